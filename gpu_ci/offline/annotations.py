@@ -16,8 +16,8 @@ from fleet.facts.credentials import mask
 from fleet.facts.remark import CANNOT_WORK, Remark
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.entries import Entry, entries
+from gpu_ci.offline.judge import ENDED
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import STACK_TYPE
 from gpu_ci.offline.words import name_of

@@ -11,15 +11,15 @@ from typing import Generic, TypeVar, cast
 
 from fleet.facts.pricing import Line, Money
 from fleet.facts.remark import Remark
-from gpu_ci.offline.arc import upgrade_from
+from fleet.facts.versions import CHARTS
+from fleet.render.arc import SETS, another_minor, upgrade
 from gpu_ci.offline.effects import Effect, Ending, effects
-from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.entries import Entry, entries
-from gpu_ci.offline.judge import Configured, Verdict
+from gpu_ci.offline.judge import ENDED, Configured, Verdict
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.remedies import Remediation
-from gpu_ci.offline.words import Place, place
+from gpu_ci.offline.words import Place, places
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -81,7 +81,8 @@ class Comparison:
     @cached_property
     def arc_upgrade(self) -> tuple[str, ...]:
         """The commands that come before `pulumi up`, if the change pins another minor of Actions Runner Controller."""
-        return upgrade_from(self.arc_before, self.before.fleet, self.after.config.stack)
+        old, new = self.arc_before, CHARTS[SETS].version
+        return upgrade(self.before.fleet, self.after.config.stack, old, new) if old and another_minor(old, new) else ()
 
     @property
     def judged(self) -> bool:
@@ -125,7 +126,7 @@ class Comparison:
     @cached_property
     def places(self) -> Mapping[str, Pair[Place]]:
         """Every runner set by "cluster/set", as text."""
-        return _paired(_places(self.before), _places(self.after), lambda row: row.name)
+        return _paired(places(self.before), places(self.after), lambda row: row.name)
 
     @cached_property
     def lines(self) -> Mapping[tuple[str, str], Pair[Line]]:
@@ -133,14 +134,9 @@ class Comparison:
         return _paired(self.before.bill, self.after.bill, lambda line: (line.cluster, line.item))
 
     @property
-    def idle(self) -> tuple[Money, Money]:
-        """USD an hour at idle, before and after."""
-        return self.before.cost[0], self.after.cost[0]
-
-    @property
-    def worst(self) -> tuple[Money, Money]:
-        """USD an hour at worst, before and after."""
-        return self.before.cost[1], self.after.cost[1]
+    def costs(self) -> Sequence[tuple[Money, Money]]:
+        """USD an hour before and after, at idle and at worst."""
+        return [*zip(self.before.cost, self.after.cost, strict=True)]
 
     @cached_property
     def new_verdicts(self) -> tuple[Verdict, ...]:
@@ -258,10 +254,6 @@ def _whole(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_whole(part) for part in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _places(plan: Plan) -> tuple[Place, ...]:
-    return tuple(place(placement, plan.fleet.clusters[placement.cluster].region) for placement in plan.placements)
 
 
 _NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?![\w-])")

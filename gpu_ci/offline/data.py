@@ -14,9 +14,8 @@ from fleet.facts.pricing import Line, Money
 from fleet.prove.bill import runner_hour
 from fleet.prove.ends import End
 from fleet.prove.placement import Placement
-from fleet.prove.schedules import Week
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.compare import Comparison, Pair
+from gpu_ci.offline.compare import Pair
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.plan import RUNNER_SET, Outcome, Plan
 from gpu_ci.offline.recording import Resource
@@ -77,7 +76,10 @@ def _plan(plan: Plan) -> dict[str, Any]:
             "average": _money(plan.average),
             "worst": _money(worst),
         },
-        "schedules": [_week(window) for window in plan.weeks],
+        "schedules": [
+            fields_of(window, "name", "opens", "keeps", "hours", "nodes") | {"usd": list(map(_money, window.usd))}
+            for window in plan.weeks
+        ],
         "ends": list(map(end_json, plan.ends)),
         "policyConfig": plan.policy_config,
         "policies": [_outcome(outcome, plan) for outcome in plan.outcomes()],
@@ -126,9 +128,8 @@ def _outcome(outcome: Outcome, plan: Plan) -> dict[str, Any]:
 
 def _changes(plan: Plan, base: Base) -> dict[str, Any]:
     """The changes from the base to the plan, or the reason why there is no comparison."""
-    if base.plan is None:
+    if (comparison := base.compared(plan)) is None:
         return {"notCompared": base.reason}
-    comparison = Comparison(base.plan, plan, base.arc)
     return {
         "endsJobs": list(comparison.ended_jobs),
         "settings": [
@@ -143,8 +144,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
         ],
         "price": {
             "lines": [{"state": pair.state, **_sides(pair, _line)} for pair in comparison.lines.values() if pair.changed],
-            "idle": _sides(Pair(*comparison.idle), _money),
-            "worst": _sides(Pair(*comparison.worst), _money),
+            **{name: _sides(Pair(*cost), _money) for name, cost in zip(("idle", "worst"), comparison.costs, strict=True)},
         },
         "newlyBroken": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in comparison.newly_broken],
         "mended": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in comparison.fixed],
@@ -174,10 +174,6 @@ def _line(line: Line) -> dict[str, Any]:
     amounts = {"count": (line.least, line.most), "each": (_money(line.cheap), _money(line.dear))}
     costs = {"idle": _money(line.idle), "average": _money(line.mean), "worst": _money(line.worst)}
     return fields_of(line, "cluster", "item", "what") | amounts | costs | fields_of(line, "sources")
-
-
-def _week(window: Week) -> dict[str, Any]:
-    return fields_of(window, "name", "opens", "keeps", "hours", "nodes") | {"usd": [_money(money) for money in window.usd]}
 
 
 def _resource(resource: Resource) -> dict[str, Any]:

@@ -3,14 +3,18 @@
 The rules get the data that the engine would send, as plain records. So the verdicts are the same as those that the pack gives
 over gRPC. The judge is faster: the pack deserializes a resource once for each policy, the judge once for all rules of its type,
 and not at all if no rule reads the type.
+
+A violation that no edit made is distinguished: a day has passed. A preview and an update fail for both kinds. An offline plan
+fails only for what the settings break, so a plan that passed never fails because time has passed. `offline.base` makes an
+exception for what a pull request writes itself.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +28,8 @@ from policies.rules import record as records
 from policies.rules.rule import Level, Outcome, args_of
 
 ALL = "all"
+ENDED = "ended"
+"""The kind of a verdict that is a violation because of its day."""
 _ENVIRONMENTS = "environments"  # ESC environments of a pack's config; the CLI takes the key out
 _LEVELS = {level.value: level for level in Level}
 
@@ -94,6 +100,24 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
     for stack_rule, configured in of_stack:
         verdicts += session.judge_stack(stack_rule, configured)
     return tuple(verdicts)
+
+
+def by_time(verdicts: Iterable[Verdict], judge_again: Callable[[Collection[str]], Iterable[Verdict]]) -> tuple[Verdict, ...]:
+    """The verdicts, with kind `ENDED` for violations that are none on a day before all others.
+
+    `judge_again` judges the same resources by the policies of these ids as of such a day. It is called only for violations.
+    """
+    judged = tuple(verdicts)
+    rules = {verdict.rule for verdict in judged if verdict.kind == "violation"}
+    timeless = tuple(judge_again(rules)) if rules else ()
+    return (
+        *(
+            replace(verdict, kind=ENDED) if verdict.kind == "violation" and verdict not in timeless else verdict
+            for verdict in judged
+        ),
+        # A limit that fails on every day can have other figures in its message.
+        *(verdict for verdict in timeless if verdict.kind == "violation" and verdict not in judged),
+    )
 
 
 def configure(rules: Iterable[AnyRule], settings: Settings, as_of: date) -> tuple[Configured, ...]:

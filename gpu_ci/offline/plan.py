@@ -43,8 +43,7 @@ from fleet.prove.schedules import Week
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from gpu_ci.offline import deployments
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.ended import ENDED, by_time
-from gpu_ci.offline.judge import Configured, Verdict, judge
+from gpu_ci.offline.judge import ENDED, Configured, Verdict, by_time, judge
 from gpu_ci.offline.limits import require_accepted
 from gpu_ci.offline.manifests.urns import means_manifests
 from gpu_ci.offline.naming import named
@@ -123,7 +122,7 @@ class Plan:
     refused: tuple[room.Refusal, ...] = ()
     """Runner sets and workloads that do not fit on the nodes of their pool, and jobs that fit in no pool."""
     written: tuple[Remark, ...] = ()
-    """Remarks on parts that cannot work and that the change writes: they fail the plan. See `offline.touched`."""
+    """Remarks on parts that cannot work and that the change writes: they fail the plan. See `offline.base`."""
     judged: bool = True
     """Whether the extra `pulumi` is installed. Without it no resource is recorded, and no policy judges one."""
     git: Recording | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from fleet.facts.errors import Fault
@@ -20,9 +20,8 @@ from fleet.prove.placement import Fit, Host, Placement
 from fleet.prove.room import Refusal
 from fleet.prove.schedules import Week
 from fleet.settings.budget import MONTH
-from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.entries import place_of
-from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.judge import ENDED, Verdict
 from gpu_ci.offline.plan import Outcome, Plan
 
 NOT_JUDGED = "resources and policies not judged: install gpu-ci[pulumi]"
@@ -33,6 +32,8 @@ _FEW = 3
 @dataclass(frozen=True, slots=True)
 class Place:
     """One pool of a runner set, as text. `name` also has the choice, if it is not the first pool of the set.
+
+    Labels in `runs_on` do not move a runner set, so places that differ only in them are equal.
 
     `held` and `hour` are "-" if the set cannot be placed.
     """
@@ -45,10 +46,16 @@ class Place:
     held: str
     hour: str
     error: str
+    runs_on: str = field(compare=False)
 
 
-def place(placement: Placement, region: str) -> Place:
-    """A placement as text; `region` is that of its cluster."""
+def places(plan: Plan) -> Iterator[Place]:
+    """The pools of the runner sets of a plan."""
+    for placement in plan.placements:
+        yield _place(placement, plan.fleet.clusters[placement.cluster].region)
+
+
+def _place(placement: Placement, region: str) -> Place:
     return Place(
         name=f"{placement.cluster}/{placement.runner_set}" + (f", choice {placement.choice}" if placement.choice > 1 else ""),
         asks=placement.asks,
@@ -58,6 +65,7 @@ def place(placement: Placement, region: str) -> Place:
         held="-" if placement.error else str(placement.capacity),
         hour="-" if placement.error else between(*runner_hour(placement, region)),
         error=placement.error,
+        runs_on=", ".join((placement.runner_set, *placement.runner.labels)),
     )
 
 
@@ -78,6 +86,11 @@ def holds(host: Host, fits: Iterable[Fit]) -> Iterator[str]:
         idle = "shares" if host.sharing else "GPU"
         stranded = f", {fit.stranded} {idle} idle" if fit.stranded and fit.count else ""
         yield f"{fit.machine.name}: {fit.count}, {fit.limited_by}{stranded}"
+
+
+def bill(line: Line) -> tuple[str, ...]:
+    """A line of the bill: cluster, item, what, count, each, idle, worst."""
+    return line.cluster, line.item, line.what, count(line), each(line), str(line.idle), str(line.worst)
 
 
 def count(line: Line) -> str:
@@ -147,13 +160,6 @@ def states(outcomes: Iterable[Outcome]) -> str:
     words = {"holds": "holds" if counts["holds"] == 1 else "hold"}
     listed = (state for state in ("holds", "broken", ENDED, "undeterminable", "disabled") if counts[state])
     return ", ".join(f"{counts[state]} {words.get(state, state)}" for state in listed)
-
-
-def silent(outcomes: Iterable[Outcome]) -> tuple[list[str], list[str]]:
-    """(policies without a resource to judge, disabled policies)."""
-    unjudged = [outcome for outcome in outcomes if not outcome.judged]
-    disabled = [outcome.rule for outcome in unjudged if outcome.state == "disabled"]
-    return [outcome.rule for outcome in unjudged if outcome.state != "disabled"], disabled
 
 
 def verdict_line(facts: str, blocked: Collection[Verdict]) -> str:

@@ -14,8 +14,7 @@ from google.protobuf import struct_pb2
 
 from fleet.facts.scheduling import is_gpu_resource
 from fleet.loading.config import fleet_of
-from gpu_ci.offline.ended import ENDED, by_time
-from gpu_ci.offline.judge import Configured, Verdict, configure, judge
+from gpu_ci.offline.judge import ENDED, Configured, Verdict, by_time, configure, judge
 from gpu_ci.offline.plan import blocked_of
 from gpu_ci.offline.policyfile import policy_settings
 from gpu_ci.offline.recording import Recording, Resource
