@@ -6,13 +6,13 @@ ScriptHandler.cs). A step shows ten annotations of each level (actions/toolkit, 
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fleet.facts.credentials import mask
+from fleet.facts.errors import Fault
 from fleet.facts.remark import CANNOT_WORK, Remark
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.base import Base
@@ -23,8 +23,6 @@ from gpu_ci.offline.recording import STACK_TYPE
 from gpu_ci.offline.words import name_of
 
 _LEVELS = ("error", "warning", "notice")
-_AT = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+): (?P<message>.*)")
-"""The form of an input error that names a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,10 @@ class Annotation:
     def __str__(self) -> str:
         """The workflow command, always on one line and without credentials."""
         place = {"file": self.file, "line": str(self.line)} if self.line else {}
-        properties = ",".join(f"{key}={_property(value)}" for key, value in {**place, "title": self.title}.items())
+        escaped = {
+            key: _data(value).replace(":", "%3A").replace(",", "%2C") for key, value in {**place, "title": self.title}.items()
+        }
+        properties = ",".join(f"{key}={value}" for key, value in escaped.items())
         return f"::{self.level} {properties}::{_data(self.message)}"
 
 
@@ -58,19 +59,12 @@ def annotate(plan: Plan, root: Path, base: Base | None = None, strict: bool = Fa
     return tuple(replace(problem, file=file) for problem in ordered)
 
 
-def of_input(error: Exception, root: Path) -> tuple[Annotation, ...]:
+def of_input(error: Exception, root: Path) -> Iterator[Annotation]:
     """Annotations of an input error: one for each line of the message, on the file and line that it names."""
-    return tuple(_of_line(line, root) for line in str(error).splitlines())
-
-
-def _of_line(line: str, root: Path) -> Annotation:
-    at = _AT.fullmatch(line)
-    if at is None:
-        return Annotation("error", _WRONG, line)
-    return Annotation("error", _WRONG, at["message"], shown_from(root, Path(at["file"])), int(at["line"]))
-
-
-_WRONG = "wrong input"
+    for line in str(error).splitlines():
+        fault = Fault.of(line)
+        file = shown_from(root, Path(fault.file)) if fault.file else ""
+        yield Annotation("error", "wrong input", line.removeprefix(f"{fault.file}:{fault.line}: "), file, fault.line)
 
 
 # -- problems ----------------------------------------------------------------------------------------------------------
@@ -173,7 +167,3 @@ def shown_from(root: Path, path: Path) -> str:
 
 def _data(value: str) -> str:
     return mask(value).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(value: str) -> str:
-    return _data(value).replace(":", "%3A").replace(",", "%2C")

@@ -19,6 +19,7 @@ from gpu_ci.offline.judge import ENDED, Configured, Verdict
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.remedies import Remediation
+from gpu_ci.offline.wire import view
 from gpu_ci.offline.words import Place, places
 
 T = TypeVar("T")
@@ -239,21 +240,9 @@ def _changed(pair: Pair[T], texts: Callable[[T], Mapping[str, str]]) -> dict[str
 
 
 def _configured(configured: Configured) -> dict[str, str]:
-    """Level and properties of a policy, as in its config file."""
-    return {"enforcementLevel": configured.level.value} | {name: _json(value) for name, value in configured.config.items()}
-
-
-def _json(value: object) -> str:
-    """JSON with whole numbers as integers: a policy gets every number as a float."""
-    return json.dumps(_whole(value), ensure_ascii=False)
-
-
-def _whole(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {key: _whole(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_whole(part) for part in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    """Level and properties of a policy, as in its config file: a policy gets every number as a float."""
+    properties = {name: json.dumps(value, ensure_ascii=False) for name, value in view(configured.config).items()}
+    return {"enforcementLevel": configured.level.value} | properties
 
 
 _NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?![\w-])")

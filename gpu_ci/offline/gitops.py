@@ -7,12 +7,10 @@ component has its own files, so a change of one setting changes the files of one
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fleet.charts.argo_cd import argo_cd
-from fleet.charts.chart import Chart
 from fleet.facts.yaml_text import yaml_text
 from fleet.providers.installed import installed
 from fleet.providers.registry import provider_of
@@ -38,7 +36,6 @@ _INSTALL = """\
 #     --namespace {chart.namespace} --create-namespace --values argo-cd.yaml
 # An ArgoCD of your own needs configs.cm of these: without it no wave waits for the Applications of the one before.
 """
-_KEEP = ".keep"
 _SHARED = {
     "GpuMonitoring": "infrastructure/monitoring",
     "GpuQueue": "infrastructure/queues",
@@ -51,35 +48,26 @@ _SHARED = {
 """Folders of components without a chart, by the component's name. A workload and a job have a folder of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """The folders in Git for the objects of one cluster. `cluster` is its name in the settings.
-
-    `charts` has the cluster's charts by the name of their Application. `folders` has the folder of each component with a chart,
-    by the component's URN.
-    """
-
-    cluster: str
-    charts: Mapping[str, Chart]
-    folders: Mapping[str, str]
-
-
 def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
     """Path and text of each file of the stack in Git. Raises InputError for a secret that is missing or not encrypted."""
     if plan.git is None:
         return
-    places = {name: _places(plan, plan.git, name) for name, settings in plan.fleet.clusters_by_name() if settings.by_git}
+    charts = _charts(plan)
+    folders = {
+        resource.parent: charts[_cluster(resource)[0], resource.inputs["metadata"]["name"]]
+        for resource in plan.git.resources
+        if _is_release(resource.inputs)
+    }
     for resource in plan.git.resources:
         if resource.type.startswith("kubernetes:"):
-            cluster, folder = _cluster(resource)
             text = yaml_text(committed(_known(resource), waves_later(resource, plan.git)))
-            yield f"{folder}/{_place(resource, places[cluster], plan.git)}.yaml", text
+            yield f"{_cluster(resource)[1]}/{_place(resource, plan.git.by_urn[resource.parent], charts, folders)}.yaml", text
     root = plan.config.path.parent
     for name, settings in plan.fleet.clusters_by_name():
         folder = physical_name(plan.config.project, plan.config.stack, name)
         if settings.gitops is not None:
             # Git has no empty folders, and an Application needs its folder.
-            yield from ((f"{folder}/{tier}/{_KEEP}", "") for tier in TIERS)
+            yield from ((f"{folder}/{tier}/.keep", "") for tier in TIERS)
             yield from _secrets(folder, settings, root)
             # Git may have the files that the machines of a cluster boot.
             boots = provider_of(settings).boot_files(name, settings)
@@ -102,15 +90,14 @@ def _cluster(resource: Resource) -> tuple[str, str]:
     return provider.name.removesuffix("-git"), str(provider.inputs["clusterIdentifier"])
 
 
-def _places(plan: Plan, git: Recording, cluster: str) -> _Places:
-    physical = physical_name(plan.config.project, plan.config.stack, cluster)
-    charts = {application_name(chart): chart for chart in installed(plan.fleet.clusters[cluster], physical, plan.fleet.github)}
-    folders = {
-        resource.parent: charts[resource.inputs["metadata"]["name"]].folder
-        for resource in git.resources
-        if _is_release(resource.inputs) and _cluster(resource)[0] == cluster
+def _charts(plan: Plan) -> dict[tuple[str, str], str]:
+    """The folder of each chart that ArgoCD installs, by cluster and the name of its Application."""
+    return {
+        (cluster, application_name(chart)): chart.folder
+        for cluster, settings in plan.fleet.clusters_by_name()
+        if settings.by_git
+        for chart in installed(settings, physical_name(plan.config.project, plan.config.stack, cluster), plan.fleet.github)
     }
-    return _Places(cluster, charts, folders)
 
 
 def _is_release(manifest: Mapping[str, Any]) -> bool:
@@ -118,36 +105,36 @@ def _is_release(manifest: Mapping[str, Any]) -> bool:
     return manifest.get("kind") == "Application" and "chart" in manifest["spec"]["source"]
 
 
-def _place(resource: Resource, places: _Places, git: Recording) -> str:
-    """Path of an object below its cluster's folder, without its ending."""
-    parent = git.by_urn[resource.parent]
+def _place(resource: Resource, parent: Resource, charts: Mapping[tuple[str, str], str], folders: Mapping[str, str]) -> str:
+    """Path of an object below its cluster's folder, without its ending. `folders` has those of components with a chart."""
+    cluster = _cluster(resource)[0]
     kind = parent.type.removeprefix(_COMPONENTS)
     if kind == "GitTree":
-        return _of_tree(resource.inputs, places)
+        return _of_tree(resource.inputs, cluster, charts)
     # The part after a dot is a name from the settings. Objects of two kinds may have the same name there.
-    _, dot, setting = resource.name.removeprefix(places.cluster)[1:].partition(".")
+    _, dot, setting = resource.name.removeprefix(cluster)[1:].partition(".")
     role = resource.name.removeprefix(parent.name)[1:]
     file = f"{str(resource.inputs['kind']).lower()}-{setting}" if dot else {"chart": "application"}.get(role, role)
-    if parent.urn in places.folders:
-        return f"{places.folders[parent.urn]}/{file}"
+    if parent.urn in folders:
+        return f"{folders[parent.urn]}/{file}"
     if kind in _SHARED:
         return f"{_SHARED[kind]}/{file}"
     # A job of the stack may have the name of a workload, and both may be a Kubernetes Job.
     file_name = f"stack-{file}" if kind == "GpuJob" else file
-    return f"workloads/{parent.name.removeprefix(f'{places.cluster}-')}/{file_name}"
+    return f"workloads/{parent.name.removeprefix(f'{cluster}-')}/{file_name}"
 
 
-def _of_tree(manifest: Mapping[str, Any], places: _Places) -> str:
+def _of_tree(manifest: Mapping[str, Any], cluster: str, charts: Mapping[tuple[str, str], str]) -> str:
     """Path of an object that `GitTree` declares: an Application of a chart, or an object that creates a runner set's secret."""
     if manifest["kind"] == "ApplicationSet":
         return f"{BOOTSTRAP}/applicationset"
     if _is_release(manifest):
-        return f"{places.charts[manifest['metadata']['name']].folder}/application"
+        return f"{charts[cluster, manifest['metadata']['name']]}/application"
     # The secret is in the namespace of its runner set, and the set's Application has the name of that namespace.
     where = (
         manifest["spec"]["destination"]["namespace"] if manifest["kind"] == "Application" else manifest["metadata"]["namespace"]
     )
-    return f"{places.charts[where].folder}/github-app"
+    return f"{charts[cluster, where]}/github-app"
 
 
 def _known(resource: Resource) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -90,16 +91,40 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
             continue
         for token in configured.types:
             by_type.setdefault(token, []).append((rule, configured))
-    session = _Session(frozenset[str]().union(*(rule.reads for rule, _ in of_stack)))
+    together = frozenset[str]().union(*(rule.reads for rule, _ in of_stack))
+    records_by_urn: dict[str, records.Resource] = {}
     verdicts: list[Verdict] = []
     for resource in recording.resources:
         policies_of_type = by_type.get(resource.type, ())
         # The engine does not analyze resources that are only read.
-        if not resource.read:
-            verdicts += session.judge(resource, policies_of_type)
+        if resource.read or not (policies_of_type or resource.type in together):
+            continue
+        record = record_of(resource, properties_of(resource))
+        if resource.type in together:
+            records_by_urn[resource.urn] = record
+        for rule, configured in policies_of_type:
+            with _noted(rule, resource.urn):
+                outcome = rule.judge(args_of(record, configured.config), configured.as_of)
+            verdicts += _verdicts(configured, outcome, resource.urn)
+    _link(recording, records_by_urn)
     for stack_rule, configured in of_stack:
-        verdicts += session.judge_stack(stack_rule, configured)
+        with _noted(stack_rule, ""):
+            outcome = stack_rule.judge(records_by_urn.values(), configured.config, configured.as_of)
+        verdicts += _verdicts(configured, outcome, "")
     return tuple(verdicts)
+
+
+def _link(recording: Recording, records_by_urn: Mapping[str, records.Resource]) -> None:
+    """Give the resources that stack policies read their parents and dependencies."""
+
+    def records_of(urns: Iterable[str]) -> list[records.Resource]:
+        return [records_by_urn[urn] for urn in urns if urn in records_by_urn]
+
+    for urn, record in records_by_urn.items():
+        resource = recording.by_urn[urn]
+        record.parent = records_by_urn.get(resource.parent)
+        record.dependencies = records_of(resource.dependencies)
+        record.property_dependencies = {name: records_of(urns) for name, urns in resource.property_dependencies.items()}
 
 
 def by_time(verdicts: Iterable[Verdict], judge_again: Callable[[Collection[str]], Iterable[Verdict]]) -> tuple[Verdict, ...]:
@@ -184,68 +209,18 @@ def _as_sent(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-class _Session:
-    """Judges resources one by one, and at the end the types of `together` as a stack.
-
-    Keeps the properties of providers, which many resources share, and of the resources that stack policies read.
-    """
-
-    def __init__(self, together: frozenset[str]) -> None:
-        self._together = together
-        self._providers = Providers()
-        self._records: dict[str, records.Resource] = {}
-        self._recorded: list[Resource] = []
-
-    def judge(self, resource: Resource, policies_of_type: Iterable[tuple[Rule, Configured]]) -> list[Verdict]:
-        together = resource.type in self._together
-        if not (policies_of_type or together):
-            return []
-        record = self._providers.record(resource, properties_of(resource))
-        if together:
-            self._recorded.append(resource)
-            self._records[resource.urn] = record
-        verdicts: list[Verdict] = []
-        for rule, configured in policies_of_type:
-            with _noted(rule, resource.urn):
-                outcome = rule.judge(args_of(record, configured.config), configured.as_of)
-            verdicts += _verdicts(configured, outcome, resource.urn)
-        return verdicts
-
-    def judge_stack(self, rule: StackRule, configured: Configured) -> list[Verdict]:
-        """The verdicts of a stack policy. The first call gives the resources their parents and dependencies."""
-        for recorded in self._recorded:
-            record = self._records[recorded.urn]
-            record.parent = self._records.get(recorded.parent)
-            record.dependencies = self._known(recorded.dependencies)
-            record.property_dependencies = {name: self._known(urns) for name, urns in recorded.property_dependencies.items()}
-        self._recorded = []
-        with _noted(rule, ""):
-            outcome = rule.judge(self._records.values(), configured.config, configured.as_of)
-        return _verdicts(configured, outcome, "")
-
-    def _known(self, urns: Iterable[str]) -> list[records.Resource]:
-        return [self._records[urn] for urn in urns if urn in self._records]
+def record_of(resource: Resource, props: Mapping[str, Any]) -> records.Resource:
+    """A resource with these properties as rules read it."""
+    made_by = resource.provider_resource
+    options = records.Options(resource.protect, tuple(resource.ignore_changes))
+    provider = None if made_by is None else _provider(made_by)
+    return records.Resource(resource.type, props, resource.urn, resource.name, options, provider)
 
 
-class Providers:
-    """Provider resources as a policy gets them. Each is read once, because many resources share one."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, records.Provider] = {}
-
-    def record(self, resource: Resource, props: Mapping[str, Any]) -> records.Resource:
-        """A resource with these properties as rules read it."""
-        options = records.Options(resource.protect, tuple(resource.ignore_changes))
-        return records.Resource(resource.type, props, resource.urn, resource.name, options, self._of(resource))
-
-    def _of(self, resource: Resource) -> records.Provider | None:
-        """The provider of a resource; None for a default provider."""
-        made_by = resource.provider_resource
-        if made_by is None:
-            return None
-        if made_by.urn not in self._known:
-            self._known[made_by.urn] = records.Provider(properties_of(made_by), made_by.urn, made_by.name)
-        return self._known[made_by.urn]
+@lru_cache(maxsize=64)
+def _provider(resource: Resource) -> records.Provider:
+    """A provider as a policy gets it. It is read once, because many resources share one."""
+    return records.Provider(properties_of(resource), resource.urn, resource.name)
 
 
 def properties_of(resource: Resource) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from importlib.util import find_spec
@@ -44,9 +44,8 @@ from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from gpu_ci.offline import deployments
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import ENDED, Configured, Verdict, by_time, judge
-from gpu_ci.offline.limits import require_accepted
 from gpu_ci.offline.manifests.urns import means_manifests
-from gpu_ci.offline.naming import named
+from gpu_ci.offline.naming import named, require_accepted
 from gpu_ci.offline.policyconfig import policy_values, require_current
 from gpu_ci.offline.policyfile import configured_for, policy_settings
 from gpu_ci.offline.recording import Recording, Resource, joined
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 """Called with the name of the stage that starts."""
-_RENEW = "fix what it excuses, or give it a new day and reason in policies/stacks.toml"
 _REFUSED = {
     "mandatory": "then `pulumi up` is refused",
     "remediate": "then `pulumi up` is refused",
@@ -106,15 +104,15 @@ class Plan:
     placements: tuple[Placement, ...]
     overbooked: tuple[str, ...]
     bill: tuple[Line, ...]
-    recording: Recording | None
-    """The resources that `pulumi up` registers and those in Git, together."""
-    verdicts: tuple[Verdict, ...]
     policies: tuple[Configured, ...]
     """Each policy with its level and its config, in the pack's order."""
     policy_config: str
     """Which files that config comes from, for people."""
     as_of: date
     """The day whose prices, exceptions and support dates are used."""
+    recording: Recording | None = None
+    """The resources that `pulumi up` registers and those in Git, together."""
+    verdicts: tuple[Verdict, ...] = ()
     remediations: tuple[Remediation, ...] = ()
     """The changes that policies made before the resources were judged, in order."""
     reach: tuple[str, ...] = ()
@@ -205,11 +203,9 @@ class Plan:
     @cached_property
     def ends(self) -> tuple[End, ...]:
         """Everything that the stack has pinned, and the exceptions of its policies, the first end first."""
+        renewal = "fix what it excuses, or give it a new day and reason in policies/stacks.toml"
         exceptions = (
-            End(
-                Use(Life(f"exception {entry['urn']} of policy {configured.policy.id}", day, effect), _RENEW),
-                ("policies",),
-            )
+            End(Use(Life(f"exception {entry['urn']} of policy {configured.policy.id}", day, effect), renewal), ("policies",))
             for configured in self.policies
             if (effect := _REFUSED.get(configured.level.value))
             for entry in configured.config[EXCEPTIONS]
@@ -226,11 +222,6 @@ class Plan:
     def outcomes(self) -> tuple[Outcome, ...]:
         """The result of each policy, in the pack's order."""
         return outcomes_of(self.resources, self.verdicts, self.levels, self.remediations)
-
-    @property
-    def broken(self) -> tuple[Verdict, ...]:
-        """Violations of mandatory policies."""
-        return self.blocked()
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
         """The verdicts that fail the plan: see `blocked_of`."""
@@ -309,15 +300,22 @@ def make_plan(
         require_current(stack, root)
     settings = policy_settings(stack, judging)
     policies = configured_for(RULES, settings, stack, judging, day)
-    judges = policy_values(stack, judging)
     placements = placing.place(fleet)
-    lines = billing.bill(fleet, day)
-    overbooked = (*placing.overbooked(placements), *placing.unfilled(fleet, placements))
-    refused = tuple(refusals(fleet, placements))
-    judged = has_sdk()
-    if refused or not judged:
-        known = (config, fleet, placements, overbooked, lines, None, (), policies, judges, day)
-        return Plan(*known, reach=reach, refused=refused, judged=judged)
+    plan = Plan(
+        config,
+        fleet,
+        placements,
+        overbooked=(*placing.overbooked(placements), *placing.unfilled(fleet, placements)),
+        bill=billing.bill(fleet, day),
+        policies=policies,
+        policy_config=policy_values(stack, judging),
+        as_of=day,
+        reach=reach,
+        refused=tuple(refusals(fleet, placements)),
+        judged=has_sdk(),
+    )
+    if plan.refused or not plan.judged:
+        return plan
     progress("building resources")
     if fleet.needs_key:
         config = stackfile.with_stand_ins(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
@@ -333,9 +331,7 @@ def make_plan(
     verdicts = named(config, by_time(judge(recording, policies), timeless))
     require_accepted(config, recording, verdicts)
     remediations = tuple(remedies.done)
-    return Plan(
-        config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, remediations, reach, git=git
-    )
+    return replace(plan, config=config, recording=recording, git=git, verdicts=verdicts, remediations=remediations)
 
 
 def has_sdk() -> bool:

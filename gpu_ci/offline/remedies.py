@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpu_ci.offline import wire
 from gpu_ci.offline.entries import plain as shown
-from gpu_ci.offline.judge import Configured, Providers
+from gpu_ci.offline.judge import Configured, record_of
 from gpu_ci.offline.recording import Resource
 from policies.rules import Rule
 from policies.rules.record import plain, wired
@@ -34,7 +34,6 @@ class Remedies:
     def __init__(self, policies: Iterable[Configured]) -> None:
         self.done: list[Remediation] = []
         self._by_type: dict[str, list[Configured]] = {}
-        self._providers = Providers()
         for configured in policies:
             able = isinstance(configured.policy, Rule) and configured.policy.remedy is not None
             if able and configured.level is Level.REMEDIATE:
@@ -46,7 +45,7 @@ class Remedies:
         fixed: struct_pb2.Struct | None = None
         for configured in self._by_type.get(resource.type, ()):
             # Secrets stay marked, so that the new inputs are as secret as the old ones.
-            record = self._providers.record(resource, plain(before, secrets=True))
+            record = record_of(resource, plain(before, secrets=True))
             policy = configured.policy
             if isinstance(policy, Rule) and (after := policy.remedied(args_of(record, configured.config), configured.as_of)):
                 from google.protobuf import struct_pb2  # noqa: PLC0415 - a plan without Pulumi's SDK lacks it
