@@ -18,7 +18,7 @@ from fleet.facts.errors import Fault, InputError
 from fleet.loading.home import TREE
 from fleet.loading.stackfile import name_of_file
 from gpu_ci.errors import input_errors
-from gpu_ci.offline.console import MaskingConsole, is_plain
+from gpu_ci.offline.layout import MaskingConsole, is_plain
 
 _OUR_FAULT = 70
 """EX_SOFTWARE of sysexits.h."""

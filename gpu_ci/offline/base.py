@@ -78,7 +78,9 @@ def read_base(
         plan = make_plan(stack, root, path, lambda stage: progress(f"base: {stage}"), as_of, policies_of)
         return Base(text, plan, judged=judged, arc=_arc(folder))
     except input_errors() as error:
-        return Base(text, None, f"the base's {path.name} does not load under this code: {_named(error, path)}")
+        # The name of the stack file in place of the folder of the base, which differs in each run.
+        reason = _first_line(error).replace(f"{from_here(path)}:", f"{path.name}:", 1)
+        return Base(text, None, f"the base's {path.name} does not load under this code: {reason}")
     except Exception as error:  # noqa: BLE001 - the change may fix exactly this
         return Base(text, None, f"this code fails on the base's {path.name}: {type(error).__name__}: {_first_line(error)}")
 
@@ -115,11 +117,6 @@ def _stack_file(stack: str, root: Path, folder: Path, stack_file: Path | None) -
         return default
     path = folder / stack_file.resolve().relative_to(root)
     return path if path.is_file() else default
-
-
-def _named(error: Exception, path: Path) -> str:
-    """The first line of an error, with the name of the stack file and not the folder of the base, which differs in each run."""
-    return _first_line(error).replace(f"{from_here(path)}:", f"{path.name}:", 1)
 
 
 def _first_line(error: Exception) -> str:

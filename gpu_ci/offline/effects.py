@@ -9,7 +9,7 @@ from functools import cache
 from fleet.facts.tables import rows
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
-from gpu_ci.offline.wire import Secret, hidden
+from gpu_ci.offline.wire import ABSENT, Secret, differing, hidden
 from gpu_ci.offline.words import counted, listed
 
 _GROUPS = {"aws:eks/nodeGroup:NodeGroup": "node group", "oci:ContainerEngine/nodePool:NodePool": "node pool"}
@@ -55,7 +55,10 @@ def effects(before: Iterable[Resource], after: Iterable[Resource]) -> dict[str, 
 def _effect(before: Resource, after: Resource, effects_so_far: Mapping[str, Effect]) -> Effect:
     unknown = dict.fromkeys(path.partition("[")[0] for path, value in hidden(after.inputs) if not isinstance(value, Secret))
     moved = (path for path in unknown if _moved(before, after, path, effects_so_far))
-    paths = tuple(sorted({*_differing(before.inputs, after.inputs, ""), *moved}))
+    unset = (None, ABSENT)
+    differences = differing(before.inputs, after.inputs, lists=False)
+    edited = (path for path, old, new in differences if not (old in unset and new in unset))
+    paths = tuple(sorted({*edited, *moved}))
     if _touch(paths, _replacing(after)):
         return Effect("replaced", paths)
     return Effect("rolled" if _touch(paths, _inputs(after.type, "rolls")) else "updated" if paths else "", paths)
@@ -79,17 +82,6 @@ def _moved(before: Resource, after: Resource, path: str, effects_so_far: Mapping
 def _touch(paths: Iterable[str], inputs: Collection[str]) -> bool:
     """Whether one of the paths is one of the inputs, a part of it, or contains it."""
     return any(f"{path}.".startswith(f"{name}.") or name.startswith(f"{path}.") for path in paths for name in inputs)
-
-
-def _differing(before: object, after: object, path: str) -> Iterator[str]:
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in sorted({*before, *after}):
-            yield from _differing(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
-    elif isinstance(before, Secret) and isinstance(after, Secret):
-        if before.reveal() != after.reveal():
-            yield path
-    elif before != after or type(before) is not type(after):
-        yield path
 
 
 # -- the jobs ----------------------------------------------------------------------------------------------------------

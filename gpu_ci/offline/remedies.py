@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from gpu_ci.offline import wire
@@ -58,24 +57,12 @@ class Remedies:
         return fixed
 
 
-def _changes(before: object, after: object, path: str = "") -> Iterator[str]:
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in sorted({*before, *after}):
-            yield from _changes(before.get(key, _ABSENT), after.get(key, _ABSENT), f"{path}.{key}" if path else key)
-    elif isinstance(before, list | tuple) and isinstance(after, list | tuple):
-        for index, (old, new) in enumerate(zip_longest(before, after, fillvalue=_ABSENT)):
-            yield from _changes(old, new, f"{path}[{index}]")
-    elif isinstance(before, wire.Secret) and isinstance(after, wire.Secret):
-        if before.reveal() != after.reveal():
-            yield f"{path}: [secret] → [secret]"
-    elif before != after:
-        yield f"{path}: {shown(before, _scalar)} → {shown(after, _scalar)}"
-
-
-_ABSENT = object()
+def _changes(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[str]:
+    for path, old, new in wire.differing(before, after, lists=True):
+        yield f"{path}: {shown(old, _scalar)} → {shown(new, _scalar)}"
 
 
 def _scalar(value: object) -> str:
-    if value is _ABSENT:
+    if value is wire.ABSENT:
         return "not set"
     return f'"{value}"' if type(value) is str else str(value)
