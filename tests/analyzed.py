@@ -8,7 +8,7 @@ from google.protobuf import struct_pb2
 from pulumi.runtime import proto
 
 from gpu_ci.offline import wire
-from gpu_ci.offline.recording import Recording, Resource
+from gpu_ci.offline.recording import STACK_TYPE, Recording, Resource
 
 
 def analyze_request(resource: Resource) -> proto.AnalyzeRequest:
@@ -40,7 +40,7 @@ def _fill(request: Any, resource: Resource) -> None:
         ignoreChanges=resource.ignore_changes,
         deleteBeforeReplace=resource.delete_before_replace or False,
         deleteBeforeReplaceDefined=resource.delete_before_replace is not None,
-        aliases=resource.aliases,
+        aliases=alias_urns(resource),
         additionalSecretOutputs=resource.additional_secret_outputs,
         parent=resource.parent,
     )
@@ -52,6 +52,20 @@ def _fill(request: Any, resource: Resource) -> None:
         request.provider.CopyFrom(
             proto.AnalyzerProviderResource(type=made_by.type, properties=_properties(made_by), urn=made_by.urn, name=made_by.name)
         )
+
+
+def alias_urns(resource: Resource) -> tuple[str, ...]:
+    """The URNs of a resource's aliases, as the engine makes them."""
+    return tuple(dict.fromkeys(alias.urn or _alias(resource, alias.spec) for alias in resource.aliases))
+
+
+def _alias(resource: Resource, spec: Any) -> str:
+    stack, project = resource.urn.split(":", 2)[2].split("::")[:2]
+    parent = "" if spec.noParent else spec.parentUrn or resource.parent
+    tail = f"{spec.type or resource.type}::{spec.name or resource.name}"
+    if parent and parent.split("::")[2] != STACK_TYPE:
+        return f"{parent.rpartition('::')[0]}${tail}"
+    return f"urn:pulumi:{spec.stack or stack}::{spec.project or project}::{tail}"
 
 
 def _properties(resource: Resource) -> struct_pb2.Struct:

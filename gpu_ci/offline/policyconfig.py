@@ -18,7 +18,6 @@ from typing import Any
 
 from fleet.facts.errors import InputError, instead, quoted
 from fleet.facts.limits import read_bytes
-from fleet.loading.stackfile import stacks
 from gpu_ci.offline.judge import configure
 from policies.rules import RULES
 from policies.rules.rule import STACK_KINDS
@@ -26,8 +25,6 @@ from policies.rules.rule import STACK_KINDS
 STACKS = "policies/stacks.toml"
 _KIND = "kind"
 _LEVEL = "enforcementLevel"
-_SAME_NAME = 0.8
-"""Names of stacks are short, so only very similar ones are slips."""
 
 Table = Mapping[str, Any]
 
@@ -78,13 +75,6 @@ def require_current(stack: str, root: Path) -> None:
         )
 
 
-def similar_table(stack: str, root: Path) -> str:
-    """A note on a table of stacks.toml whose name is similar to that of a stack, unless it is another stack's; else ""."""
-    tables = (table for table in _read(root)[0] if table not in stacks(root))
-    similar = next((table for table in tables if instead(stack, [table], "", _SAME_NAME)), "")
-    return f"; {STACKS} has [{similar}]: rename it to [{stack}] if it is for this stack" if similar else ""
-
-
 def policy_values(stack: str, root: Path) -> str:
     """Which policy values a stack has, and which file sets them, for people."""
     tables, _ = _read(root)
@@ -95,8 +85,7 @@ def policy_values(stack: str, root: Path) -> str:
         return f"{name}, from {STACKS} [{stack}], kind {table[_KIND]}; {differ} from the kind's"
     if (root / name).is_file():
         return f"{name}, written by hand: {STACKS} has no [{stack}]"
-    absent = f"no entry for {stack}: the strictest levels and default limits; add [{stack}] to {STACKS} (gpu-ci init)"
-    return absent + similar_table(stack, root)
+    return f"no entry for {stack}: the strictest levels and default limits; add [{stack}] to {STACKS} (gpu-ci init)"
 
 
 def _path(stack: str) -> str:

@@ -27,7 +27,7 @@ from unittest.mock import patch
 import pulumi
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import mocks, settings
-from pulumi.runtime.proto import alias_pb2, engine_pb2, resource_pb2
+from pulumi.runtime.proto import engine_pb2, resource_pb2
 
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline import private, wire
@@ -179,7 +179,7 @@ class _Engine(mocks.MockMonitor):
         for transform in self._transforms:
             _apply(transform, request)
         identity = request.importId or ("" if self.preview or not request.custom else made_id(request.type, request.name))
-        opaque = request.remote and self.preview
+        opaque, of = request.remote and self.preview, request.propertyDependencies
         response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=None if opaque else request.object)
         resource = self._resource(
             request,
@@ -190,10 +190,11 @@ class _Engine(mocks.MockMonitor):
             remote=request.remote,
             read=False,
             providers=dict(request.providers),
-            property_dependencies=_dependencies(request.propertyDependencies),
+            # The SDK sends an empty list for a property without dependencies. Such properties are left out.
+            property_dependencies={key: tuple(sorted(of[key].urns)) for key in sorted(of) if of[key].urns},
             ignore_changes=tuple(request.ignoreChanges),
             replace_on_changes=tuple(request.replaceOnChanges),
-            aliases=self._aliases(request),
+            aliases=tuple(request.aliases),
             protect=request.protect,
             retain_on_delete=request.retainOnDelete,
             delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
@@ -278,7 +279,7 @@ class _Engine(mocks.MockMonitor):
             wire=inputs,
             provider=request.provider,
             provider_resource=self._recorded.get(request.provider.rpartition("::")[0]),
-            dependencies=_texts(request.dependencies),
+            dependencies=tuple(sorted(request.dependencies)),
             additional_secret_outputs=tuple(request.additionalSecretOutputs),
             **fields,
         )
@@ -290,19 +291,6 @@ class _Engine(mocks.MockMonitor):
                 f"{resource.name!r} twice; rename one of the two resources"
             )
         self._recorded[resource.urn] = resource
-
-    def _aliases(self, request: Any) -> tuple[str, ...]:
-        urns = [alias.urn or self._alias(request, alias.spec) for alias in request.aliases]
-        return tuple(dict.fromkeys((*urns, *request.aliasURNs)))
-
-    def _alias(self, request: Any, spec: alias_pb2.Alias.Spec) -> str:
-        parent = "" if spec.noParent else spec.parentUrn or request.parent
-        if parent and parent.split("::")[2] == STACK_TYPE:
-            parent = ""
-        tail = f"{spec.type or request.type}::{spec.name or request.name}"
-        if parent:
-            return f"{parent.rpartition('::')[0]}${tail}"
-        return f"urn:pulumi:{spec.stack or self.config.stack}::{spec.project or self.config.project}::{tail}"
 
 
 _NO_TRANSFORMS = "transforms of {what}: a plan does not run them; use pulumi.runtime.register_resource_transform"
@@ -322,12 +310,3 @@ def _apply(transform: pulumi.ResourceTransform, request: Any) -> None:
     ):
         raise ProgramError(f"a transform of {request.type} {request.name!r} may only set properties here; set options directly")
     request.object.update({key: value for key, value in result.props.items() if value is not properties.get(key)})
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    return tuple(sorted(values))
-
-
-def _dependencies(values: Any) -> Mapping[str, tuple[str, ...]]:
-    # The SDK sends an empty list for a property without dependencies. Such properties are left out.
-    return {key: _texts(values[key].urns) for key in sorted(values) if values[key].urns}

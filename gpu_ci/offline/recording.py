@@ -12,6 +12,7 @@ from gpu_ci.offline import wire
 
 if TYPE_CHECKING:
     from google.protobuf import struct_pb2
+    from pulumi.runtime.proto import alias_pb2
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 
@@ -46,7 +47,7 @@ class Resource:
     ignore_changes: tuple[str, ...] = ()
     replace_on_changes: tuple[str, ...] = ()
     additional_secret_outputs: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[alias_pb2.Alias, ...] = ()
     protect: bool = False
     retain_on_delete: bool = False
     delete_before_replace: bool | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -69,9 +69,10 @@ def _place(placement: Placement, region: str) -> Place:
     )
 
 
-def between(low: Money, high: Money) -> str:
+def between(low: Money, high: Money, written: Callable[[Money], str] = str) -> str:
     """An amount between two others: "≤0.752 to 1.204"."""
-    return str(high) if low == high else f"{low} to {str(high).removeprefix('≤') if low.at_most else high}"
+    least, most = written(low), written(high)
+    return most if least == most else f"{least} to {most.removeprefix('≤') if low.at_most else most}"
 
 
 def span(least: float, most: float) -> str:
@@ -90,19 +91,14 @@ def holds(host: Host, fits: Iterable[Fit]) -> Iterator[str]:
 
 def bill(line: Line) -> tuple[str, ...]:
     """A line of the bill: cluster, item, what, count, each, idle, worst."""
-    return line.cluster, line.item, line.what, count(line), each(line), str(line.idle), str(line.worst)
+    each = between(line.cheap, line.dear, _unit)
+    return line.cluster, line.item, line.what, count(line), each, str(line.idle), str(line.worst)
 
 
 def count(line: Line) -> str:
     """How many units of a line are paid for: "2-4", with the average of schedules."""
     counted = span(line.least, max(line.least, line.most))
     return counted if line.usual == line.least else f"{counted} (average {round(line.usual, 2):g})"
-
-
-def each(line: Line) -> str:
-    """The price of one unit of a line, per hour."""
-    cheap, dear = _unit(line.cheap), _unit(line.dear)
-    return cheap if cheap == dear else f"{cheap} to {dear.removeprefix('≤') if line.cheap.at_most else dear}"
 
 
 SCHEDULES = ("window", "open", "keeps", ">hours", ">nodes", ">USD")
@@ -136,7 +132,9 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
     )
     if any(line.usual != line.least for line in lines):
         yield f"schedules: on average of a week without jobs, an hour costs {average(lines)} USD; stack-cost-ceiling judges that."
-    if always := [f"{line.cluster}/{line.item}" for line in lines if _stands(line)]:
+    # All GPU machines of a line that are always paid for.
+    standing = (line for line in lines if line.item.startswith(("pool ", "machines ")) and line.least == line.most > 0)
+    if always := [f"{line.cluster}/{line.item}" for line in standing]:
         yield f"billed whether used or not: {', '.join(always)}."
     bounded = [line for line in lines if line.dear.at_most]
     if any(SPOT in line.what for line in bounded):
@@ -147,11 +145,6 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
         yield "capacity-block: you pay all its hours when you buy it, at the price of that day; here an hour has its list price."
     sources = sorted({source for line in lines for source in line.sources})
     yield f"sources: {'; '.join(sources)}"
-
-
-def _stands(line: Line) -> bool:
-    """Whether all GPU machines of a line are always paid for."""
-    return line.item.startswith(("pool ", "machines ")) and line.least == line.most > 0
 
 
 def states(outcomes: Iterable[Outcome]) -> str:

@@ -30,6 +30,7 @@ from gpu_ci.offline.private import Loop
 from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import ProgramError
 from gpu_ci.offline.wire import UNKNOWN, Secret
+from tests.analyzed import alias_urns
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 ROOT = "urn:pulumi:dev::gpu-ci::"
@@ -134,7 +135,7 @@ def test_options_are_kept_as_the_request_has_them():
     assert nodes.delete_before_replace is None, "not said is not False"
     assert tag.delete_before_replace is True
     assert tag.replace_on_changes == tag.additional_secret_outputs == ("tag",)
-    assert tag.aliases == (
+    assert alias_urns(tag) == (
         ROOT + "aws:autoscaling/tag:Tag::old",
         ROOT + "gpu-ci:index:Pool$aws:autoscaling/tag:Tag::older",
         ROOT + "aws:autoscaling/tag:Tag::tag",
