@@ -6,6 +6,7 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 from pulumi.runtime import proto
+from pulumi.runtime.proto import alias_pb2
 
 from gpu_ci.offline import wire
 from gpu_ci.offline.recording import STACK_TYPE, Recording, Resource
@@ -56,7 +57,8 @@ def _fill(request: Any, resource: Resource) -> None:
 
 def alias_urns(resource: Resource) -> tuple[str, ...]:
     """The URNs of a resource's aliases, as the engine makes them."""
-    return tuple(dict.fromkeys(alias.urn or _alias(resource, alias.spec) for alias in resource.aliases))
+    aliases = map(alias_pb2.Alias.FromString, resource.aliases)
+    return tuple(dict.fromkeys(alias.urn or _alias(resource, alias.spec) for alias in aliases))
 
 
 def _alias(resource: Resource, spec: Any) -> str:

@@ -194,7 +194,7 @@ class _Engine(mocks.MockMonitor):
             property_dependencies={key: tuple(sorted(of[key].urns)) for key in sorted(of) if of[key].urns},
             ignore_changes=tuple(request.ignoreChanges),
             replace_on_changes=tuple(request.replaceOnChanges),
-            aliases=tuple(request.aliases),
+            aliases=tuple(alias.SerializeToString() for alias in request.aliases),
             protect=request.protect,
             retain_on_delete=request.retainOnDelete,
             delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,

@@ -12,7 +12,6 @@ from gpu_ci.offline import wire
 
 if TYPE_CHECKING:
     from google.protobuf import struct_pb2
-    from pulumi.runtime.proto import alias_pb2
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 
@@ -25,9 +24,9 @@ class ProgramError(Exception):
 class Resource:
     """One resource as the program declared it.
 
-    `parent`, `dependencies` and `property_dependencies` are URNs; `provider` is "<urn>::<id>" or "". `wire` is
-    the Struct of the inputs: do not change it. `read` marks a resource that is looked up, not created. `id` is "" if only the
-    cloud decides it.
+    `parent`, `dependencies` and `property_dependencies` are URNs; `provider` is "<urn>::<id>" or "". `wire` is the Struct of the
+    inputs: do not change it. `read` marks a resource that is looked up, not created. `id` is "" if only the cloud decides it.
+    `aliases` are messages of the SDK, serialized.
     """
 
     urn: str
@@ -47,7 +46,7 @@ class Resource:
     ignore_changes: tuple[str, ...] = ()
     replace_on_changes: tuple[str, ...] = ()
     additional_secret_outputs: tuple[str, ...] = ()
-    aliases: tuple[alias_pb2.Alias, ...] = ()
+    aliases: tuple[bytes, ...] = ()
     protect: bool = False
     retain_on_delete: bool = False
     delete_before_replace: bool | None = None
