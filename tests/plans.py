@@ -22,9 +22,9 @@ from typing import Any, TypeVar, cast
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from gpu_ci.offline import plan, wire
+from gpu_ci.offline.judge import Remediation, Remedies
 from gpu_ci.offline.record import Remedy, record
 from gpu_ci.offline.recording import Recording, Resource
-from gpu_ci.offline.remedies import Remediation, Remedies
 from tests.builders import ROOT
 
 Kept = TypeVar("Kept")

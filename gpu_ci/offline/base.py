@@ -22,7 +22,7 @@ from gpu_ci.offline.compare import Comparison, identity
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import ENDED, configure
 from gpu_ci.offline.plan import Plan, make_plan
-from gpu_ci.offline.policyfile import policy_settings
+from gpu_ci.offline.policyconfig import policy_settings
 from policies.rules import RULES
 
 _PINS = ("reference", "version", "release", "ami-release", "base", "runtime", "devel")

@@ -15,10 +15,9 @@ from fleet.facts.versions import CHARTS
 from fleet.render.arc import SETS, another_minor, upgrade
 from gpu_ci.offline.effects import Effect, Ending, effects
 from gpu_ci.offline.entries import Entry, entries
-from gpu_ci.offline.judge import ENDED, Configured, Verdict
+from gpu_ci.offline.judge import ENDED, Configured, Remediation, Verdict
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
-from gpu_ci.offline.remedies import Remediation
 from gpu_ci.offline.wire import view
 from gpu_ci.offline.words import Place, places
 
@@ -157,19 +156,20 @@ class Comparison:
     @cached_property
     def fixed(self) -> tuple[Verdict, ...]:
         """Violations of the plan before that are gone now, also if the resource is gone. An exception fixes nothing."""
-        new = set(self.new_verdicts)
-        remaining = (
-            verdict for verdict in self.after.verdicts if verdict.kind in ("violation", ENDED, "excepted") or verdict in new
-        )
-        still = {(verdict.rule, verdict.urn) for verdict in remaining}
-        levels = self.after.levels
+        if not self.judged:
+            return ()
+        wrong, new, levels = ("violation", ENDED), set(self.new_verdicts), self.after.levels
+        still = {
+            (verdict.rule, verdict.urn)
+            for verdict in self.after.verdicts
+            if verdict.kind in (*wrong, "excepted") or verdict in new
+        }
         # Disabling a policy fixes nothing.
-        broken = (
+        return tuple(
             verdict
             for verdict in self.before.verdicts
-            if verdict.kind in ("violation", ENDED) and levels.get(verdict.rule) != "disabled"
+            if verdict.kind in wrong and levels.get(verdict.rule) != "disabled" and (verdict.rule, verdict.urn) not in still
         )
-        return tuple(verdict for verdict in broken if (verdict.rule, verdict.urn) not in still) if self.judged else ()
 
     @cached_property
     def new_remediations(self) -> tuple[Remediation, ...]:

@@ -1,4 +1,4 @@
-"""Judges a recording by the rules of the policy pack, in this process.
+"""Judges a recording by the rules of the policy pack, in this process, and runs their remediations on each resource.
 
 The rules get the data that the engine would send, as plain records. So the verdicts are the same as those that the pack gives
 over gRPC. The judge is faster: the pack deserializes a resource once for each policy, the judge once for all rules of its type,
@@ -18,15 +18,19 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleet.facts.errors import InputError, instead, quoted
 from gpu_ci.offline import wire
 from gpu_ci.offline.configschema import faults
+from gpu_ci.offline.entries import plain as shown
 from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import AnyRule, Rule, StackRule
 from policies.rules import record as records
 from policies.rules.rule import Level, Outcome, args_of
+
+if TYPE_CHECKING:
+    from google.protobuf import struct_pb2
 
 ALL = "all"
 ENDED = "ended"
@@ -251,3 +255,56 @@ def _noted(policy: AnyRule, urn: str) -> Iterator[None]:
     except Exception as error:
         error.add_note(f"raised by policy {policy.id} on {urn or 'the stack'}")
         raise
+
+
+# -- remediations ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Remediation:
+    """The changes of one policy in one resource, one line each: "path: before → after". Secret values are never shown."""
+
+    rule: str
+    urn: str
+    changes: tuple[str, ...]
+
+
+class Remedies:
+    """The policies with level remediate. A call with a resource returns its new inputs, or None if no policy changes it."""
+
+    def __init__(self, policies: Iterable[Configured]) -> None:
+        self.done: list[Remediation] = []
+        self._by_type: dict[str, list[Configured]] = {}
+        for configured in policies:
+            able = isinstance(configured.policy, Rule) and configured.policy.remedy is not None
+            if able and configured.level is Level.REMEDIATE:
+                for token in configured.types:
+                    self._by_type.setdefault(token, []).append(configured)
+
+    def __call__(self, resource: Resource) -> struct_pb2.Struct | None:
+        before = wire.remediable(wire.raw(resource.wire)) if resource.type in self._by_type else {}
+        fixed: struct_pb2.Struct | None = None
+        for configured in self._by_type.get(resource.type, ()):
+            # Secrets stay marked, so that the new inputs are as secret as the old ones.
+            record = record_of(resource, records.plain(before, secrets=True))
+            policy = configured.policy
+            if isinstance(policy, Rule) and (after := policy.remedied(args_of(record, configured.config), configured.as_of)):
+                from google.protobuf import struct_pb2  # noqa: PLC0415 - a plan without Pulumi's SDK lacks it
+
+                fixed = struct_pb2.Struct()
+                fixed.update(records.wired(after))
+                now = wire.raw(fixed)
+                self.done.append(Remediation(policy.id, resource.urn, tuple(_changes(wire.view(before), wire.view(now)))))
+                before = now
+        return fixed
+
+
+def _changes(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[str]:
+    for path, old, new in wire.differing(before, after, lists=True):
+        yield f"{path}: {shown(old, _scalar)} → {shown(new, _scalar)}"
+
+
+def _scalar(value: object) -> str:
+    if value is wire.ABSENT:
+        return "not set"
+    return f'"{value}"' if type(value) is str else str(value)

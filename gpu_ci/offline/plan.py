@@ -17,7 +17,7 @@ from fleet.facts.lifecycle import day_of as day_of_text
 from fleet.facts.pricing import Line, Money, average, total
 from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.jobs import stack as stack_jobs
-from fleet.loading import example_values, stackfile
+from fleet.loading import deployments, example_values, stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
@@ -41,15 +41,12 @@ from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
 from fleet.prove.schedules import Week
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
-from gpu_ci.offline import deployments
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.judge import ENDED, Configured, Verdict, by_time, judge
+from gpu_ci.offline.judge import ENDED, Configured, Remediation, Remedies, Verdict, by_time, judge
 from gpu_ci.offline.manifests.urns import means_manifests
 from gpu_ci.offline.naming import named, require_accepted
-from gpu_ci.offline.policyconfig import policy_values, require_current
-from gpu_ci.offline.policyfile import configured_for, policy_settings
+from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values, require_current
 from gpu_ci.offline.recording import Recording, Resource, joined
-from gpu_ci.offline.remedies import Remediation, Remedies
 from policies.rules import RULES, AnyRule
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
 
@@ -295,8 +292,7 @@ def make_plan(
     judging = policies_of or root
     if judging == root:
         require_current(stack, root)
-    settings = policy_settings(stack, judging)
-    policies = configured_for(RULES, settings, stack, judging, day)
+    policies = configured_for(RULES, policy_settings(stack, judging), stack, judging, day)
     placements = placing.place(fleet)
     plan = Plan(
         config,
@@ -322,8 +318,8 @@ def make_plan(
     progress("judging policies")
 
     def timeless(rules: Collection[str]) -> Iterable[Verdict]:
-        early = configured_for(RULES, settings, stack, judging, date.min)
-        return judge(recording, [configured for configured in early if configured.policy.id in rules])
+        early = (replace(configured, as_of=date.min) for configured in policies if configured.policy.id in rules)
+        return judge(recording, early)
 
     verdicts = named(config, by_time(judge(recording, policies), timeless))
     require_accepted(config, recording, verdicts)

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.facts.errors import InputError
-from gpu_ci.offline.policyconfig import policy_values
-from gpu_ci.offline.policyfile import configured_for, policy_settings
+from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values
 from policies.rules import RULES
 from tests.examples import examples
 
