@@ -22,8 +22,6 @@ from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import STACK_TYPE
 from gpu_ci.offline.words import name_of
 
-_LEVELS = ("error", "warning", "notice")
-
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
@@ -55,8 +53,9 @@ def annotate(plan: Plan, root: Path, base: Base | None = None, strict: bool = Fa
         old = {problem.message for problem in _annotated(base.plan, strict)}
         problems = [problem for problem in problems if problem.level == "error" or problem.message not in old]
     file = shown_from(root, plan.config.path)
-    ordered = sorted(_merged(problems), key=lambda problem: _LEVELS.index(problem.level))
-    return tuple(replace(problem, file=file) for problem in ordered)
+    merged = list(_merged(problems))
+    levels = ("error", "warning", "notice")
+    return tuple(replace(problem, file=file) for level in levels for problem in merged if problem.level == level)
 
 
 def of_input(error: Exception, root: Path) -> Iterator[Annotation]:

@@ -112,11 +112,11 @@ def _policies(stack: str, root: Path, folder: Path, day: date) -> tuple[Path, st
 
 
 def _stack_file(stack: str, root: Path, folder: Path, stack_file: Path | None) -> Path:
-    default = folder / f"Pulumi.{stack}.yaml"
-    if stack_file is None or not stack_file.resolve().is_relative_to(root):
-        return default
-    path = folder / stack_file.resolve().relative_to(root)
-    return path if path.is_file() else default
+    if stack_file is not None and stack_file.resolve().is_relative_to(root):
+        path = folder / stack_file.resolve().relative_to(root)
+        if path.is_file():
+            return path
+    return folder / f"Pulumi.{stack}.yaml"
 
 
 def _first_line(error: Exception) -> str:

@@ -92,26 +92,17 @@ class Comparison:
     @property
     def nothing(self) -> bool:
         """Whether both plans show the same."""
-        parts = (
-            self.arc_upgrade,
-            self.settings,
-            self.new_verdicts,
-            self.fixed,
-            self.new_remediations,
-            self.resources,
-            self.new_remarks,
-        )
         alike = (self.before.recording is None) == (self.after.recording is None)
-        moved = any(pair.changed for pair in self.places.values()) or any(pair.changed for pair in self.lines.values())
-        return alike and not moved and not any(parts)
+        moved = [pair.changed for pair in self.places.values()] + [pair.changed for pair in self.lines.values()]
+        judged = (*self.new_verdicts, *self.fixed, *self.new_remediations, *self.resources)
+        return alike and not (any(moved) or judged or self.arc_upgrade or self.settings or self.new_remarks)
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
         """Added, removed and changed entries of the stack file in the order of the file, then policies with a new config."""
         settings = []
-        for (kind, name), pair in _paired(
-            entries(self.before.config), entries(self.after.config), lambda entry: (entry.kind, entry.name)
-        ).items():
+        old, new = map(entries, (self.before.config, self.after.config))
+        for (kind, name), pair in _paired(old, new, lambda entry: (entry.kind, entry.name)).items():
             changed = _changed(pair, Entry.texts)
             if changed or pair.state in ("added", "removed"):
                 settings.append(Setting(kind, name, pair.state, changed))
@@ -145,8 +136,8 @@ class Comparison:
         A verdict is not new if only the numbers in its message differ.
         """
         old = set(map(identity, self.before.verdicts))
-        applicable = (verdict for verdict in self.after.verdicts if verdict.kind != "not-applicable")
-        return tuple(verdict for verdict in applicable if identity(verdict) not in old) if self.judged else ()
+        new = (verdict for verdict in self.after.verdicts if verdict.kind != "not-applicable" and identity(verdict) not in old)
+        return tuple(new) if self.judged else ()
 
     @property
     def newly_broken(self) -> tuple[Verdict, ...]:

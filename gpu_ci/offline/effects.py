@@ -16,6 +16,7 @@ _GROUPS = {"aws:eks/nodeGroup:NodeGroup": "node group", "oci:ContainerEngine/nod
 """Resources with the nodes of a pool."""
 _INSTALLED = ("kubernetes:helm.sh/v3:Release", "kubernetes:argoproj.io/v1alpha1:Application")
 """Resources that install a runner set, if their parent is one."""
+_VERBS = {"removed": "deletes", "replaced": "replaces", "rolled": "rolls"}
 _NAT, _VPC = "aws:ec2/natGateway:NatGateway", "aws:ec2/vpc:Vpc"
 _TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 _FEW = 4
@@ -112,7 +113,7 @@ class Ending:
             *(resource for resource in self.before.resources if self.effects[resource.urn].state == "removed"),
         ):
             state, owner = self.effects[resource.urn].state, resource.parent.rpartition("::")[2]
-            if state not in ("removed", "replaced", "rolled"):
+            if state not in _VERBS:
                 continue
             if resource.type in _GROUPS and (pool := names.get(("pool", owner))):
                 groups.setdefault((*pool, state), []).append(resource)
@@ -148,7 +149,8 @@ class Ending:
         edit = f"removal of {pool}" if is_removed else self._edit(cluster, pool, "pool")
         of = f" of {listed(sets, _FEW)}" if sets else ""
         reason = f" ({listed(dict.fromkeys(why), _FEW)})" if any(why) else ""
-        reordered = _REORDERED if any(map(self._reordered, groups)) else ""
+        ignored = "; EKS ignores the order of spot types, so the old order keeps the nodes"
+        reordered = ignored if any(map(self._reordered, groups)) else ""
         return f"{cluster}: {edit} {_VERBS[state]} {many}{reason}: running jobs{of} on {pool} end{reordered}"
 
     def _reordered(self, group: Resource) -> bool:
@@ -170,7 +172,3 @@ class Ending:
             return f"{cluster}: {edit} replaces the VPC, and EKS moves no control plane to another VPC: create another cluster"
         removes = f"removes the NAT gateway of {resource.name.partition('-network-nat-')[2]}"
         return f"{cluster}: {edit} {removes}: open connections of running jobs break, and jobs have another public address"
-
-
-_VERBS = {"removed": "deletes", "replaced": "replaces", "rolled": "rolls"}
-_REORDERED = "; EKS ignores the order of spot types, so the old order keeps the nodes"

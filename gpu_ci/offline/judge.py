@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 ALL = "all"
 ENDED = "ended"
 """The kind of a verdict that is a violation because of its day."""
-_ENVIRONMENTS = "environments"  # ESC environments of a pack's config; the CLI takes the key out
 _LEVELS = {level.value: level for level in Level}
 
 Settings = Mapping[str, object]
@@ -160,7 +159,8 @@ def configure(rules: Iterable[AnyRule], settings: Settings, as_of: date) -> tupl
     if repeated := sorted(name for name in names if names[name] > 1):
         raise ValueError(f"two rules of one id: {', '.join(repeated)}")
     for name in settings:
-        if name not in names and name not in (ALL, _ENVIRONMENTS):
+        # The CLI takes the key "environments" out: it has the ESC environments of a pack's config.
+        if name not in names and name not in (ALL, "environments"):
             fix = instead(name, names, f"give one of: {', '.join(sorted(names))}")
             raise InputError(f"policy config: {name}: no policy has this name; got {quoted(name)}; {fix}")
     level, properties = _entry(ALL, settings.get(ALL, {}))

@@ -20,8 +20,6 @@ from fleet.facts.credentials import mask
 
 _GAP, _NARROW_GAP = 3, 2
 """Spaces between columns. The smaller one is for tables whose cells need several lines."""
-_MOST_LINES = 3
-"""A text column becomes at most this much narrower than its longest cell, so that its cells stay readable."""
 
 Row = Sequence[str]
 
@@ -106,9 +104,9 @@ def show_table(console: Console, columns: Row, rows: Sequence[Row], total: Row =
 
 
 def _least(mark: str, widest: int, cells: Sequence[str]) -> int:
-    """The smallest width of a column: a name whole, else the longest word and a third of the longest cell."""
+    """The smallest width of a column: a name whole, else the longest word and a third of the longest cell, to stay readable."""
     longest = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
-    return widest if mark == "=" else max(longest, -(-widest // _MOST_LINES))
+    return widest if mark == "=" else max(longest, -(-widest // 3))
 
 
 def _width(cell: str) -> int:

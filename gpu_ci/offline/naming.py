@@ -21,8 +21,6 @@ from policies.rules.read import Later
 
 _KEY = re.compile(rf"(?<=: {NAMESPACE}:)clusters\.<[\w.<>-]*[\w>]")
 """A key with a name that is not known, as `clusters.<cluster>.pools.<pool>.nodes.max`."""
-_SHORTEST = 3
-"""Characters of a text that may be a part of a longer value."""
 
 
 def named(config: StackConfig, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
@@ -88,7 +86,8 @@ def _place(config: StackConfig, fault: Fault, resource: str) -> tuple[Keys, obje
     for keys, value in _scalars(config.objects):
         for part in candidates:
             is_equal = value == part
-            inside = isinstance(part, str) and isinstance(value, str) and len(value) >= _SHORTEST and value in part
+            # A shorter text could be a part of any value.
+            inside = isinstance(part, str) and isinstance(value, str) and len(value) > 2 and value in part
             if is_equal or inside:
                 beside = sum(isinstance(key, str) and key in resource for key in keys)
                 rank = (is_equal, len(str(value)), beside)

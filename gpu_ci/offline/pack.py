@@ -18,9 +18,6 @@ from gpu_ci.offline.outfolder import replace_folder
 
 MARK = "PulumiPolicy.yaml"
 _IGNORE_FILE = ".gitignore"
-_BESIDE = b"""
-  options:
-    virtualenv: ../.venv"""
 _SETTINGS = ("config/*.json", "stacks.toml")
 """The user's part of the pack."""
 _TEMPLATES = ("rules/*.py", "rules/*.toml", "rules.toml", "__main__.py", "pack.py", "requirements.txt", MARK)
@@ -56,5 +53,5 @@ def _files(root: Path) -> Iterator[tuple[bytes, Path]]:
             for source in sorted(folder.glob(pattern)):
                 content = source.read_bytes()
                 if source.name == MARK:
-                    content = content.replace(_BESIDE, b"")
+                    content = content.replace(b"\n  options:\n    virtualenv: ../.venv", b"")
                 yield content, source.relative_to(folder)

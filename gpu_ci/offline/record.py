@@ -249,10 +249,6 @@ class _Engine(mocks.MockMonitor):
             severity = engine_pb2.LogSeverity.Name(request.severity).lower()
             self._messages.append(Message(severity, request.message, request.urn))
 
-    def RequirePulumiVersion(self, _request: object) -> Any:  # noqa: N802 - gRPC's name
-        """Accept any version: there is no CLI that could have a wrong one."""
-        return engine_pb2.RequirePulumiVersionResponse()
-
     def register_stack_transform(self, transform: pulumi.ResourceTransform) -> None:
         """Keep a transform of the stack. The SDK's own callbacks would serve it to the engine by gRPC."""
         self._transforms.append(transform)

@@ -21,8 +21,6 @@ from gpu_ci.offline.wire import Secret, Unknown
 
 MARK = ".gpu-ci-render"
 """The file that marks a rendered folder. Other folders that are not empty are never replaced."""
-_SECRET_MAPS = ("data", "stringData")
-"""The maps of a Kubernetes Secret. Their keys are names, only their values are secret."""
 
 
 def render(plan: Plan, out: Path) -> tuple[Path, ...]:
@@ -142,7 +140,8 @@ def _note(hidden: Iterable[tuple[str, object]]) -> str:
 
 def _named(path: str, value: object) -> Iterator[tuple[str, object]]:
     """The keys of a Secret's map, never the values. The SDK makes the whole map secret if one value is."""
-    inside = value.reveal() if isinstance(value, Secret) and path in _SECRET_MAPS else None
+    # The maps of a Kubernetes Secret: their keys are names, only their values are secret.
+    inside = value.reveal() if isinstance(value, Secret) and path in ("data", "stringData") else None
     if isinstance(inside, Mapping) and inside:
         for key in inside:
             yield f"{path}.{key}", value

@@ -14,8 +14,6 @@ from fleet.facts.yaml_text import kubernetes_documents
 _ENCRYPTED = re.compile(r"ENC\[AES256_GCM,data:[A-Za-z0-9+/=]*,iv:[A-Za-z0-9+/=]+,tag:[A-Za-z0-9+/=]+,type:[a-z]+\]")
 _KEYS = ("github_app_id", "github_app_installation_id", "github_app_private_key")
 _PARTS = ("data", "stringData")
-_TOP = {"apiVersion", "kind", "metadata", "type", "sops", *_PARTS}
-_METADATA = ("name", "namespace", "labels")
 _HOW = "encrypt it with: sops encrypt --in-place --encrypted-regex '^(data|stringData)$' <file>"
 
 
@@ -47,7 +45,9 @@ def encrypted_secret(path: Path, name: str) -> str:
     if clear or not _sealed(secret.get("sops")):
         raise InputError(f"{where} has values in clear text ({', '.join(clear) or 'no sops block'}); {_HOW}")
     # SOPS encrypts the data alone. kubectl, for example, keeps a copy of the whole Secret in an annotation.
-    if astray := sorted({*map(str, secret)} - _TOP | {f"metadata.{key}" for key in metadata if key not in _METADATA}):
+    clear_top = {*map(str, secret)} - {"apiVersion", "kind", "metadata", "type", "sops", *_PARTS}
+    clear_metadata = {f"metadata.{key}" for key in metadata if key not in ("name", "namespace", "labels")}
+    if astray := sorted(clear_top | clear_metadata):
         raise InputError(f"{where} has {', '.join(astray)}, which SOPS leaves in clear text; remove it, and {_HOW}")
     if "PRIVATE KEY" in text or any(line.lstrip().startswith("#") for line in text.splitlines()):
         raise InputError(f"{where} has a comment or a key in clear text; remove it, and {_HOW}")

@@ -51,9 +51,6 @@ class Secret(str):
         secret._inner = value
         return secret
 
-    def __init__(self, value: object) -> None:
-        """Hide `value`."""
-
     def __repr__(self) -> str:
         return "[secret]"
 
