@@ -60,7 +60,9 @@ def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
     }
     for resource in plan.git.resources:
         if resource.type.startswith("kubernetes:"):
-            text = yaml_text(committed(_known(resource), waves_later(resource, plan.git)))
+            if any(hidden(resource.inputs)):
+                raise TypeError(f"{resource.urn}: a part is secret or not known yet; pulumi up must create it, not Git")
+            text = yaml_text(committed(resource.inputs, waves_later(resource, plan.git)))
             yield f"{_cluster(resource)[1]}/{_place(resource, plan.git.by_urn[resource.parent], charts, folders)}.yaml", text
     root = plan.config.path.parent
     for name, settings in plan.fleet.clusters_by_name():
@@ -135,13 +137,6 @@ def _of_tree(manifest: Mapping[str, Any], cluster: str, charts: Mapping[tuple[st
         manifest["spec"]["destination"]["namespace"] if manifest["kind"] == "Application" else manifest["metadata"]["namespace"]
     )
     return f"{charts[cluster, where]}/github-app"
-
-
-def _known(resource: Resource) -> Mapping[str, Any]:
-    """The inputs of an object that may be in Git. Raises TypeError if a part is secret, or if only the cloud knows it."""
-    if any(hidden(resource.inputs)):
-        raise TypeError(f"{resource.urn}: a part is secret or not known yet; pulumi up must create it, not Git")
-    return resource.inputs
 
 
 def _secrets(folder: str, settings: Cluster, root: Path) -> Iterator[tuple[str, str]]:

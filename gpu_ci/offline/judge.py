@@ -68,11 +68,6 @@ class Configured:
     as_of: date
 
     @property
-    def types(self) -> frozenset[str]:
-        """Type tokens of the resources that the rule gets."""
-        return self.policy.reads
-
-    @property
     def reported(self) -> str:
         """The level of its verdicts. With level remediate, a violation that is left after the remediation is mandatory."""
         return "advisory" if self.level is Level.ADVISORY else "mandatory"
@@ -83,22 +78,14 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
 
     Disabled policies give no verdict. If a rule raises an exception, it propagates with a note that names the rule and the URN.
     """
-    by_type: dict[str, list[tuple[Rule, Configured]]] = {}
-    of_stack: list[tuple[StackRule, Configured]] = []
-    for configured in policies:
-        rule = configured.policy
-        if configured.level is Level.DISABLED:
-            continue
-        if isinstance(rule, StackRule):
-            of_stack.append((rule, configured))
-            continue
-        for token in configured.types:
-            by_type.setdefault(token, []).append((rule, configured))
+    enabled = [configured for configured in policies if configured.level is not Level.DISABLED]
+    of_one = [(rule, rule.reads, configured) for configured in enabled if isinstance(rule := configured.policy, Rule)]
+    of_stack = [(rule, configured) for configured in enabled if isinstance(rule := configured.policy, StackRule)]
     together = frozenset[str]().union(*(rule.reads for rule, _ in of_stack))
     records_by_urn: dict[str, records.Resource] = {}
     verdicts: list[Verdict] = []
     for resource in recording.resources:
-        policies_of_type = by_type.get(resource.type, ())
+        policies_of_type = [(rule, configured) for rule, types, configured in of_one if resource.type in types]
         # The engine does not analyze resources that are only read.
         if resource.read or not (policies_of_type or resource.type in together):
             continue
@@ -274,28 +261,27 @@ class Remedies:
 
     def __init__(self, policies: Iterable[Configured]) -> None:
         self.done: list[Remediation] = []
-        self._by_type: dict[str, list[Configured]] = {}
-        for configured in policies:
-            able = isinstance(configured.policy, Rule) and configured.policy.remedy is not None
-            if able and configured.level is Level.REMEDIATE:
-                for token in configured.types:
-                    self._by_type.setdefault(token, []).append(configured)
+        self._policies = [
+            (rule, configured)
+            for configured in policies
+            if isinstance(rule := configured.policy, Rule) and rule.remedy is not None and configured.level is Level.REMEDIATE
+        ]
 
     def __call__(self, resource: Resource) -> struct_pb2.Struct | None:
-        before = wire.remediable(wire.raw(resource.wire)) if resource.type in self._by_type else {}
         fixed: struct_pb2.Struct | None = None
-        for configured in self._by_type.get(resource.type, ()):
+        for rule, configured in self._policies:
+            if resource.type not in rule.reads:
+                continue
+            before = wire.remediable(wire.raw(resource.wire if fixed is None else fixed))
             # Secrets stay marked, so that the new inputs are as secret as the old ones.
             record = record_of(resource, records.plain(before, secrets=True))
-            policy = configured.policy
-            if isinstance(policy, Rule) and (after := policy.remedied(args_of(record, configured.config), configured.as_of)):
+            if after := rule.remedied(args_of(record, configured.config), configured.as_of):
                 from google.protobuf import struct_pb2  # noqa: PLC0415 - a plan without Pulumi's SDK lacks it
 
                 fixed = struct_pb2.Struct()
                 fixed.update(records.wired(after))
-                now = wire.raw(fixed)
-                self.done.append(Remediation(policy.id, resource.urn, tuple(_changes(wire.view(before), wire.view(now)))))
-                before = now
+                changes = _changes(wire.view(before), wire.view(wire.raw(fixed)))
+                self.done.append(Remediation(rule.id, resource.urn, tuple(changes)))
         return fixed
 
 

@@ -75,28 +75,27 @@ def require_accepted(config: StackConfig, recording: Recording, verdicts: Iterab
 
 
 def _place(config: StackConfig, fault: Fault, resource: str) -> tuple[Keys, object] | None:
-    """Path and text of the setting that has the value: the same one, else the longest that is a part of it.
-
-    Of several it is one whose path names more of what the resource is named after.
-    """
+    """Path and text of the setting that has the value: the same one, else the longest that is a part of it."""
     parts = list(fault.value) if isinstance(fault.value, Mapping | list) else [fault.value]
     parts = [part.get("type") if isinstance(part, Mapping) else part for part in parts]
     candidates = [part for part in parts if len(parts) == 1 or str(part) in fault.rule] or parts
-    best: tuple[tuple[bool, int, int], Keys, object] | None = None
-    for keys, value in _scalars(config.objects):
-        for part in candidates:
-            is_equal = value == part
-            # A shorter text could be a part of any value.
-            inside = isinstance(part, str) and isinstance(value, str) and len(value) > 2 and value in part
-            if is_equal or inside:
-                beside = sum(isinstance(key, str) and key in resource for key in keys)
-                rank = (is_equal, len(str(value)), beside)
-                if best is None or rank > best[0]:
-                    best = rank, keys, value
-    if best is None:
+    ranked = [
+        # Of several places it is one whose path names more of what the resource is named after.
+        ((value == part, len(str(value)), sum(isinstance(key, str) and key in resource for key in keys)), keys, value)
+        for keys, value in _scalars(config.objects)
+        for part in candidates
+        if value == part or _within(value, part)
+    ]
+    if not ranked:
         return None
+    _, keys, value = max(ranked, key=lambda entry: entry[0])
     # A rule of a whole list is about the list.
-    return (best[1][:-1], fault.value) if isinstance(fault.value, list) and isinstance(best[1][-1], int) else best[1:]
+    return (keys[:-1], fault.value) if isinstance(fault.value, list) and isinstance(keys[-1], int) else (keys, value)
+
+
+def _within(value: object, part: object) -> bool:
+    """Whether a text is a part of another one. A shorter text could be a part of any."""
+    return isinstance(part, str) and isinstance(value, str) and len(value) > 2 and value in part
 
 
 def _scalars(value: object, keys: Keys = ()) -> Iterator[tuple[Keys, object]]:

@@ -16,7 +16,7 @@ from fleet.facts.remark import CANNOT_WORK, COST, Remark
 from fleet.loading.stackfile import StackConfig
 from fleet.prove.bill import runner_hour
 from fleet.prove.ends import End, together
-from fleet.prove.placement import Fit, Host, Placement
+from fleet.prove.placement import Fit, Host
 from fleet.prove.room import Refusal
 from fleet.prove.schedules import Week
 from fleet.settings.budget import MONTH
@@ -52,21 +52,18 @@ class Place:
 def places(plan: Plan) -> Iterator[Place]:
     """The pools of the runner sets of a plan."""
     for placement in plan.placements:
-        yield _place(placement, plan.fleet.clusters[placement.cluster].region)
-
-
-def _place(placement: Placement, region: str) -> Place:
-    return Place(
-        name=f"{placement.cluster}/{placement.runner_set}" + (f", choice {placement.choice}" if placement.choice > 1 else ""),
-        asks=placement.asks,
-        pool=placement.host.name,
-        holds=tuple(holds(placement.host, placement.fits)),
-        runners=span(placement.runner.span.min, placement.runner.span.max),
-        held="-" if placement.error else str(placement.capacity),
-        hour="-" if placement.error else between(*runner_hour(placement, region)),
-        error=placement.error,
-        runs_on=", ".join((placement.runner_set, *placement.runner.labels)),
-    )
+        region = plan.fleet.clusters[placement.cluster].region
+        yield Place(
+            name=f"{placement.cluster}/{placement.runner_set}" + (f", choice {placement.choice}" if placement.choice > 1 else ""),
+            asks=placement.asks,
+            pool=placement.host.name,
+            holds=tuple(holds(placement.host, placement.fits)),
+            runners=span(placement.runner.span.min, placement.runner.span.max),
+            held="-" if placement.error else str(placement.capacity),
+            hour="-" if placement.error else between(*runner_hour(placement, region)),
+            error=placement.error,
+            runs_on=", ".join((placement.runner_set, *placement.runner.labels)),
+        )
 
 
 def between(low: Money, high: Money, written: Callable[[Money], str] = str) -> str:
