@@ -20,7 +20,7 @@ from gpu_ci.offline.entries import Entry, entries
 from gpu_ci.offline.judge import ENDED
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import STACK_TYPE
-from gpu_ci.offline.words import name_of
+from gpu_ci.offline.words import name_of, refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ def _annotated(plan: Plan, strict: bool) -> Iterator[Annotation]:
     """The problems of a plan, each with its line, but without the file."""
     entries = _Entries(plan.config)
     for refused in plan.refused:
-        entry = entries.named(f"{refused.cluster}/{refused.workload}", refused.kind)
-        yield Annotation("error", f"{refused.workload} cannot be placed", refused.error, line=entries.line(entry))
+        line = refusal(plan.config, refused).line
+        yield Annotation("error", f"{refused.workload} cannot be placed", refused.error, line=line)
     blocked = plan.blocked(strict)
     advisory = (
         verdict
@@ -110,9 +110,9 @@ class _Entries:
         self._config = config
         self._entries = [entry for entry in entries(config) if entry.name]
 
-    def named(self, name: str, kind: str = "") -> tuple[Entry, ...]:
+    def named(self, name: str) -> tuple[Entry, ...]:
         """Entries with a name such as "usw2" or "usw2/t4-spot"."""
-        return tuple(entry for entry in self._entries if entry.name == name and kind in ("", entry.kind))
+        return tuple(entry for entry in self._entries if entry.name == name)
 
     def line(self, places: Iterable[Entry]) -> int | None:
         """The line of the first entry."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fleet.facts.places import Keys
-from fleet.loading.files import from_here
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import NAMESPACE
 
@@ -35,12 +34,6 @@ class Entry:
     def texts(self) -> dict[str, str]:
         """Its settings by dotted path, each as one line of text. A list is one value."""
         return dict(flat(self.settings, ""))
-
-
-def place_of(config: StackConfig, name: str, kind: str) -> tuple[str, int, str]:
-    """File, line and path of an entry with this name and kind; of the file's first line if it has no such entry."""
-    path = next((entry.path for entry in entries(config) if (entry.name, entry.kind) == (name, kind)), ())
-    return str(from_here(config.path)), config.line_of(*path) or 1, ".".join(map(str, path))
 
 
 def entries(config: StackConfig) -> Iterator[Entry]:

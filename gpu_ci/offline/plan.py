@@ -49,18 +49,13 @@ from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_
 from gpu_ci.offline.recording import Recording, Resource, joined
 from policies.rules import RULES, AnyRule
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
+from policies.rules.rule import Level
 
 if TYPE_CHECKING:
     from gpu_ci.offline.record import Remedy
 
 Progress = Callable[[str], None]
 """Called with the name of the stage that starts."""
-_REFUSED = {
-    "mandatory": "then `pulumi up` is refused",
-    "remediate": "then `pulumi up` is refused",
-    "advisory": "then `pulumi up` warns",
-}
-"""What an expired exception does, by the level of its policy."""
 RUNNER_SET = "runner set"
 """The kind of a refused runner set."""
 
@@ -191,17 +186,23 @@ class Plan:
             messages = " ".join(verdict.message for verdict in self.verdicts if verdict.rule == name)
             for index, entry in enumerate(configured.config[EXCEPTIONS]):
                 idle = f"{EXCEPTIONS}[{index}]" not in messages and not means_manifests(entry["urn"])
-                if idle and configured.level.value != "disabled":
+                if idle and configured.level is not Level.DISABLED:
                     yield todo(f"policy {name}: {EXCEPTIONS}[{index}] ({entry['urn']}) hides nothing; remove it")
 
     @cached_property
     def ends(self) -> tuple[End, ...]:
         """Everything that the stack has pinned, and the exceptions of its policies, the first end first."""
         renewal = "fix what it excuses, or give it a new day and reason in policies/stacks.toml"
+        effects = {"mandatory": "then `pulumi up` is refused", "advisory": "then `pulumi up` warns"}
         exceptions = (
-            End(Use(Life(f"exception {entry['urn']} of policy {configured.policy.id}", day, effect), renewal), ("policies",))
+            End(
+                Use(
+                    Life(f"exception {entry['urn']} of policy {configured.policy.id}", day, effects[configured.reported]), renewal
+                ),
+                ("policies",),
+            )
             for configured in self.policies
-            if (effect := _REFUSED.get(configured.level.value))
+            if configured.level is not Level.DISABLED
             for entry in configured.config[EXCEPTIONS]
             if (day := day_of_text(entry["expires"])) is not None
         )

@@ -13,6 +13,7 @@ from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
 from fleet.facts.pricing import Line, Money, average, rounded_up
 from fleet.facts.pricing import span as money_span
 from fleet.facts.remark import CANNOT_WORK, COST, Remark
+from fleet.loading.files import from_here
 from fleet.loading.stackfile import StackConfig
 from fleet.prove.bill import runner_hour
 from fleet.prove.ends import End, together
@@ -20,7 +21,7 @@ from fleet.prove.placement import Fit, Host
 from fleet.prove.room import Refusal
 from fleet.prove.schedules import Week
 from fleet.settings.budget import MONTH
-from gpu_ci.offline.entries import place_of
+from gpu_ci.offline.entries import entries
 from gpu_ci.offline.judge import ENDED, Verdict
 from gpu_ci.offline.plan import Outcome, Plan
 
@@ -377,8 +378,10 @@ def one_line(value: str) -> str:
 
 def refusal(config: StackConfig, refused: Refusal) -> Fault:
     """Why a runner set, workload or job cannot be placed, with its place in the stack file."""
-    file, line, path = place_of(config, f"{refused.cluster}/{refused.workload}", refused.kind)
-    return Fault(f"cannot be placed: {refused.error}", file, line, path)
+    key = (f"{refused.cluster}/{refused.workload}", refused.kind)
+    path = next((entry.path for entry in entries(config) if (entry.name, entry.kind) == key), ())
+    place = ".".join(map(str, path))
+    return Fault(f"cannot be placed: {refused.error}", str(from_here(config.path)), config.line_of(*path) or 1, place)
 
 
 def unplaceable(plan: Plan) -> str:
