@@ -159,19 +159,22 @@ class Plan:
         yield from works.remarks(self.fleet, self.as_of)
         yield from self.reach
         yield from billing.remarks(self.fleet, self.as_of)
-        for remarks in (quotas.remarks, capacity.remarks, spot.remarks):
-            yield from remarks(self.fleet)
+        yield from quotas.remarks(self.fleet)
+        yield from capacity.remarks(self.fleet)
+        yield from spot.remarks(self.fleet)
         for name in self.fleet.shared_names:
             yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
         for placement in self.placements:
             yield from (below(f"{placement.cluster}/{placement.runner_set}", remark) for remark in placement.remarks)
         yield from pytorch.remarks(self.fleet, self.as_of)
-        for remarks in (labels.remarks, reruns.remarks, fallback.remarks):
-            yield from remarks(self.fleet)
+        yield from labels.remarks(self.fleet)
+        yield from reruns.remarks(self.fleet)
+        yield from fallback.remarks(self.fleet)
         yield from self.overbooked
         yield from fragments.fragmented(self.placements)
-        for remarks in (room.remarks, monitoring.remarks, stack_jobs.remarks):
-            yield from remarks(self.fleet)
+        yield from room.remarks(self.fleet)
+        yield from monitoring.remarks(self.fleet)
+        yield from stack_jobs.remarks(self.fleet)
         yield from self._idle_exceptions()
         if self.recording is not None:
             messages = (line for line in self.recording.messages if not line.text.startswith(works.REFUSED))
@@ -195,14 +198,9 @@ class Plan:
         renewal = "fix what it excuses, or give it a new day and reason in policies/stacks.toml"
         effects = {"mandatory": "then `pulumi up` is refused", "advisory": "then `pulumi up` warns"}
         exceptions = (
-            End(
-                Use(
-                    Life(f"exception {entry['urn']} of policy {configured.policy.id}", day, effects[configured.reported]), renewal
-                ),
-                ("policies",),
-            )
+            End(Use(Life(f"exception {entry['urn']} of policy {configured.policy.id}", day, effect), renewal), ("policies",))
             for configured in self.policies
-            if configured.level is not Level.DISABLED
+            if configured.level is not Level.DISABLED and (effect := effects[configured.reported])
             for entry in configured.config[EXCEPTIONS]
             if (day := day_of_text(entry["expires"])) is not None
         )

@@ -12,16 +12,15 @@ from policies.rules import CATALOGUE, AnyRule, Rule
 from policies.rules.kinds import POD
 from policies.rules.rule import STACK_KINDS
 
+_HEAD = Path(__file__).parent / "policies_head.md"
+
 
 def document() -> str:
     """The page."""
     rules = [rule for group in CATALOGUE.values() for rule in group]
-    head = Path(__file__).with_name("policies_head.md").read_text(encoding="utf-8").replace("COUNT", str(len(rules)), 1)
+    head = _HEAD.read_text(encoding="utf-8").replace("COUNT", str(len(rules)), 1)
     head = head.replace("KINDS", " | ".join(STACK_KINDS), 1).replace("RULES", "---|" * len(STACK_KINDS), 1)
-    lines = [head.rstrip(), *map(_row, rules)]
-    for name, group in CATALOGUE.items():
-        lines += [f"\n## {name}", *(line for rule in group for line in _section(rule))]
-    return "\n".join((*lines, ""))
+    return "\n".join((head.rstrip(), *map(_row, rules), *_groups(), ""))
 
 
 def _row(rule: AnyRule) -> str:
@@ -32,6 +31,13 @@ def _row(rule: AnyRule) -> str:
 
 def _has_remedy(rule: AnyRule) -> bool:
     return isinstance(rule, Rule) and rule.remedy is not None
+
+
+def _groups() -> Iterator[str]:
+    for name, rules in CATALOGUE.items():
+        yield f"\n## {name}"
+        for rule in rules:
+            yield from _section(rule)
 
 
 def _section(rule: AnyRule) -> Iterator[str]:
