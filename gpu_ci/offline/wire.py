@@ -30,14 +30,11 @@ class Unknown(str):
 
     __slots__ = ()
 
-    def __new__(cls) -> Unknown:
-        return super().__new__(cls, "[unknown]")
-
     def __repr__(self) -> str:
         return "[unknown]"
 
 
-UNKNOWN: Final = Unknown()
+UNKNOWN: Final = Unknown("[unknown]")
 
 
 class Secret(str):
