@@ -179,7 +179,7 @@ class _Engine(mocks.MockMonitor):
         for transform in self._transforms:
             _apply(transform, request)
         identity = request.importId or ("" if self.preview or not request.custom else made_id(request.type, request.name))
-        opaque, of = request.remote and self.preview, request.propertyDependencies
+        opaque = request.remote and self.preview
         response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=None if opaque else request.object)
         resource = self._resource(
             request,
@@ -191,7 +191,9 @@ class _Engine(mocks.MockMonitor):
             read=False,
             providers=dict(request.providers),
             # The SDK sends an empty list for a property without dependencies. Such properties are left out.
-            property_dependencies={key: tuple(sorted(of[key].urns)) for key in sorted(of) if of[key].urns},
+            property_dependencies={
+                name: tuple(sorted(by.urns)) for name, by in sorted(request.propertyDependencies.items()) if by.urns
+            },
             ignore_changes=tuple(request.ignoreChanges),
             replace_on_changes=tuple(request.replaceOnChanges),
             aliases=tuple(alias.SerializeToString() for alias in request.aliases),
@@ -265,7 +267,7 @@ class _Engine(mocks.MockMonitor):
         raise ProgramError(_NO_TRANSFORMS.format(what="the stack's invokes"))
 
     def _resource(self, request: Any, urn: str, identity: str, inputs: struct_pb2.Struct, **fields: Any) -> Resource:
-        """The resource of a registration or a lookup; `rest` are the fields that the two requests do not share."""
+        """The resource of a registration or a lookup; `fields` are those that the two requests do not share."""
         return Resource(
             urn=urn,
             type=request.type,
