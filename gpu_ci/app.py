@@ -18,7 +18,7 @@ from fleet.facts.errors import Fault, InputError
 from fleet.loading.home import TREE
 from fleet.loading.stackfile import name_of_file
 from gpu_ci.errors import input_errors
-from gpu_ci.offline.console import MaskingConsole, is_plain
+from gpu_ci.offline.layout import MaskingConsole, is_plain
 
 PROVE, RUN, WRITE, DOCUMENT = "Prove", "Run", "Write", "Document"
 """The groups of commands in `--help`."""

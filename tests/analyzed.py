@@ -6,9 +6,10 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 from pulumi.runtime import proto
+from pulumi.runtime.proto import alias_pb2
 
 from gpu_ci.offline import wire
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import STACK_TYPE, Recording, Resource
 
 
 def analyze_request(resource: Resource) -> proto.AnalyzeRequest:
@@ -35,15 +36,12 @@ def stack_request(recording: Recording) -> proto.AnalyzeStackRequest:
 
 def _fill(request: Any, resource: Resource) -> None:
     """Fill the fields that AnalyzeRequest and AnalyzerResource share."""
-    create, update, delete = resource.custom_timeouts
-    timeouts = proto.AnalyzerResourceOptions.CustomTimeouts(create=create, update=update, delete=delete)
     options = proto.AnalyzerResourceOptions(
         protect=resource.protect,
         ignoreChanges=resource.ignore_changes,
         deleteBeforeReplace=resource.delete_before_replace or False,
         deleteBeforeReplaceDefined=resource.delete_before_replace is not None,
-        aliases=resource.aliases,
-        customTimeouts=timeouts,
+        aliases=alias_urns(resource),
         additionalSecretOutputs=resource.additional_secret_outputs,
         parent=resource.parent,
     )
@@ -55,6 +53,21 @@ def _fill(request: Any, resource: Resource) -> None:
         request.provider.CopyFrom(
             proto.AnalyzerProviderResource(type=made_by.type, properties=_properties(made_by), urn=made_by.urn, name=made_by.name)
         )
+
+
+def alias_urns(resource: Resource) -> tuple[str, ...]:
+    """The URNs of a resource's aliases, as the engine makes them."""
+    aliases = map(alias_pb2.Alias.FromString, resource.aliases)
+    return tuple(dict.fromkeys(alias.urn or _alias(resource, alias.spec) for alias in aliases))
+
+
+def _alias(resource: Resource, spec: Any) -> str:
+    stack, project = resource.urn.split(":", 2)[2].split("::")[:2]
+    parent = "" if spec.noParent else spec.parentUrn or resource.parent
+    tail = f"{spec.type or resource.type}::{spec.name or resource.name}"
+    if parent and parent.split("::")[2] != STACK_TYPE:
+        return f"{parent.rpartition('::')[0]}${tail}"
+    return f"urn:pulumi:{spec.stack or stack}::{spec.project or project}::{tail}"
 
 
 def _properties(resource: Resource) -> struct_pb2.Struct:

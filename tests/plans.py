@@ -22,8 +22,9 @@ from typing import Any, TypeVar, cast
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from gpu_ci.offline import plan, wire
-from gpu_ci.offline.record import Recording, Remedy, Resource, record
-from gpu_ci.offline.remedies import Remediation, Remedies
+from gpu_ci.offline.judge import Remediation, Remedies
+from gpu_ci.offline.record import Remedy, record
+from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import ROOT
 
 Kept = TypeVar("Kept")
@@ -43,7 +44,7 @@ def declared(root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | Non
     if root != ROOT or not isinstance(remedy, Remedies | None):
         return alone(root, config, fleet, remedy, preview=preview)
     remedies = remedy or Remedies([])
-    changing = [(token, each.policy.id, repr(each.config)) for token, by in remedies._by_type.items() for each in by]
+    changing = [(rule.id, repr(each.config)) for rule, each in remedies._policies]
     key = name_of(config, repr(changing), preview)
     if key in _kept:
         recordings, done = _kept.pop(key)

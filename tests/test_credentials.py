@@ -25,7 +25,7 @@ from gpu_ci import cli
 from gpu_ci.offline import data
 from gpu_ci.offline.judge import configure
 from gpu_ci.offline.markdown import wrong_input
-from gpu_ci.offline.policyfile import policy_settings
+from gpu_ci.offline.policyconfig import policy_settings
 from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.sending import read_job
 from policies.rules import RULES

@@ -24,10 +24,9 @@ from fleet.loading.stackfile import load
 from fleet.settings.runner import MAX_LABELS
 from gpu_ci import cli
 from gpu_ci.offline.folders import walk
+from gpu_ci.offline.gitops import encrypted_secret
 from gpu_ci.offline.manifests.tree import read_tree
-from gpu_ci.offline.policyconfig import policy_configs
-from gpu_ci.offline.policyfile import policy_settings
-from gpu_ci.offline.sops import encrypted_secret
+from gpu_ci.offline.policyconfig import policy_configs, policy_settings
 from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.sending import read_job
 from tests.builders import cluster, config, runner

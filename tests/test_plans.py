@@ -8,7 +8,7 @@ import pytest
 
 from fleet.loading.config import fleet_of
 from gpu_ci.offline import wire
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from tests import plans
 from tests.builders import ROOT
 from tests.components.recorded import stack_config

@@ -9,6 +9,7 @@ import ipaddress
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -16,6 +17,8 @@ from pydantic import Field
 from fleet.facts.errors import FleetError, Problem, instead
 from fleet.facts.remark import todo
 from fleet.facts.tables import toml
+from fleet.loading.stackfile import StackConfig, wrong
+from fleet.loading.stackfile import load as load_stack
 from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import Duration, Model, QuotedText, between, go_duration, matching, problem, refusal
@@ -240,6 +243,27 @@ def load(config: Mapping[str, object], secret: Collection[str] = ()) -> Deployme
     if problems:
         raise FleetError(tuple(problems))
     return settings
+
+
+def reach(config: StackConfig, fleet: fleet_settings.Fleet, root: Path) -> tuple[str, ...]:
+    """Remarks on how deployments of a stack reach its endpoints; none for a project without deployments.
+
+    Raises InputError for wrong settings, with their lines, and for a private endpoint that no deployment can reach, with its line
+    in the stack file.
+    """
+    path = root / FILE
+    if not path.parent.exists():
+        return ()
+    settings = load_stack("main", path.parent, stack_file=path)
+    try:
+        deployments = load(*settings.of(NAMESPACE))
+    except FleetError as error:
+        raise wrong(settings, error) from error
+    try:
+        deployments.require_reach(config.stack, fleet)
+    except FleetError as error:
+        raise wrong(config, error) from error
+    return tuple(deployments.remarks(config.stack, fleet))
 
 
 def _wrong_keys(config: Mapping[str, object], secret: Collection[str]) -> Iterator[Problem]:

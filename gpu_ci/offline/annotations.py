@@ -6,25 +6,21 @@ ScriptHandler.cs). A step shows ten annotations of each level (actions/toolkit, 
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fleet.facts.credentials import mask
+from fleet.facts.errors import Fault
 from fleet.facts.remark import CANNOT_WORK, Remark
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.entries import Entry, entries
+from gpu_ci.offline.judge import ENDED
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import STACK_TYPE
-from gpu_ci.offline.words import name_of
-
-_LEVELS = ("error", "warning", "notice")
-_AT = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+): (?P<message>.*)")
-"""The form of an input error that names a line."""
+from gpu_ci.offline.words import name_of, refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,10 @@ class Annotation:
     def __str__(self) -> str:
         """The workflow command, always on one line and without credentials."""
         place = {"file": self.file, "line": str(self.line)} if self.line else {}
-        properties = ",".join(f"{key}={_property(value)}" for key, value in {**place, "title": self.title}.items())
+        escaped = {
+            key: _data(value).replace(":", "%3A").replace(",", "%2C") for key, value in {**place, "title": self.title}.items()
+        }
+        properties = ",".join(f"{key}={value}" for key, value in escaped.items())
         return f"::{self.level} {properties}::{_data(self.message)}"
 
 
@@ -54,23 +53,17 @@ def annotate(plan: Plan, root: Path, base: Base | None = None, strict: bool = Fa
         old = {problem.message for problem in _annotated(base.plan, strict)}
         problems = [problem for problem in problems if problem.level == "error" or problem.message not in old]
     file = shown_from(root, plan.config.path)
-    ordered = sorted(_merged(problems), key=lambda problem: _LEVELS.index(problem.level))
-    return tuple(replace(problem, file=file) for problem in ordered)
+    merged = list(_merged(problems))
+    levels = ("error", "warning", "notice")
+    return tuple(replace(problem, file=file) for level in levels for problem in merged if problem.level == level)
 
 
-def of_input(error: Exception, root: Path) -> tuple[Annotation, ...]:
+def of_input(error: Exception, root: Path) -> Iterator[Annotation]:
     """Annotations of an input error: one for each line of the message, on the file and line that it names."""
-    return tuple(_of_line(line, root) for line in str(error).splitlines())
-
-
-def _of_line(line: str, root: Path) -> Annotation:
-    at = _AT.fullmatch(line)
-    if at is None:
-        return Annotation("error", _WRONG, line)
-    return Annotation("error", _WRONG, at["message"], shown_from(root, Path(at["file"])), int(at["line"]))
-
-
-_WRONG = "wrong input"
+    for line in str(error).splitlines():
+        fault = Fault.of(line)
+        file = shown_from(root, Path(fault.file)) if fault.file else ""
+        yield Annotation("error", "wrong input", line.removeprefix(f"{fault.file}:{fault.line}: "), file, fault.line)
 
 
 # -- problems ----------------------------------------------------------------------------------------------------------
@@ -80,8 +73,8 @@ def _annotated(plan: Plan, strict: bool) -> Iterator[Annotation]:
     """The problems of a plan, each with its line, but without the file."""
     entries = _Entries(plan.config)
     for refused in plan.refused:
-        entry = entries.named(f"{refused.cluster}/{refused.workload}", refused.kind)
-        yield Annotation("error", f"{refused.workload} cannot be placed", refused.error, line=entries.line(entry))
+        line = refusal(plan.config, refused).line
+        yield Annotation("error", f"{refused.workload} cannot be placed", refused.error, line=line)
     blocked = plan.blocked(strict)
     advisory = (
         verdict
@@ -117,9 +110,9 @@ class _Entries:
         self._config = config
         self._entries = [entry for entry in entries(config) if entry.name]
 
-    def named(self, name: str, kind: str = "") -> tuple[Entry, ...]:
+    def named(self, name: str) -> tuple[Entry, ...]:
         """Entries with a name such as "usw2" or "usw2/t4-spot"."""
-        return tuple(entry for entry in self._entries if entry.name == name and kind in ("", entry.kind))
+        return tuple(entry for entry in self._entries if entry.name == name)
 
     def line(self, places: Iterable[Entry]) -> int | None:
         """The line of the first entry."""
@@ -173,7 +166,3 @@ def shown_from(root: Path, path: Path) -> str:
 
 def _data(value: str) -> str:
     return mask(value).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(value: str) -> str:
-    return _data(value).replace(":", "%3A").replace(",", "%2C")

@@ -1,22 +1,32 @@
-"""The base of a pull request: the stack file of another branch, planned by the current code."""
+"""The base of a pull request: the stack file of another branch, planned by the current code.
+
+What a pull request writes that has ended already or cannot work fails its plan, as any other violation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
+from fleet.facts.tables import toml
 from fleet.loading.files import from_here
+from fleet.render.arc import SETS
 from gpu_ci.errors import input_errors
-from gpu_ci.offline.arc import pinned_in
+from gpu_ci.offline.compare import Comparison, identity
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.judge import configure
+from gpu_ci.offline.judge import ENDED, configure
 from gpu_ci.offline.plan import Plan, make_plan
-from gpu_ci.offline.policyfile import policy_settings
+from gpu_ci.offline.policyconfig import policy_settings
 from policies.rules import RULES
+
+_PINS = ("reference", "version", "release", "ami-release", "base", "runtime", "devel")
+"""Fields of a row of versions.toml that pin something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,10 @@ class Base:
     reason: str = ""
     judged: str = ""
     arc: str = ""
+
+    def compared(self, plan: Plan) -> Comparison | None:
+        """What changes from the base to a plan; None if the base has no plan."""
+        return None if self.plan is None else Comparison(self.plan, plan, self.arc)
 
 
 def read_base(
@@ -62,11 +76,28 @@ def read_base(
     policies_of, judged = _policies(stack, root, folder, as_of or day_of())
     try:
         plan = make_plan(stack, root, path, lambda stage: progress(f"base: {stage}"), as_of, policies_of)
-        return Base(text, plan, judged=judged, arc=pinned_in(folder))
+        return Base(text, plan, judged=judged, arc=_arc(folder))
     except input_errors() as error:
-        return Base(text, None, f"the base's {path.name} does not load under this code: {_named(error, path)}")
+        # The name of the stack file in place of the folder of the base, which differs in each run.
+        reason = _first_line(error).replace(f"{from_here(path)}:", f"{path.name}:", 1)
+        return Base(text, None, f"the base's {path.name} does not load under this code: {reason}")
     except Exception as error:  # noqa: BLE001 - the change may fix exactly this
         return Base(text, None, f"this code fails on the base's {path.name}: {type(error).__name__}: {_first_line(error)}")
+
+
+def _pinned(folder: Path) -> Mapping[str, Any]:
+    """Our versions in a checkout; none if it has no file of them. Raises OSError and TOMLDecodeError."""
+    path = folder / "fleet/facts/data/versions.toml"
+    return tomllib.loads(read_bytes(path).decode()) if path.is_file() else {}
+
+
+def _arc(folder: Path) -> str:
+    """The version of ARC that a checkout pins, or an empty text if it cannot be read there."""
+    try:
+        version = _pinned(folder)["charts"][SETS]["version"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return version if isinstance(version, str) else ""
 
 
 def _policies(stack: str, root: Path, folder: Path, day: date) -> tuple[Path, str]:
@@ -81,17 +112,47 @@ def _policies(stack: str, root: Path, folder: Path, day: date) -> tuple[Path, st
 
 
 def _stack_file(stack: str, root: Path, folder: Path, stack_file: Path | None) -> Path:
-    default = folder / f"Pulumi.{stack}.yaml"
-    if stack_file is None or not stack_file.resolve().is_relative_to(root):
-        return default
-    path = folder / stack_file.resolve().relative_to(root)
-    return path if path.is_file() else default
-
-
-def _named(error: Exception, path: Path) -> str:
-    """The first line of an error, with the name of the stack file and not the folder of the base, which differs in each run."""
-    return _first_line(error).replace(f"{from_here(path)}:", f"{path.name}:", 1)
+    if stack_file is not None and stack_file.resolve().is_relative_to(root):
+        path = folder / stack_file.resolve().relative_to(root)
+        if path.is_file():
+            return path
+    return folder / f"Pulumi.{stack}.yaml"
 
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0]
+
+
+def touched(plan: Plan, before: Plan | None, base: Path) -> Plan:
+    """The plan, which fails for what the change writes and `pulumi up` would refuse.
+
+    That is an ended version, in the stack's files or in our versions, and a part that cannot work, if its remark is new or its
+    settings change. `before` is the plan of the base, whose checkout is in the folder `base`; None if the base has no plan: then
+    the change writes every part, and versions are not compared. Raises OSError and TOMLDecodeError as the base's versions.toml
+    does.
+    """
+    if before is None:
+        return replace(plan, written=plan.impossible)
+    changed = {setting.name for setting in Comparison(before, plan).settings} if plan.impossible else set()
+    written_parts = tuple(
+        remark for remark in plan.impossible if remark not in before.impossible or not changed.isdisjoint(remark.parts)
+    )
+    old = set(map(identity, before.verdicts))
+    theirs = set(_values(_pinned(base)))
+    written = [value for value in _values(toml("versions.toml")) if theirs and value not in theirs]
+    verdicts = (
+        replace(verdict, kind="violation")
+        if verdict.kind == ENDED and (identity(verdict) not in old or any(value in verdict.message for value in written))
+        else verdict
+        for verdict in plan.verdicts
+    )
+    return replace(plan, verdicts=tuple(verdicts), written=written_parts)
+
+
+def _values(row: Any) -> Iterator[str]:
+    """The pinned values of a row and of the rows below it. A message has no room for a digest, so references have none."""
+    for key, value in row.items():
+        if isinstance(value, dict):
+            yield from _values(value)
+        elif key in _PINS:
+            yield value.partition("@")[0]

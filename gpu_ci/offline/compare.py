@@ -11,15 +11,15 @@ from typing import Generic, TypeVar, cast
 
 from fleet.facts.pricing import Line, Money
 from fleet.facts.remark import Remark
-from gpu_ci.offline.arc import upgrade_from
+from fleet.facts.versions import CHARTS
+from fleet.render.arc import SETS, another_minor, upgrade
 from gpu_ci.offline.effects import Effect, Ending, effects
-from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.entries import Entry, entries
-from gpu_ci.offline.judge import Configured, Verdict
+from gpu_ci.offline.judge import ENDED, Configured, Remediation, Verdict
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
-from gpu_ci.offline.remedies import Remediation
-from gpu_ci.offline.words import Place, place
+from gpu_ci.offline.wire import view
+from gpu_ci.offline.words import Place, places
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -81,7 +81,8 @@ class Comparison:
     @cached_property
     def arc_upgrade(self) -> tuple[str, ...]:
         """The commands that come before `pulumi up`, if the change pins another minor of Actions Runner Controller."""
-        return upgrade_from(self.arc_before, self.before.fleet, self.after.config.stack)
+        old, new = self.arc_before, CHARTS[SETS].version
+        return upgrade(self.before.fleet, self.after.config.stack, old, new) if old and another_minor(old, new) else ()
 
     @property
     def judged(self) -> bool:
@@ -91,26 +92,17 @@ class Comparison:
     @property
     def nothing(self) -> bool:
         """Whether both plans show the same."""
-        parts = (
-            self.arc_upgrade,
-            self.settings,
-            self.new_verdicts,
-            self.fixed,
-            self.new_remediations,
-            self.resources,
-            self.new_remarks,
-        )
         alike = (self.before.recording is None) == (self.after.recording is None)
-        moved = any(pair.changed for pair in self.places.values()) or any(pair.changed for pair in self.lines.values())
-        return alike and not moved and not any(parts)
+        moved = [pair.changed for pair in self.places.values()] + [pair.changed for pair in self.lines.values()]
+        judged = (*self.new_verdicts, *self.fixed, *self.new_remediations, *self.resources)
+        return alike and not (any(moved) or judged or self.arc_upgrade or self.settings or self.new_remarks)
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
         """Added, removed and changed entries of the stack file in the order of the file, then policies with a new config."""
         settings = []
-        for (kind, name), pair in _paired(
-            entries(self.before.config), entries(self.after.config), lambda entry: (entry.kind, entry.name)
-        ).items():
+        old, new = map(entries, (self.before.config, self.after.config))
+        for (kind, name), pair in _paired(old, new, lambda entry: (entry.kind, entry.name)).items():
             changed = _changed(pair, Entry.texts)
             if changed or pair.state in ("added", "removed"):
                 settings.append(Setting(kind, name, pair.state, changed))
@@ -125,7 +117,7 @@ class Comparison:
     @cached_property
     def places(self) -> Mapping[str, Pair[Place]]:
         """Every runner set by "cluster/set", as text."""
-        return _paired(_places(self.before), _places(self.after), lambda row: row.name)
+        return _paired(places(self.before), places(self.after), lambda row: row.name)
 
     @cached_property
     def lines(self) -> Mapping[tuple[str, str], Pair[Line]]:
@@ -133,14 +125,9 @@ class Comparison:
         return _paired(self.before.bill, self.after.bill, lambda line: (line.cluster, line.item))
 
     @property
-    def idle(self) -> tuple[Money, Money]:
-        """USD an hour at idle, before and after."""
-        return self.before.cost[0], self.after.cost[0]
-
-    @property
-    def worst(self) -> tuple[Money, Money]:
-        """USD an hour at worst, before and after."""
-        return self.before.cost[1], self.after.cost[1]
+    def costs(self) -> Sequence[tuple[Money, Money]]:
+        """USD an hour before and after, at idle and at worst."""
+        return [*zip(self.before.cost, self.after.cost, strict=True)]
 
     @cached_property
     def new_verdicts(self) -> tuple[Verdict, ...]:
@@ -149,8 +136,8 @@ class Comparison:
         A verdict is not new if only the numbers in its message differ.
         """
         old = set(map(identity, self.before.verdicts))
-        applicable = (verdict for verdict in self.after.verdicts if verdict.kind != "not-applicable")
-        return tuple(verdict for verdict in applicable if identity(verdict) not in old) if self.judged else ()
+        new = (verdict for verdict in self.after.verdicts if verdict.kind != "not-applicable" and identity(verdict) not in old)
+        return tuple(new) if self.judged else ()
 
     @property
     def newly_broken(self) -> tuple[Verdict, ...]:
@@ -160,19 +147,20 @@ class Comparison:
     @cached_property
     def fixed(self) -> tuple[Verdict, ...]:
         """Violations of the plan before that are gone now, also if the resource is gone. An exception fixes nothing."""
-        new = set(self.new_verdicts)
-        remaining = (
-            verdict for verdict in self.after.verdicts if verdict.kind in ("violation", ENDED, "excepted") or verdict in new
-        )
-        still = {(verdict.rule, verdict.urn) for verdict in remaining}
-        levels = self.after.levels
+        if not self.judged:
+            return ()
+        wrong, new, levels = ("violation", ENDED), set(self.new_verdicts), self.after.levels
+        still = {
+            (verdict.rule, verdict.urn)
+            for verdict in self.after.verdicts
+            if verdict.kind in (*wrong, "excepted") or verdict in new
+        }
         # Disabling a policy fixes nothing.
-        broken = (
+        return tuple(
             verdict
             for verdict in self.before.verdicts
-            if verdict.kind in ("violation", ENDED) and levels.get(verdict.rule) != "disabled"
+            if verdict.kind in wrong and levels.get(verdict.rule) != "disabled" and (verdict.rule, verdict.urn) not in still
         )
-        return tuple(verdict for verdict in broken if (verdict.rule, verdict.urn) not in still) if self.judged else ()
 
     @cached_property
     def new_remediations(self) -> tuple[Remediation, ...]:
@@ -243,25 +231,9 @@ def _changed(pair: Pair[T], texts: Callable[[T], Mapping[str, str]]) -> dict[str
 
 
 def _configured(configured: Configured) -> dict[str, str]:
-    """Level and properties of a policy, as in its config file."""
-    return {"enforcementLevel": configured.level.value} | {name: _json(value) for name, value in configured.config.items()}
-
-
-def _json(value: object) -> str:
-    """JSON with whole numbers as integers: a policy gets every number as a float."""
-    return json.dumps(_whole(value), ensure_ascii=False)
-
-
-def _whole(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {key: _whole(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_whole(part) for part in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _places(plan: Plan) -> tuple[Place, ...]:
-    return tuple(place(placement, plan.fleet.clusters[placement.cluster].region) for placement in plan.placements)
+    """Level and properties of a policy, as in its config file: a policy gets every number as a float."""
+    properties = {name: json.dumps(value, ensure_ascii=False) for name, value in view(configured.config).items()}
+    return {"enforcementLevel": configured.level.value} | properties
 
 
 _NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?![\w-])")

@@ -51,16 +51,14 @@ def faults(schema: Mapping[str, Any], value: object, path: str) -> list[str]:
 
 def _object_faults(schema: Mapping[str, Any], value: Mapping[str, object], path: str) -> list[str]:
     properties: Mapping[str, Any] = schema.get("properties", {})
-    additional = schema.get("additionalProperties", True)
     problems = [f"{path}.{name}: is required; got nothing" for name in schema.get("required", ()) if name not in value]
     for name, item in value.items():
-        if name in properties:
-            problems += faults(properties[name], item, f"{path}.{name}")
-        elif additional is False:
+        part = properties.get(name, schema.get("additionalProperties", True))
+        if part is False:
             names = ", ".join(sorted(properties)) or "nothing"
             problems.append(f"{path}.{name}: is not known, there is {names}; got {quoted(item)}")
-        elif isinstance(additional, Mapping):
-            problems += faults(additional, item, f"{path}.{name}")
+        elif isinstance(part, Mapping):
+            problems += faults(part, item, f"{path}.{name}")
     return problems
 
 

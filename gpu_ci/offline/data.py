@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from pydantic.alias_generators import to_camel
 
 from fleet.facts.credentials import masked
 from fleet.facts.pricing import Line, Money
-from fleet.prove.bill import Week, runner_hour
+from fleet.prove.bill import runner_hour
 from fleet.prove.ends import End
 from fleet.prove.placement import Placement
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.compare import Comparison, Pair
+from gpu_ci.offline.compare import Pair
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.plan import Outcome, Plan
 from gpu_ci.offline.recording import Resource
@@ -36,22 +37,22 @@ def document(content: Mapping[str, Any]) -> str:
 
 
 def fields_of(record: object, *names: str) -> dict[str, Any]:
-    """These attributes by their names in camelCase."""
-    return {to_camel(name): getattr(record, name) for name in names}
+    """These attributes by their names in camelCase. `policy=rule` is the attribute `rule` by another name."""
+    pairs = (name.rpartition("=") for name in names)
+    return {key or to_camel(attribute): attrgetter(attribute)(record) for key, _, attribute in pairs}
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
     """A verdict as plain data."""
-    return {"policy": verdict.rule} | fields_of(verdict, "level", "kind", "urn", "message")
+    return fields_of(verdict, "policy=rule", "level", "kind", "urn", "message")
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
     """The first facts of an outcome as plain data."""
-    return {"policy": outcome.rule} | fields_of(outcome, "level", "state", "judged", "broken")
+    return fields_of(outcome, "policy=rule", "level", "state", "judged", "broken")
 
 
 def _plan(plan: Plan) -> dict[str, Any]:
-    idle, worst = plan.cost
     return {
         "stack": plan.config.stack,
         "clean": plan.passes() and plan.judged,
@@ -70,52 +71,43 @@ def _plan(plan: Plan) -> dict[str, Any]:
             if unplaced.kind != "runner set"
         ],
         "failures": [fields_of(refusal(plan.config, refused), "file", "line", "path", "message") for refused in plan.refused],
-        "price": {
-            "lines": [_line(line) for line in plan.bill],
-            "idle": _money(idle),
-            "average": _money(plan.average),
-            "worst": _money(worst),
-        },
-        "schedules": [_week(window) for window in plan.weeks],
+        "price": {"lines": list(map(_line, plan.bill)), **_costs(plan.cost[0], plan.average, plan.cost[1])},
+        "schedules": [
+            fields_of(window, "name", "opens", "keeps", "hours", "nodes") | {"usd": list(map(_money, window.usd))}
+            for window in plan.weeks
+        ],
         "ends": list(map(end_json, plan.ends)),
         "policyConfig": plan.policy_config,
         "policies": [_outcome(outcome, plan) for outcome in plan.outcomes()],
-        "remediations": [
-            {"policy": remediation.rule} | fields_of(remediation, "urn", "changes") for remediation in plan.remediations
-        ],
-        "verdicts": [verdict_json(verdict) for verdict in plan.verdicts],
-        "resources": [_resource(resource) for resource in plan.resources],
+        "remediations": [fields_of(remediation, "policy=rule", "urn", "changes") for remediation in plan.remediations],
+        "verdicts": list(map(verdict_json, plan.verdicts)),
+        "resources": list(map(_resource, plan.resources)),
     }
 
 
 def end_json(end: End) -> dict[str, Any]:
     """One end. `last` is the last good day, `mayEnd` the earliest one of a runner without a known end; null if not known."""
-    life = end.use.life
-    days = {"released": life.released, "last": life.last, "mayEnd": life.may_end}
+    days = fields_of(end.use.life, "released", "last", "may_end")
     return (
-        {"what": life.what, "clusters": list(end.clusters)}
+        fields_of(end, "what=use.life.what", "clusters")
         | {name: None if day is None else day.isoformat() for name, day in days.items()}
-        | {"effect": life.effect, "cost": end.use.cost, "fix": end.use.fix}
+        | fields_of(end, "effect=use.life.effect", "cost=use.cost", "fix=use.fix")
     )
 
 
 def _placement(placement: Placement, region: str) -> dict[str, Any]:
-    return fields_of(placement, "cluster", "runner_set") | {
-        "runsOn": [placement.runner_set, *placement.runner.labels],
-        "kind": placement.runner.kind,
-        "pool": placement.host.name,
-        "choice": placement.choice,
-        "capacity": placement.host.capacity,
-        "fits": [
-            {"instanceType": fit.machine.name, "runners": fit.count, "limitedBy": fit.limited_by, "strandedGpus": fit.stranded}
-            for fit in placement.fits
-        ],
-        "maxRunners": placement.runner.span.max,
-        "poolHolds": placement.capacity,
-        "launcherRoom": placement.launchers,
-        "runnerHour": [_money(money) for money in runner_hour(placement, region)],
-        "error": placement.error,
-    }
+    fits = [
+        fields_of(fit, "instanceType=machine.name", "runners=count", "limited_by", "strandedGpus=stranded")
+        for fit in placement.fits
+    ]
+    return (
+        fields_of(placement, "cluster", "runner_set")
+        | {"runsOn": [placement.runner_set, *placement.runner.labels]}
+        | fields_of(placement, "kind=runner.kind", "pool=host.name", "choice", "capacity=host.capacity")
+        | {"fits": fits}
+        | fields_of(placement, "maxRunners=runner.span.max", "poolHolds=capacity", "launcherRoom=launchers")
+        | {"runnerHour": list(map(_money, runner_hour(placement, region))), "error": placement.error}
+    )
 
 
 def _outcome(outcome: Outcome, plan: Plan) -> dict[str, Any]:
@@ -125,9 +117,8 @@ def _outcome(outcome: Outcome, plan: Plan) -> dict[str, Any]:
 
 def _changes(plan: Plan, base: Base) -> dict[str, Any]:
     """The changes from the base to the plan, or the reason why there is no comparison."""
-    if base.plan is None:
+    if (comparison := base.compared(plan)) is None:
         return {"notCompared": base.reason}
-    comparison = Comparison(base.plan, plan, base.arc)
     return {
         "endsJobs": list(comparison.ended_jobs),
         "settings": [
@@ -142,11 +133,10 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
         ],
         "price": {
             "lines": [{"state": pair.state, **_sides(pair, _line)} for pair in comparison.lines.values() if pair.changed],
-            "idle": _sides(Pair(*comparison.idle), _money),
-            "worst": _sides(Pair(*comparison.worst), _money),
+            **{name: _sides(Pair(*cost), _money) for name, cost in zip(("idle", "worst"), comparison.costs, strict=True)},
         },
-        "newlyBroken": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in comparison.newly_broken],
-        "mended": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in comparison.fixed],
+        "newlyBroken": [fields_of(verdict, "policy=rule", "urn") for verdict in comparison.newly_broken],
+        "mended": [fields_of(verdict, "policy=rule", "urn") for verdict in comparison.fixed],
         "resources": [fields_of(kind, "type", "added", "removed", "changed") for kind in comparison.resources]
         if comparison.judged
         else None,
@@ -161,26 +151,24 @@ def _sides(pair: Pair[T], plain: Callable[[T], object]) -> dict[str, Any]:
 
 
 def _place(where: Place) -> dict[str, Any]:
-    renamed = {"poolHolds": where.held, "runnerHour": where.hour, "error": where.error}
-    return fields_of(where, "pool", "asks") | {"fits": where.holds} | fields_of(where, "runners") | renamed
+    return fields_of(where, "pool", "asks", "fits=holds", "runners", "poolHolds=held", "runnerHour=hour", "error")
 
 
 def _money(money: Money) -> dict[str, Any]:
-    return {"usd": round(money.usd, 6), "atMost": money.at_most, "unknown": money.unknown}
+    return {"usd": round(money.usd, 6)} | fields_of(money, "at_most", "unknown")
+
+
+def _costs(idle: Money, average: Money, worst: Money) -> dict[str, Any]:
+    return {"idle": _money(idle), "average": _money(average), "worst": _money(worst)}
 
 
 def _line(line: Line) -> dict[str, Any]:
     amounts = {"count": (line.least, line.most), "each": (_money(line.cheap), _money(line.dear))}
-    costs = {"idle": _money(line.idle), "average": _money(line.mean), "worst": _money(line.worst)}
+    costs = _costs(line.idle, line.mean, line.worst)
     return fields_of(line, "cluster", "item", "what") | amounts | costs | fields_of(line, "sources")
 
 
-def _week(window: Week) -> dict[str, Any]:
-    return fields_of(window, "name", "opens", "keeps", "hours", "nodes") | {"usd": [_money(money) for money in window.usd]}
-
-
 def _resource(resource: Resource) -> dict[str, Any]:
-    renamed = {"provider": resource.provider_urn, "opaque": resource.remote}
     # The inputs have markers in place of secrets and unknown values.
-    details = fields_of(resource, "dependencies", "ignore_changes", "inputs")
-    return fields_of(resource, "urn", "type", "name", "parent") | renamed | details
+    about = fields_of(resource, "urn", "type", "name", "parent", "provider=provider_urn", "opaque=remote")
+    return about | fields_of(resource, "dependencies", "ignore_changes", "inputs")

@@ -9,13 +9,14 @@ from functools import cache
 from fleet.facts.tables import rows
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
-from gpu_ci.offline.wire import Secret, hidden
+from gpu_ci.offline.wire import ABSENT, Secret, differing, hidden
 from gpu_ci.offline.words import counted, listed
 
 _GROUPS = {"aws:eks/nodeGroup:NodeGroup": "node group", "oci:ContainerEngine/nodePool:NodePool": "node pool"}
 """Resources with the nodes of a pool."""
 _INSTALLED = ("kubernetes:helm.sh/v3:Release", "kubernetes:argoproj.io/v1alpha1:Application")
 """Resources that install a runner set, if their parent is one."""
+_VERBS = {"removed": "deletes", "replaced": "replaces", "rolled": "rolls"}
 _NAT, _VPC = "aws:ec2/natGateway:NatGateway", "aws:ec2/vpc:Vpc"
 _TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 _FEW = 4
@@ -55,7 +56,10 @@ def effects(before: Iterable[Resource], after: Iterable[Resource]) -> dict[str, 
 def _effect(before: Resource, after: Resource, effects_so_far: Mapping[str, Effect]) -> Effect:
     unknown = dict.fromkeys(path.partition("[")[0] for path, value in hidden(after.inputs) if not isinstance(value, Secret))
     moved = (path for path in unknown if _moved(before, after, path, effects_so_far))
-    paths = tuple(sorted({*_differing(before.inputs, after.inputs, ""), *moved}))
+    unset = (None, ABSENT)
+    differences = differing(before.inputs, after.inputs, lists=False)
+    edited = (path for path, old, new in differences if not (old in unset and new in unset))
+    paths = tuple(sorted({*edited, *moved}))
     if _touch(paths, _replacing(after)):
         return Effect("replaced", paths)
     return Effect("rolled" if _touch(paths, _inputs(after.type, "rolls")) else "updated" if paths else "", paths)
@@ -79,17 +83,6 @@ def _moved(before: Resource, after: Resource, path: str, effects_so_far: Mapping
 def _touch(paths: Iterable[str], inputs: Collection[str]) -> bool:
     """Whether one of the paths is one of the inputs, a part of it, or contains it."""
     return any(f"{path}.".startswith(f"{name}.") or name.startswith(f"{path}.") for path in paths for name in inputs)
-
-
-def _differing(before: object, after: object, path: str) -> Iterator[str]:
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in sorted({*before, *after}):
-            yield from _differing(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
-    elif isinstance(before, Secret) and isinstance(after, Secret):
-        if before.reveal() != after.reveal():
-            yield path
-    elif before != after or type(before) is not type(after):
-        yield path
 
 
 # -- the jobs ----------------------------------------------------------------------------------------------------------
@@ -120,7 +113,7 @@ class Ending:
             *(resource for resource in self.before.resources if self.effects[resource.urn].state == "removed"),
         ):
             state, owner = self.effects[resource.urn].state, resource.parent.rpartition("::")[2]
-            if state not in ("removed", "replaced", "rolled"):
+            if state not in _VERBS:
                 continue
             if resource.type in _GROUPS and (pool := names.get(("pool", owner))):
                 groups.setdefault((*pool, state), []).append(resource)
@@ -156,7 +149,8 @@ class Ending:
         edit = f"removal of {pool}" if is_removed else self._edit(cluster, pool, "pool")
         of = f" of {listed(sets, _FEW)}" if sets else ""
         reason = f" ({listed(dict.fromkeys(why), _FEW)})" if any(why) else ""
-        reordered = _REORDERED if any(map(self._reordered, groups)) else ""
+        ignored = "; EKS ignores the order of spot types, so the old order keeps the nodes"
+        reordered = ignored if any(map(self._reordered, groups)) else ""
         return f"{cluster}: {edit} {_VERBS[state]} {many}{reason}: running jobs{of} on {pool} end{reordered}"
 
     def _reordered(self, group: Resource) -> bool:
@@ -178,7 +172,3 @@ class Ending:
             return f"{cluster}: {edit} replaces the VPC, and EKS moves no control plane to another VPC: create another cluster"
         removes = f"removes the NAT gateway of {resource.name.partition('-network-nat-')[2]}"
         return f"{cluster}: {edit} {removes}: open connections of running jobs break, and jobs have another public address"
-
-
-_VERBS = {"removed": "deletes", "replaced": "replaces", "rolled": "rolls"}
-_REORDERED = "; EKS ignores the order of spot types, so the old order keeps the nodes"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fleet.facts.places import Keys
-from fleet.loading.files import from_here
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import NAMESPACE
 
@@ -37,18 +36,8 @@ class Entry:
         return dict(flat(self.settings, ""))
 
 
-def entries(config: StackConfig) -> tuple[Entry, ...]:
+def entries(config: StackConfig) -> Iterator[Entry]:
     """Every entry of a loaded stack file, a cluster before its entries. Placeholders of missing values are left out."""
-    return tuple(_entries(config))
-
-
-def place_of(config: StackConfig, name: str, kind: str) -> tuple[str, int, str]:
-    """File, line and path of an entry with this name and kind; of the file's first line if it has no such entry."""
-    path = next((entry.path for entry in _entries(config) if (entry.name, entry.kind) == (name, kind)), ())
-    return str(from_here(config.path)), config.line_of(*path) or 1, ".".join(map(str, path))
-
-
-def _entries(config: StackConfig) -> Iterator[Entry]:
     top = {key: value for key, value in config.objects.items() if key not in (_CLUSTERS, *config.placed)}
     yield Entry("stack", "", (), top)
     for name, cluster in _mapping(config.objects.get(_CLUSTERS)).items():

@@ -1,4 +1,4 @@
-"""Walks an untrusted folder without recursion, in order, and down to a limit."""
+"""Walks an untrusted folder in order and down to a limit."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ def walk(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
     A link to a folder is listed as a folder and not followed. Subfolders that the caller removes from the list are not visited.
     Raises OSError for a folder that cannot be read, InputError for a folder that is too deep.
     """
-    waiting = [(root, 0)]
-    while waiting:
-        folder, depth = waiting.pop()
-        if depth > _DEEPEST:
+    for name, folders, files_of_folder in os.walk(root, onerror=_refuse):
+        folder = Path(name)
+        if len(folder.relative_to(root).parts) > _DEEPEST:
             raise InputError(
                 f"{root} has folders more than {_DEEPEST} levels deep; name a folder further down, or remove the deep ones"
             )
-        with os.scandir(folder) as entries:
-            is_folder = {entry.name: _is_folder(entry) for entry in entries}
-        folders = sorted(name for name, is_one in is_folder.items() if is_one)
-        yield folder, folders, sorted(name for name, is_one in is_folder.items() if not is_one)
-        # Reversed, because the last one is visited first.
-        waiting += [(folder / name, depth + 1) for name in reversed(folders) if not (folder / name).is_symlink()]
+        folders.sort()
+        yield folder, folders, sorted(files_of_folder)
+
+
+def _refuse(error: OSError) -> None:
+    raise error
 
 
 def files(option: str, root: Path, suffixes: tuple[str, ...], fix: str) -> Iterator[Path]:
@@ -70,12 +69,5 @@ def _is_device(path: Path) -> bool:
     """Whether the path is a pipe or a device, which may never end. Other problems show when the file is read."""
     try:
         return not stat.S_ISREG(path.stat().st_mode)
-    except OSError:
-        return False
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
     except OSError:
         return False

@@ -2,18 +2,22 @@
 
 `<cluster>/infrastructure` and `<cluster>/workloads` are one Application each (`fleet.render.gitops.application`). Each
 component has its own files, so a change of one setting changes the files of one component.
+
+A Secret that SOPS encrypted is copied into the folder only if every value in it is encrypted.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fleet.charts.arc import APP_SECRET
 from fleet.charts.argo_cd import argo_cd
-from fleet.charts.chart import Chart
-from fleet.facts.yaml_text import yaml_text
+from fleet.facts.errors import InputError
+from fleet.facts.limits import read_bytes
+from fleet.facts.yaml_text import kubernetes_documents, yaml_text
 from fleet.providers.installed import installed
 from fleet.providers.registry import provider_of
 from fleet.render.gitops.application import TIERS, application_name
@@ -24,7 +28,6 @@ from fleet.settings.gitops import Sops
 from fleet.settings.namespaces import runner_namespace
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Recording, Resource
-from gpu_ci.offline.sops import encrypted_secret
 from gpu_ci.offline.wire import hidden
 
 _COMPONENTS = "gpu-ci:index:"
@@ -36,7 +39,6 @@ _INSTALL = """\
 #     --namespace {chart.namespace} --create-namespace --values argo-cd.yaml
 # An ArgoCD of your own needs configs.cm of these: without it no wave waits for the Applications of the one before.
 """
-_KEEP = ".keep"
 _SHARED = {
     "GpuMonitoring": "infrastructure/monitoring",
     "GpuQueue": "infrastructure/queues",
@@ -48,36 +50,34 @@ _SHARED = {
 }
 """Folders of components without a chart, by the component's name. A workload and a job have a folder of their own."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """The folders in Git for the objects of one cluster. `cluster` is its name in the settings.
-
-    `charts` has the cluster's charts by the name of their Application. `folders` has the folder of each component with a chart,
-    by the component's URN.
-    """
-
-    cluster: str
-    charts: Mapping[str, Chart]
-    folders: Mapping[str, str]
+_ENCRYPTED = re.compile(r"ENC\[AES256_GCM,data:[A-Za-z0-9+/=]*,iv:[A-Za-z0-9+/=]+,tag:[A-Za-z0-9+/=]+,type:[a-z]+\]")
+_KEYS = ("github_app_id", "github_app_installation_id", "github_app_private_key")
+_PARTS = ("data", "stringData")
+_HOW = "encrypt it with: sops encrypt --in-place --encrypted-regex '^(data|stringData)$' <file>"
 
 
 def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
     """Path and text of each file of the stack in Git. Raises InputError for a secret that is missing or not encrypted."""
     if plan.git is None:
         return
-    places = {name: _places(plan, plan.git, name) for name, settings in plan.fleet.clusters_by_name() if settings.by_git}
+    charts = _charts(plan)
+    folders = {
+        resource.parent: charts[_cluster(resource)[0], resource.inputs["metadata"]["name"]]
+        for resource in plan.git.resources
+        if _is_release(resource.inputs)
+    }
     for resource in plan.git.resources:
         if resource.type.startswith("kubernetes:"):
-            cluster, folder = _cluster(resource)
-            text = yaml_text(committed(_known(resource), waves_later(resource, plan.git)))
-            yield f"{folder}/{_place(resource, places[cluster], plan.git)}.yaml", text
+            if any(hidden(resource.inputs)):
+                raise TypeError(f"{resource.urn}: a part is secret or not known yet; pulumi up must create it, not Git")
+            text = yaml_text(committed(resource.inputs, waves_later(resource, plan.git)))
+            yield f"{_cluster(resource)[1]}/{_place(resource, plan.git.by_urn[resource.parent], charts, folders)}.yaml", text
     root = plan.config.path.parent
     for name, settings in plan.fleet.clusters_by_name():
         folder = physical_name(plan.config.project, plan.config.stack, name)
         if settings.gitops is not None:
             # Git has no empty folders, and an Application needs its folder.
-            yield from ((f"{folder}/{tier}/{_KEEP}", "") for tier in TIERS)
+            yield from ((f"{folder}/{tier}/.keep", "") for tier in TIERS)
             yield from _secrets(folder, settings, root)
             # Git may have the files that the machines of a cluster boot.
             boots = provider_of(settings).boot_files(name, settings)
@@ -100,15 +100,14 @@ def _cluster(resource: Resource) -> tuple[str, str]:
     return provider.name.removesuffix("-git"), str(provider.inputs["clusterIdentifier"])
 
 
-def _places(plan: Plan, git: Recording, cluster: str) -> _Places:
-    physical = physical_name(plan.config.project, plan.config.stack, cluster)
-    charts = {application_name(chart): chart for chart in installed(plan.fleet.clusters[cluster], physical, plan.fleet.github)}
-    folders = {
-        resource.parent: charts[resource.inputs["metadata"]["name"]].folder
-        for resource in git.resources
-        if _is_release(resource.inputs) and _cluster(resource)[0] == cluster
+def _charts(plan: Plan) -> dict[tuple[str, str], str]:
+    """The folder of each chart that ArgoCD installs, by cluster and the name of its Application."""
+    return {
+        (cluster, application_name(chart)): chart.folder
+        for cluster, settings in plan.fleet.clusters_by_name()
+        if settings.by_git
+        for chart in installed(settings, physical_name(plan.config.project, plan.config.stack, cluster), plan.fleet.github)
     }
-    return _Places(cluster, charts, folders)
 
 
 def _is_release(manifest: Mapping[str, Any]) -> bool:
@@ -116,43 +115,36 @@ def _is_release(manifest: Mapping[str, Any]) -> bool:
     return manifest.get("kind") == "Application" and "chart" in manifest["spec"]["source"]
 
 
-def _place(resource: Resource, places: _Places, git: Recording) -> str:
-    """Path of an object below its cluster's folder, without its ending."""
-    parent = git.by_urn[resource.parent]
+def _place(resource: Resource, parent: Resource, charts: Mapping[tuple[str, str], str], folders: Mapping[str, str]) -> str:
+    """Path of an object below its cluster's folder, without its ending. `folders` has those of components with a chart."""
+    cluster = _cluster(resource)[0]
     kind = parent.type.removeprefix(_COMPONENTS)
     if kind == "GitTree":
-        return _of_tree(resource.inputs, places)
+        return _of_tree(resource.inputs, cluster, charts)
     # The part after a dot is a name from the settings. Objects of two kinds may have the same name there.
-    _, dot, setting = resource.name.removeprefix(places.cluster)[1:].partition(".")
+    _, dot, setting = resource.name.removeprefix(cluster)[1:].partition(".")
     role = resource.name.removeprefix(parent.name)[1:]
     file = f"{str(resource.inputs['kind']).lower()}-{setting}" if dot else {"chart": "application"}.get(role, role)
-    if parent.urn in places.folders:
-        return f"{places.folders[parent.urn]}/{file}"
+    if parent.urn in folders:
+        return f"{folders[parent.urn]}/{file}"
     if kind in _SHARED:
         return f"{_SHARED[kind]}/{file}"
     # A job of the stack may have the name of a workload, and both may be a Kubernetes Job.
     file_name = f"stack-{file}" if kind == "GpuJob" else file
-    return f"workloads/{parent.name.removeprefix(f'{places.cluster}-')}/{file_name}"
+    return f"workloads/{parent.name.removeprefix(f'{cluster}-')}/{file_name}"
 
 
-def _of_tree(manifest: Mapping[str, Any], places: _Places) -> str:
+def _of_tree(manifest: Mapping[str, Any], cluster: str, charts: Mapping[tuple[str, str], str]) -> str:
     """Path of an object that `GitTree` declares: an Application of a chart, or an object that creates a runner set's secret."""
     if manifest["kind"] == "ApplicationSet":
         return f"{BOOTSTRAP}/applicationset"
     if _is_release(manifest):
-        return f"{places.charts[manifest['metadata']['name']].folder}/application"
+        return f"{charts[cluster, manifest['metadata']['name']]}/application"
     # The secret is in the namespace of its runner set, and the set's Application has the name of that namespace.
     where = (
         manifest["spec"]["destination"]["namespace"] if manifest["kind"] == "Application" else manifest["metadata"]["namespace"]
     )
-    return f"{places.charts[where].folder}/github-app"
-
-
-def _known(resource: Resource) -> Mapping[str, Any]:
-    """The inputs of an object that may be in Git. Raises TypeError if a part is secret, or if only the cloud knows it."""
-    if any(hidden(resource.inputs)):
-        raise TypeError(f"{resource.urn}: a part is secret or not known yet; pulumi up must create it, not Git")
-    return resource.inputs
+    return f"{charts[cluster, where]}/github-app"
 
 
 def _secrets(folder: str, settings: Cluster, root: Path) -> Iterator[tuple[str, str]]:
@@ -166,3 +158,47 @@ def _secrets(folder: str, settings: Cluster, root: Path) -> Iterator[tuple[str, 
         yield f"{folder}/{SECRETS_FOLDER}/{namespace}/{ENCRYPTED}", text
         for name, document in sops_folder(namespace).items():
             yield f"{folder}/{SECRETS_FOLDER}/{namespace}/{name}", yaml_text(document)
+
+
+def encrypted_secret(path: Path, name: str) -> str:
+    """The file's text. Raises InputError if it is missing, is not the GitHub App's Secret, or has a value in clear.
+
+    No error repeats a value of the file.
+    """
+    where = f"gitops.secrets.file: {name}"
+    try:
+        text = read_bytes(path).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{where} cannot be read; put the encrypted Secret there, beside the stack file") from error
+    try:
+        (document,) = kubernetes_documents(name, text)
+        if document.fault:
+            raise document.fault
+    except (InputError, ValueError):  # ValueError: no document, or several
+        raise InputError(f"{where} is not YAML with one document; {_HOW}") from None
+    secret = document.value
+    metadata = secret.get("metadata") if isinstance(secret, Mapping) else None
+    if not isinstance(secret, Mapping) or secret.get("kind") != "Secret" or not isinstance(metadata, Mapping):
+        raise InputError(f"{where} is not a Secret; write one with the keys {', '.join(_KEYS)}, and {_HOW}")
+    if metadata.get("name") != APP_SECRET:
+        raise InputError(f"{where} must be a Secret named {APP_SECRET}, because runner sets use that name; rename it")
+    parts = (part for part in map(secret.get, _PARTS) if isinstance(part, Mapping))
+    values = [(str(key), value) for part in parts for key, value in part.items()]
+    clear = sorted({key for key, value in values if not _ENCRYPTED.fullmatch(str(value))})
+    if clear or not _sealed(secret.get("sops")):
+        raise InputError(f"{where} has values in clear text ({', '.join(clear) or 'no sops block'}); {_HOW}")
+    # SOPS encrypts the data alone. kubectl, for example, keeps a copy of the whole Secret in an annotation.
+    clear_top = {*map(str, secret)} - {"apiVersion", "kind", "metadata", "type", "sops", *_PARTS}
+    clear_metadata = {f"metadata.{key}" for key in metadata if key not in ("name", "namespace", "labels")}
+    if astray := sorted(clear_top | clear_metadata):
+        raise InputError(f"{where} has {', '.join(astray)}, which SOPS leaves in clear text; remove it, and {_HOW}")
+    if "PRIVATE KEY" in text or any(line.lstrip().startswith("#") for line in text.splitlines()):
+        raise InputError(f"{where} has a comment or a key in clear text; remove it, and {_HOW}")
+    if missing := [key for key in _KEYS if key not in dict(values)]:
+        raise InputError(f"{where} lacks {', '.join(missing)}; add them, and {_HOW}")
+    return text
+
+
+def _sealed(block: object) -> bool:
+    """Whether SOPS wrote the block: its MAC proves that no encrypted value was changed or removed."""
+    return isinstance(block, Mapping) and _ENCRYPTED.fullmatch(str(block.get("mac"))) is not None and bool(block.get("version"))

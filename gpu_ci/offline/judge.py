@@ -1,30 +1,40 @@
-"""Judges a recording by the rules of the policy pack, in this process.
+"""Judges a recording by the rules of the policy pack, in this process, and runs their remediations on each resource.
 
 The rules get the data that the engine would send, as plain records. So the verdicts are the same as those that the pack gives
 over gRPC. The judge is faster: the pack deserializes a resource once for each policy, the judge once for all rules of its type,
 and not at all if no rule reads the type.
+
+A violation that no edit made is distinguished: a day has passed. A preview and an update fail for both kinds. An offline plan
+fails only for what the settings break, so a plan that passed never fails because time has passed. `offline.base` makes an
+exception for what a pull request writes itself.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleet.facts.errors import InputError, instead, quoted
 from gpu_ci.offline import wire
 from gpu_ci.offline.configschema import faults
+from gpu_ci.offline.entries import plain as shown
 from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import AnyRule, Rule, StackRule
 from policies.rules import record as records
 from policies.rules.rule import Level, Outcome, args_of
 
+if TYPE_CHECKING:
+    from google.protobuf import struct_pb2
+
 ALL = "all"
-_ENVIRONMENTS = "environments"  # ESC environments of a pack's config; the CLI takes the key out
+ENDED = "ended"
+"""The kind of a verdict that is a violation because of its day."""
 _LEVELS = {level.value: level for level in Level}
 
 Settings = Mapping[str, object]
@@ -58,11 +68,6 @@ class Configured:
     as_of: date
 
     @property
-    def types(self) -> frozenset[str]:
-        """Type tokens of the resources that the rule gets."""
-        return self.policy.reads
-
-    @property
     def reported(self) -> str:
         """The level of its verdicts. With level remediate, a violation that is left after the remediation is mandatory."""
         return "advisory" if self.level is Level.ADVISORY else "mandatory"
@@ -73,27 +78,61 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
 
     Disabled policies give no verdict. If a rule raises an exception, it propagates with a note that names the rule and the URN.
     """
-    by_type: dict[str, list[tuple[Rule, Configured]]] = {}
-    of_stack: list[tuple[StackRule, Configured]] = []
-    for configured in policies:
-        rule = configured.policy
-        if configured.level is Level.DISABLED:
-            continue
-        if isinstance(rule, StackRule):
-            of_stack.append((rule, configured))
-            continue
-        for token in configured.types:
-            by_type.setdefault(token, []).append((rule, configured))
-    session = _Session(frozenset[str]().union(*(rule.reads for rule, _ in of_stack)))
+    enabled = [configured for configured in policies if configured.level is not Level.DISABLED]
+    of_one = [(rule, rule.reads, configured) for configured in enabled if isinstance(rule := configured.policy, Rule)]
+    of_stack = [(rule, configured) for configured in enabled if isinstance(rule := configured.policy, StackRule)]
+    together = frozenset[str]().union(*(rule.reads for rule, _ in of_stack))
+    records_by_urn: dict[str, records.Resource] = {}
     verdicts: list[Verdict] = []
     for resource in recording.resources:
-        policies_of_type = by_type.get(resource.type, ())
+        policies_of_type = [(rule, configured) for rule, types, configured in of_one if resource.type in types]
         # The engine does not analyze resources that are only read.
-        if not resource.read:
-            verdicts += session.judge(resource, policies_of_type)
+        if resource.read or not (policies_of_type or resource.type in together):
+            continue
+        record = record_of(resource, properties_of(resource))
+        if resource.type in together:
+            records_by_urn[resource.urn] = record
+        for rule, configured in policies_of_type:
+            with _noted(rule, resource.urn):
+                outcome = rule.judge(args_of(record, configured.config), configured.as_of)
+            verdicts += _verdicts(configured, outcome, resource.urn)
+    _link(recording, records_by_urn)
     for stack_rule, configured in of_stack:
-        verdicts += session.judge_stack(stack_rule, configured)
+        with _noted(stack_rule, ""):
+            outcome = stack_rule.judge(records_by_urn.values(), configured.config, configured.as_of)
+        verdicts += _verdicts(configured, outcome, "")
     return tuple(verdicts)
+
+
+def _link(recording: Recording, records_by_urn: Mapping[str, records.Resource]) -> None:
+    """Give the resources that stack policies read their parents and dependencies."""
+
+    def records_of(urns: Iterable[str]) -> list[records.Resource]:
+        return [records_by_urn[urn] for urn in urns if urn in records_by_urn]
+
+    for urn, record in records_by_urn.items():
+        resource = recording.by_urn[urn]
+        record.parent = records_by_urn.get(resource.parent)
+        record.dependencies = records_of(resource.dependencies)
+        record.property_dependencies = {name: records_of(urns) for name, urns in resource.property_dependencies.items()}
+
+
+def by_time(verdicts: Iterable[Verdict], judge_again: Callable[[Collection[str]], Iterable[Verdict]]) -> tuple[Verdict, ...]:
+    """The verdicts, with kind `ENDED` for violations that are none on a day before all others.
+
+    `judge_again` judges the same resources by the policies of these ids as of such a day. It is called only for violations.
+    """
+    judged = tuple(verdicts)
+    rules = {verdict.rule for verdict in judged if verdict.kind == "violation"}
+    timeless = tuple(judge_again(rules)) if rules else ()
+    return (
+        *(
+            replace(verdict, kind=ENDED) if verdict.kind == "violation" and verdict not in timeless else verdict
+            for verdict in judged
+        ),
+        # A limit that fails on every day can have other figures in its message.
+        *(verdict for verdict in timeless if verdict.kind == "violation" and verdict not in judged),
+    )
 
 
 def configure(rules: Iterable[AnyRule], settings: Settings, as_of: date) -> tuple[Configured, ...]:
@@ -107,7 +146,8 @@ def configure(rules: Iterable[AnyRule], settings: Settings, as_of: date) -> tupl
     if repeated := sorted(name for name in names if names[name] > 1):
         raise ValueError(f"two rules of one id: {', '.join(repeated)}")
     for name in settings:
-        if name not in names and name not in (ALL, _ENVIRONMENTS):
+        # The CLI takes the key "environments" out: it has the ESC environments of a pack's config.
+        if name not in names and name not in (ALL, "environments"):
             fix = instead(name, names, f"give one of: {', '.join(sorted(names))}")
             raise InputError(f"policy config: {name}: no policy has this name; got {quoted(name)}; {fix}")
     level, properties = _entry(ALL, settings.get(ALL, {}))
@@ -160,68 +200,18 @@ def _as_sent(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-class _Session:
-    """Judges resources one by one, and at the end the types of `together` as a stack.
-
-    Keeps the properties of providers, which many resources share, and of the resources that stack policies read.
-    """
-
-    def __init__(self, together: frozenset[str]) -> None:
-        self._together = together
-        self._providers = Providers()
-        self._records: dict[str, records.Resource] = {}
-        self._recorded: list[Resource] = []
-
-    def judge(self, resource: Resource, policies_of_type: Iterable[tuple[Rule, Configured]]) -> list[Verdict]:
-        together = resource.type in self._together
-        if not (policies_of_type or together):
-            return []
-        record = self._providers.record(resource, properties_of(resource))
-        if together:
-            self._recorded.append(resource)
-            self._records[resource.urn] = record
-        verdicts: list[Verdict] = []
-        for rule, configured in policies_of_type:
-            with _noted(rule, resource.urn):
-                outcome = rule.judge(args_of(record, configured.config), configured.as_of)
-            verdicts += _verdicts(configured, outcome, resource.urn)
-        return verdicts
-
-    def judge_stack(self, rule: StackRule, configured: Configured) -> list[Verdict]:
-        """The verdicts of a stack policy. The first call gives the resources their parents and dependencies."""
-        for recorded in self._recorded:
-            record = self._records[recorded.urn]
-            record.parent = self._records.get(recorded.parent)
-            record.dependencies = self._known(recorded.dependencies)
-            record.property_dependencies = {name: self._known(urns) for name, urns in recorded.property_dependencies.items()}
-        self._recorded = []
-        with _noted(rule, ""):
-            outcome = rule.judge(self._records.values(), configured.config, configured.as_of)
-        return _verdicts(configured, outcome, "")
-
-    def _known(self, urns: Iterable[str]) -> list[records.Resource]:
-        return [self._records[urn] for urn in urns if urn in self._records]
+def record_of(resource: Resource, props: Mapping[str, Any]) -> records.Resource:
+    """A resource with these properties as rules read it."""
+    made_by = resource.provider_resource
+    options = records.Options(resource.protect, tuple(resource.ignore_changes))
+    provider = None if made_by is None else _provider(made_by)
+    return records.Resource(resource.type, props, resource.urn, resource.name, options, provider)
 
 
-class Providers:
-    """Provider resources as a policy gets them. Each is read once, because many resources share one."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, records.Provider] = {}
-
-    def record(self, resource: Resource, props: Mapping[str, Any]) -> records.Resource:
-        """A resource with these properties as rules read it."""
-        options = records.Options(resource.protect, tuple(resource.ignore_changes))
-        return records.Resource(resource.type, props, resource.urn, resource.name, options, self._of(resource))
-
-    def _of(self, resource: Resource) -> records.Provider | None:
-        """The provider of a resource; None for a default provider."""
-        made_by = resource.provider_resource
-        if made_by is None:
-            return None
-        if made_by.urn not in self._known:
-            self._known[made_by.urn] = records.Provider(properties_of(made_by), made_by.urn, made_by.name)
-        return self._known[made_by.urn]
+@lru_cache(maxsize=64)
+def _provider(resource: Resource) -> records.Provider:
+    """A provider as a policy gets it. It is read once, because many resources share one."""
+    return records.Provider(properties_of(resource), resource.urn, resource.name)
 
 
 def properties_of(resource: Resource) -> dict[str, Any]:
@@ -252,3 +242,55 @@ def _noted(policy: AnyRule, urn: str) -> Iterator[None]:
     except Exception as error:
         error.add_note(f"raised by policy {policy.id} on {urn or 'the stack'}")
         raise
+
+
+# -- remediations ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Remediation:
+    """The changes of one policy in one resource, one line each: "path: before → after". Secret values are never shown."""
+
+    rule: str
+    urn: str
+    changes: tuple[str, ...]
+
+
+class Remedies:
+    """The policies with level remediate. A call with a resource returns its new inputs, or None if no policy changes it."""
+
+    def __init__(self, policies: Iterable[Configured]) -> None:
+        self.done: list[Remediation] = []
+        self._policies = [
+            (rule, configured)
+            for configured in policies
+            if isinstance(rule := configured.policy, Rule) and rule.remedy is not None and configured.level is Level.REMEDIATE
+        ]
+
+    def __call__(self, resource: Resource) -> struct_pb2.Struct | None:
+        fixed: struct_pb2.Struct | None = None
+        for rule, configured in self._policies:
+            if resource.type not in rule.reads:
+                continue
+            before = wire.remediable(wire.raw(resource.wire if fixed is None else fixed))
+            # Secrets stay marked, so that the new inputs are as secret as the old ones.
+            record = record_of(resource, records.plain(before, secrets=True))
+            if after := rule.remedied(args_of(record, configured.config), configured.as_of):
+                from google.protobuf import struct_pb2  # noqa: PLC0415 - a plan without Pulumi's SDK lacks it
+
+                fixed = struct_pb2.Struct()
+                fixed.update(records.wired(after))
+                changes = _changes(wire.view(before), wire.view(wire.raw(fixed)))
+                self.done.append(Remediation(rule.id, resource.urn, tuple(changes)))
+        return fixed
+
+
+def _changes(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[str]:
+    for path, old, new in wire.differing(before, after, lists=True):
+        yield f"{path}: {shown(old, _scalar)} → {shown(new, _scalar)}"
+
+
+def _scalar(value: object) -> str:
+    if value is wire.ABSENT:
+        return "not set"
+    return f'"{value}"' if type(value) is str else str(value)

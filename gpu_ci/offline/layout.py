@@ -1,13 +1,18 @@
-"""Lays out lines and tables for the width of a terminal. No word is broken, so every name can be read, copied and searched."""
+"""Lays out lines and tables for the width of a terminal. No word is broken, so every name can be read, copied and searched.
+
+The console prints data without markup and masks credentials.
+"""
 
 from __future__ import annotations
 
+import os
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -15,10 +20,36 @@ from fleet.facts.credentials import mask
 
 _GAP, _NARROW_GAP = 3, 2
 """Spaces between columns. The smaller one is for tables whose cells need several lines."""
-_MOST_LINES = 3
-"""A text column becomes at most this much narrower than its longest cell, so that its cells stay readable."""
 
 Row = Sequence[str]
+
+
+def is_plain(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether output has no escape sequence, not even for bold: NO_COLOR (no-color.org) is not empty, or TERM is dumb."""
+    return bool(environment.get("NO_COLOR")) or environment.get("TERM") in ("dumb", "unknown")
+
+
+class MaskingConsole(Console):
+    """Masks credentials in every text, also in tables, before rich folds a text and splits a credential."""
+
+    def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
+        # No markup: names and labels are data, so [red] in a name is not a color.
+        super().__init__(
+            stderr=stderr,
+            width=width,
+            color_system=None if is_plain() else "auto",
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of a renderable. A masked text keeps its own style and loses the styles of its parts."""
+        if isinstance(renderable, str):
+            renderable = mask(renderable)
+        elif isinstance(renderable, Text) and (masked := mask(renderable.plain)) != renderable.plain:
+            renderable = Text(masked, style=renderable.style, justify=renderable.justify, overflow=renderable.overflow)
+        return super().render(renderable, options)
 
 
 def show_line(
@@ -73,9 +104,9 @@ def show_table(console: Console, columns: Row, rows: Sequence[Row], total: Row =
 
 
 def _least(mark: str, widest: int, cells: Sequence[str]) -> int:
-    """The smallest width of a column: a name whole, else the longest word and a third of the longest cell."""
+    """The smallest width of a column: a name whole, else the longest word and a third of the longest cell, to stay readable."""
     longest = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
-    return widest if mark == "=" else max(longest, -(-widest // _MOST_LINES))
+    return widest if mark == "=" else max(longest, -(-widest // 3))
 
 
 def _width(cell: str) -> int:

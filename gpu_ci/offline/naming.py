@@ -1,14 +1,23 @@
-"""Fills in what a policy cannot know of the stack file: its path, and the settings that a resource comes from."""
+"""What a policy cannot know of the stack file: its path, the settings that a resource comes from, and who wrote a value.
+
+The policy `cloud-limits` judges resources. A value that a stack file has and a cloud refuses is wrong input, so a plan ends with
+status 2 and names its line. Any other value stays a verdict on its resource.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from fleet.loading.stackfile import StackConfig
+from fleet.facts.errors import FleetError, Problem, shown
+from fleet.facts.places import Keys
+from fleet.loading.stackfile import StackConfig, wrong
 from fleet.providers.fleet import NAMESPACE
-from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.judge import Verdict, properties_of
+from gpu_ci.offline.recording import Recording
+from policies.rules.cloud_limits import RULE, Fault, faults
+from policies.rules.read import Later
 
 _KEY = re.compile(rf"(?<=: {NAMESPACE}:)clusters\.<[\w.<>-]*[\w>]")
 """A key with a name that is not known, as `clusters.<cluster>.pools.<pool>.nodes.max`."""
@@ -45,3 +54,59 @@ def key_of(key: str, resource: str, settings: Mapping[str, object]) -> str:
         path.append(name)
         at = entries.get(name)
     return ".".join(path)
+
+
+def require_accepted(config: StackConfig, recording: Recording, verdicts: Iterable[Verdict]) -> None:
+    """Raises InputError for each verdict of `cloud-limits` whose value the stack file has."""
+    problems: dict[Keys, Problem] = {}
+    for verdict in verdicts:
+        if verdict.rule == RULE.id and verdict.kind == "violation" and verdict.level == "mandatory":
+            resource = recording.by_urn[verdict.urn]
+            for fault in faults(resource.type, resource.name, properties_of(resource), Later()):
+                if str(fault) == verdict.message and (place := _place(config, fault, resource.name)):
+                    keys, value = place
+                    kind = resource.type.rpartition(":")[2]
+                    problem = Problem(
+                        tuple(map(str, keys)), f"{fault.rule} ({kind} {resource.name}, {fault.path})", shown(value), RULE.id
+                    )
+                    problems.setdefault(keys, problem)
+    if problems:
+        raise wrong(config, FleetError(tuple(problems.values())))
+
+
+def _place(config: StackConfig, fault: Fault, resource: str) -> tuple[Keys, object] | None:
+    """Path and text of the setting that has the value: the same one, else the longest that is a part of it."""
+    parts = list(fault.value) if isinstance(fault.value, Mapping | list) else [fault.value]
+    parts = [part.get("type") if isinstance(part, Mapping) else part for part in parts]
+    candidates = [part for part in parts if len(parts) == 1 or str(part) in fault.rule] or parts
+    ranked = [
+        # Of several places it is one whose path names more of what the resource is named after.
+        ((value == part, len(str(value)), sum(isinstance(key, str) and key in resource for key in keys)), keys, value)
+        for keys, value in _scalars(config.objects)
+        for part in candidates
+        if value == part or _within(value, part)
+    ]
+    if not ranked:
+        return None
+    _, keys, value = max(ranked, key=lambda entry: entry[0])
+    # A rule of a whole list is about the list.
+    return (keys[:-1], fault.value) if isinstance(fault.value, list) and isinstance(keys[-1], int) else (keys, value)
+
+
+def _within(value: object, part: object) -> bool:
+    """Whether a text is a part of another one. A shorter text could be a part of any."""
+    return isinstance(part, str) and isinstance(value, str) and len(value) > 2 and value in part
+
+
+def _scalars(value: object, keys: Keys = ()) -> Iterator[tuple[Keys, object]]:
+    """Path and value of each scalar, and of each key below the first two: names of clusters, pools and tags."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if keys:
+                yield (*keys, key), key
+            yield from _scalars(inner, (*keys, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _scalars(inner, (*keys, index))
+    elif not isinstance(value, bool):
+        yield keys, value

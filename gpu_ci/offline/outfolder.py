@@ -21,19 +21,14 @@ def replace_folder(out: Path, files: Mapping[str, bytes], mark: str, foreign: st
     parents, and for a folder that cannot be written.
     """
     try:
-        target = _resolved(out)
+        target = out.resolve()
         _refuse(out, target, mark, foreign)
         _write(target, files)
+    except RuntimeError as error:  # Python before 3.13 raises this
+        raise InputError(f"OUT: {out} is a link that leads in a circle; name a folder") from error
     except OSError as error:
         raise InputError(f"OUT: {out} cannot be written ({error.strerror or error}); name a folder that can") from error
     return tuple(out / path for path in sorted(files))
-
-
-def _resolved(out: Path) -> Path:
-    try:
-        return out.resolve()
-    except RuntimeError as error:  # Python before 3.13 raises this
-        raise InputError(f"OUT: {out} is a link that leads in a circle; name a folder") from error
 
 
 def _refuse(out: Path, target: Path, mark: str, foreign: str) -> None:

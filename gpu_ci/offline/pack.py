@@ -18,11 +18,6 @@ from gpu_ci.offline.outfolder import replace_folder
 
 MARK = "PulumiPolicy.yaml"
 _IGNORE_FILE = ".gitignore"
-_BESIDE = b"""
-  options:
-    virtualenv: ../.venv"""
-_IGNORED = "__pycache__/\nvenv/\n"
-"""Running the pack creates these folders. The CLI does not archive files that an ignore file names."""
 _SETTINGS = ("config/*.json", "stacks.toml")
 """The user's part of the pack."""
 _TEMPLATES = ("rules/*.py", "rules/*.toml", "rules.toml", "__main__.py", "pack.py", "requirements.txt", MARK)
@@ -50,12 +45,13 @@ def write_pack(out: Path, root: Path = ROOT) -> tuple[Path, ...]:
 
 def _files(root: Path) -> Iterator[tuple[bytes, Path]]:
     """Content and path of each file."""
-    yield _IGNORED.encode(), Path(_IGNORE_FILE)
+    # Running the pack creates these folders. The CLI does not archive files that an ignore file names.
+    yield b"__pycache__/\nvenv/\n", Path(_IGNORE_FILE)
     program = program_of(root)
     for folder, patterns in ((root / "policies", _SETTINGS), (program / "policies", _TEMPLATES), (program, _CARRIED)):
         for pattern in patterns:
             for source in sorted(folder.glob(pattern)):
                 content = source.read_bytes()
                 if source.name == MARK:
-                    content = content.replace(_BESIDE, b"")
+                    content = content.replace(b"\n  options:\n    virtualenv: ../.venv", b"")
                 yield content, source.relative_to(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ from fleet.facts.lifecycle import day_of as day_of_text
 from fleet.facts.pricing import Line, Money, average, total
 from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.jobs import stack as stack_jobs
-from fleet.loading import example_values, stackfile
+from fleet.loading import deployments, example_values, stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
@@ -27,32 +27,21 @@ from fleet.prove import placement as placing
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
-from gpu_ci.offline import deployments
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.ended import ENDED, by_time
-from gpu_ci.offline.judge import Configured, Verdict, judge
-from gpu_ci.offline.limits import require_accepted
+from gpu_ci.offline.judge import ENDED, Configured, Remediation, Remedies, Verdict, by_time, judge
 from gpu_ci.offline.manifests.urns import means_manifests
-from gpu_ci.offline.naming import named
-from gpu_ci.offline.policyconfig import policy_values, require_current
-from gpu_ci.offline.policyfile import configured_for, policy_settings
+from gpu_ci.offline.naming import named, require_accepted
+from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values, require_current
 from gpu_ci.offline.recording import Recording, Resource, joined
-from gpu_ci.offline.remedies import Remediation, Remedies
 from policies.rules import RULES, AnyRule
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
+from policies.rules.rule import Level
 
 if TYPE_CHECKING:
     from gpu_ci.offline.record import Remedy
 
 Progress = Callable[[str], None]
 """Called with the name of the stage that starts."""
-_RENEW = "fix what it excuses, or give it a new day and reason in policies/stacks.toml"
-_REFUSED = {
-    "mandatory": "then `pulumi up` is refused",
-    "remediate": "then `pulumi up` is refused",
-    "advisory": "then `pulumi up` warns",
-}
-"""What an expired exception does, by the level of its policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +80,15 @@ class Plan:
     placements: tuple[Placement, ...]
     overbooked: tuple[str, ...]
     bill: tuple[Line, ...]
-    recording: Recording | None
-    """The resources that `pulumi up` registers and those in Git, together."""
-    verdicts: tuple[Verdict, ...]
     policies: tuple[Configured, ...]
     """Each policy with its level and its config, in the pack's order."""
     policy_config: str
     """Which files that config comes from, for people."""
     as_of: date
     """The day whose prices, exceptions and support dates are used."""
+    recording: Recording | None = None
+    """The resources that `pulumi up` registers and those in Git, together."""
+    verdicts: tuple[Verdict, ...] = ()
     remediations: tuple[Remediation, ...] = ()
     """The changes that policies made before the resources were judged, in order."""
     reach: tuple[str, ...] = ()
@@ -107,7 +96,7 @@ class Plan:
     refused: tuple[room.Refusal, ...] = ()
     """Runner sets and workloads that do not fit on the nodes of their pool, and jobs that fit in no pool."""
     written: tuple[Remark, ...] = ()
-    """Remarks on parts that cannot work and that the change writes: they fail the plan. See `offline.touched`."""
+    """Remarks on parts that cannot work and that the change writes: they fail the plan. See `offline.base`."""
     judged: bool = True
     """Whether the extra `pulumi` is installed. Without it no resource is recorded, and no policy judges one."""
     git: Recording | None = None
@@ -184,19 +173,18 @@ class Plan:
             messages = " ".join(verdict.message for verdict in self.verdicts if verdict.rule == name)
             for index, entry in enumerate(configured.config[EXCEPTIONS]):
                 idle = f"{EXCEPTIONS}[{index}]" not in messages and not means_manifests(entry["urn"])
-                if idle and configured.level.value != "disabled":
+                if idle and configured.level is not Level.DISABLED:
                     yield todo(f"policy {name}: {EXCEPTIONS}[{index}] ({entry['urn']}) hides nothing; remove it")
 
     @cached_property
     def ends(self) -> tuple[End, ...]:
         """Everything that the stack has pinned, and the exceptions of its policies, the first end first."""
+        renewal = "fix what it excuses, or give it a new day and reason in policies/stacks.toml"
+        effects = {"mandatory": "then `pulumi up` is refused", "advisory": "then `pulumi up` warns"}
         exceptions = (
-            End(
-                Use(Life(f"exception {entry['urn']} of policy {configured.policy.id}", day, effect), _RENEW),
-                ("policies",),
-            )
+            End(Use(Life(f"exception {entry['urn']} of policy {configured.policy.id}", day, effect), renewal), ("policies",))
             for configured in self.policies
-            if (effect := _REFUSED.get(configured.level.value))
+            if configured.level is not Level.DISABLED and (effect := effects[configured.reported])
             for entry in configured.config[EXCEPTIONS]
             if (day := day_of_text(entry["expires"])) is not None
         )
@@ -211,11 +199,6 @@ class Plan:
     def outcomes(self) -> tuple[Outcome, ...]:
         """The result of each policy, in the pack's order."""
         return outcomes_of(self.resources, self.verdicts, self.levels, self.remediations)
-
-    @property
-    def broken(self) -> tuple[Verdict, ...]:
-        """Violations of mandatory policies."""
-        return self.blocked()
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
         """The verdicts that fail the plan: see `blocked_of`."""
@@ -292,17 +275,23 @@ def make_plan(
     judging = policies_of or root
     if judging == root:
         require_current(stack, root)
-    settings = policy_settings(stack, judging)
-    policies = configured_for(RULES, settings, stack, judging, day)
-    judges = policy_values(stack, judging)
+    policies = configured_for(RULES, policy_settings(stack, judging), stack, judging, day)
     placements = placing.place(fleet)
-    lines = billing.bill(fleet, day)
-    overbooked = (*placing.overbooked(placements), *placing.unfilled(fleet, placements))
-    refused = tuple(stack_jobs.refusals(fleet, placements))
-    judged = has_sdk()
-    if refused or not judged:
-        known = (config, fleet, placements, overbooked, lines, None, (), policies, judges, day)
-        return Plan(*known, reach=reach, refused=refused, judged=judged)
+    plan = Plan(
+        config,
+        fleet,
+        placements,
+        overbooked=(*placing.overbooked(placements), *placing.unfilled(fleet, placements)),
+        bill=billing.bill(fleet, day),
+        policies=policies,
+        policy_config=policy_values(stack, judging),
+        as_of=day,
+        reach=reach,
+        refused=tuple(stack_jobs.refusals(fleet, placements)),
+        judged=has_sdk(),
+    )
+    if plan.refused or not plan.judged:
+        return plan
     progress("building resources")
     if fleet.needs_key:
         config = stackfile.with_stand_ins(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
@@ -312,15 +301,13 @@ def make_plan(
     progress("judging policies")
 
     def timeless(rules: Collection[str]) -> Iterable[Verdict]:
-        early = configured_for(RULES, settings, stack, judging, date.min)
-        return judge(recording, [configured for configured in early if configured.policy.id in rules])
+        early = (replace(configured, as_of=date.min) for configured in policies if configured.policy.id in rules)
+        return judge(recording, early)
 
     verdicts = named(config, by_time(judge(recording, policies), timeless))
     require_accepted(config, recording, verdicts)
     remediations = tuple(remedies.done)
-    return Plan(
-        config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, remediations, reach, git=git
-    )
+    return replace(plan, config=config, recording=recording, git=git, verdicts=verdicts, remediations=remediations)
 
 
 def has_sdk() -> bool:

@@ -1,29 +1,18 @@
 """What the recorder and the judge use of asyncio and of Pulumi's SDKs that no manual documents.
 
-No other module of this folder uses such a name that begins with an underscore. `NAMES` has every such name, and a test
-looks for each in the newest SDK.
+No other module of this folder uses such a name that begins with an underscore. `tests/offline/test_private.py` has every such
+name, and looks for each in the newest SDK.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import Any
 from unittest.mock import patch
 
 from pulumi.runtime import resource as registration
 from pulumi.runtime import settings
 from pulumi.runtime.proto import source_pb2
-
-NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "asyncio.tasks": ("_enter_task", "_leave_task"),
-    "asyncio.base_events": ("BaseEventLoop._run_once",),
-    "pulumi.runtime.resource": ("_get_stack_trace",),
-    "pulumi.runtime.mocks": ("MockMonitor.RegisterResource", "MockMonitor.SupportsFeature"),
-    "pulumi.runtime.settings": ("SETTINGS.rpc_manager", "SETTINGS.callbacks", "ROOT.set", "Settings", "configure"),
-    "pulumi_policy.deserialize": ("deserialize_properties", "serialize_properties"),
-    "pulumi_policy.proxy": ("UnknownValueError", "unknown_checking_proxy"),
-}
-"""Module to names in it, with those of their attributes that we use."""
 
 
 def no_stack_traces() -> AbstractContextManager[object]:

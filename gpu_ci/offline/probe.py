@@ -81,17 +81,21 @@ def machine(outputs: Mapping[str, str], gpu: str = "", disk: str = "") -> dict[s
         _read(place, text.replace("\r\n", "\n"), facts)
         if before == (len(facts.gpus), len(facts.disks), len(facts.values)):
             raise InputError(f"{place}: shows no hardware that probe reads; save there: {'; '.join(_SAVE.values())}")
-    settings: dict[str, Any] = {}
     model, mib = _card(facts.gpus, gpu)
-    settings["gpu"] = model.name
-    settings |= {"gpus": len(facts.gpus)} if len(facts.gpus) > 1 else {}
-    settings |= {"gpuMemory": f"{mib}Mi"} if mib else {}
     for key in ("cpus", "memory"):
         if key not in facts.values:
             raise _missing(key)
-    settings |= {"cpus": facts.values["cpus"], "memory": f"{facts.values['memory']}Mi"}
-    settings["disk"] = f"{_chosen(facts, disk) // 1024}Gi"
-    return settings | ({"arch": arch} if (arch := facts.values.get("arch", "x86_64")) != "x86_64" else {})
+    arch = facts.values.get("arch", "x86_64")
+    settings = {
+        "gpu": model.name,
+        "gpus": len(facts.gpus) if len(facts.gpus) > 1 else None,
+        "gpuMemory": f"{mib}Mi" if mib else None,
+        "cpus": facts.values["cpus"],
+        "memory": f"{facts.values['memory']}Mi",
+        "disk": f"{_chosen(facts, disk) // 1024}Gi",
+        "arch": arch if arch != "x86_64" else None,
+    }
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def in_braces(settings: Mapping[str, Any]) -> str:

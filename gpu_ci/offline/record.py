@@ -16,7 +16,6 @@ import contextvars
 import inspect
 import json
 import os
-import re
 import runpy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,33 +27,17 @@ from unittest.mock import patch
 import pulumi
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import mocks, settings
-from pulumi.runtime.proto import alias_pb2, engine_pb2, resource_pb2
+from pulumi.runtime.proto import engine_pb2, resource_pb2
 
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline import private, wire
-from gpu_ci.offline.recording import STACK_TYPE, Message, ProgramError, Recording, Resource, joined
-
-__all__ = [
-    "STACK_TYPE",
-    "Answer",
-    "Message",
-    "Program",
-    "ProgramError",
-    "Recording",
-    "Remedy",
-    "Resource",
-    "joined",
-    "made_id",
-    "record",
-]
+from gpu_ci.offline.recording import STACK_TYPE, Message, ProgramError, Recording, Resource
 
 Program = Path | str | Callable[[], object]
 Answer = Callable[[Mapping[str, object]], Mapping[str, object]]
 """Answers one invoke: takes its arguments, returns its result, both with wire (camelCase) names."""
 Remedy = Callable[[Resource], struct_pb2.Struct | None]
 """Returns new inputs for a resource, or None to keep the program's."""
-
-_ORGANIZATION = "organization"  # the CLI's value for a backend without organizations
 
 
 def made_id(token: str, name: str) -> str:
@@ -80,12 +63,13 @@ def record(
     Raises the program's own exception unchanged. Raises ProgramError for what the engine would refuse (a duplicate URN) and for
     what a recording cannot know (an invoke without an answer, a call of a method, transforms of a resource or an invoke).
     """
-    monitor = _Monitor(config, preview, answers or {}, remedy)
-    contextvars.Context().run(_run, program, config, preview, monitor)
-    return monitor.recording()
+    engine = _Engine(config, preview, answers or {}, remedy)
+    contextvars.Context().run(_run, program, engine)
+    return engine.recording()
 
 
-def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monitor") -> None:
+def _run(program: Program, engine: "_Engine") -> None:
+    config = engine.config
     failures: list[BaseException] = []
 
     async def body() -> None:
@@ -107,16 +91,16 @@ def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monito
         settings.Settings(
             project=config.project,
             stack=config.stack,
-            monitor=monitor,
-            engine=monitor.engine,
-            dry_run=preview,
+            monitor=engine,
+            engine=engine,
+            dry_run=engine.preview,
             legacy_apply_enabled=False,
-            organization=_ORGANIZATION,
+            organization="organization",  # the CLI's value for a backend without organizations
             root_directory=str(config.path.parent),
         )
     )
     settings.ROOT.set(None)
-    settings.SETTINGS.callbacks = cast("Any", _Callbacks(monitor.transforms))
+    settings.SETTINGS.callbacks = cast("Any", engine)
     pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
     # The environment variables of an outer Pulumi run are not for this program.
     outer = ("PULUMI_CONFIG", "PULUMI_DISABLE_RESOURCE_REFERENCES")
@@ -157,44 +141,29 @@ def _own(error: BaseException) -> BaseException:
     return error
 
 
-class _Engine:
-    """Keeps the program's log messages."""
+class _Engine(mocks.MockMonitor):
+    """The SDK's monitor, engine and callbacks in one. Records requests in wire form and answers them without deserializing."""
 
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-
-    def Log(self, request: Any) -> None:  # noqa: N802 - gRPC's name
-        if request.severity != engine_pb2.DEBUG:
-            severity = engine_pb2.LogSeverity.Name(request.severity).lower()
-            self.messages.append(Message(severity, request.message, request.urn))
-
-    def RequirePulumiVersion(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        return engine_pb2.RequirePulumiVersionResponse()  # there is no CLI that could have a wrong version
-
-
-class _Monitor(mocks.MockMonitor):
-    """Records requests in wire form and answers them without deserializing."""
-
-    def __init__(self, config: StackConfig, preview: bool, answers: Mapping[str, Answer], remedy: Remedy | None = None) -> None:
+    def __init__(self, config: StackConfig, preview: bool, answers: Mapping[str, Answer], remedy: Remedy | None) -> None:
         super().__init__(cast("mocks.Mocks", None))  # the methods below answer every request that the mocks would answer
         self._remedy = remedy
-        self.engine = _Engine()
-        self._config = config
-        self._preview = preview
+        self.config = config
+        self.preview = preview
         self._answers = answers
-        self.transforms: list[pulumi.ResourceTransform] = []
+        self._messages: list[Message] = []
+        self._transforms: list[pulumi.ResourceTransform] = []
         self._recorded: dict[str, Resource] = {}
         self._outputs = struct_pb2.Struct()
 
     def recording(self) -> Recording:
         """The recording of all requests so far."""
         return Recording(
-            project=self._config.project,
-            stack=self._config.stack,
-            preview=self._preview,
+            project=self.config.project,
+            stack=self.config.stack,
+            preview=self.preview,
             resources=tuple(self._recorded.values()),
             outputs=MappingProxyType(wire.view(wire.raw(self._outputs))),
-            messages=tuple(self.engine.messages),
+            messages=tuple(self._messages),
         )
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
@@ -202,15 +171,15 @@ class _Monitor(mocks.MockMonitor):
         qualified = parent.split("::")[2] if parent else ""
         if qualified and qualified != STACK_TYPE:
             type_ = f"{qualified}${type_}"
-        return f"urn:pulumi:{self._config.stack}::{self._config.project}::{type_}::{name}"
+        return f"urn:pulumi:{self.config.stack}::{self.config.project}::{type_}::{name}"
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
         """Record the resource and answer with its inputs."""
         urn = self.make_urn(request.parent, request.type, request.name)
-        for transform in self.transforms:
+        for transform in self._transforms:
             _apply(transform, request)
-        identity = request.importId or ("" if self._preview or not request.custom else made_id(request.type, request.name))
-        opaque = request.remote and self._preview
+        identity = request.importId or ("" if self.preview or not request.custom else made_id(request.type, request.name))
+        opaque = request.remote and self.preview
         response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=None if opaque else request.object)
         resource = self._resource(
             request,
@@ -221,14 +190,16 @@ class _Monitor(mocks.MockMonitor):
             remote=request.remote,
             read=False,
             providers=dict(request.providers),
-            property_dependencies=_dependencies(request.propertyDependencies),
+            # The SDK sends an empty list for a property without dependencies. Such properties are left out.
+            property_dependencies={
+                name: tuple(sorted(by.urns)) for name, by in sorted(request.propertyDependencies.items()) if by.urns
+            },
             ignore_changes=tuple(request.ignoreChanges),
             replace_on_changes=tuple(request.replaceOnChanges),
-            aliases=self._aliases(request),
+            aliases=tuple(alias.SerializeToString() for alias in request.aliases),
             protect=request.protect,
             retain_on_delete=request.retainOnDelete,
             delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
-            custom_timeouts=_timeouts(request),
         )
         fixed = self._remedy(resource) if self._remedy is not None and not request.remote else None
         if fixed is not None:
@@ -274,8 +245,29 @@ class _Monitor(mocks.MockMonitor):
         """Refuse the call: a method of a resource runs in its provider."""
         raise ProgramError(f"call {request.tok}: a plan without a cloud cannot call a method; use the resource's outputs")
 
+    def Log(self, request: Any) -> None:  # noqa: N802 - gRPC's name
+        """Keep a log message of the program."""
+        if request.severity != engine_pb2.DEBUG:
+            severity = engine_pb2.LogSeverity.Name(request.severity).lower()
+            self._messages.append(Message(severity, request.message, request.urn))
+
+    def register_stack_transform(self, transform: pulumi.ResourceTransform) -> None:
+        """Keep a transform of the stack. The SDK's own callbacks would serve it to the engine by gRPC."""
+        self._transforms.append(transform)
+
+    def register_resource_hook(self, _hook: object) -> None:
+        """Take a hook: the engine alone runs it."""
+
+    def register_transform(self, _transform: object) -> None:
+        """Refuse a transform of a resource."""
+        raise ProgramError(_NO_TRANSFORMS.format(what="a resource"))
+
+    def register_invoke_transform(self, _transform: object) -> None:
+        """Refuse a transform of the stack's invokes."""
+        raise ProgramError(_NO_TRANSFORMS.format(what="the stack's invokes"))
+
     def _resource(self, request: Any, urn: str, identity: str, inputs: struct_pb2.Struct, **fields: Any) -> Resource:
-        """The resource of a registration or a lookup; `rest` are the fields that the two requests do not share."""
+        """The resource of a registration or a lookup; `fields` are those that the two requests do not share."""
         return Resource(
             urn=urn,
             type=request.type,
@@ -285,7 +277,7 @@ class _Monitor(mocks.MockMonitor):
             wire=inputs,
             provider=request.provider,
             provider_resource=self._recorded.get(request.provider.rpartition("::")[0]),
-            dependencies=_texts(request.dependencies),
+            dependencies=tuple(sorted(request.dependencies)),
             additional_secret_outputs=tuple(request.additionalSecretOutputs),
             **fields,
         )
@@ -297,38 +289,6 @@ class _Monitor(mocks.MockMonitor):
                 f"{resource.name!r} twice; rename one of the two resources"
             )
         self._recorded[resource.urn] = resource
-
-    def _aliases(self, request: Any) -> tuple[str, ...]:
-        urns = [alias.urn or self._alias(request, alias.spec) for alias in request.aliases]
-        return tuple(dict.fromkeys((*urns, *request.aliasURNs)))
-
-    def _alias(self, request: Any, spec: alias_pb2.Alias.Spec) -> str:
-        parent = "" if spec.noParent else spec.parentUrn or request.parent
-        if parent and parent.split("::")[2] == STACK_TYPE:
-            parent = ""
-        tail = f"{spec.type or request.type}::{spec.name or request.name}"
-        if parent:
-            return f"{parent.rpartition('::')[0]}${tail}"
-        return f"urn:pulumi:{spec.stack or self._config.stack}::{spec.project or self._config.project}::{tail}"
-
-
-class _Callbacks:
-    """Keeps the stack's transforms. The SDK's own class would serve them to the engine by gRPC."""
-
-    def __init__(self, transforms: list[pulumi.ResourceTransform]) -> None:
-        self._transforms = transforms
-
-    def register_stack_transform(self, transform: pulumi.ResourceTransform) -> None:
-        self._transforms.append(transform)
-
-    def register_resource_hook(self, _hook: object) -> None:
-        """Take a hook: the engine alone runs it."""
-
-    def register_transform(self, _transform: object) -> None:
-        raise ProgramError(_NO_TRANSFORMS.format(what="a resource"))
-
-    def register_invoke_transform(self, _transform: object) -> None:
-        raise ProgramError(_NO_TRANSFORMS.format(what="the stack's invokes"))
 
 
 _NO_TRANSFORMS = "transforms of {what}: a plan does not run them; use pulumi.runtime.register_resource_transform"
@@ -348,32 +308,3 @@ def _apply(transform: pulumi.ResourceTransform, request: Any) -> None:
     ):
         raise ProgramError(f"a transform of {request.type} {request.name!r} may only set properties here; set options directly")
     request.object.update({key: value for key, value in result.props.items() if value is not properties.get(key)})
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    return tuple(sorted(values))
-
-
-def _dependencies(values: Any) -> Mapping[str, tuple[str, ...]]:
-    # The SDK sends an empty list for a property without dependencies. Such properties are left out.
-    return {key: _texts(values[key].urns) for key in sorted(values) if values[key].urns}
-
-
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-
-
-def _timeouts(request: Any) -> tuple[float, float, float]:
-    timeouts = request.customTimeouts
-    return _seconds(request, timeouts.create), _seconds(request, timeouts.update), _seconds(request, timeouts.delete)
-
-
-def _seconds(request: Any, text: str) -> float:
-    """Seconds of a Go duration such as "1h30m"; 0 for none."""
-    bare = text.lstrip("+")
-    parts = _DURATION.findall(bare)
-    if "".join(number + unit for number, unit in parts) != bare and bare != "0":
-        raise ProgramError(
-            f"{request.type} {request.name!r}: custom_timeouts must be durations such as 90s or 1h30m; got {text!r}; correct it"
-        )
-    return sum((float(number) * _UNITS[unit] for number, unit in parts), 0.0)

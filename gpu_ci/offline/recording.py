@@ -24,9 +24,9 @@ class ProgramError(Exception):
 class Resource:
     """One resource as the program declared it.
 
-    `parent`, `dependencies` and `property_dependencies` are URNs; `provider` is "<urn>::<id>" or "". `wire` is
-    the Struct of the inputs: do not change it. `custom_timeouts` are seconds (create, update, delete), 0 if not set. `read`
-    marks a resource that is looked up, not created. `id` is "" if only the cloud decides it.
+    `parent`, `dependencies` and `property_dependencies` are URNs; `provider` is "<urn>::<id>" or "". `wire` is the Struct of the
+    inputs: do not change it. `read` marks a resource that is looked up, not created. `id` is "" if only the cloud decides it.
+    `aliases` are messages of the SDK, serialized.
     """
 
     urn: str
@@ -46,11 +46,10 @@ class Resource:
     ignore_changes: tuple[str, ...] = ()
     replace_on_changes: tuple[str, ...] = ()
     additional_secret_outputs: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[bytes, ...] = ()
     protect: bool = False
     retain_on_delete: bool = False
     delete_before_replace: bool | None = None
-    custom_timeouts: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @functools.cached_property
     def inputs(self) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import yaml_text
@@ -20,9 +21,6 @@ from gpu_ci.offline.wire import Secret, Unknown
 
 MARK = ".gpu-ci-render"
 """The file that marks a rendered folder. Other folders that are not empty are never replaced."""
-_RELEASE = "kubernetes:helm.sh/v3:Release"
-_SECRET_MAPS = ("data", "stringData")
-"""The maps of a Kubernetes Secret. Their keys are names, only their values are secret."""
 
 
 def render(plan: Plan, out: Path) -> tuple[Path, ...]:
@@ -89,7 +87,7 @@ def _files(plan: Plan) -> Iterator[tuple[str, str]]:
         if not resource.type.startswith("kubernetes:") or resource.urn in of_git:
             continue
         cluster = _cluster(resource)
-        if resource.type == _RELEASE:
+        if resource.type == "kubernetes:helm.sh/v3:Release":
             yield f"{cluster}/values/{resource.inputs['namespace']}-{resource.inputs['name']}.yaml", _values(resource)
         else:
             yield f"{cluster}/manifests/{_object_name(resource)}.yaml", _manifest(resource)
@@ -121,8 +119,7 @@ def _values(resource: Resource) -> str:
     source = f" of {repository['repo']}" if isinstance(repository, Mapping) else ""
     values = {"values": resource.inputs["values"]}
     head = f"# values of chart {chart} {version}{source}, release {resource.inputs['name']}\n"
-    visible = _shown(values).get("values", {})
-    return head + _note(wire.hidden(values)) + yaml_text(visible if isinstance(visible, Mapping) else {})
+    return head + _note(wire.hidden(values)) + yaml_text(_shown(values).get("values", {}))
 
 
 def _manifest(resource: Resource) -> str:
@@ -143,7 +140,8 @@ def _note(hidden: Iterable[tuple[str, object]]) -> str:
 
 def _named(path: str, value: object) -> Iterator[tuple[str, object]]:
     """The keys of a Secret's map, never the values. The SDK makes the whole map secret if one value is."""
-    inside = value.reveal() if isinstance(value, Secret) and path in _SECRET_MAPS else None
+    # The maps of a Kubernetes Secret: their keys are names, only their values are secret.
+    inside = value.reveal() if isinstance(value, Secret) and path in ("data", "stringData") else None
     if isinstance(inside, Mapping) and inside:
         for key in inside:
             yield f"{path}.{key}", value
@@ -151,12 +149,10 @@ def _named(path: str, value: object) -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-def _shown(value: Mapping[str, object]) -> dict[str, object]:
-    """The mapping without secrets and unknown values."""
-    return {key: _part(entry) for key, entry in value.items() if not isinstance(entry, Secret | Unknown)}
-
-
-def _part(value: object) -> object:
+def _shown(value: object) -> Any:
+    """The value without secrets and unknown values."""
     if isinstance(value, list | tuple):
-        return [_part(entry) for entry in value if not isinstance(entry, Secret | Unknown)]
-    return _shown(value) if isinstance(value, Mapping) else value
+        return [_shown(entry) for entry in value if not isinstance(entry, Secret | Unknown)]
+    if isinstance(value, Mapping):
+        return {key: _shown(entry) for key, entry in value.items() if not isinstance(entry, Secret | Unknown)}
+    return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 from rich.console import Console
@@ -13,15 +14,16 @@ from rich.tree import Tree
 from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.changes import changed_lines
-from gpu_ci.offline.ended import ENDED
-from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.compare import Comparison, Pair, difference
+from gpu_ci.offline.judge import ENDED, Verdict
 from gpu_ci.offline.layout import show_line, show_packed, show_table
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
+from gpu_ci.offline.words import Place
 
 _FEW = 3
 """Siblings of one type that are listed one by one. More siblings become one line with their count."""
+_PLACEMENT = ("=runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour")
 
 
 def report(plan: Plan, console: Console, strict: bool = False, verbose: bool = False, base: Base | None = None) -> None:
@@ -34,7 +36,7 @@ def report(plan: Plan, console: Console, strict: bool = False, verbose: bool = F
     _result(plan, console, strict)
     _failures(plan, console, strict, verbose)
     console.print()
-    _secrets(plan, console)
+    _about(plan, console)
     _placement(plan, console)
     _price(plan, console)
     if base is not None:
@@ -43,7 +45,11 @@ def report(plan: Plan, console: Console, strict: bool = False, verbose: bool = F
             show_line(console, line, indent="  ")
     _notes(plan, console, verbose)
     if plan.recording is not None:
-        _resources(plan, console, verbose)
+        listed = "" if verbose else " (-v lists them)"
+        _heading(f"Resources: {len(plan.resources)}{listed}", console)
+        if verbose:
+            console.print(_tree(plan, plan.recording.resources[0].urn), crop=False)
+        _heading(f"Policies: {words.states(plan.outcomes())}{listed}", console)
         _policies(plan, console, strict, verbose)
     console.print()
     _failures(plan, console, strict, verbose)
@@ -92,7 +98,8 @@ def _notes(plan: Plan, console: Console, verbose: bool) -> None:
         show_line(console, f"{more} more: -v", indent="  ")
 
 
-def _secrets(plan: Plan, console: Console) -> None:
+def _about(plan: Plan, console: Console) -> None:
+    """Print what the plan does not prove."""
     command = "pulumi preview" if plan.fleet.deployable else "git diff of the rendered folder"
     note = f"This plan proves the settings offline. It is not a diff against deployed resources; use {command} for that."
     show_line(console, note)
@@ -103,37 +110,27 @@ def _secrets(plan: Plan, console: Console) -> None:
 # -- resources ---------------------------------------------------------------------------------------------------------
 
 
-def _resources(plan: Plan, console: Console, verbose: bool) -> None:
-    _heading(f"Resources: {len(plan.resources)}" + ("" if verbose else _LISTED), console)
-    if not verbose or plan.recording is None:
-        return
+def _tree(plan: Plan, root: str) -> Tree:
     children: dict[str, list[Resource]] = {}
-    for resource in plan.resources:
+    # Providers first, then by type and name, because the order of registration is not stable.
+    for resource in sorted(plan.resources, key=lambda entry: (not entry.type.startswith("pulumi:"), entry.type, entry.name)):
         children.setdefault(resource.parent, []).append(resource)
     tree = Tree(f"{plan.config.project}-{plan.config.stack}")
-    _grow(tree, plan.recording.resources[0].urn, children)
-    console.print(tree, crop=False)
-
-
-_LISTED = " (-v lists them)"
+    _grow(tree, root, children)
+    return tree
 
 
 def _grow(tree: Tree, urn: str, children: Mapping[str, list[Resource]]) -> None:
     """Add what is below a resource."""
-    mine = sorted(children.get(urn, []), key=_order)
-    counts = Counter(resource.type for resource in mine if resource.urn not in children)
+    siblings = children.get(urn, [])
+    counts = Counter(resource.type for resource in siblings if resource.urn not in children)
     branches: dict[str, str] = {}
-    for resource in mine:
+    for resource in siblings:
         alone = resource.urn in children or counts[resource.type] <= _FEW
         branches[_label(resource) if alone else f"{words.short(resource.type)} x{counts[resource.type]}"] = resource.urn
     for label, below in branches.items():
         # A name that is longer than the terminal is wide stays whole.
         _grow(tree.add(Text(label, overflow="ignore")), below, children)
-
-
-def _order(resource: Resource) -> tuple[bool, str, str]:
-    """Providers first, then by type and name, because the order of registration is not stable."""
-    return not resource.type.startswith("pulumi:"), resource.type, resource.name
 
 
 def _label(resource: Resource) -> str:
@@ -171,55 +168,27 @@ _DETAILS = {
 """Details by type, as formats of the inputs."""
 
 
-# -- placement ---------------------------------------------------------------------------------------------------------
+# -- placement and price -----------------------------------------------------------------------------------------------
 
 
 def _placement(plan: Plan, console: Console) -> None:
     _heading("Placement", console)
-    places = [(placement, words.place(placement, plan.fleet.clusters[placement.cluster].region)) for placement in plan.placements]
-    show_table(
-        console,
-        ("=runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour"),
-        [
-            (
-                place.name,
-                ", ".join((placement.runner_set, *placement.runner.labels)),
-                place.asks,
-                place.pool,
-                "\n".join(place.holds),
-                place.runners,
-                place.held,
-                place.hour,
-            )
-            for placement, place in places
-        ],
-    )
-
-
-# -- price -------------------------------------------------------------------------------------------------------------
+    rows = [
+        (place.name, place.runs_on, place.asks, place.pool, "\n".join(place.holds), place.runners, place.held, place.hour)
+        for place in words.places(plan)
+    ]
+    show_table(console, _PLACEMENT, rows)
 
 
 def _price(plan: Plan, console: Console) -> None:
     _heading("Price, USD an hour", console)
-    idle, worst = plan.cost
-    show_table(
-        console,
-        ("=cluster", "=item", "what", ">count", ">each", ">idle", ">worst"),
-        [
-            (line.cluster, line.item, line.what, words.count(line), words.each(line), str(line.idle), str(line.worst))
-            for line in plan.bill
-        ],
-        total=("", "total", "", "", "", str(idle), str(worst)),
-    )
+    columns = ("=cluster", "=item", "what", ">count", ">each", ">idle", ">worst")
+    show_table(console, columns, list(map(words.bill, plan.bill)), ("", "total", "", "", "", *map(str, plan.cost)))
     for note in words.price_notes(plan.bill):
         show_line(console, note, "dim", indent="  ")
     if plan.weeks:
         _heading(words.week_title(plan), console)
-        show_table(
-            console,
-            tuple(f"={name}" if name == "window" else name for name in words.SCHEDULES),
-            list(map(words.week, plan.weeks)),
-        )
+        show_table(console, (f"={words.SCHEDULES[0]}", *words.SCHEDULES[1:]), list(map(words.week, plan.weeks)))
         show_line(console, words.WEEK_NOTE, "dim", indent="  ")
 
 
@@ -227,8 +196,7 @@ def _price(plan: Plan, console: Console) -> None:
 
 
 def _policies(plan: Plan, console: Console, strict: bool, verbose: bool) -> None:
-    """Print how many policies hold, the config that judged, and the verdicts that do not fail the plan."""
-    _heading(f"Policies: {words.states(plan.outcomes())}" + ("" if verbose else _LISTED), console)
+    """Print the config that judged, and the verdicts that do not fail the plan."""
     show_line(console, f"policy values: {plan.policy_config}")
     if verbose:
         _list_policies(plan, console)
@@ -250,24 +218,69 @@ def _policies(plan: Plan, console: Console, strict: bool, verbose: bool) -> None
 
 def _list_policies(plan: Plan, console: Console) -> None:
     """Print the policies that judged at least one resource, then the names of the others."""
-    show_table(
-        console,
-        ("=policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "requirement"),
-        [
-            (
-                outcome.rule,
-                outcome.level,
-                outcome.severity,
-                *map(str, (outcome.judged, outcome.broken, outcome.undeterminable, outcome.excepted)),
-                outcome.title,
-            )
-            for outcome in plan.outcomes()
-            if outcome.judged
-        ],
-    )
-    idle, disabled = words.silent(plan.outcomes())
+    columns = ("=policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "requirement")
+    attributes = ("rule", "level", "severity", "judged", "broken", "undeterminable", "excepted", "title")
+    outcomes = plan.outcomes()
+    show_table(console, columns, [[str(getattr(row, name)) for name in attributes] for row in outcomes if row.judged])
+    idle = [outcome.rule for outcome in outcomes if not outcome.judged and outcome.state != "disabled"]
+    disabled = [outcome.rule for outcome in outcomes if not outcome.judged and outcome.state == "disabled"]
     if idle:
         many = words.counted(len(idle), "policy has", "policies have")
         show_line(console, f"{many} no resource to judge: {', '.join(idle)}", indent="  ")
     if disabled:
         show_line(console, f"disabled for this stack: {', '.join(disabled)}", indent="  ")
+
+
+# -- the changes from a base -------------------------------------------------------------------------------------------
+
+
+def changed_lines(plan: Plan, base: Base) -> Iterator[str]:
+    """The changes from the base to the plan, one line for each, or the reason why the base has no plan."""
+    if (comparison := base.compared(plan)) is not None:
+        yield from map(words.one_line, _changes(comparison))
+    else:
+        yield words.one_line(f"{base.reason}. This is only the plan after the change.")
+
+
+def _changes(comparison: Comparison) -> Iterator[str]:
+    if comparison.nothing:
+        yield "the change has no effect"
+    yield from comparison.ended_jobs
+    for setting in comparison.settings:
+        entry = f"{setting.kind} {setting.name}".strip()
+        if setting.state != "changed":
+            yield f"{setting.state} {entry}"
+            continue
+        yield from (f"{entry}: {path}: {_arrow(value)}" for path, value in setting.values.items())
+    yield from comparison.notes
+    yield from comparison.arc_upgrade
+    for name, pair in comparison.places.items():
+        if pair.state == "changed":
+            yield f"placement of {name}: {'; '.join(_place(pair))}"
+    for (cluster, item), line in comparison.lines.items():
+        if line.changed:
+            idle, worst = (
+                Pair(*(str(getattr(side, cost)) if side else None for side in (line.before, line.after)))
+                for cost in ("idle", "worst")
+            )
+            yield f"price of {cluster}/{item}: idle {_arrow(idle)}, worst {_arrow(worst)}"
+    for word, (before, after) in zip(("idle", "worst"), comparison.costs, strict=True):
+        yield f"total at {word}: {before} → {after} USD an hour ({difference(before, after)})"
+    for word, verdicts in (("newly broken", comparison.newly_broken), ("fixed", comparison.fixed)):
+        yield from dict.fromkeys(f"{word}: {verdict.rule}: {words.name_of(verdict.urn)}" for verdict in verdicts)
+    for kind in comparison.resources:
+        counts = (("added", kind.added), ("removed", kind.removed), ("changed", tuple(kind.changed)))
+        yield from (f"{words.short(kind.type)}: {len(names)} {word}: {', '.join(names)}" for word, names in counts if names)
+
+
+def _place(pair: Pair[Place]) -> Iterator[str]:
+    labels = {"held": "pool holds", "hour": "USD a runner-hour", "holds": "a node holds"}
+    for name in (part.name for part in fields(Place) if part.compare):
+        values = [getattr(side, name) for side in (pair.before, pair.after)]
+        before, after = (", ".join(value) if isinstance(value, tuple) else value for value in values)
+        if before != after:
+            yield f"{labels.get(name, name)} {before or 'nothing'} → {after or 'nothing'}"
+
+
+def _arrow(pair: Pair[str]) -> str:
+    return f"{'not set' if pair.before is None else pair.before} → {'not set' if pair.after is None else pair.after}"

@@ -8,6 +8,7 @@ sdk/go/common/resource/properties.go (signatures) and pkg/resource/plugin/rpc.go
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from policies.rules.record import SECRET, SIGNATURE, UNKNOWNS
@@ -29,14 +30,11 @@ class Unknown(str):
 
     __slots__ = ()
 
-    def __new__(cls) -> Unknown:
-        return super().__new__(cls, "[unknown]")
-
     def __repr__(self) -> str:
         return "[unknown]"
 
 
-UNKNOWN: Final = Unknown()
+UNKNOWN: Final = Unknown("[unknown]")
 
 
 class Secret(str):
@@ -49,9 +47,6 @@ class Secret(str):
         secret = super().__new__(cls, "[secret]")
         secret._inner = value
         return secret
-
-    def __init__(self, value: object) -> None:
-        """Hide `value`."""
 
     def __repr__(self) -> str:
         return "[secret]"
@@ -72,15 +67,11 @@ def raw(struct: struct_pb2.Struct) -> dict[str, object]:
 
 def _raw(value: struct_pb2.Value) -> object:
     kind = value.WhichOneof("kind")
-    if kind == "string_value":
-        return value.string_value
     if kind == "struct_value":
         return raw(value.struct_value)
     if kind == "list_value":
         return [_raw(item) for item in value.list_value.values]
-    if kind == "number_value":
-        return value.number_value
-    return value.bool_value if kind == "bool_value" else None
+    return None if kind in (None, "null_value") else getattr(value, kind)
 
 
 def analyzed(properties: Mapping[str, object]) -> dict[str, object]:
@@ -156,3 +147,23 @@ def hidden(value: object, path: str = "") -> Iterator[tuple[str, object]]:
     elif isinstance(value, list | tuple):
         for index, entry in enumerate(value):
             yield from hidden(entry, f"{path}[{index}]")
+
+
+ABSENT: Final = object()
+"""Stands for a value that one of two views does not have."""
+
+
+def differing(before: object, after: object, path: str = "", *, lists: bool) -> Iterator[tuple[str, object, object]]:
+    """Path and both values of each difference of two views. With `lists` an item of a list is a value, else a whole list is."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in sorted({*before, *after}):
+            inner = f"{path}.{key}" if path else str(key)
+            yield from differing(before.get(key, ABSENT), after.get(key, ABSENT), inner, lists=lists)
+    elif lists and isinstance(before, list) and isinstance(after, list):
+        for index, (old, new) in enumerate(zip_longest(before, after, fillvalue=ABSENT)):
+            yield from differing(old, new, f"{path}[{index}]", lists=lists)
+    elif isinstance(before, Secret) and isinstance(after, Secret):
+        if before.reveal() != after.reveal():
+            yield path, before, after
+    elif before != after or type(before) is not type(after):
+        yield path, before, after

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from fleet.facts.errors import Fault
@@ -13,15 +13,15 @@ from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
 from fleet.facts.pricing import Line, Money, average, rounded_up
 from fleet.facts.pricing import span as money_span
 from fleet.facts.remark import CANNOT_WORK, COST, Remark
+from fleet.loading.files import from_here
 from fleet.loading.stackfile import StackConfig
 from fleet.prove.bill import Week, runner_hour
 from fleet.prove.ends import End, together
-from fleet.prove.placement import Fit, Host, Placement
+from fleet.prove.placement import Fit, Host
 from fleet.prove.room import Refusal
 from fleet.settings.budget import MONTH
-from gpu_ci.offline.ended import ENDED
-from gpu_ci.offline.entries import place_of
-from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.entries import entries
+from gpu_ci.offline.judge import ENDED, Verdict
 from gpu_ci.offline.plan import Outcome, Plan
 
 NOT_JUDGED = "resources and policies not judged: install gpu-ci[pulumi]"
@@ -32,6 +32,8 @@ _FEW = 3
 @dataclass(frozen=True, slots=True)
 class Place:
     """One pool of a runner set, as text. `name` also has the choice, if it is not the first pool of the set.
+
+    Labels in `runs_on` do not move a runner set, so places that differ only in them are equal.
 
     `held` and `hour` are "-" if the set cannot be placed.
     """
@@ -44,25 +46,30 @@ class Place:
     held: str
     hour: str
     error: str
+    runs_on: str = field(compare=False)
 
 
-def place(placement: Placement, region: str) -> Place:
-    """A placement as text; `region` is that of its cluster."""
-    return Place(
-        name=f"{placement.cluster}/{placement.runner_set}" + (f", choice {placement.choice}" if placement.choice > 1 else ""),
-        asks=placement.asks,
-        pool=placement.host.name,
-        holds=tuple(holds(placement.host, placement.fits)),
-        runners=span(placement.runner.span.min, placement.runner.span.max),
-        held="-" if placement.error else str(placement.capacity),
-        hour="-" if placement.error else between(*runner_hour(placement, region)),
-        error=placement.error,
-    )
+def places(plan: Plan) -> Iterator[Place]:
+    """The pools of the runner sets of a plan."""
+    for placement in plan.placements:
+        region = plan.fleet.clusters[placement.cluster].region
+        yield Place(
+            name=f"{placement.cluster}/{placement.runner_set}" + (f", choice {placement.choice}" if placement.choice > 1 else ""),
+            asks=placement.asks,
+            pool=placement.host.name,
+            holds=tuple(holds(placement.host, placement.fits)),
+            runners=span(placement.runner.span.min, placement.runner.span.max),
+            held="-" if placement.error else str(placement.capacity),
+            hour="-" if placement.error else between(*runner_hour(placement, region)),
+            error=placement.error,
+            runs_on=", ".join((placement.runner_set, *placement.runner.labels)),
+        )
 
 
-def between(low: Money, high: Money) -> str:
+def between(low: Money, high: Money, written: Callable[[Money], str] = str) -> str:
     """An amount between two others: "≤0.752 to 1.204"."""
-    return str(high) if low == high else f"{low} to {str(high).removeprefix('≤') if low.at_most else high}"
+    least, most = written(low), written(high)
+    return most if least == most else f"{least} to {most.removeprefix('≤') if low.at_most else most}"
 
 
 def span(least: float, most: float) -> str:
@@ -79,16 +86,16 @@ def holds(host: Host, fits: Iterable[Fit]) -> Iterator[str]:
         yield f"{fit.machine.name}: {fit.count}, {fit.limited_by}{stranded}"
 
 
+def bill(line: Line) -> tuple[str, ...]:
+    """A line of the bill: cluster, item, what, count, each, idle, worst."""
+    each = between(line.cheap, line.dear, _unit)
+    return line.cluster, line.item, line.what, count(line), each, str(line.idle), str(line.worst)
+
+
 def count(line: Line) -> str:
     """How many units of a line are paid for: "2-4", with the average of schedules."""
     counted = span(line.least, max(line.least, line.most))
     return counted if line.usual == line.least else f"{counted} (average {round(line.usual, 2):g})"
-
-
-def each(line: Line) -> str:
-    """The price of one unit of a line, per hour."""
-    cheap, dear = _unit(line.cheap), _unit(line.dear)
-    return cheap if cheap == dear else f"{cheap} to {dear.removeprefix('≤') if line.cheap.at_most else dear}"
 
 
 SCHEDULES = ("window", "open", "keeps", ">hours", ">nodes", ">USD")
@@ -122,7 +129,9 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
     )
     if any(line.usual != line.least for line in lines):
         yield f"schedules: on average of a week without jobs, an hour costs {average(lines)} USD; stack-cost-ceiling judges that."
-    if always := [f"{line.cluster}/{line.item}" for line in lines if _stands(line)]:
+    # All GPU machines of a line that are always paid for.
+    standing = (line for line in lines if line.item.startswith(("pool ", "machines ")) and line.least == line.most > 0)
+    if always := [f"{line.cluster}/{line.item}" for line in standing]:
         yield f"billed whether used or not: {', '.join(always)}."
     bounded = [line for line in lines if line.dear.at_most]
     if any(SPOT in line.what for line in bounded):
@@ -135,24 +144,12 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
     yield f"sources: {'; '.join(sources)}"
 
 
-def _stands(line: Line) -> bool:
-    """Whether all GPU machines of a line are always paid for."""
-    return line.item.startswith(("pool ", "machines ")) and line.least == line.most > 0
-
-
 def states(outcomes: Iterable[Outcome]) -> str:
     """How many policies are in each state: "3 hold, 1 broken"."""
     counts = Counter(outcome.state for outcome in outcomes)
     words = {"holds": "holds" if counts["holds"] == 1 else "hold"}
     listed = (state for state in ("holds", "broken", ENDED, "undeterminable", "disabled") if counts[state])
     return ", ".join(f"{counts[state]} {words.get(state, state)}" for state in listed)
-
-
-def silent(outcomes: Iterable[Outcome]) -> tuple[list[str], list[str]]:
-    """(policies without a resource to judge, disabled policies)."""
-    unjudged = [outcome for outcome in outcomes if not outcome.judged]
-    disabled = [outcome.rule for outcome in unjudged if outcome.state == "disabled"]
-    return [outcome.rule for outcome in unjudged if outcome.state != "disabled"], disabled
 
 
 def verdict_line(facts: str, blocked: Collection[Verdict]) -> str:
@@ -380,8 +377,10 @@ def one_line(value: str) -> str:
 
 def refusal(config: StackConfig, refused: Refusal) -> Fault:
     """Why a runner set, workload or job cannot be placed, with its place in the stack file."""
-    file, line, path = place_of(config, f"{refused.cluster}/{refused.workload}", refused.kind)
-    return Fault(f"cannot be placed: {refused.error}", file, line, path)
+    key = (f"{refused.cluster}/{refused.workload}", refused.kind)
+    path = next((entry.path for entry in entries(config) if (entry.name, entry.kind) == key), ())
+    place = ".".join(map(str, path))
+    return Fault(f"cannot be placed: {refused.error}", str(from_here(config.path)), config.line_of(*path) or 1, place)
 
 
 def unplaceable(plan: Plan) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 from bootstrap.config import NAMESPACE
 from bootstrap.rights import Target
 from fleet.loading.stackfile import StackConfig, json_text
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from tests.builders import ROOT
 
 FOLDER = ROOT / "bootstrap"

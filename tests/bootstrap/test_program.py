@@ -11,7 +11,8 @@ import pytest
 from bootstrap.config import NAMESPACE
 from bootstrap.rights import boundary
 from fleet.loading import stackfile
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from tests.bootstrap.builders import ACCOUNT, FOLDER, OPERATOR, declared, settings, target
 from tests.builders import ROOT
 from tests.components.recorded import named, of_type

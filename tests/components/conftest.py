@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from tests.components.recorded import STACKS, recorded
 
 

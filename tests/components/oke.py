@@ -12,7 +12,8 @@ from components.oci.stack import build
 from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
-from gpu_ci.offline.record import Answer, Recording, Resource, record
+from gpu_ci.offline.record import Answer, record
+from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import config, oke_cluster
 from tests.components.recorded import ROOT, build_alone, of_type
 

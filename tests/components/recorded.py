@@ -11,7 +11,8 @@ from typing import Any
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.record import Recording, Resource, joined, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording, Resource, joined
 from tests import plans
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ from components.kubernetes.arc_runner_set import ArcRunnerSet
 from components.kubernetes.enablement import DevicePluginStack, GpuOperator
 from fleet.charts.device_plugin import device_plugin
 from fleet.facts.scheduling import node_choice
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import Secret
 from tests.components.recorded import build_alone, named, of_type
 

@@ -12,7 +12,7 @@ from components.build import build
 from fleet.loading.config import load
 from fleet.providers.fleet import Fleet
 from gpu_ci.offline.judge import configure, judge
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
 from tests.builders import build_caches, cluster, config, existing_eks
 from tests.components.recorded import before, build_alone, named, of_type

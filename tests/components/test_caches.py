@@ -19,7 +19,8 @@ from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from gpu_ci.offline.judge import configure, judge
-from gpu_ci.offline.record import Recording, Resource, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import RULES
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
 from tests.components import oke

@@ -14,7 +14,7 @@ from fleet.facts.scheduling import SYSTEM_SELECTOR
 from fleet.facts.versions import KUBERNETES
 from fleet.loading.config import load
 from gpu_ci.offline.judge import configure, judge
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
 from tests.builders import cluster, config
 from tests.components.recorded import before, build_alone, named, of_type

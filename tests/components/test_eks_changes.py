@@ -13,7 +13,8 @@ from components.context import Context
 from components.eks.stack import build
 from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from tests.builders import ROOT, cluster, config, pool
 from tests.components.recorded import named
 

@@ -17,7 +17,7 @@ from fleet.prove.bill import bill
 from fleet.prove.placement import place
 from gpu_ci.offline.judge import Verdict, configure, judge
 from gpu_ci.offline.plan import Plan, make_plan
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import RULES
 from tests.builders import ROOT, cluster, config, existing_context, existing_eks, pool, runner
 from tests.components.recorded import RELEASE, SECRET, named, of_type, recorded, runner_sets, whole

@@ -22,7 +22,8 @@ from fleet.providers.registry import PROVIDERS
 from fleet.render.gitops.manifest import wave
 from fleet.settings.cluster import physical_name
 from gpu_ci.offline.gitops import waves_later
-from gpu_ci.offline.record import Recording, Resource, joined, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording, Resource, joined
 from gpu_ci.offline.wire import Secret, Unknown
 from tests import plans
 from tests.components.recorded import ROOT, STACKS, before, named, recorded, recordings, stack_config, whole

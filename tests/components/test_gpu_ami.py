@@ -22,7 +22,7 @@ from components.eks.gpu_node_group import GpuNodeGroup
 from fleet.facts.yaml_text import kubernetes_documents
 from fleet.loading.config import load
 from gpu_ci.offline.judge import configure, judge
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import UNKNOWN
 from policies.rules import RULES
 from tests.builders import NODE_CONFIG, cluster, config, existing_eks, pool, reference, runner

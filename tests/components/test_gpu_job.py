@@ -19,7 +19,8 @@ from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
 from fleet.prove.placement import PlacementError
 from gpu_ci.offline.judge import configure, judge
-from gpu_ci.offline.record import Recording, Resource, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import RULES
 from tests.builders import cluster, config, pool
 from tests.components.recorded import ROOT, before, build_alone, named, of_type

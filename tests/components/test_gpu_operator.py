@@ -14,7 +14,7 @@ from fleet.charts.gpu_operator import gpu_operator
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import OKE_PROFILE, SYSTEM_SELECTOR
 from fleet.settings.operator import OperatorSettings
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from tests.builders import pool_of
 from tests.components.recorded import build_alone, named, of_type
 

@@ -25,7 +25,7 @@ from fleet.charts.kueue import kueue as kueue_chart
 from fleet.facts.scheduling import JOB_PRIORITIES, RUNNER_PRIORITY
 from fleet.loading.stackfile import StackConfig
 from fleet.render.queues import queue_objects
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import Recording, Resource
 from tests import plans
 from tests.builders import oke_pool
 from tests.components.oke import made, planned

@@ -17,7 +17,7 @@ from fleet.loading.config import load
 from fleet.prove.placement import PlacementError
 from fleet.render.workloads.catalogue import objects
 from fleet.settings.workloads import KINDS
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import cluster, config
 from tests.components.recorded import before, build_alone, of_type
 from tests.fleet.test_isolation import MINORS

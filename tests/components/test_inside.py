@@ -21,7 +21,7 @@ from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.settings.operator import OperatorSettings
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from tests.builders import config, oke_cluster, oke_pool, oke_runner, vm_per_job
 from tests.components.recorded import build_alone, named, of_type
 

@@ -14,7 +14,7 @@ from fleet.facts.scheduling import RUNNER_PRIORITY
 from fleet.loading import stackfile
 from fleet.settings.egress import CLOSED
 from fleet.settings.namespaces import runner_namespace
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import Recording, Resource
 from tests import plans
 from tests.builders import oke_runner, vm, vm_per_job
 from tests.components.oke import RULE, made, planned

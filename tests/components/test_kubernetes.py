@@ -7,7 +7,7 @@ import pytest
 from fleet.charts.arc import NAMESPACE as CONTROLLER_NAMESPACE
 from fleet.facts.scheduling import GPU_RESOURCE
 from fleet.settings.namespaces import runner_namespace
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import Recording, Resource
 from tests.components.recorded import named, of_type
 from tests.doctor.fleets import shipped
 

@@ -8,7 +8,7 @@ import pulumi
 
 from components.build import build
 from fleet.loading.config import load
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from tests.builders import cluster, config, pool
 from tests.components.recorded import build_alone, named, of_type
 

@@ -15,7 +15,7 @@ from components.eks.launch import interfaces
 from fleet.facts import hardware
 from fleet.facts.yaml_text import kubernetes_documents
 from fleet.loading.config import load
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import UNKNOWN
 from tests.builders import cluster, config, pool
 from tests.components.recorded import build_alone, named, of_type

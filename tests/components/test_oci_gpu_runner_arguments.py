@@ -13,7 +13,8 @@ import pytest
 
 from components.oci.oci_gpu_runner import OciGpuRunner
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import Secret
 from tests.components.recorded import ROOT, build_alone, named, of_type
 

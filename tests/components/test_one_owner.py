@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import oke_pool
 from tests.components.oke import planned
 from tests.components.recorded import named, of_type

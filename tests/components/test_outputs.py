@@ -13,7 +13,8 @@ import pytest
 from components.outputs import OkeOutputs, StackOutputs
 from fleet.loading.config import fleet_of
 from fleet.settings.existing import ExistingContext
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import UNKNOWN, Secret, hidden
 from tests.components.oke import ANSWERS
 from tests.components.recorded import ROOT, STACKS, recordings, stack_config

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fleet.charts.cluster_autoscaler import PRIORITIES
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import cluster, existing_eks, gitops, oke_pool, oke_runner, pool, runner
 from tests.components import oke
 from tests.components.recorded import RELEASE, named, of_type, recorded

@@ -15,7 +15,8 @@ from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.eks.ecr import KEPT_IMAGES
 from gpu_ci.offline.judge import configure, judge
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
 from tests.builders import cluster, config, gitops, oke_cluster, vm
 from tests.components import oke

@@ -11,7 +11,7 @@ import pytest
 from components.build import build
 from fleet.facts.scheduling import SCHEDULED_NODES_TAG
 from fleet.loading.config import load
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from tests.builders import cluster, config, pool, runner
 from tests.components.recorded import build_alone, named, of_type, runner_sets
 

@@ -30,7 +30,7 @@ from fleet.settings.github import GitHub
 from fleet.settings.model import Model
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.runner import PodRunner, RunnerPod
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from package.provider import PackageProvider, packaged
 from tests.builders import cluster, config, runner
 from tests.components.recorded import build_alone, named

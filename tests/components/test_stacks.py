@@ -13,7 +13,8 @@ from components.build import build
 from components.config import read_fleet
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
-from gpu_ci.offline.record import Recording, Resource, made_id
+from gpu_ci.offline.record import made_id
+from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import Secret
 from tests import plans
 from tests.components.oke import ANSWERS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleet.charts.sweeps import NAMESPACE
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import Recording, Resource
 from tests.components.recorded import before, named, of_type, recorded, recordings
 
 SWEEPS = "gpu-ci:index:Sweeps"

@@ -12,7 +12,7 @@ from components.build import build
 from fleet.facts.scheduling import PLACEHOLDER_PRIORITIES, SKIP_AWAIT
 from fleet.loading.config import load
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from tests.builders import cluster, config, pool
 from tests.components.recorded import before, build_alone, named, of_type, runner_sets
 

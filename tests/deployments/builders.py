@@ -10,7 +10,8 @@ from typing import Any
 from fleet.loading import stackfile
 from fleet.loading.deployments import NAMESPACE, Deployments, load
 from fleet.loading.stackfile import StackConfig, json_text
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from tests.builders import ROOT
 
 FOLDER = ROOT / "deployments"

@@ -13,7 +13,7 @@ import re
 
 from rich.terminal_theme import TerminalTheme
 
-from gpu_ci.offline.console import MaskingConsole
+from gpu_ci.offline.layout import MaskingConsole
 from gpu_ci.offline.plan import make_plan
 from gpu_ci.offline.report import report
 from tests.docs.markdown import ROOT

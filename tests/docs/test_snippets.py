@@ -41,14 +41,14 @@ def test_a_snippet_plans_clean_with_its_policy_values_and_without_them_each_mess
 ) -> None:
     with_policies, without = tmp_path / "with", tmp_path / "without"
     plan = planned(with_policies, snippet)
-    assert [(verdict.rule, verdict.message) for verdict in plan.broken] == []
+    assert [(verdict.rule, verdict.message) for verdict in plan.blocked()] == []
     assert plan.passes(), plan.refused
     assert snippet.runners <= {(found.cluster, found.runner_set) for found in plan.placements}
     if not snippet.policies:
         return
     # In the same test, so that both plans have one recording.
     plan = planned(without, snippet, with_policies=False)
-    assert plan.broken, "then the page needs no block of policy values"
-    for verdict in plan.broken:
+    assert plan.blocked(), "then the page needs no block of policy values"
+    for verdict in plan.blocked():
         needed = snippet.policies[verdict.rule]
         assert "exceptions" in needed or re.search(rf"{STACKS}: {snippet.stack}\.{verdict.rule}\.\w+", verdict.message)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fleet.loading import stackfile
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from tests.engine.provider import Provider, attach, providers
 
 ROOT = Path(__file__).resolve().parents[2]

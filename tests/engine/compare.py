@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import UNKNOWN
 
 _PROVIDER = "pulumi:providers:"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from tests.engine import staging
 from tests.engine.cli import Outcome
 from tests.engine.staging import Deployment, Site

@@ -31,7 +31,7 @@ from pulumi.runtime.proto import (
 
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline import wire
-from gpu_ci.offline.record import STACK_TYPE
+from gpu_ci.offline.recording import STACK_TYPE
 from tests.engine.provider import MESSAGE_LIMIT, Provider
 
 _FEATURES = frozenset({"secrets", "resourceReferences", "aliasSpecs", "deletedWith", "transforms", "resourceHooks"})

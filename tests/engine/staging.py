@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from fleet.loading import stackfile
-from gpu_ci.offline.judge import Configured, Verdict, configure, judge
-from gpu_ci.offline.policyfile import policy_settings
-from gpu_ci.offline.record import Recording, record
-from gpu_ci.offline.remedies import Remedies
+from gpu_ci.offline.judge import Configured, Remedies, Verdict, configure, judge
+from gpu_ci.offline.policyconfig import policy_settings
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
 from tests.day import AS_OF
 from tests.engine.cli import STACK_FILE, Cli, copy_project, environment

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from google.protobuf import struct_pb2
 
 from gpu_ci.offline import wire
-from gpu_ci.offline.record import STACK_TYPE, Recording, Resource
+from gpu_ci.offline.recording import STACK_TYPE, Recording, Resource
 from policies.rules.record import SECRET, SIGNATURE
 
 Side = Literal["inputs", "outputs"]

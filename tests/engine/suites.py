@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 
-from gpu_ci.offline.record import STACK_TYPE, Recording, Resource
+from gpu_ci.offline.recording import STACK_TYPE, Recording, Resource
 from policies.rules import RULES, AnyRule, Rule
 from policies.rules.record import SIGNATURE
 from tests.policies.cases import Case, StackCase

@@ -9,7 +9,7 @@ import pulumi
 import pytest
 
 from fleet.facts.support import EKS_SUPPORT
-from gpu_ci.offline.ended import ENDED
+from gpu_ci.offline.judge import ENDED
 from gpu_ci.offline.plan import make_plan
 from tests.engine.cli import STACK_FILE
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned

@@ -13,7 +13,8 @@ import pytest
 from google.protobuf import struct_pb2
 
 from fleet.loading import stackfile
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from tests.day import AS_OF
 from tests.engine.cli import ROOT, STACK_FILE, Cli, copy_project, environment
 from tests.engine.provider import Provider, attach, providers

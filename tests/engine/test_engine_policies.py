@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from fleet.loading import stackfile
-from gpu_ci.offline.judge import Configured, configure, judge
+from gpu_ci.offline.judge import Configured, Remedies, configure, judge
 from gpu_ci.offline.pack import write_pack
 from gpu_ci.offline.record import record
-from gpu_ci.offline.remedies import Remedies
 from policies.rules import RULES, Rule, StackRule
 from tests.day import AS_OF
 from tests.engine import staging, state, suites

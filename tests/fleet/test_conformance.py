@@ -41,7 +41,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload
-from gpu_ci.offline.record import Recording, Resource, joined
+from gpu_ci.offline.recording import Recording, Resource, joined
 from tests import plans
 from tests.builders import (
     ROOT,

@@ -166,7 +166,7 @@ def price_of_the_plan(folder: Path) -> dict[str, Any]:
     file.write_text(json.dumps({"config": builders.GUARD | {f"gpu-ci:{key}": value for key, value in settings().items()}}))
     config = stackfile.load("staging", builders.ROOT, stack_file=file)
     fleet = fleet_of(config)
-    found = Plan(config, fleet, (), (), bill(fleet, DAY), None, (), configure(RULES, {}, DAY), "", DAY)
+    found = Plan(config, fleet, (), (), bill(fleet, DAY), configure(RULES, {}, DAY), "", DAY)
     return dict(json.loads(to_json(found))["price"])
 
 

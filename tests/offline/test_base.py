@@ -15,11 +15,11 @@ from fleet.facts.versions import CHARTS
 from fleet.loading.home import ROOT
 from fleet.render.arc import SETS, upgrade
 from gpu_ci.offline.base import read_base
-from gpu_ci.offline.changes import changed_lines
 from gpu_ci.offline.data import to_json
 from gpu_ci.offline.markdown import markdown
 from gpu_ci.offline.plan import make_plan
-from gpu_ci.offline.policyfile import policy_settings
+from gpu_ci.offline.policyconfig import policy_settings
+from gpu_ci.offline.report import changed_lines
 from tests.offline.staging import TEXT, WIDER, few_policies, staging, write
 
 

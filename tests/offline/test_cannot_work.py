@@ -14,11 +14,10 @@ from fleet.loading import stackfile
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
 from gpu_ci.offline.annotations import annotate
-from gpu_ci.offline.base import Base
+from gpu_ci.offline.base import Base, touched
 from gpu_ci.offline.data import to_json
 from gpu_ci.offline.markdown import markdown
 from gpu_ci.offline.record import record
-from gpu_ci.offline.touched import touched
 from tests.offline.staging import WIDER, few_policies, plan_of, staging, write
 
 WITHOUT_OPERATOR = ("      health: {}\n", "      health: {}\n      monitoring: {prometheus: existing}\n")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from fleet.loading.home import ROOT
-from gpu_ci.offline.changes import changed_lines
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.data import to_json
 from gpu_ci.offline.markdown import markdown
 from gpu_ci.offline.plan import Plan, make_plan
+from gpu_ci.offline.report import changed_lines
 from tests.offline.staging import WIDER, base, few_policies, plan_of, staging, write
 
 SPOT = "[g4dn.2xlarge, g4dn.4xlarge]"

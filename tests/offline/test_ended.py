@@ -14,13 +14,12 @@ from typer.testing import CliRunner, Result
 import gpu_ci.offline.plan
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
+from gpu_ci.offline.base import touched
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.data import to_json
-from gpu_ci.offline.ended import ENDED, by_time
-from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.judge import ENDED, Verdict, by_time
 from gpu_ci.offline.markdown import markdown
 from gpu_ci.offline.plan import Plan, make_plan
-from gpu_ci.offline.touched import touched
 from gpu_ci.offline.words import endings
 
 BROKEN = Verdict("a", "mandatory", "violation", "urn:one", "a fault")

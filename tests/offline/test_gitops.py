@@ -60,7 +60,7 @@ def files(config: StackConfig) -> dict[str, str]:
     """What Git has of a stack, by path."""
     fleet = fleet_of(config)
     _, git = plans.declared(ROOT, config, fleet)
-    found = list(git_files(Plan(config, fleet, (), (), (), None, (), (), "", AS_OF, git=git)))
+    found = list(git_files(Plan(config, fleet, (), (), (), (), "", AS_OF, git=git)))
     assert len(dict(found)) == len(found), "a file each"
     return dict(sorted(found))
 

@@ -161,7 +161,6 @@ class Pool(pulumi.ComponentResource):
                 ignore_changes=["scalingConfig.desiredSize"],
                 additional_secret_outputs=["arn"],
                 aliases=[pulumi.Alias(name="old")],
-                custom_timeouts=pulumi.CustomTimeouts(create="1h", update="0.5s"),
             ),
         )
         self.register_outputs({})
@@ -414,7 +413,6 @@ def test_a_request_to_the_pack_holds_what_the_engine_sends():
         "deleteBeforeReplaceDefined": True,
         "additionalSecretOutputs": ["arn"],
         "aliases": ["urn:pulumi:dev::gpu-ci::gpu-ci:index:Pool$aws:eks/nodeGroup:NodeGroup::old"],
-        "customTimeouts": {"create": 3600.0, "update": 0.5},
         "parent": "urn:pulumi:dev::gpu-ci::gpu-ci:index:Pool::big",
     }
     assert (request.provider.type, request.provider.name) == ("pulumi:providers:aws", "aws")

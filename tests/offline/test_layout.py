@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from fleet.loading.home import ROOT
 from gpu_ci.app import console as stdout_console
-from gpu_ci.offline.console import MaskingConsole
-from gpu_ci.offline.ended import ENDED
-from gpu_ci.offline.layout import show_line, show_table
+from gpu_ci.offline.judge import ENDED
+from gpu_ci.offline.layout import MaskingConsole, show_line, show_table
 from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.report import report
 

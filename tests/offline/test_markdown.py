@@ -11,10 +11,9 @@ from markdown_it import MarkdownIt
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.judge import Remediation, Verdict
 from gpu_ci.offline.markdown import markdown, wrong_input
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.remedies import Remediation
 from gpu_ci.offline.words import promises
 from tests.offline.staging import ON_DEMAND, TOO_SMALL, WIDER, base, plan_of, staging, write
 

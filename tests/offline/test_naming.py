@@ -50,7 +50,7 @@ def test_a_plan_names_pool_key_and_the_file_that_was_read(tmp_path: Any) -> None
     path.write_text(
         text.replace("capacity: on-demand\n          role: fallback", "capacity: on-demand\n          role: burst", 1)
     )
-    found = [each.message for each in make_plan("staging", ROOT, path).broken if each.rule == "spot-required-nonprod"]
+    found = [each.message for each in make_plan("staging", ROOT, path).blocked() if each.rule == "spot-required-nonprod"]
     assert found
     key = f"write release as {path}: gpu-ci:clusters.usw2.pools.t4-ondemand.role"
     assert all(key in message for message in found), found

@@ -76,7 +76,7 @@ def test_the_step_names_each_of_these_settings() -> None:
 
 
 def test_the_stack_plans_clean(plan: Plan) -> None:
-    assert [(verdict.rule, verdict.message) for verdict in plan.broken] == []
+    assert [(verdict.rule, verdict.message) for verdict in plan.blocked()] == []
     assert plan.passes()
 
 

@@ -15,9 +15,8 @@ from pulumi_policy import EnforcementLevel
 from pulumi_policy.policy import _PolicyAnalyzerServicer
 
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.judge import Configured, judge
+from gpu_ci.offline.judge import Configured, Remedies, judge
 from gpu_ci.offline.record import record
-from gpu_ci.offline.remedies import Remedies
 from policies.pack import policy
 from policies.rules.draft import Draft
 from policies.rules.read import Later

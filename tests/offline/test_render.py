@@ -17,7 +17,7 @@ from gpu_ci.cli import app
 from gpu_ci.offline import outfolder
 from gpu_ci.offline import render as rendering
 from gpu_ci.offline.plan import make_plan
-from gpu_ci.offline.record import Resource
+from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import UNKNOWN, Secret
 
 

@@ -14,7 +14,8 @@ import yaml
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.plan import blocked_of
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from package.provider import NAME, NAMESPACE, VERSION, packaged
 from package.reference import SCHEMA
 from policies.rules import RULES

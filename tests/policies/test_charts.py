@@ -19,7 +19,7 @@ from fleet.charts.cluster_autoscaler import cluster_autoscaler
 from fleet.charts.device_plugin import device_plugin
 from fleet.charts.metrics_server import METRICS_SERVER
 from fleet.facts import versions
-from gpu_ci.offline.policyfile import policy_settings
+from gpu_ci.offline.policyconfig import policy_settings
 from policies.rules import RULES, Rule, charts
 from policies.rules.charts import INIT, REGULAR
 from policies.rules.images_pinned import Named, of_policy, of_release, parsed

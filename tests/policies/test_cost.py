@@ -17,7 +17,7 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.registry import PROVIDERS
 from gpu_ci.offline.judge import configure, judge
-from gpu_ci.offline.record import Recording, joined
+from gpu_ci.offline.recording import Recording, joined
 from policies.rules import stack_cost_ceiling as cost
 from policies.rules.groups import MACHINES
 from policies.rules.read import Later

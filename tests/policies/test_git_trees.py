@@ -10,7 +10,7 @@ import pytest
 from gpu_ci.offline.judge import Configured, configure, judge
 from gpu_ci.offline.manifests.check import Check, make_check
 from gpu_ci.offline.plan import blocked_of
-from gpu_ci.offline.policyfile import policy_settings
+from gpu_ci.offline.policyconfig import policy_settings
 from policies.rules import RULES
 from tests.components.recorded import ROOT
 from tests.components.test_git_tree import DEPLOYED, both

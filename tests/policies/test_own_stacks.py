@@ -14,11 +14,10 @@ from google.protobuf import struct_pb2
 
 from fleet.facts.scheduling import is_gpu_resource
 from fleet.loading.config import fleet_of
-from gpu_ci.offline.ended import ENDED, by_time
-from gpu_ci.offline.judge import Configured, Verdict, configure, judge
+from gpu_ci.offline.judge import ENDED, Configured, Verdict, by_time, configure, judge
 from gpu_ci.offline.plan import blocked_of
-from gpu_ci.offline.policyfile import policy_settings
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.policyconfig import policy_settings
+from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import raw
 from policies.rules import RULES
 from policies.rules.kinds import APPLICATION, EXISTING_CLUSTER, RELEASE, TALOS_NODE

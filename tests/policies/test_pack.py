@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 
 from gpu_ci.offline.judge import configure
-from gpu_ci.offline.policyfile import policy_settings
+from gpu_ci.offline.policyconfig import policy_settings
 from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import OKE_CLUSTER
 from policies.rules.rule import STACK_KINDS

@@ -34,7 +34,7 @@ UNSET = {
     "chart-version-pinned": "fleet/facts/data/versions.toml pins the fleet's charts",
     "addon-version-pinned": "fleet/facts/data/versions.toml pins the add-ons of EKS",
     "nothing-expired": "fleet/facts/data/versions.toml pins the fleet's images and charts",
-    "cloud-limits": "the message names the input, and gpu_ci/offline/limits.py the key and line of the stack file with its value",
+    "cloud-limits": "the message names the input, and gpu_ci/offline/naming.py the key and line of the stack file with its value",
     "no-long-lived-credentials": "the message says what to remove; a stack file keeps no credential in plain text",
     "ecr-hardened": OTHERS,
     "ecr-lifecycle": OTHERS,

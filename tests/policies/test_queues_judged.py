@@ -10,7 +10,8 @@ import pytest
 from google.protobuf import struct_pb2
 
 from gpu_ci.offline.judge import Verdict
-from gpu_ci.offline.record import Recording, Resource, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import raw
 from tests import plans
 from tests.components.recorded import ROOT

@@ -16,8 +16,8 @@ from fleet.loading.config import load
 from fleet.render.workloads.smoke import smoke_home, smoke_tests
 from fleet.settings.workloads import KINDS
 from gpu_ci.offline.judge import Verdict, configure, judge
-from gpu_ci.offline.policyfile import policy_settings
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.policyconfig import policy_settings
+from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
 from tests.builders import ROOT, config
 from tests.components.recorded import build_alone

@@ -8,8 +8,8 @@ import typer
 
 from fleet.loading.home import ROOT
 from gpu_ci.app import WRITE, AsOf, CheckOnly, File, Folder, Stack, Strict, app, exit_status
-from gpu_ci.offline.console import MaskingConsole
 from gpu_ci.offline.day import day_of
+from gpu_ci.offline.layout import MaskingConsole
 from gpu_ci.offline.plan import make_plan, require_sdk
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.render import differences

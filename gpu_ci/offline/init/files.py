@@ -67,7 +67,7 @@ def prepared(answers: Answers, found: Found | None, root: Path, day: date) -> Ne
         (folder / STACKS).write_text(limits, encoding="utf-8")
         (folder / policies).write_text(policy_configs(folder)[policies], encoding="utf-8")
         plan = make_plan(answers.stack, root, folder / stack_file, as_of=day, policies_of=folder)
-        faults = [refusal.error for refusal in plan.refused] + [verdict.message for verdict in plan.broken]
+        faults = [refusal.error for refusal in plan.refused] + [verdict.message for verdict in plan.blocked()]
         if faults:
             raise InputError(f"the fleet of these answers does not pass its own plan: {faults[0]}; give other answers")
         files = {path: (folder / path).read_text(encoding="utf-8") for path in (stack_file, STACKS, policies)}

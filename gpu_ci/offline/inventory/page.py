@@ -18,8 +18,8 @@ from fleet.facts.scheduling import QUEUE_LABEL
 from fleet.facts.versions import IMAGES, Image
 from fleet.jobs.stack import place_stack_job
 from fleet.prove.image_fit import node_driver
-from fleet.prove.placement import Ask
 from fleet.prove.pod import PodAsk, pod_of
+from fleet.prove.topology import Ask
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set
 from fleet.providers.registry import provider_of

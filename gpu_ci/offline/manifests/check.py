@@ -22,8 +22,7 @@ from gpu_ci.offline.judge import Configured, Verdict, judge
 from gpu_ci.offline.manifests.tree import Manifest, Tree, read_tree
 from gpu_ci.offline.manifests.urns import PROJECT
 from gpu_ci.offline.plan import Outcome, blocked_of, levels_of, outcomes_of
-from gpu_ci.offline.policyconfig import policy_values, require_current
-from gpu_ci.offline.policyfile import configured_for, policy_settings
+from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values, require_current
 from gpu_ci.offline.recording import Recording
 from policies.rules import RULES, AnyRule
 from policies.rules.kinds import APPLICATION, APPLICATION_SET
