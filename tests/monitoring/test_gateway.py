@@ -18,7 +18,7 @@ import pytest
 from fleet.charts.dcgm_exporter import counters
 from fleet.facts.versions import PROMETHEUS_IMAGE
 from fleet.providers.oke.gateway import METRICS, VALUES, Gateway, agent_config, gateway, gateway_annotations, gateway_objects
-from fleet.render.monitoring.dashboards import boards
+from fleet.render.monitoring.dashboards.boards import boards
 from tests.fleet.machine.stub_machine import METRICS_URL, StubMachine
 from tests.monitoring.fleet import MACHINES, machines
 from tests.monitoring.local_prometheus import MISSING, Server, free_port, waiting

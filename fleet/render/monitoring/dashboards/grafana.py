@@ -14,7 +14,7 @@ from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from fleet.render.monitoring.dashboards import EVERY, Board, Panel, Variable
+from fleet.render.monitoring.dashboards.boards import EVERY, Board, Panel, Variable
 
 _SOURCE = options.DataSourceRef(type_val="prometheus", uid="${datasource}")
 _WIDTH, _HEIGHT = 24, 8
