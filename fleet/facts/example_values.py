@@ -8,8 +8,6 @@ from __future__ import annotations
 import ipaddress
 import re
 
-_OF_KEY = {"appId": "123456", "installationId": "12345678"}
-"""Values that are examples only under their key."""
 _NETWORKS = "publicCidrs"
 """The key of networks that must be public: any reserved network there is an example."""
 _DOCUMENTATION = tuple(map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")))
@@ -27,7 +25,8 @@ _FORMS = (
 
 def meaning(key: str, value: str) -> str:
     """What kind of example the value of a setting is; empty if it is none. `key` is the last name in the setting's path."""
-    if value == _OF_KEY.get(key):
+    # Values that are examples only under their key.
+    if value == {"appId": "123456", "installationId": "12345678"}.get(key):
         return "an example id of GitHub"
     if (network := _network(value)) is not None:
         if key == _NETWORKS:

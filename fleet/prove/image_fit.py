@@ -23,7 +23,6 @@ from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import OTHER_IMAGES, WORKLOAD_IMAGES, PoolWorkload
 
 _Workload = TypeVar("_Workload", bound=PoolWorkload)
-_OF_OURS = re.compile(rf"(?:.*/)?{RUNNER_GPU_REPOSITORY}:(?P<tag>[^@]+)(?:@.*)?")
 
 
 def node_driver(cluster: Cluster, pool: str) -> str | None:
@@ -38,7 +37,7 @@ def runner_gpu(reference: str | None) -> RunnerGpu | None:
 
     The workflow runner-image writes "build-" before the row.
     """
-    match = _OF_OURS.fullmatch(reference or "")
+    match = re.fullmatch(rf"(?:.*/)?{RUNNER_GPU_REPOSITORY}:(?P<tag>[^@]+)(?:@.*)?", reference or "")
     rows = (row for row in RUNNER_GPU.values() if match and match["tag"].removeprefix("build-").startswith(f"{row.name}-"))
     return next(rows, None)
 
@@ -91,8 +90,6 @@ def unrunnable(image: Image | None, machines: Iterable[hardware.Machine], driver
 
 # -- PyTorch -----------------------------------------------------------------------------------------------------------
 
-_CUDA = re.compile(r"(?:(?:^|/)cuda:|:[^@/]*\bcuda)(?P<version>[0-9]+\.[0-9]+)")
-
 
 @dataclass(frozen=True, slots=True)
 class Build:
@@ -133,7 +130,7 @@ def image_cuda(reference: str | None) -> str:
     """The CUDA version that an image names ("12.8"): a tag with cuda12.8, or a tag of NVIDIA's images. Empty if it names none."""
     if row := runner_gpu(reference):
         return row.cuda.rpartition(".")[0]
-    match = _CUDA.search(reference or "")
+    match = re.search(r"(?:(?:^|/)cuda:|:[^@/]*\bcuda)(?P<version>[0-9]+\.[0-9]+)", reference or "")
     return match["version"] if match else ""
 
 
