@@ -1,4 +1,4 @@
-"""What a plan says although no setting is wrong: quotas, capacity, spot, labels, reruns, fallback, monitoring, NUMA nodes."""
+"""What a plan says although no setting is wrong: quotas, capacity to ask for, labels, reruns, fallback, room of monitoring."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from itertools import permutations
 from urllib.parse import urlsplit
 
 from fleet.charts.chart import Where
-from fleet.facts.hardware import SPOT, Machine
+from fleet.facts.hardware import Machine
 from fleet.facts.offer import Offer
-from fleet.facts.remark import Remark, below, costs, todo
-from fleet.facts.spot import history
+from fleet.facts.remark import Remark, costs, todo
 from fleet.prove import same_sets, topology
 from fleet.prove.launchers import system_room
 from fleet.prove.placement import Placement
@@ -20,7 +19,6 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.installed import monitoring_pods
 from fleet.providers.registry import provider_of
 from fleet.settings.model import cpu_text, memory_text
-from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner, Runner
 
 PAGE = "docs/troubleshooting.md#by-name-it-runs-by-labels-it-waits"
@@ -44,34 +42,6 @@ def capacity(fleet: Fleet) -> Iterator[str]:
     """Lines with the command that asks a cloud whether it has machines now. No offline source says that."""
     for name, cluster in fleet.clusters_by_name():
         yield from provider_of(cluster).capacity_remarks(name, cluster)
-
-
-def spot(fleet: Fleet) -> Iterator[str]:
-    """Lines about the spot pools of clouds that sell several types to a pool, and what such a cloud does with spot nodes.
-
-    The policy spot-diversified says which pool has too few types or zones.
-    """
-    mixed: dict[str, list[str]] = {}
-    for name, cluster in fleet.clusters_by_name():
-        provider = provider_of(cluster)
-        for pool in (pool for pool, settings in cluster.pools.items() if settings.capacity == SPOT and provider.mixed_spot):
-            mixed.setdefault(provider.mixed_spot, []).append(f"{name}/{pool}")
-            yield below(f"{name}: pool {pool}", costs(_figures(cluster.pools[pool], cluster.region)))
-    for what, names in mixed.items():
-        yield f"spot pools {', '.join(names)}: {what}"
-
-
-def _figures(pool: Pool, region: str) -> str:
-    """Price and interruptions of each type of a pool, with sources."""
-    known = {name: row for name in pool.instance_types if (row := history(name, region)).sightings}
-    texts = []
-    if known:
-        said = "; ".join(f"{name} {row}" for name, row in known.items())
-        sources = set().union(*(row.sources for row in known.values()))
-        texts.append(f"spot so far: {said} ({'; '.join(sorted(sources))})")
-    if unknown := [name for name in dict.fromkeys(pool.instance_types) if name not in known]:
-        texts.append(f"spot price and interruptions of {' and '.join(unknown)} in {region}: unknown")
-    return "; ".join(texts)
 
 
 def ways(fleet: Fleet, name: str, runner: Runner) -> Mapping[str, str]:

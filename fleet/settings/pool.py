@@ -231,6 +231,10 @@ class Pool(Model):
         """The MiB/s of the disk with the images on a machine of the pool, at most. None if no source has a figure."""
         return None
 
+    def could_buy(self, machine: hardware.Machine) -> bool:
+        """Whether its settings also fit another machine with the same GPUs."""
+        return True
+
     def closed(self, day: date) -> str:
         """Why it can have no node on a day; empty if it can have one."""
         return ""

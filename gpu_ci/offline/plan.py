@@ -22,7 +22,7 @@ from fleet.loading.config import fleet_of
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
-from fleet.prove import image_fit, remarks, room, works
+from fleet.prove import image_fit, remarks, room, spot, works
 from fleet.prove import placement as placing
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
@@ -145,7 +145,7 @@ class Plan:
         yield from billing.remarks(self.fleet, self.as_of)
         yield from remarks.quotas(self.fleet)
         yield from remarks.capacity(self.fleet)
-        yield from remarks.spot(self.fleet)
+        yield from spot.remarks(self.fleet)
         for name in self.fleet.shared_names:
             yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
         for placement in self.placements:

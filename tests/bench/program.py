@@ -130,7 +130,7 @@ def planned(stack: str, path: Path) -> None:
 def proved(stack: str, path: Path) -> None:
     """Print each proof with the processor seconds that it takes."""
     from fleet.loading.config import fleet_of
-    from fleet.prove import bill, placement, remarks, room, rules, works
+    from fleet.prove import bill, placement, remarks, room, rules, spot, works
     from fleet.prove.ends import ends
     from fleet.prove.pending import explain
     from fleet.prove.pod import pod_of
@@ -150,7 +150,7 @@ def proved(stack: str, path: Path) -> None:
         "remarks of the bill": lambda: list(bill.remarks(fleet, _AS_OF)),
         "refusals": lambda: list(room.refusals(fleet)),
         "works": lambda: list(works.remarks(fleet, _AS_OF)),
-        "spot": lambda: list(remarks.spot(fleet)),
+        "spot": lambda: list(spot.remarks(fleet)),
         "classes": lambda: list(remarks.fallback(fleet)),
         "fragments": lambda: list(remarks.fragmented(placements)),
         "room": lambda: list(room.remarks(fleet)),

@@ -12,7 +12,7 @@ import pytest
 from fleet.facts.errors import InputError
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
-from fleet.prove import bill, remarks, works
+from fleet.prove import bill, remarks, spot, works
 from fleet.prove.launchers import system_room
 from fleet.prove.nodes import cluster_nodes
 from fleet.prove.placement import place
@@ -95,7 +95,7 @@ def test_general_proofs_ask_it_what_they_do_not_know(tmp_path: Path) -> None:
     assert list(remarks.capacity(made)) == [
         "ew4: capacity: undeterminable: ask with gcloud compute advice capacity --region europe-west4"
     ]
-    said = list(remarks.spot(made))
+    said = list(spot.remarks(made))
     assert said[-1] == "spot pools ew4/l4-spot: the cloud ends a spot node 30 seconds after its notice"
     assert list(remarks.fallback(made)) == [
         "ew4/gpu-l4: pools in order: l4-spot, l4; the cloud's autoscaler leaves l4-spot alone for five minutes after a stockout"

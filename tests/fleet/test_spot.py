@@ -1,4 +1,4 @@
-"""What a plan says of spot pools: figures with source and date, Capacity Rebalancing."""
+"""What a plan says of spot pools: figures with source and date, types and zones to add, Capacity Rebalancing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from dataclasses import fields
 from datetime import date
 from typing import Any
 
+import pytest
+
 from fleet.facts.hardware import ON_DEMAND, machine, price
-from fleet.facts.spot import History, Sighting, history
+from fleet.facts.spot import History, Sighting, history, spread
 from fleet.facts.tables import entry, rows
 from fleet.loading.config import load
-from fleet.prove.remarks import spot as remarks
+from fleet.prove.placement import place
+from fleet.prove.spot import remarks, similar
 from fleet.providers.fleet import Fleet
 from tests.builders import ROOT, cluster, config, oke_cluster, pool, runner
 
@@ -23,6 +26,11 @@ def fleet(*types: str, asks: dict[str, Any] | None = None, **changes: Any) -> Fl
     """A fleet with one spot pool in two zones, and a runner class on it."""
     held = pool(**({"instanceTypes": list(types), "capacity": "spot", "nodes": {"min": 0, "max": 4}} | changes))
     return load(config(clusters={"usw2": cluster(zones=ZONES, pools={"t4": held}, runners={"gpu-t4": runner(**asks or {})})}))
+
+
+def named(*types: str, **changes: Any) -> list[str]:
+    """The names of similar types."""
+    return [each.name for each in similar(fleet(*types, **changes).clusters["usw2"], "t4")]
 
 
 def said(text: str, found: Fleet) -> list[str]:
@@ -81,6 +89,81 @@ def test_a_plan_has_the_figures_of_each_type_and_says_which_are_unknown() -> Non
     assert said("unknown", load(config(clusters={"afs1": settings}))) == [
         "afs1: pool t4: spot price and interruptions of g4dn.2xlarge and g4dn.4xlarge in af-south-1: unknown"
     ]
+
+
+# -- types and zones ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("numbers")
+def test_a_pool_of_one_type_gets_others_on_which_its_runners_fit() -> None:
+    assert said("alone", fleet("g4dn.2xlarge")) == [
+        "usw2: pool t4: it buys g4dn.2xlarge alone, and its jobs wait if EC2 has none; add g4dn.4xlarge to instanceTypes: the "
+        "same GPUs, and its runner classes fit (the autoscaler counts every node as the first type)"
+    ]
+    assert said("alone", fleet("g4dn.2xlarge", "g4dn.4xlarge")) == []
+
+
+@pytest.mark.usefixtures("numbers")
+def test_a_smaller_type_is_named_only_if_every_runner_class_fits_on_it() -> None:
+    small = {"cpu": {"request": 2, "limit": 2}, "memory": {"request": "8Gi", "limit": "8Gi"}}
+    assert named("g6.4xlarge", asks=small) == ["g6.2xlarge", "g6.8xlarge"]
+    large = {"cpu": {"request": 14, "limit": 14}, "memory": {"request": "56Gi", "limit": "56Gi"}}
+    assert named("g6.4xlarge", asks=large) == ["g6.8xlarge"], "the class does not fit on g6.2xlarge"
+
+
+@pytest.mark.usefixtures("numbers")
+def test_a_type_without_the_pool_s_local_disks_or_adapters_is_not_named() -> None:
+    small = {"cpu": {"request": 2, "limit": 2}, "memory": {"request": "8Gi", "limit": "8Gi"}}
+    array = {"instance": {"localStorage": {"strategy": "RAID0"}}}
+    assert named("g6.2xlarge", asks=small) == ["g6.xlarge", "g6.4xlarge"]
+    assert named("g6.2xlarge", asks=small, nodeConfig=array) == ["g6.4xlarge"], "g6.xlarge has a smaller local disk"
+    assert named("g4dn.8xlarge") == ["g4dn.4xlarge", "g4dn.16xlarge"]
+    assert named("g4dn.8xlarge", efaInterfaces=1) == ["g4dn.16xlarge"], "g4dn.4xlarge takes no adapter"
+
+
+@pytest.mark.parametrize("name", ["g4dn.2xlarge", "g5.2xlarge", "g5.8xlarge", "g6.4xlarge", "g6e.4xlarge", "g7e.4xlarge"])
+def test_a_pool_with_every_named_type_loads_and_holds_its_runners(name: str) -> None:
+    others = named(name)
+    assert others, name
+    (placement,) = place(fleet(name, *others))
+    assert placement.error == ""
+    for each in others:
+        assert spread(machine(name), machine(each)) <= 2, "policy spot-diversified accepts it"
+
+
+@pytest.mark.usefixtures("numbers")
+def test_a_type_without_a_like_gets_the_advice_of_a_fallback() -> None:
+    assert said("no similar type", fleet("g6.48xlarge")) == [
+        "usw2: pool t4: it buys g6.48xlarge alone, and its jobs wait if EC2 has none; no similar type has the same GPUs and "
+        "holds its runner classes, so put an on-demand pool after it in pools"
+    ]
+
+    behind = {"t4": pool(instanceTypes=["g6.48xlarge"], capacity="spot"), "more": pool(instanceTypes=["g6.48xlarge"])}
+    ordered = {"gpu-t4": runner(pool=None, pools=["t4", "more"])}
+    found = load(config(clusters={"usw2": cluster(pools=behind, runners=ordered)}))
+    assert said("no similar type", found) == [], "the class has a pool behind it"
+    assert named("p4d.24xlarge") == [], "p4de has A100 with more memory, and a pool has one kind of GPU"
+
+
+def test_a_pool_in_one_zone_gets_the_others() -> None:
+    types = ("g4dn.2xlarge", "g4dn.4xlarge")
+    assert said("its nodes are in", fleet(*types, zones=["us-west-2a"])) == [
+        "usw2: pool t4: its nodes are in us-west-2a alone, and its jobs wait if EC2 has none there; add us-west-2b to its zones, "
+        "or remove zones"
+    ]
+    (fix,) = said("its nodes are in", fleet(*types, zones=["us-west-2a"], nodes={"min": 0, "max": 2}))
+    assert fix.endswith("or remove zones"), "two nodes can be in two zones"
+    held = pool(instanceTypes=list(types), capacity="spot", nodes={"min": 0, "max": 1})
+    one = load(config(clusters={"usw2": cluster(zones=ZONES, pools={"t4": held}, runners={"gpu-t4": runner()})}))
+    (fix,) = said("its nodes are in", one)
+    assert fix.endswith("raise nodes.max")
+    assert said("its nodes are in", fleet(*types)) == []
+    three = cluster(
+        zones=[*ZONES, "us-west-2c"],
+        pools={"t4": pool(instanceTypes=list(types), capacity="spot", zones=ZONES)},
+        runners={"gpu-t4": runner()},
+    )
+    assert said("its nodes are in", load(config(clusters={"usw2": three}))) == [], "two zones are enough"
 
 
 # -- Capacity Rebalancing ----------------------------------------------------------------------------------------------

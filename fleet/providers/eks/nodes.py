@@ -136,6 +136,11 @@ class EksPool(Pool):
         _fast_image_pull(self)
         _warm(self)
 
+    def could_buy(self, machine: Machine) -> bool:
+        """As in the base class: the local disks and adapters that the pool uses."""
+        disks = min(own_machine.nvme_gb for own_machine in self.machines) if self.node_config and self.node_config.instance else 0
+        return machine.nvme_gb >= disks and machine.efa_interfaces >= self.efa_interfaces
+
     def closed(self, day: date) -> str:
         """As in the base class: its reservation is over or has not begun."""
         return self.reservation.closed(day) if self.reservation is not None else ""
