@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -180,6 +181,10 @@ def _zone(limit: Limit, value: object) -> str | None:
     return None if zone in beside or not beside else f"there is no such zone; {_one_of(zone, beside)}"
 
 
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+
+
 def _cron(limit: Limit, value: object) -> str | None:
     line = value.removeprefix("cron(").removesuffix(")") if isinstance(value, str) else None
     return None if line is None else cron_fault(line, int(limit.values))
@@ -194,13 +199,38 @@ def cron_fault(line: str, most: int) -> str | None:
     bounds = [("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("day of the week", int(six), 7)]
     bounds += [("year", 1970, 2199)] * six
     for text, (field, first, last) in zip(fields, bounds, strict=True):
-        # A number after / is a step, and one after # the week of a month.
-        numbers = map(int, re.findall(r"(?<![0-9/#])[0-9]+", text))
-        if not re.fullmatch(r"[0-9A-Z*,/?#-]{1,100}", text) or not all(first <= number <= last for number in numbers):
+        if not _field(text, first, last, _MONTHS if field == "month" else _DAYS if "week" in field else ()):
             return f"{text} is not a {field} of a cron line ({first} to {last}); correct it"
     if six and (fields[2] == "?") == (fields[4] == "?"):
         return "one of day and day of the week must be ?, and the other one not; correct it"
-    return None
+    return None if _happens(fields[2], fields[3]) else f"no month {fields[3]} has a day {fields[2]}; correct it"
+
+
+def _field(text: str, first: int, last: int, names: Sequence[str]) -> bool:
+    """Whether a field of a cron line has only values from `first` to `last`, or AWS' signs for days."""
+    if text == "?":
+        return last in (31, 7)
+    numbers = {name: first + index for index, name in enumerate(names)}
+    for part in text.split(","):
+        match = re.fullmatch(r"(\*|\w+?)(?:-(\w+))?(?:/([0-9]{1,4}))?([LW]|#[1-5])?", part)
+        if match is None:
+            return False
+        start, end, _, sign = match.groups()
+        if (sign or start == "L") and (last not in (31, 7) or start == "L"):
+            return last in (31, 7) and not end
+        bounds = [bound for bound in (start, end) if bound]
+        values = [numbers.get(bound, int(bound) if bound.isdecimal() and len(bound) < 5 else -1) for bound in bounds]
+        if start != "*" and not (values == sorted(values) and all(first <= value <= last for value in values)):
+            return False
+    return True
+
+
+def _happens(day: str, month: str) -> bool:
+    """Whether some month of a cron line has the day: 31 February never comes."""
+    if not (day.isdecimal() and month.replace(",", "").isalnum()):
+        return True
+    months = (_MONTHS.index(name) + 1 if name in _MONTHS else int(name) for name in month.split(","))
+    return any(int(day) <= monthrange(2024, number)[1] for number in months)
 
 
 _FAULTS: Mapping[str, Callable[[Limit, object], str | None]] = {

@@ -121,9 +121,13 @@ class Toleration:
 
     def covers(self, taint: Taint) -> bool:
         """Whether a pod with this toleration may run on a node with `taint`. Exists without a key covers every key."""
-        exists = self.operator == "Exists" and self.key in ("", taint.key)
-        equal = self.operator in ("Equal", "") and (self.key, self.value) == (taint.key, taint.value)
-        return self.effect in ("", taint.effect) and (exists or equal)
+        if self.effect and self.effect != taint.effect:
+            return False
+        if not self.key:
+            return self.operator == "Exists"
+        if self.key != taint.key:
+            return False
+        return self.operator == "Exists" or (self.operator in ("Equal", "") and self.value == taint.value)
 
     def manifest(self) -> dict[str, str]:
         """The toleration for a pod spec."""
@@ -289,15 +293,16 @@ def pool_labels(
         "node-type": "gpu-worker",
         "gpu": "true",
     }
+    # Without whole GPUs the label is wrong: the autoscaler would wait forever for the GPUs of that node.
+    if profile.accelerator_label and resource == GPU_RESOURCE:
+        labels[profile.accelerator_label] = accelerator
     optional = {
-        # Without whole GPUs the label is wrong: the autoscaler would wait forever for the GPUs of that node.
-        profile.accelerator_label: accelerator if resource == GPU_RESOURCE else "",
         PLUGIN_CONFIG_LABEL: plugin_config,
         MIG_CONFIG_LABEL: mig_config,
         MPS_LABEL: "true" if mps else "",
         FLAVOR_LABEL: flavor,
     }
-    return labels | {key: value for key, value in optional.items() if key and value}
+    return labels | {key: value for key, value in optional.items() if value}
 
 
 def system_labels(cluster: str) -> dict[str, str]:

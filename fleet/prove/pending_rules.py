@@ -110,8 +110,11 @@ def _limits(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
             limit = resources(container, "limits").get(name)
             if (quantity(limit) or 0) > (quantity(most) or 0):
                 who = container.get("name")
-                text = f"the LimitRange of namespace {pod.namespace} refuses {name} {limit} of {who}: {most} at most"
-                yield Reason(text, f"pod: set limits of {who}: {name}: {most}", 1)
+                yield Reason(
+                    f"the LimitRange of namespace {pod.namespace} refuses {name} {limit} of {who}: {most} at most",
+                    f"pod: set limits of {who}: {name}: {most}",
+                    1,
+                )
     for name, amount in pod.requests().items():
         if (most_of_all := quantity(hard.get(f"requests.{name}"))) is not None and amount > most_of_all:
             yield Reason(f"the ResourceQuota of namespace {pod.namespace} admits {most_of_all} {name} at most")
@@ -129,13 +132,14 @@ def _queue(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
             yield Reason("the Job is suspended, and no queue starts it", "pod: set suspend: false of the Job")
     elif nodes.is_system:
         yield Reason("its queue has no quota of this pool")
-    else:
-        ask = _ask(pod, nodes).times(pod.count)
-        if lacking := barred(ask, pod.queue or None, pod.namespace or None, nodes.settings, nodes.host):
-            text, _, fix = lacking.rpartition("; ")
-            wrong = team and pod.queue not in ("", team, DEFAULT_QUEUE)
-            fix = f"pod: set label {QUEUE_LABEL}: {team}" if wrong else f"pod or stack: {fix}"
-            yield Reason(f"its queue never admits it: {text}", fix, 2)
+    elif lacking := barred(
+        _ask(pod, nodes).times(pod.count), pod.queue or None, pod.namespace or None, nodes.settings, nodes.host
+    ):
+        text, _, fix = lacking.rpartition("; ")
+        wrong = team and pod.queue not in ("", team, DEFAULT_QUEUE)
+        yield Reason(
+            f"its queue never admits it: {text}", f"pod: set label {QUEUE_LABEL}: {team}" if wrong else f"pod or stack: {fix}", 2
+        )
 
 
 def _gates(pod: Pod, _: Nodes) -> Iterator[Reason]:
@@ -150,8 +154,10 @@ def _caches(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     for claim in pod.claims:
         cache = nodes.settings.caches.get(claim)
         if cache is not None and pod.namespace and pod.namespace not in cache.namespaces:
-            text = f"namespace {pod.namespace} has no claim {claim}: the cache has namespaces {', '.join(cache.namespaces)}"
-            yield Reason(text, f"pod: set metadata.namespace: {cache.namespaces[0]}")
+            yield Reason(
+                f"namespace {pod.namespace} has no claim {claim}: the cache has namespaces {', '.join(cache.namespaces)}",
+                f"pod: set metadata.namespace: {cache.namespaces[0]}",
+            )
 
 
 # -- what the scheduler compares ---------------------------------------------------------------------------------------
@@ -197,9 +203,11 @@ def _affinity(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     """At least one term of the required node affinity must match on every machine type of the pool."""
     terms = pod.terms
     if terms and not all(any(_term(nodes, index, term) for term in terms) for index in range(len(nodes.labels))):
-        words = " or ".join(" and ".join(map(_words, _expressions(term))) for term in terms)
-        fix = f"pod: set the required node affinity to {_pairs(_target(nodes))}"
-        yield Reason(f"its required node affinity does not match the nodes: {words}", fix)
+        words = " or ".join(" and ".join(_words(expression) for expression in _expressions(term)) for term in terms)
+        yield Reason(
+            f"its required node affinity does not match the nodes: {words}",
+            f"pod: set the required node affinity to {_pairs(_target(nodes))}",
+        )
 
 
 def _expressions(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -240,9 +248,9 @@ def _matches(values: Values, expression: Mapping[str, Any]) -> bool:
 
 def _taints(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     """Every taint that keeps pods off must be tolerated: on real nodes, and in the autoscaler's idea of an empty pool."""
-    keys, assumed = set(), " that the autoscaler assumes for an empty pool, so no first node starts"
-    imagined = nodes.imagined if nodes.starts_empty else ()
-    for taint, where in (*((taint, "") for taint in nodes.taints), *((taint, assumed) for taint in imagined)):
+    imagined = [(taint, " that the autoscaler assumes for an empty pool, so no first node starts") for taint in nodes.imagined]
+    keys = set()
+    for taint, where in [*((taint, "") for taint in nodes.taints), *(imagined if nodes.starts_empty else ())]:
         if taint.key in keys or any(toleration.covers(taint) for toleration in pod.tolerations):
             continue
         keys.add(taint.key)
@@ -272,8 +280,11 @@ def _devices(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     for container in pod.containers if one_alone else ():
         if (count := requested(container).get(offered, 0)) > 1:
             who = container.get("name")
-            text = f"{who} asks for {count} shares, and the device plugin gives a container 1 (UnexpectedAdmissionError)"
-            yield Reason(text, f"pod: ask for 1 {offered} in {who}", 1)
+            yield Reason(
+                f"{who} asks for {count} shares, and the device plugin gives a container 1 (UnexpectedAdmissionError)",
+                f"pod: ask for 1 {offered} in {who}",
+                1,
+            )
 
 
 def _ask(pod: Pod, nodes: Nodes) -> PodAsk:
@@ -330,13 +341,18 @@ def _standing(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     if nodes.is_system or not (ask := _ask(pod, nodes)).gpus:
         return
     host, pool = nodes.host, nodes.settings.pools[nodes.host.name]
-    own, rows = (pod.namespace, pod.name), standing(nodes.settings, host.name)
-    beside = {name: workload.units for name, workload in rows if (workload.namespace, name) != own}
+    beside = {
+        name: workload.units
+        for name, workload in standing(nodes.settings, host.name)
+        if (workload.namespace, name) != (pod.namespace, pod.name)
+    }
     used, most = sum(beside.values()), units(pool)
     if beside and used + ask.gpus > most >= ask.gpus:
         more = pool.nodes.max + math.ceil((used + ask.gpus - most) * pool.nodes.max / most)
-        text = f"{' and '.join(beside)} always {'takes' if len(beside) == 1 else 'take'} {used} of the {most} {host.counted}"
-        yield Reason(f"{text} of the full pool", _set(nodes, f"pools.{host.name}.nodes.max", more), 2)
+        who = f"{' and '.join(beside)} always {'takes' if len(beside) == 1 else 'take'}"
+        yield Reason(
+            f"{who} {used} of the {most} {host.counted} of the full pool", _set(nodes, f"pools.{host.name}.nodes.max", more), 2
+        )
 
 
 _RULES: tuple[Callable[[Pod, Nodes], Iterator[Reason]], ...] = (

@@ -222,8 +222,9 @@ def per_node(ask: Ask, hosts: Iterable[Host]) -> int:
 
 def node_price(settings: Cluster, host: Host) -> Money:
     """The price per hour of the most expensive machine of a host, as it is bought."""
-    prices = (hardware.price_of(machine, settings.region, host.capacity) for machine in host.machines)
-    return pricing.span(map(pricing.quoted, prices))[1]
+    return pricing.span(
+        [pricing.quoted(hardware.price_of(machine, settings.region, host.capacity)) for machine in host.machines]
+    )[1]
 
 
 def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
@@ -238,8 +239,10 @@ def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
         keeping_first = sorted(sets, key=lambda row: row.runner.span.min == 0)
         room = keeping_first[0].launchers or 0
         if sum(row.runner.span.max for row in keeping_first) > room:
-            need = f"{_asked(keeping_first)} machines need a launcher each, the system pool holds {room}"
-            yield f"{cluster}/{SYSTEM_POOL}: {need}: {_shared(keeping_first, room)}"
+            yield (
+                f"{cluster}/{SYSTEM_POOL}: {_asked(keeping_first)} machines need a launcher each, "
+                f"the system pool holds {room}: {_shared(keeping_first, room)}"
+            )
 
 
 def _connected(placements: Iterable[Placement]) -> list[list[Placement]]:
@@ -267,10 +270,13 @@ def _too_many(group: list[Placement]) -> Iterator[str]:
         if needed > most:
             yield f"{names}: {_asked(sets)} runners need {needed} nodes, the pool has at most {most}: jobs beyond that wait"
         return
-    maxima = {placement.runner_set: placement.runner.span.max for placement in sets}
-    per_node = {(placement.runner_set, placement.host.name): placement.worst.count for placement in group}
-    held = most_runners(maxima, {name: host.count for name, host in pools.items()}, per_node)
-    if held < sum(maxima.values()):
+    runners = sum(placement.runner.span.max for placement in sets)
+    held = most_runners(
+        {placement.runner_set: placement.runner.span.max for placement in sets},
+        {name: host.count for name, host in pools.items()},
+        {(placement.runner_set, placement.host.name): placement.worst.count for placement in group},
+    )
+    if held < runners:
         yield f"{names}: {_asked(sets)} runners, and the pools hold at most {held} at the same time: jobs beyond that wait"
 
 
@@ -289,9 +295,12 @@ def unfilled(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[Remark]:
         sick = nodes_at_once(settings.health.max_share, nodes.max) if settings.health else 0
         needed = sum(math.ceil(placement.runner.span.max / placement.worst.count) for placement in sets)
         if max(needed, nodes.min) + settings.pools[name].placeholders + sick < nodes.max:
-            few = f"{needed} {'node' if needed == 1 else 'nodes'}, and the pool has up to {nodes.max}"
-            text = f"{_asked(sets)} runners fill at most {few}; lower nodes.max, or raise scale.max"
-            yield costs(f"{cluster}/{name}: {text}", act=True)
+            few = f"{needed} {'node' if needed == 1 else 'nodes'}"
+            yield costs(
+                f"{cluster}/{name}: {_asked(sets)} runners fill at most {few}, and the pool has up to {nodes.max}; lower "
+                "nodes.max, or raise scale.max",
+                act=True,
+            )
 
 
 def _shared(sets: Iterable[Placement], room: int) -> str:
@@ -376,18 +385,23 @@ def disk_for(scratch: int) -> int:
 def smallest(runner: Ask, host: Host) -> hardware.Machine | None:
     """The smallest machine of the host's cloud and GPU that holds the runner: fewest GPUs, then least memory and vCPU."""
     first = host.machines[0]
-    alike = (machine for machine in hardware.machines(first.cloud) if machine.gpu == first.gpu)
-    fitting = (machine for machine in alike if fit(runner, machine, host).count)
+    fitting = (
+        machine for machine in hardware.machines(first.cloud) if machine.gpu == first.gpu and fit(runner, machine, host).count > 0
+    )
     return min(fitting, key=lambda machine: (machine.gpus, machine.memory_mib, machine.vcpus), default=None)
 
 
 def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
     worst = placement.worst
     if worst.stranded:
-        counted, full = placement.host.counted, f"a full {worst.machine.name}"
-        reasons = {counted: f"runners of {runner.gpus} do not divide them", NUMA: "no NUMA node has room for one more"}
+        reasons = {
+            placement.host.counted: f"runners of {runner.gpus} do not divide them",
+            NUMA: "no NUMA node has room for one more",
+        }
         why = reasons.get(worst.limited_by, f"{worst.limited_by} runs out first")
-        yield costs(f"{worst.stranded} of {worst.offer.gpus} {counted} of {full} stay idle: {why}")
+        yield costs(
+            f"{worst.stranded} of {worst.offer.gpus} {placement.host.counted} of a full {worst.machine.name} stay idle: {why}"
+        )
     yield from doubts(runner, placement.host, placement.fits)
     if runner.memory.limit > worst.offer.memory:
         limit = memory_text(runner.memory.limit)

@@ -191,12 +191,13 @@ SUITE = Suite(
         ("0 0 ? * 2#1 *", 6, None),
         ("30 7 * * 1-5", 5, None),
         ("99 99 99 99 99 99", 6, "99 is not a minute of a cron line (0 to 59); correct it"),
+        ("0 4 31 2 ? *", 6, "no month 2 has a day 31; correct it"),
         ("0 4 1 * 2 *", 6, "one of day and day of the week must be ?, and the other one not; correct it"),
         ("0 4 * * * *", 6, "one of day and day of the week must be ?, and the other one not; correct it"),
         ("0 4 1 * ? 1969", 6, "1969 is not a year of a cron line (1970 to 2199); correct it"),
+        ("0 4 9-3 * ? *", 6, "9-3 is not a day of a cron line (1 to 31); correct it"),
+        ("0 L * * *", 5, "L is not a hour of a cron line (0 to 23); correct it"),
         ("x", 5, "a cron line of 5 fields; it has 1"),
-        ("0 4 * 1-13 *", 5, "1-13 is not a month of a cron line (1 to 12); correct it"),
-        ("0 4 * * mon;", 5, "MON; is not a day of the week of a cron line (0 to 7); correct it"),
     ],
 )
 def test_a_cron_line_has_the_fields_and_the_days_of_its_service(line: str, fields: int, said: str | None) -> None:
