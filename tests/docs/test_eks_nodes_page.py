@@ -7,11 +7,10 @@ import pytest
 from fleet.facts.disks import FAST_PULL_MIBPS, GP3_MIBPS, ebs_mibps, write_seconds
 from fleet.facts.hardware import machines
 from fleet.facts.pricing import bundle
+from fleet.providers.eks.capacity import IMAGE_GIB
 from fleet.providers.eks.node_options import DiskPerformance
 from tests.docs.markdown import ROOT, section
 
-IMAGE_GIB = 25
-"""An unpacked image on the page. CUDA images are 10-20 GB each as they are pulled."""
 PAGE = ROOT / "docs" / "eks-nodes.md"
 SLOW = ("g4dn", "g5", "g6", "g6e", "g7e")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fleet.loading.config import load
 from fleet.providers.eks.groups import zone_groups
 from fleet.settings.model import Nodes
-from tests.builders import cluster, config
+from tests.builders import cluster, config, pool
 
 ZONES = [f"us-west-2{letter}" for letter in "abcdef"]
 
@@ -62,3 +62,13 @@ def test_zones_of_the_control_plane_are_those_of_the_nodes_unless_the_settings_n
 
 def test_nodes_may_be_in_one_zone_if_the_control_plane_is_in_two() -> None:
     assert eks(zones=["us-west-2c"], controlPlaneZones=["us-west-2a", "us-west-2b"]).zones == ("us-west-2c",)
+
+
+def test_quotas_of_node_groups_are_remarked_on() -> None:
+    many = {f"p{number}": pool() for number in range(15)}
+    found = eks(pools=many | {"t4": pool(nodes={"max": 1000})}).remarks
+    assert [each.partition(";")[0] for each in found if "by default EKS allows" in each or "node groups, one" in each] == [
+        "pool t4: by default EKS allows 450 nodes per node group, and a pool has one group per zone",
+        "pools: 33 node groups, one per pool and zone and one of the system pool",
+    ]
+    assert not [each for each in eks(pools={"t4": pool(nodes={"max": 900})}).remarks if "450" in each]

@@ -406,6 +406,17 @@ def test_no_count_is_beyond_what_its_service_takes(clusters: dict[str, Any], whe
     assert [str(problem) for problem in _told(config(clusters=clusters))] == lines
 
 
+def test_more_nodes_than_ekss_default_quota_are_a_remark() -> None:
+    pools = {"t4": pool(nodes={"max": 901}), "t4-more": pool(nodes={"max": 900})}
+    sets = {"gpu-t4": runner(), "gpu-more": runner(pool="t4-more")}
+    quota, *disks = load(config(clusters={"usw2": cluster(pools=pools, runners=sets)})).clusters["usw2"].remarks
+    assert ["of local NVMe on" in each for each in disks] == [True, True]
+    assert quota == (
+        "pool t4: by default EKS allows 450 nodes per node group, and a pool has one group per zone; ask AWS for more, add a "
+        "zone, or lower nodes.max"
+    )
+
+
 def test_what_gets_no_job_is_told_of_a_cluster_of_eks_too() -> None:
     more = load(config(clusters={"usw2": cluster(pools={"t4": pool(), "more": pool()})})).clusters["usw2"]
     assert more.remarks[0] == "pool more: no runner set uses it, so it gets no jobs; use it in one, or remove it"

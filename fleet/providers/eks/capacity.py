@@ -1,5 +1,5 @@
 """What a plan says of EC2 machines: reservations by the day, P5 and P6 on demand, zones without a control plane, what node
-options cost, and the support of a Kubernetes minor.
+options cost and save at a cold start, and the support of a Kubernetes minor.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
+from fleet.facts.disks import GP3_MIBPS, write_seconds
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, unit_price
 from fleet.facts.lifecycle import Life, Use, of_eks
 from fleet.facts.pricing import bundle
@@ -23,6 +24,8 @@ _REFUSED_ZONES = {"us-east-1": "use1-az3", "us-west-1": "usw1-az2", "ca-central-
 """Zone ids in which EKS refuses the subnets of a control plane, by region (EKS user guide, network requirements)."""
 _LONGEST_JOB = 5
 """Days after which GitHub ends a job of a self-hosted runner (docs.github.com, usage limits)."""
+IMAGE_GIB = 25
+"""An unpacked image, for the seconds of writing it. CUDA images are 10-20 GB each as they are pulled."""
 
 
 def window(pool: EksPool, day: date) -> Iterator[str]:
@@ -64,7 +67,7 @@ def reserved(name: str, pool: EksPool) -> Iterator[Use]:
 
 def machine_remarks(pool: EksPool, region: str) -> Iterator[str]:
     """Warnings about on-demand machines that AWS hardly sells, what a shared reservation and EFA need, what a faster root disk
-    costs, and a remark on local disks that the pool does not use.
+    costs and saves, and a remark on local disks that the pool does not use.
     """
     scarce = [name for name in pool.instance_types if name.partition(".")[0] in _IN_BLOCKS]
     if scarce and pool.capacity == ON_DEMAND:
@@ -89,7 +92,7 @@ def machine_remarks(pool: EksPool, region: str) -> Iterator[str]:
         )
     if extra := pool.root_disk.extra:
         usd = bundle("", "", "", extra, region, 1, 1).dear
-        yield costs(f"{pool.root_disk} costs {usd} USD an hour per node")
+        yield costs(f"{pool.root_disk} costs {usd} USD an hour per node and saves {_written(pool)}")
     config = pool.node_config
     if pool.image == "al2023-nvidia" and (config is None or config.instance is None):
         yield from unused_disks(pool, "nodeConfig.instance.localStorage")
@@ -102,6 +105,16 @@ def refused_zone(region: str) -> Iterator[str]:
             f"EKS refuses a control plane in zone id {_REFUSED_ZONES[region]}; find that zone's name in your account and leave "
             f"it out: aws ec2 describe-availability-zones --region {region} --query 'AvailabilityZones[].[ZoneName,ZoneId]'"
         )
+
+
+def _written(pool: EksPool) -> str:
+    """The seconds that a faster disk saves at most. It saves none where the network or the processor is slower than the disk."""
+    reached = [pool.disk_throughput(machine) for machine in pool.machines]
+    speeds = [speed for speed in reached if speed is not None]
+    if not speeds:
+        return "unknown seconds (no source has the EBS limit)"
+    most = write_seconds(IMAGE_GIB, GP3_MIBPS) - write_seconds(IMAGE_GIB, max(speeds))
+    return f"0-{most:.0f} s of writing {IMAGE_GIB} GiB (derived: bytes over throughput)"
 
 
 AUTOMATIC = "STANDARD"

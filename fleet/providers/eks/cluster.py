@@ -39,6 +39,9 @@ from fleet.settings.runner import PodRunner, SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
 """Regions of the partition `aws`: the program's IAM policies are of that partition."""
+_NODES, _GROUPS = 450, 30
+"""Default quotas: nodes per managed node group, and groups per cluster (docs.aws.amazon.com, EKS service quotas). AWS raises
+both on request."""
 VpcId = Annotated[str, matching("vpc_id", "not a VPC id; write vpc-… as AWS shows it", r"vpc-[0-9a-f]{8,17}")]
 SubnetId = Annotated[str, matching("subnet_id", "not a subnet id; write subnet-…", r"subnet-[0-9a-f]{8,17}")]
 REPEATED_SUBNET = "a subnet is in one zone, and here several have the same; give each zone its own"
@@ -262,6 +265,19 @@ class EksPools(Cluster):
         yield from super()._remarks()
         yield from self._cluster_remarks()
         groups = {name: self.groups_of(pool) for name, pool in self.pools.items()}
+        for name, sizes in groups.items():
+            if max(size.max for size in sizes.values()) > _NODES:
+                yield todo(
+                    f"pool {name}: by default EKS allows {_NODES} nodes per node group, and a pool has one group per zone; ask "
+                    "AWS for more, add a zone, or lower nodes.max"
+                )
+        created = self.found is None
+        if (count := created + sum(map(len, groups.values()))) > _GROUPS:
+            remark_end = "and one of the system pool" if created else "without those that the cluster has already"
+            yield todo(
+                f"pools: {count} node groups, one per pool and zone {remark_end}; by default EKS allows {_GROUPS} "
+                "per cluster; ask AWS for more, or give pools fewer zones"
+            )
         for name, pool in self.pools.items():
             yield from (below(f"pool {name}", remark) for remark in machine_remarks(pool, self.region))
         for name, sizes in groups.items():
