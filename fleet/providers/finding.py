@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 OK, WRONG, SKIPPED = "ok", "wrong", "skipped"
+FRESHNESS = "freshness"
+"""The area of checks whether what a fleet pins is still good."""
 
 
 @dataclass(frozen=True, slots=True)

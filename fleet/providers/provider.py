@@ -8,10 +8,10 @@ provider is a property of their settings models instead: `Cluster`, `Pool` and `
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from fleet.charts.chart import Chart, Pod
 from fleet.facts.bill import Paid
@@ -239,6 +239,10 @@ class Provider(ABC, Generic[ClusterT]):
 
     def findings(self, clusters: Mapping[str, ClusterT]) -> Iterator[Finding]:
         """What the cloud lacks for the clusters, by calls that only read."""
+        yield from ()
+
+    def freshness(self, clusters: Mapping[str, ClusterT], session: Callable[[], Any] | None = None) -> Iterator[Finding]:
+        """Whether what the clusters pin of the cloud is still good. `session` replaces that of the cloud's SDK."""
         yield from ()
 
     # -- acceptance ----------------------------------------------------------------------------------------------------

@@ -1,30 +1,33 @@
-"""Whether what a fleet pins is still good, by the sources themselves: GitHub's runner and ARC."""
+"""Whether what a fleet pins is still good, by the sources themselves: GitHub's runner, ARC, support and node images of EKS."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, timedelta
+from typing import Any
 
 from fleet.facts.lifecycle import INSTALL_WITHIN
 from fleet.facts.versions import CHARTS, RUNNER_IMAGE
-from fleet.providers.finding import Finding, SourceError, guarded, ok, skipped, wrong
+from fleet.providers.finding import FRESHNESS, Finding, SourceError, guarded, ok, skipped, wrong
 from fleet.providers.fleet import Fleet
 from gpu_ci.doctor.sources import github
 from gpu_ci.doctor.sources.github import numbers
 from gpu_ci.doctor.sources.web import Web
 
-AREA = "freshness"
+AREA = FRESHNESS
 _FRESHEN = "gpu-ci freshen --only"
 
 
-def findings(fleet: Fleet, web: Web, day: date) -> Iterator[Finding]:
-    """The findings on a day."""
+def findings(fleet: Fleet, web: Web, day: date, session: Callable[[], Any] | None = None) -> Iterator[Finding]:
+    """The findings on a day. `session` replaces what gives the session of a cloud's SDK, or raises SourceError."""
     host, _, path = fleet.github.url.removeprefix("https://").partition("/")
     if host == "github.com" or host.endswith(".ghe.com"):
         yield from guarded(_runner(web, host, path, day), AREA, "the runner", (SourceError,))
     else:
         yield skipped(AREA, f"the runner: {host} is a server of your own, and GitHub has no list of its last days")
     yield from guarded(_arc(web), AREA, "ARC", (SourceError,))
+    for provider, clusters in fleet.by_provider():
+        yield from provider.freshness(clusters, session)
 
 
 def _runner(web: Web, host: str, path: str, day: date) -> Iterator[Finding]:

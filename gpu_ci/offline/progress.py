@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import traceback
 from types import TracebackType
 from typing import Final, Self
 
@@ -11,6 +12,7 @@ import typer
 
 INTERRUPTED: Final = 130
 """The exit status of a shell for a command that SIGINT ended: 128 + 2."""
+_PROOFS = ("fleet.prove", "fleet.jobs", "policies.rules")
 
 
 class Progress:
@@ -30,7 +32,7 @@ class Progress:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._timer.cancel()
         if kind is KeyboardInterrupt:
-            sys.stderr.write(f"error: interrupted while {self._stage}\n")
+            sys.stderr.write(f"error: interrupted while {self._stage}{_proof(trace)}\n")
             raise typer.Exit(INTERRUPTED) from error
 
     def __call__(self, stage: str) -> None:
@@ -48,3 +50,10 @@ class Progress:
     def _say(self) -> None:
         sys.stderr.write(f"… {self._stage}\n")
         sys.stderr.flush()
+
+
+def _proof(trace: TracebackType | None) -> str:
+    """The proof that ran when a command was interrupted, as ", in fleet.prove.room"; empty if none did."""
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(trace)]
+    proof = next((module for module in reversed(modules) if module.startswith(_PROOFS)), "")
+    return f", in {proof}" if proof else ""

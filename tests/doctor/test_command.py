@@ -160,6 +160,7 @@ def test_a_stack_with_things_wrong_says_each_with_its_fix(tmp_path: Path, monkey
         "ok      github    installation 12345678 belongs to example",
         "wrong   github    example has no runner group gpu",
         "skipped freshness ARC: api.github.com cannot be reached",
+        "skipped freshness EKS: there are no AWS credentials",
     ):
         assert said in done.stdout
     assert done.stdout.count("\n                  fix: ") == sum(state == "wrong" for state, _ in states)

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from fleet.facts.support import EKS_SUPPORT
 from fleet.facts.versions import CHARTS, RUNNER_IMAGE
-from fleet.providers.finding import Finding
+from fleet.providers.eks import sources as eks
+from fleet.providers.eks.sources import Minor
+from fleet.providers.finding import Finding, SourceError
 from gpu_ci.doctor import freshness
 from gpu_ci.doctor.sources.web import Web
 from tests.doctor.fleets import edited, lines, shipped
@@ -23,11 +26,16 @@ END = f"/orgs/example/actions/runners/deprecations/{VERSION}"
 RUNNERS = "/repos/actions/runner/releases"
 
 
-def ask(answers: Answers, fleet: Any = None, token: str = TOKEN) -> list[Finding]:
+def no_session() -> Any:
+    """AWS without credentials."""
+    raise SourceError("there are no AWS credentials")
+
+
+def ask(answers: Answers, fleet: Any = None, token: str = TOKEN, session: Any = no_session) -> list[Finding]:
     """The findings on `DAY`."""
     with serve(answers) as server:
         web = Web(token, {"https://api.github.com": server.url})
-        return list(freshness.findings(fleet or shipped("staging"), web, DAY))
+        return list(freshness.findings(fleet or shipped("staging"), web, DAY, session))
 
 
 def end(day: date | None) -> Answers:
@@ -76,6 +84,7 @@ def test_what_cannot_be_asked_is_skipped_with_each_reason() -> None:
     assert lines(ask({})) == [
         f"skipped: the runner: api.github.com answers 404 to {END}; api.github.com answers 404 to {RUNNERS}",
         "skipped: ARC: api.github.com answers 404 to /repos/actions/actions-runner-controller/releases",
+        "skipped: EKS: there are no AWS credentials",
     ]
 
 
@@ -107,3 +116,40 @@ def test_each_kind_of_github_is_asked_as_far_as_it_has_an_answer(url: str, line:
 def test_the_newest_arc_is_named(tags: list[str], line: str) -> None:
     answers = {"/repos/actions/actions-runner-controller/releases": (200, [release(tag) for tag in tags])}
     assert lines(ask(answers))[1].startswith(f"ok: {line}")
+
+
+@pytest.mark.parametrize(
+    ("change", "build", "said"),
+    [
+        (
+            0,
+            "20200101",
+            [
+                "ok: usw2: AWS ends standard support of {m} on {day}, as the table has it",
+                "ok: usw2: node image {r} is the newest",
+            ],
+        ),
+        (
+            1,
+            "20991201",
+            [
+                "wrong: usw2: AWS ends standard support of {m} on {day}, and all support on {last}; "
+                "fleet/facts/data/eks_support.csv has other days",
+                "ok: usw2: node image {r} is pinned, and AWS recommends {m}.99-20991201",
+            ],
+        ),
+        (None, "20991201", ["wrong: usw2: EKS has no Kubernetes {m} any more", "ok: usw2: node image {r} is pinned"]),
+    ],
+)
+def test_eks_itself_says_how_long_a_minor_has_support(
+    change: int | None, build: str, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubernetes = shipped("staging").clusters["usw2"].kubernetes
+    minor, row = kubernetes.minor, EKS_SUPPORT[kubernetes.minor]
+    days = row.standard_until + timedelta(change or 0), row.extended_until
+    monkeypatch.setattr(eks, "client", lambda *_: None)
+    monkeypatch.setattr(eks, "minors", lambda _: [] if change is None else [Minor(minor, row.standard_until, *days)])
+    monkeypatch.setattr(eks, "recommended", lambda *_: f"{minor}.99-{build}")
+    found = lines(ask({}, session=lambda: None))[2:]
+    words = {"m": minor, "r": kubernetes.ami_release, "day": days[0], "last": days[1]}
+    assert [line.startswith(text.format(**words)) for line, text in zip(found, said, strict=True)] == [True, True], found

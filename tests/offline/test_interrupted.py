@@ -21,15 +21,15 @@ def interrupted(*_: object) -> Any:
     raise KeyboardInterrupt
 
 
-def test_ctrl_c_in_a_proof_names_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_names_the_proof_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(same_sets, "fit", interrupted)
     done = CliRunner().invoke(app, ["plan", "two-regions", "--file", str(ROOT / "examples" / "Pulumi.two-regions.yaml")])
     assert done.exit_code == 130
-    assert done.stderr == "error: interrupted while reading settings\n"
+    assert done.stderr == "error: interrupted while reading settings, in fleet.prove.same_sets\n"
     assert done.stdout == ""
 
 
-def test_ctrl_c_outside_a_proof_names_the_stage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_outside_a_proof_names_the_stage_alone(capsys: pytest.CaptureFixture[str]) -> None:
     progress = Progress()
     progress("building resources")
     with pytest.raises(typer.Exit) as caught, progress:

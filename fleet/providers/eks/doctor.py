@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fleet.facts.eks_images import minor_of, parameter, parameters
+from fleet.facts.eks_images import build_of, minor_of, parameter, parameters
+from fleet.facts.support import EKS_SUPPORT
 from fleet.providers.eks import sources
 from fleet.providers.eks.bill import increase, vcpus_needed
 from fleet.providers.eks.cluster import EksCluster, EksPools
-from fleet.providers.finding import Finding, guarded, offer, ok, skipped, wrong
+from fleet.providers.finding import FRESHNESS, Finding, SourceError, guarded, offer, ok, skipped, wrong
 
 AREA = "aws"
 _LATER = "quotas, instance types, add-ons and node images"
@@ -135,3 +136,38 @@ def _own_images(client: Any, region: str, clusters: Clusters) -> Iterator[Findin
         missing = f"{name}: {region} has no image {image} for this account"
         fix = f"aws ec2 describe-images --region {region} --owners self --query 'Images[].[ImageId,Name]'"
         yield ok(AREA, f"{name}: image {image} exists in {region}") if exists else wrong(AREA, missing, fix)
+
+
+def freshness(clusters: Clusters, session: Callable[[], Any]) -> Iterator[Finding]:
+    """Whether the support and the node images that clusters pin are those that AWS has now.
+
+    `session` gives a boto3 session, or raises SourceError.
+    """
+    try:
+        yield from list(_fresh(clusters, session()))
+    except SourceError as error:
+        yield skipped(FRESHNESS, f"EKS: {error}")
+
+
+def _fresh(clusters: Clusters, session: Any) -> Iterator[Finding]:
+    first = next(iter(clusters.values()))
+    minors = {entry.minor: entry for entry in sources.minors(sources.client(session, "eks", first.region))}
+    for name, cluster in clusters.items():
+        minor, release = cluster.kubernetes.minor, cluster.kubernetes.ami_release
+        real, row = minors.get(minor), EKS_SUPPORT.get(minor)
+        if real is None:
+            yield wrong(FRESHNESS, f"{name}: EKS has no Kubernetes {minor} any more", f"write one of {', '.join(minors)}")
+        elif row is None or (row.standard_until, row.extended_until) != (real.standard_until, real.extended_until):
+            fact = (
+                f"{name}: AWS ends standard support of {minor} on {real.standard_until}, and all support on {real.extended_until}"
+            )
+            yield wrong(
+                FRESHNESS,
+                f"{fact}; fleet/facts/data/eks_support.csv has other days",
+                "python -m gpu_ci freshen --only 'eks support'",
+            )
+        else:
+            yield ok(FRESHNESS, f"{name}: AWS ends standard support of {minor} on {real.standard_until}, as the table has it")
+        newest = sources.recommended(sources.client(session, "ssm", cluster.region), minor)
+        state = f"is pinned, and AWS recommends {newest}" if build_of(newest) > build_of(release) else "is the newest"
+        yield ok(FRESHNESS, f"{name}: node image {release} {state}")
