@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from fleet.facts.errors import InputError, instead, quoted
 from fleet.facts.limits import read_bytes
+from fleet.loading.stackfile import stacks
 from gpu_ci.offline.judge import Configured, Settings, configure
 from policies.rules import RULES, AnyRule
 from policies.rules.rule import STACK_KINDS
@@ -28,6 +29,8 @@ from policies.rules.rule import STACK_KINDS
 STACKS = "policies/stacks.toml"
 _KIND = "kind"
 _LEVEL = "enforcementLevel"
+_SAME_NAME = 0.8
+"""Names of stacks are short, so only very similar ones are slips."""
 
 Table = Mapping[str, Any]
 
@@ -88,7 +91,10 @@ def policy_values(stack: str, root: Path) -> str:
         return f"{name}, from {STACKS} [{stack}], kind {table[_KIND]}; {differ} from the kind's"
     if (root / name).is_file():
         return f"{name}, written by hand: {STACKS} has no [{stack}]"
-    return f"no entry for {stack}: the strictest levels and default limits; add [{stack}] to {STACKS} (gpu-ci init)"
+    others = (table for table in tables if table not in stacks(root))
+    similar = next((table for table in others if instead(stack, [table], "", _SAME_NAME)), "")
+    note = f"; {STACKS} has [{similar}]: rename it to [{stack}] if it is for this stack" if similar else ""
+    return f"no entry for {stack}: the strictest levels and default limits; add [{stack}] to {STACKS} (gpu-ci init){note}"
 
 
 def _path(stack: str) -> str:

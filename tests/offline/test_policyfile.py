@@ -137,8 +137,12 @@ def test_a_wrong_entry_is_an_error_at_its_line_with_the_similar_name(tmp_path, t
     assert said in str(caught.value)
 
 
-def test_a_stack_without_a_config_hears_what_judges_it(tmp_path):
+def test_a_stack_without_a_config_hears_of_a_similar_table(tmp_path):
     (tmp_path / "policies").mkdir()
-    (tmp_path / "policies" / "stacks.toml").write_text('[other]\nkind = "dev"\n')
+    (tmp_path / "policies" / "stacks.toml").write_text('[stagin]\nkind = "staging"\n[other]\nkind = "dev"\n')
     said = "no entry for staging: the strictest levels and default limits; add [staging] to policies/stacks.toml"
-    assert policy_values("staging", tmp_path) == f"{said} (gpu-ci init)"
+    said += " (gpu-ci init)"
+    note = "; policies/stacks.toml has [stagin]: rename it to [staging] if it is for this stack"
+    assert policy_values("staging", tmp_path) == said + note
+    (tmp_path / "Pulumi.stagin.yaml").write_text("config: {}\n")
+    assert policy_values("staging", tmp_path) == said, "the table is another stack's"
