@@ -18,7 +18,6 @@ from fleet.settings.cluster import Cluster, physical_name
 from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, TAKEN
 from fleet.settings.reading import standing
 
-_MESSAGES = {"git_namespace": ARGO_CD_TAKEN, "monitoring_namespace": MONITORING_TAKEN, "namespace_taken": TAKEN}
 _MAX_CLUSTER = 28
 """An IAM role name has at most 64 characters. The longest is <cluster>-control-plane-eksRole-role and eight that Pulumi adds."""
 _MAX_JOINED = 48
@@ -191,27 +190,26 @@ def _placeholders(fleet: Fleet) -> Iterator[Violation]:
 def _namespaces(fleet: Fleet) -> Iterator[Violation]:
     """No setting names a chart's namespace."""
     for name, cluster in fleet.clusters_by_name():
-        for path, namespace, rule in _named(cluster):
-            if namespace in NAMESPACES:
-                yield Violation(rule, _MESSAGES[rule], ("clusters", name, *path), namespace)
+        yield from (taken for taken in _named(("clusters", name), cluster) if taken.value in NAMESPACES)
 
 
-def _named(cluster: Cluster) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """(path, namespace, name of the broken rule if a chart has it) of every namespace in a cluster's settings."""
+def _named(path: tuple[str, ...], cluster: Cluster) -> Iterator[Violation]:
+    """Of every namespace in a cluster's settings, which are at `path`: what is wrong if a chart has it."""
     if cluster.gitops is not None:
-        yield ("gitops", "namespace"), cluster.gitops.namespace, "git_namespace"
+        yield Violation("git_namespace", ARGO_CD_TAKEN, (*path, "gitops", "namespace"), cluster.gitops.namespace)
     if cluster.monitoring is not None and cluster.monitoring.installs:
-        yield ("monitoring", "namespace"), cluster.monitoring.namespace, "monitoring_namespace"
+        at = (*path, "monitoring", "namespace")
+        yield Violation("monitoring_namespace", MONITORING_TAKEN, at, cluster.monitoring.namespace)
     teams = cluster.queues.teams if cluster.queues is not None else {}
     parts: dict[str, Mapping[str, Any]] = {"queues.teams": teams, "workloads": cluster.workloads, "caches": cluster.caches}
     for kind, entries in (parts | {"jobs": cluster.jobs}).items():
         for name, entry in entries.items():
-            at = (*kind.split("."), name)
+            at = (*path, *kind.split("."), name)
             if kind in ("workloads", "jobs"):
-                yield (*at, "namespace"), entry.namespace, "namespace_taken"
+                yield Violation("namespace_taken", TAKEN, (*at, "namespace"), entry.namespace)
                 continue
             for index, namespace in enumerate(entry.namespaces):
-                yield (*at, "namespaces", str(index)), namespace, "namespace_taken"
+                yield Violation("namespace_taken", TAKEN, (*at, "namespaces", str(index)), namespace)
 
 
 def require_names(fleet: Fleet, project: str, stack: str) -> None:

@@ -28,8 +28,12 @@ def test_every_role_has_the_boundary_and_nothing_else_changes(stack):
 
 
 def test_these_stacks_have_a_role_of_every_kind():
-    files = {path.stem for path in (ROOT / "components").rglob("*.py") if re.search(r"aws\.iam\.Role\(", path.read_text())}
-    assert files == {"autoscaler", "build_cache", "eks_gpu_cluster", "gpu_ami", "iam", "runner_image"}
+    files = {
+        path.stem
+        for path in (ROOT / "components").rglob("*.py")
+        if re.search(r"aws\.iam\.Role\(|= (service_role|pod_identity)\(", path.read_text())
+    }
+    assert files == {"autoscaler", "build_cache", "caches", "cloudwatch", "eks_gpu_cluster", "gpu_ami", "iam", "runner_image"}
     names = {re.sub(r"^us\w\d-", "", role.name) for stack in STACKS for role in of_type(recorded(stack), ROLE)}
     for end in ("autoscaler-role", "-write", "node-role", "ami-retirement-role", "caches-efs-role", "registry-creates"):
         assert any(name.endswith(end) for name in names), end
