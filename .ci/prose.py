@@ -8,10 +8,8 @@ of links by blanks, line by line, so that a finding has its line.
 from __future__ import annotations
 
 import ast
-import io
 import re
 import sys
-import tokenize
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -50,12 +48,14 @@ def of_markdown(text: str) -> str:
     return CODE_SPAN.sub(_a_word, NOT_PROSE.sub(_blank, text))
 
 
-def _texts(node: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:
-    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
-        yield node
-    else:
-        for child in ast.iter_child_nodes(node):
-            yield from _texts(child)
+def _texts(tree: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:
+    nodes = [tree]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
+            yield node
+        else:
+            nodes.extend(ast.iter_child_nodes(node))
 
 
 def of_python(source: str) -> str:
@@ -65,6 +65,7 @@ def of_python(source: str) -> str:
     for line in lines:
         starts.append(starts[-1] + len(line))
     prose = list(re.sub(r"[^\n]", " ", source))
+    code = list(source)
 
     def put(start: int, text: str) -> None:
         prose[start : start + len(text)] = CODE_SPAN.sub(_a_word, text)
@@ -73,17 +74,16 @@ def of_python(source: str) -> str:
         first, last = lines[node.lineno - 1].encode(), lines[(node.end_lineno or 0) - 1].encode()
         start = starts[node.lineno - 1] + len(first[: node.col_offset].decode())
         text = source[start : starts[(node.end_lineno or 0) - 1] + len(last[: node.end_col_offset].decode())]
-        if SEVERAL_WORDS.search(text):
+        code[start : start + len(text)] = re.sub(r"[^\n]", " ", text)
+        if SEVERAL_WORDS.search(text) and not (isinstance(node, ast.Constant) and isinstance(node.value, bytes)):
             text = re.sub(r"\{[^{}]*\}", _a_word, QUOTES.sub(_blank, text))
             put(start, f"\0{text[1:-1]}\0")
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            continues = not token.line[:column].strip() and row > 1 and lines[row - 2].lstrip().startswith("#")
-            put(
-                starts[row - 1] + column,
-                re.sub(r"!.*|noqa.*|type: ignore.*", _blank, (" " if continues else "\0") + token.string[1:]),
-            )
+    for row, line in enumerate("".join(code).splitlines()):
+        before, sign, _ = line.partition("#")
+        if sign:
+            continues = not before.strip() and row > 0 and lines[row - 1].lstrip().startswith("#")
+            comment = (" " if continues else "\0") + lines[row][len(before) + 1 :].rstrip()
+            put(starts[row] + len(before), re.sub(r"!.*|noqa.*|type: ignore.*", _blank, comment))
     return "".join(prose)
 
 

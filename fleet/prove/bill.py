@@ -122,7 +122,7 @@ def weeks(fleet: Fleet, first: date) -> Iterator[Week]:
 
 
 def _windows(cluster: Cluster) -> Iterator[tuple[str, Schedules, str, Window, list[Way]]]:
-    """Each window of the schedules of pools and runner sets: whose it is, its name, and what it adds."""
+    """Each window of the schedules of pools and runner sets: its owner, its name, and what it adds."""
     for name, pool in cluster.pools.items():
         if (of_pool := pool.schedules) is not None:
             for key, nodes in of_pool.windows.items():
