@@ -327,7 +327,7 @@ def _asked(sets: Iterable[Placement]) -> str:
 
 
 class PlacementError(Exception):
-    """Runner sets that no node can hold, and parts that cannot work. The message has one line for each; credentials are masked."""
+    """Runner sets that no node can hold, and parts that cannot work, a line for each. Credentials are masked."""
 
     def __init__(self, text: str) -> None:
         super().__init__(mask(text))
