@@ -26,12 +26,18 @@ _FEW = 3
 _PLACEMENT = ("=runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour")
 
 
-def report(plan: Plan, console: Console, strict: bool = False, verbose: bool = False, base: Base | None = None) -> None:
+def report(
+    plan: Plan, console: Console, strict: bool = False, verbose: bool = False, base: Base | None = None, *, quiet: bool = False
+) -> None:
     """Print the plan, with the changes from the base if there is one.
 
     What fails and the result are at the top and again at the end, because a reader of a terminal or of a log sees the end first.
-    `strict` as in `Plan.passes`; `verbose` lists the resources and every policy.
+    `strict` as in `Plan.passes`; `verbose` lists the resources and every policy; `quiet` prints only what fails and the result.
     """
+    if quiet:
+        _failures(plan, console, strict, verbose)
+        _result(plan, console, strict)
+        return
     console.print(Text(f"gpu-ci plan of stack {plan.config.stack} on {plan.as_of}", style="bold"))
     _result(plan, console, strict)
     _failures(plan, console, strict, verbose)

@@ -62,6 +62,17 @@ def test_each_line_has_state_area_and_text_and_the_fix_follows(checks: Callable[
     ]
 
 
+def test_quiet_prints_only_what_is_wrong_and_the_result(checks: Callable[..., None]) -> None:
+    checks(ok("tools", "git 2.43.0"), wrong("aws", "a quota is too small", "ask"), skipped("oci", "no file"))
+    done = run("--quiet", "staging")
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == [
+        "wrong   aws       a quota is too small",
+        "                  fix: ask",
+        "FAILED: 1 ok, 1 wrong, 1 skipped",
+    ]
+
+
 def test_what_is_skipped_does_not_fail(checks: Callable[..., None]) -> None:
     checks(ok("tools", "git 2.43.0"), skipped("oci", "no file"))
     done = run("staging")

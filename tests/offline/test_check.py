@@ -93,6 +93,16 @@ def test_a_broken_mandatory_policy_is_status_1_with_file_and_line(tmp_path):
     assert "FAILED: 1 mandatory violation; 1 object in 1 file; " in result.stdout
 
 
+def test_quiet_prints_only_what_fails_and_the_result(tmp_path):
+    folder = written(tmp_path, {"web.yaml": HOST})
+    line = f"{tmp_path}/web.yaml:9: mandatory runner-no-privileged: Deployment apps/web: {ON_HOST}"
+    failed, result = run(folder, "-q").stdout.splitlines()
+    assert failed == line
+    assert result.startswith("FAILED: 1 mandatory violation; 1 object in 1 file; ")
+    (result,) = run(folder, "-q", stack="dev").stdout.splitlines()
+    assert result.startswith("OK: 1 object in 1 file; "), "an advisory verdict does not fail"
+
+
 def test_a_broken_advisory_policy_is_told_and_does_not_fail(tmp_path):
     result = run(written(tmp_path, {"web.yaml": HOST}), stack="dev")
     assert result.exit_code == 0, result.output

@@ -33,6 +33,15 @@ def changed(tmp_path) -> str:
     return str(write(tmp_path, ON_DEMAND, WIDER))
 
 
+def test_quiet_prints_only_what_fails_and_the_result(changed):
+    whole, quiet = (run("plan", "staging", "--file", changed, *words) for words in ((), ("--quiet",)))
+    assert (whole.exit_code, quiet.exit_code) == (1, 1)
+    lines = quiet.stdout.splitlines()
+    assert lines[0].startswith("  mandatory spot-required-nonprod: 3 resources (")
+    assert lines[1].startswith("FAILED: 1 mandatory violation")
+    assert whole.stdout.endswith(quiet.stdout), "a plan ends with it"
+
+
 def test_markdown_is_all_that_stands_on_stdout_and_the_status_is_the_plans(changed):
     result = run("plan", "staging", "--file", changed, "--base", str(folder()), "--markdown")
     assert result.exit_code == 1

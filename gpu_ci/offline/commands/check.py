@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fleet.loading.home import ROOT
-from gpu_ci.app import PROVE, Annotations, AsOf, Json, Stack, Strict, Verbose, app, console, exit_status
+from gpu_ci.app import PROVE, Annotations, AsOf, Json, Quiet, Stack, Strict, Verbose, app, console, exit_status
 from gpu_ci.offline.annotations import of_input, print_annotations
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.manifests.check import make_check
@@ -27,6 +27,7 @@ def check(
     as_of: AsOf = None,
     strict: Strict = False,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """Check Kubernetes manifests of any origin by the policies, with the levels and the config of a stack."""
 
@@ -41,7 +42,7 @@ def check(
         if as_json:
             sys.stdout.write(to_json(judged, strict) + "\n")
         else:
-            report(judged, console(), strict, verbose)
+            report(judged, console(), strict, verbose, quiet=quiet)
         if with_annotations:
             print_annotations(annotated(judged, strict))
         raise typer.Exit(0 if judged.passes(strict) else 1)

@@ -20,7 +20,7 @@ from fleet.loading.project import Project
 from fleet.loading.stackfile import StackConfig, load
 from fleet.providers.finding import OK, SKIPPED, WRONG, Finding, ok, skipped, wrong
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
-from gpu_ci.app import PROVE, File, Json, Stack, app, console, exit_status
+from gpu_ci.app import PROVE, File, Json, Quiet, Stack, app, console, exit_status
 from gpu_ci.doctor import backend, freshness, github, network, settings, tools
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.data import document, fields_of
@@ -37,6 +37,7 @@ def doctor(
     address: Annotated[str | None, typer.Option("--address", help="The public IPv4 address of this machine.")] = None,
     key_file: Annotated[Path | None, typer.Option("--key-file", help="Private key of the GitHub App, in PEM form.")] = None,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Check tools, settings, credentials, quotas and offers before `pulumi up`. Changes nothing.
 
@@ -48,7 +49,7 @@ def doctor(
         findings = []
         for finding in _findings(config, fleet_of(config), address, key_file):
             findings.append(finding)
-            if not as_json:
+            if not as_json and (finding.state == WRONG or not quiet):
                 _print(finding)
         counts = Counter(finding.state for finding in findings)
         if as_json:

@@ -10,7 +10,7 @@ import typer
 
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
-from gpu_ci.app import PROVE, Annotations, AsOf, File, Json, Stack, Strict, Verbose, app, console, exit_status
+from gpu_ci.app import PROVE, Annotations, AsOf, File, Json, Quiet, Stack, Strict, Verbose, app, console, exit_status
 from gpu_ci.offline.annotations import annotate, of_input, print_annotations
 from gpu_ci.offline.base import read_base, touched
 from gpu_ci.offline.data import to_json
@@ -34,6 +34,7 @@ def plan(
     as_of: AsOf = None,
     strict: Strict = False,
     verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show placement, price, resources and policies of a stack."""
 
@@ -57,7 +58,7 @@ def plan(
         elif as_markdown:
             sys.stdout.write(markdown(proved, before, strict))
         else:
-            report(proved, console(), strict, verbose, before)
+            report(proved, console(), strict, verbose, before, quiet=quiet)
         if with_annotations:
             print_annotations(annotate(proved, ROOT, before, strict))
         raise typer.Exit(0 if proved.passes(strict) else 1)

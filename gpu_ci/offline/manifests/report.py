@@ -16,11 +16,19 @@ from gpu_ci.offline.manifests.tree import Manifest
 from gpu_ci.offline.words import counted, states, verdict_line
 
 
-def report(check: Check, console: Console, strict: bool = False, verbose: bool = False) -> None:
+def report(check: Check, console: Console, strict: bool = False, verbose: bool = False, *, quiet: bool = False) -> None:
     """Print the result, a line for each verdict, what was not judged, and the result again.
 
-    `verbose` lists the kinds that no policy reads and the files that were skipped.
+    `verbose` lists the kinds that no policy reads and the files that were skipped; `quiet` leaves all but what fails and
+    the result.
     """
+    if quiet:
+        blocked = check.blocked(strict)
+        for finding in check.findings:
+            if finding.verdict in blocked:
+                show_line(console, _line(finding), whole=True)
+        _result(check, console, strict)
+        return
     show_line(console, f"gpu-ci check of {check.target} by the policies of stack {check.stack}", "bold")
     _result(check, console, strict)
     show_line(console, f"policy values: {check.policy_config}")
