@@ -332,7 +332,8 @@ class StackRule(_Common):
     def judge(self, resources: Iterable[Resource], config: Mapping[str, Any], as_of: date) -> Outcome:
         """What the rule says of the resources of a stack. `as_of` is the day for prices and exceptions."""
         # Sorted, because an engine gives them in no fixed order.
-        seen = sorted((resource for resource in resources if resource.type in self.reads), key=lambda resource: resource.urn)
+        reads = self.reads
+        seen = sorted((resource for resource in resources if resource.type in reads), key=lambda resource: resource.urn)
         existing, judged = _existing(seen), tuple(resource for resource in seen if resource.type in self.types)
         stack = Stack(judged, self.bounded(config), as_of, existing)
         outcome = Outcome([(fault, None) for fault in exceptions.expired(config, as_of)])

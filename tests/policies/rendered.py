@@ -95,8 +95,17 @@ def _released(folder: Path, values: Mapping[str, Any], scratch: Path) -> Path:
         return copy
     if folder.parent.name != chart["name"] or chart["version"] == folder.name:
         return folder
-    _run([helm(), "package", str(folder), "--version", folder.name, "--app-version", folder.name, "-d", str(scratch)], scratch)
-    return scratch / f"{chart['name']}-{folder.name}.tgz"
+    packed = scratch / f"{chart['name']}-{folder.name}.tgz"
+    if folder not in _PACKED:
+        version = ["--version", folder.name, "--app-version", folder.name]
+        _run([helm(), "package", str(folder), *version, "-d", str(scratch)], scratch)
+        _PACKED[folder] = packed.read_bytes()
+    packed.write_bytes(_PACKED[folder])
+    return packed
+
+
+_PACKED: dict[Path, bytes] = {}
+"""Charts as Helm packs them, each once: all values are of the same chart."""
 
 
 def _run(command: Sequence[str], scratch: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from datetime import date
 from functools import cache
 from typing import Any
@@ -14,12 +14,13 @@ from google.protobuf import struct_pb2
 
 from fleet.facts.scheduling import is_gpu_resource
 from fleet.loading.config import fleet_of
+from gpu_ci.offline import judge as judging
 from gpu_ci.offline.judge import ENDED, Configured, Verdict, by_time, configure, judge
 from gpu_ci.offline.plan import blocked_of
 from gpu_ci.offline.policyconfig import policy_settings
 from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import raw
-from policies.rules import RULES
+from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import APPLICATION, EXISTING_CLUSTER, RELEASE, TALOS_NODE
 from tests.analyzed import analyze_request, stack_request
 from tests.components.recorded import ROOT, STACKS, recorded, stack_config
@@ -55,11 +56,12 @@ BY_DAY = "nothing-expired"
 """What it refuses depends on the day, and no change of the stacks makes it so. A test of its own has it."""
 
 
-def verdicts(recording: Recording, stack: str) -> tuple[Verdict, ...]:
-    """The verdicts, without versions that have ended and are not excepted."""
+def verdicts(recording: Recording, stack: str, kind: Any = AnyRule) -> tuple[Verdict, ...]:
+    """The verdicts of one or both kinds of rule, without versions that have ended and are not excepted."""
+    rules = [each for each in configured(stack) if isinstance(each.policy, kind)]
     return tuple(
         dataclasses.replace(each, message=_short(each.message))
-        for each in judge(recording, configured(stack))
+        for each in judge(recording, rules)
         if (each.rule, each.kind) != (BY_DAY, "violation")
     )
 
@@ -265,6 +267,31 @@ def among(resource: Resource, stack: str) -> Recording:
     )
 
 
+@cache
+def of_each(stack: str) -> Mapping[str, Sequence[Verdict]]:
+    """What the rules of one resource say of the stack as it is declared, by URN."""
+    found: dict[str, list[Verdict]] = {each.urn: [] for each in recorded(stack).resources}
+    for each in verdicts(recorded(stack), stack, Rule):
+        found[each.urn].append(each)
+    return found
+
+
+def verdicts_with(resource: Resource, stack: str) -> tuple[Verdict, ...]:
+    """The verdicts on the stack with the resource in place of its own: rules of one resource judge only this one again."""
+    alone = dataclasses.replace(recorded(stack), resources=(resource,))
+    told = {**of_each(stack), resource.urn: verdicts(alone, stack, Rule)}
+    return (*(each for those in told.values() for each in those), *verdicts(among(resource, stack), stack, StackRule))
+
+
+@pytest.fixture
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each resource is read once, not again for each change of another one."""
+    monkeypatch.setattr(judging, "properties_of", _properties_of)
+
+
+_properties_of = cache(judging.properties_of)
+
+
 # -- as declared -------------------------------------------------------------------------------------------------------
 
 
@@ -372,12 +399,21 @@ def test_whatever_boots_machines_is_asked_for_its_metadata_options(stack):
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS.values(), ids=MUTATIONS)
+def test_a_rule_of_one_resource_says_the_same_of_others_whatever_one_resource_has(mutation):
+    pairs = [(stack, target) for stack in STACKS for target in targets(mutation, stack)[:1]]
+    stack, target = min(pairs, key=lambda pair: len(recorded(pair[0]).resources))
+    resource = broken(mutation, target)
+    assert verdicts_with(resource, stack) == verdicts(among(resource, stack), stack)
+
+
+@pytest.mark.usefixtures("read_once")
+@pytest.mark.parametrize("mutation", MUTATIONS.values(), ids=MUTATIONS)
 def test_one_thing_broken_is_told_by_the_policy_that_guards_it_and_no_other(mutation):
     pairs = [(stack, target) for stack in STACKS for target in targets(mutation, stack)]
     assert {level(mutation.rule, stack) for stack, _ in pairs} - {"disabled"}, "nothing of our own shows it"
     for stack, target in pairs:
         enforced = level(mutation.rule, stack)
-        found = verdicts(among(broken(mutation, target), stack), stack)
+        found = verdicts_with(broken(mutation, target), stack)
         told = {
             (each.rule, each.kind, each.level, each.urn)
             for each in found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from functools import cache
 from typing import Any
 
@@ -10,11 +11,9 @@ import pytest
 from google.protobuf import struct_pb2
 
 from gpu_ci.offline.judge import Verdict
-from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import raw
 from tests import plans
-from tests.components.recorded import ROOT
 from tests.components.test_gpu_queue import CLUSTER_QUEUE, LOCAL_QUEUE, prod_with_queues
 from tests.policies.test_own_stacks import verdicts
 
@@ -37,20 +36,24 @@ def said(found: tuple[Verdict, ...]) -> set[tuple[str, str, str, str]]:
     }
 
 
+@cache
+def said_of_queued() -> set[tuple[str, str, str, str]]:
+    return said(verdicts(queued(), "prod"))
+
+
 def test_queues_add_nothing_that_a_policy_minds() -> None:
     assert [each for each in queued().resources if each.type in (CLUSTER_QUEUE, LOCAL_QUEUE)]
     plain = plans.program(prod_with_queues(None))
     assert not [each for each in plain.resources if each.type in (CLUSTER_QUEUE, LOCAL_QUEUE)]
-    with_queues, without = said(verdicts(queued(), "prod")), said(verdicts(plain, "prod"))
-    assert with_queues - without == set()
+    assert said_of_queued() - said(verdicts(plain, "prod")) == set()
 
 
 def broken(token: str, *path: str | int, value: Any) -> set[str]:
     """The rules that say something of production with one value of the resources of a type changed."""
 
-    def change(resource: Resource) -> struct_pb2.Struct | None:
+    def changed(resource: Resource) -> Resource:
         if resource.type != token:
-            return None
+            return resource
         inputs: Any = copy.deepcopy(raw(resource.wire))
         holder = inputs
         for step in path[:-1]:
@@ -58,10 +61,10 @@ def broken(token: str, *path: str | int, value: Any) -> set[str]:
         holder[path[-1]] = value
         made = struct_pb2.Struct()
         made.update(inputs)
-        return made
+        return dataclasses.replace(resource, wire=made)
 
-    changed = record(ROOT / "__main__.py", prod_with_queues(), remedy=change)
-    return {rule for rule, *_ in said(verdicts(changed, "prod")) - said(verdicts(queued(), "prod"))}
+    recording = dataclasses.replace(queued(), resources=tuple(map(changed, queued().resources)))
+    return {rule for rule, *_ in said(verdicts(recording, "prod")) - said_of_queued()}
 
 
 @pytest.mark.parametrize(
