@@ -87,12 +87,12 @@ def test_a_resource_leads_to_the_entry_that_it_is_made_for(resource, line):
 def test_every_resource_of_every_stack_leads_to_an_entry_of_its_cluster():
     for stack, file in (("prod", None), ("oci-machines", ROOT / "examples" / "Pulumi.oci-machines.yaml")):
         plan = make_plan(stack, ROOT, file)
-        for resource in plan.resources:
-            if resource.name == "destroy-guard":
-                continue  # it is of the whole stack
-            told = replace(plan, verdicts=(Verdict("gpu-node-taint", "mandatory", "violation", resource.urn, "wrong"),))
-            (found,) = errors(annotate(told, ROOT))
-            assert found.line is not None, resource.name
+        made = [each for each in plan.resources if each.name != "destroy-guard"]  # that one is of the whole stack
+        told = tuple(Verdict("gpu-node-taint", "mandatory", "violation", each.urn, "wrong") for each in made)
+        found = errors(annotate(replace(plan, verdicts=told), ROOT))
+        assert [each.message for each in found if each.line is None] == []
+        said = [line for each in found for line in each.message.splitlines()]
+        assert sorted(said) == sorted(f"{each.name}: wrong" for each in made)
 
 
 def test_what_is_said_of_the_stack_has_no_line():

@@ -452,15 +452,18 @@ async def fail_while_awaiting():
     ],
 )
 def test_the_programs_exception_passes_as_it_is_and_leaves_nothing_behind(program, caplog):
-    gc.collect()  # what earlier tests left is not this program's
-    with warnings.catch_warnings(), caplog.at_level(logging.DEBUG, logger="asyncio"):
-        warnings.simplefilter("error")
-        with pytest.raises(FleetError, match="no such zone") as caught:
-            run(program)
-        assert str(caught.value) == "no such zone"
-        assert type(caught.value) is FleetError
-        del caught
-        gc.collect()
+    gc.freeze()  # what earlier tests left is not this program's
+    try:
+        with warnings.catch_warnings(), caplog.at_level(logging.DEBUG, logger="asyncio"):
+            warnings.simplefilter("error")
+            with pytest.raises(FleetError, match="no such zone") as caught:
+                run(program)
+            assert str(caught.value) == "no such zone"
+            assert type(caught.value) is FleetError
+            del caught
+            gc.collect()
+    finally:
+        gc.unfreeze()
     assert not [entry for entry in caplog.records if entry.levelno > logging.DEBUG], "no task or future complains"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,9 @@ from gpu_ci.offline.commands import init
 from gpu_ci.offline.init import files
 from gpu_ci.offline.init.files import New
 from tests.builders import ROOT
+
+_PREPARED: dict[tuple[Any, ...], New] = {}
+"""Stacks that a test of this process prepared before, by the answers and by how the policy values are made."""
 
 
 @dataclass(slots=True)
@@ -34,7 +38,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     shutil.copy(ROOT / "policies" / "stacks.toml", found.root / "policies")
 
     def prepared(answers, cluster, _, day):
-        found.made.append(files.prepared(answers, cluster, ROOT, day))
+        asked = (repr(answers), repr(cluster), day, files.tables)
+        if asked not in _PREPARED:
+            _PREPARED[asked] = files.prepared(answers, cluster, ROOT, day)
+        found.made.append(_PREPARED[asked])
         return found.made[-1]
 
     monkeypatch.setattr(init, "ROOT", found.root)
