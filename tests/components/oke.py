@@ -15,7 +15,7 @@ from fleet.providers.fleet import Fleet
 from gpu_ci.offline.record import Answer, record
 from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import config, oke_cluster
-from tests.components.recorded import ROOT, build_alone, of_type
+from tests.components.recorded import ROOT, build_alone, kept, of_type
 
 CLUSTER = "oci:ContainerEngine/cluster:Cluster"
 NODE_POOL = "oci:ContainerEngine/nodePool:NodePool"
@@ -45,13 +45,17 @@ def fleet(**changes: Any) -> Fleet:
 
 def planned(**changes: Any) -> Recording:
     """The cluster and all that belongs to it, as a first preview sees it: it may ask no cloud."""
-    return build_alone(lambda: _build(fleet(**changes)))
+    return kept(f"oke {changes}, preview", lambda: build_alone(lambda: _build(fleet(**changes))))
 
 
 def made(answers: Mapping[str, Answer] = ANSWERS, **changes: Any) -> Recording:
     """The same as an update: ids are `<name>-id`."""
     empty = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
-    return record(lambda: _build(fleet(**changes)), empty, preview=False, answers=answers)
+
+    def make() -> Recording:
+        return record(lambda: _build(fleet(**changes)), empty, preview=False, answers=answers)
+
+    return kept(f"oke {changes}, update", make) if answers is ANSWERS else make()
 
 
 def _build(described: Fleet) -> None:

@@ -23,6 +23,7 @@ RELEASE = "kubernetes:helm.sh/v3:Release"
 APPLICATION = "kubernetes:argoproj.io/v1alpha1:Application"
 _SET = "gha-runner-scale-set"
 SECRET = "gpu-ci:githubPrivateKey"  # noqa: S105 - a config key
+_kept: dict[str, Recording] = {}
 
 
 @cache
@@ -101,6 +102,13 @@ def build_alone(program: Callable[[], object]) -> Recording:
     """What a program of a test's own declares, without any stack file."""
     config = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
     return record(program, config)
+
+
+def kept(settings: str, make: Callable[[], Recording]) -> Recording:
+    """What `make` gives: recorded once in a process for all tests that ask for the same settings. It must not be changed."""
+    if settings not in _kept:
+        _kept[settings] = make()
+    return _kept[settings]
 
 
 def before(recording: Recording, resource: Resource) -> set[str]:

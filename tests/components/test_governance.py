@@ -15,7 +15,7 @@ from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.record import record
 from tests.builders import cluster, config, oke_runner, pool, runner, vm
 from tests.components.oke import ADDON, CLUSTER, TAGS, made, planned, the
-from tests.components.recorded import ROOT, named, of_type
+from tests.components.recorded import ROOT, kept, named, of_type
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
 AWS_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
@@ -46,7 +46,7 @@ def eks(*, preview: bool, **changes):
         build_eks("usw2", described.clusters["usw2"], described, context, pulumi.Output.secret("a made-up private key"))
 
     empty = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
-    return record(program, empty, preview=preview)
+    return kept(f"eks {changes}, {preview}", lambda: record(program, empty, preview=preview))
 
 
 @pytest.fixture(params=[True, False], ids=["preview", "update"])
