@@ -52,6 +52,14 @@ def machine(tmp_path: Path) -> StubMachine:
     return StubMachine(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def booted(tmp_path_factory: pytest.TempPathFactory) -> StubMachine:
+    """A machine after a good boot, for all tests that only look at it."""
+    machine = StubMachine(tmp_path_factory.mktemp("booted"))
+    assert machine.run() == 0
+    return machine
+
+
 def ended(machine: StubMachine) -> str:
     """The machine's one status line, compared with the facts of every end."""
     assert [call.arguments for call in machine.calls if call.name == "systemctl"].count("poweroff") == 1
@@ -83,15 +91,13 @@ def test_success_is_one_registration_one_job_one_end(machine):
     assert machine.saw_registration() == {"setpriv", "run.sh"}
 
 
-def test_every_stub_is_used_and_every_step_has_its_turn(machine):
-    machine.run()
-    assert {call.name for call in machine.calls} == {*COMMANDS, *IMAGES_OWN}
-    assert list(dict.fromkeys(call.step for call in machine.calls)) == STEPS
+def test_every_stub_is_used_and_every_step_has_its_turn(booted):
+    assert {call.name for call in booted.calls} == {*COMMANDS, *IMAGES_OWN}
+    assert list(dict.fromkeys(call.step for call in booted.calls)) == STEPS
 
 
-def test_the_metadata_endpoint_is_closed_and_held_closed_before_the_job(machine):
-    machine.run()
-    steps = [call for call in machine.calls if call.step in ("metadata", "job")]
+def test_the_metadata_endpoint_is_closed_and_held_closed_before_the_job(booted):
+    steps = [call for call in booted.calls if call.step in ("metadata", "job")]
     rules = [call.arguments for call in steps[:4]]
     v4 = "-d 169.254.169.254 -p tcp --dport 80 -j REJECT --reject-with tcp-reset"
     v6 = "-d fd00:c1::a9fe:a9fe -p tcp --dport 80 -j REJECT --reject-with tcp-reset"
@@ -109,20 +115,18 @@ def test_the_metadata_endpoint_is_closed_and_held_closed_before_the_job(machine)
     assert [call.arguments.rpartition(" ")[2] for call in steps[4:7]] == [IMDS, IMDS6, IMDS]
 
 
-def test_names_time_and_disks_stay_reachable(machine):
-    machine.run()
-    rules = [call.arguments for call in machine.calls if call.name in ("iptables", "ip6tables")]
+def test_names_time_and_disks_stay_reachable(booted):
+    rules = [call.arguments for call in booted.calls if call.name in ("iptables", "ip6tables")]
     assert all("-p tcp --dport 80 " in rule for rule in rules)
     assert not any("/16" in rule or "53" in rule or "3260" in rule for rule in rules)
 
 
-def test_the_registration_is_read_only_when_the_machine_is_ready(machine):
-    machine.run()
-    reads = [call for call in machine.calls if "gpu-ci-jit" in call.arguments]
+def test_the_registration_is_read_only_when_the_machine_is_ready(booted):
+    reads = [call for call in booted.calls if "gpu-ci-jit" in call.arguments]
     assert {call.step for call in reads} == {"registration"}
     assert len(reads) == 3, "two answers that there is none yet"
     assert all("Authorization: Bearer Oracle" in call.arguments for call in reads)
-    assert len(machine.called("sleep")) == 2
+    assert len(booted.called("sleep")) == 2
 
 
 def test_a_machine_waits_for_its_job_for_days(machine):
@@ -130,37 +134,34 @@ def test_a_machine_waits_for_its_job_for_days(machine):
     assert len(machine.called("sleep")) == 90
 
 
-def test_the_four_toolkit_packages_have_one_version_and_are_held(machine):
-    machine.run()
+def test_the_four_toolkit_packages_have_one_version_and_are_held(booted):
     four = ["nvidia-container-toolkit", "nvidia-container-toolkit-base", "libnvidia-container-tools", "libnvidia-container1"]
-    installs = [call.arguments for call in machine.calls if call.name == "apt-get" and "--allow-downgrades" in call.arguments]
+    installs = [call.arguments for call in booted.calls if call.name == "apt-get" and "--allow-downgrades" in call.arguments]
     assert [words.split()[-4:] for words in installs] == [[f"{name}=1.17.8-1" for name in four]]
-    assert machine.called("apt-mark")[0] == f"hold {' '.join(four)}"
-    listed = (machine.root / "etc/apt/sources.list.d/nvidia-container-toolkit.list").read_text()
+    assert booted.called("apt-mark")[0] == f"hold {' '.join(four)}"
+    listed = (booted.root / "etc/apt/sources.list.d/nvidia-container-toolkit.list").read_text()
     assert listed == (
         "deb [signed-by=/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg] "
         "https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH) /\n"
     )
 
 
-def test_docker_has_nvidias_runtime_and_no_cdi(machine):
-    machine.run()
-    configured, runtime = machine.called("nvidia-ctk")
+def test_docker_has_nvidias_runtime_and_no_cdi(booted):
+    configured, runtime = booted.called("nvidia-ctk")
     assert configured.endswith("--set accept-nvidia-visible-devices-as-volume-mounts=true --in-place")
     assert runtime.startswith("runtime configure --runtime=docker --set-as-default ")
-    assert '"features": {"cdi": false}' in (machine.root / "etc/docker/daemon.json").read_text()
-    order = [call.arguments for call in machine.calls if call.step == "runtime" and call.name in ("systemctl", "docker")]
+    assert '"features": {"cdi": false}' in (booted.root / "etc/docker/daemon.json").read_text()
+    order = [call.arguments for call in booted.calls if call.step == "runtime" and call.name in ("systemctl", "docker")]
     assert order == ["restart docker", "info --format {{.DefaultRuntime}}"]
 
 
-def test_tools_are_there_by_their_checksums_and_nvkind_by_its_commit(machine):
-    machine.run()
+def test_tools_are_there_by_their_checksums_and_nvkind_by_its_commit(booted):
     for name in ("kubectl", "helm", "kind"):
-        assert os.access(machine.root / "usr/local/bin" / name, os.X_OK)
-    assert machine.called("go") == ["install github.com/NVIDIA/nvkind/cmd/nvkind@0123456789abcdef"]
-    env = machine.called("env")[0].split()
+        assert os.access(booted.root / "usr/local/bin" / name, os.X_OK)
+    assert booted.called("go") == ["install github.com/NVIDIA/nvkind/cmd/nvkind@0123456789abcdef"]
+    env = booted.called("env")[0].split()
     assert {"GOTOOLCHAIN=go1.24.0", "GOSUMDB=sum.golang.org", "GONOSUMDB=", "GOPRIVATE="} <= set(env)
-    assert (machine.root / "usr/local/bin/nvkind").exists()
+    assert (booted.root / "usr/local/bin/nvkind").exists()
 
 
 def test_a_machine_without_nvkind_gets_no_tools(tmp_path):
@@ -171,17 +172,16 @@ def test_a_machine_without_nvkind_gets_no_tools(tmp_path):
     assert machine.called("go") == []
 
 
-def test_the_runner_comes_from_its_image_and_may_use_sudo_and_docker(machine):
-    machine.run()
-    home = machine.root / "home/runner"
-    assert machine.called("docker")[1:5] == [
+def test_the_runner_comes_from_its_image_and_may_use_sudo_and_docker(booted):
+    home = booted.root / "home/runner"
+    assert booted.called("docker")[1:5] == [
         f"pull --quiet {IMAGE}",
         f"create {IMAGE} true",
         f"cp container1:/home/runner/. {home}",
         "rm container1",
     ]
-    assert machine.called("useradd") == [f"--create-home --home-dir {home} --shell /bin/bash --groups docker runner"]
-    sudo = machine.root / "etc/sudoers.d/runner"
+    assert booted.called("useradd") == [f"--create-home --home-dir {home} --shell /bin/bash --groups docker runner"]
+    sudo = booted.root / "etc/sudoers.d/runner"
     assert (sudo.read_text(), sudo.stat().st_mode & 0o777) == ("runner ALL=(ALL) NOPASSWD:ALL\n", 0o440)
 
 
@@ -193,9 +193,8 @@ def test_a_registration_in_quotes_is_read_without_them(machine):
     assert ended(machine) == "gpu-ci status=done step=done code=0"
 
 
-def test_nothing_is_fetched_but_over_https_and_from_the_machine_itself(machine):
-    machine.run()
-    for arguments in machine.called("curl"):
+def test_nothing_is_fetched_but_over_https_and_from_the_machine_itself(booted):
+    for arguments in booted.called("curl"):
         url = arguments.rpartition(" ")[2]
         assert url.startswith(("https://", "http://169.254.169.254/", "http://[fd00:c1::a9fe:a9fe]/"))
         assert url.startswith("http://") or "--proto =https" in arguments
@@ -266,11 +265,10 @@ def test_every_command_that_fails_leaves_no_registration_and_one_status_of_its_s
 TIMERS = "stop gpu-ci-boot-deadline.timer gpu-ci-boot-end.timer"
 
 
-def test_a_boot_has_its_time_from_the_first_step_on(machine):
-    machine.run()
-    armed = [(call.step, call.arguments) for call in machine.calls if call.name == "systemd-run"]
+def test_a_boot_has_its_time_from_the_first_step_on(booted):
+    armed = [(call.step, call.arguments) for call in booted.calls if call.name == "systemd-run"]
     assert [step for step, _ in armed] == ["start", "start"]
-    assert machine.calls.index(next(call for call in machine.calls if call.name == "nvidia-smi")) > 2
+    assert booted.calls.index(next(call for call in booted.calls if call.name == "nvidia-smi")) > 2
     first, second = (arguments for _, arguments in armed)
     assert first.startswith("--quiet --on-active=40m --unit=gpu-ci-boot-deadline /bin/sh -c ")
     assert second == "--quiet --on-active=45m --unit=gpu-ci-boot-end systemctl poweroff --force --force"
@@ -309,11 +307,10 @@ def test_a_boot_that_hangs_ends_when_its_time_is_up_and_says_where(machine, hang
     assert f"gpu-ci step={step}" in machine.shown
 
 
-def test_every_step_stands_on_the_serial_console(machine):
-    machine.run()
-    steps = [line.removeprefix("gpu-ci step=") for line in machine.shown if line.startswith("gpu-ci step=")]
+def test_every_step_stands_on_the_serial_console(booted):
+    steps = [line.removeprefix("gpu-ci step=") for line in booted.shown if line.startswith("gpu-ci step=")]
     assert steps == STEPS[1:]
-    assert launcher.Console("\n".join(machine.shown)).steps == STEPS[1:], "the launcher reads them"
+    assert launcher.Console("\n".join(booted.shown)).steps == STEPS[1:], "the launcher reads them"
 
 
 def test_a_machine_whose_console_cannot_be_written_does_its_job(machine):
@@ -342,12 +339,11 @@ def test_a_machine_reads_its_gpus_on_loopback_and_pushes_to_where_its_metadata_s
     assert machine.root.name + "/var/lib/gpu-ci/agent.json:/agent.json:ro" in agent
 
 
-def test_the_agent_gets_time_to_send_its_last_samples_after_the_status_and_before_power_off(machine):
-    machine.run()
-    last = [(call.name, call.arguments) for call in machine.calls[-3:]]
+def test_the_agent_gets_time_to_send_its_last_samples_after_the_status_and_before_power_off(booted):
+    last = [(call.name, call.arguments) for call in booted.calls[-3:]]
     stop = "docker stop -t 30 gpu-ci-agent"
     assert last == [("timeout", f"40 {stop}"), ("docker", stop.removeprefix("docker ")), ("systemctl", "poweroff")]
-    agent = next(call.arguments for call in machine.calls if "--agent " in call.arguments)
+    agent = next(call.arguments for call in booted.calls if "--agent " in call.arguments)
     assert "--storage.remote.flush-deadline=20s" in agent, "shorter than docker waits"
 
 
@@ -369,9 +365,8 @@ def test_a_machine_of_a_cluster_without_monitoring_has_no_step_of_metrics(tmp_pa
 # -- apt -----------------------------------------------------------------------------------------------------------------
 
 
-def test_updates_in_the_background_are_stopped_before_apt_is_used(machine):
-    machine.run()
-    packages = [(call.name, call.arguments) for call in machine.calls if call.step == "packages"]
+def test_updates_in_the_background_are_stopped_before_apt_is_used(booted):
+    packages = [(call.name, call.arguments) for call in booted.calls if call.step == "packages"]
     assert packages[:4] == [
         ("systemctl", "mask --now apt-daily.timer apt-daily-upgrade.timer"),
         ("systemctl", "stop apt-daily.service"),
@@ -439,11 +434,9 @@ def test_a_machine_that_is_not_as_expected_does_not_register(machine, behaviour,
 
 
 @pytest.mark.parametrize("code", [6, 22, 52])
-def test_only_a_refusal_or_silence_shows_a_closed_metadata_endpoint(machine, code):
+def test_only_a_refusal_or_silence_shows_a_closed_metadata_endpoint(machine, booted, code):
     """curl(1), EXIT CODES: no such host, an HTTP error, an empty reply. None says that the endpoint is closed."""
-    good = StubMachine(machine.folder / "good")
-    good.run()
-    first = next(call for call in good.calls if call.name == "curl" and call.arguments.endswith(f" {IMDS}"))
+    first = next(call for call in booted.calls if call.name == "curl" and call.arguments.endswith(f" {IMDS}"))
     assert machine.run(fail="curl", from_=str(first.count), code=str(code)) == 1
     assert f"the_metadata_endpoint_ended_with_{code}" in refused(machine)
 
