@@ -130,51 +130,67 @@ def test_a_command_loads_no_other_command():
 # -- without Pulumi's SDK ------------------------------------------------------------------------------------------------
 
 WITHOUT = """
-import sys
+import json, os, sys, tempfile
 for name in ("pulumi", "pulumi_policy", "pulumi_aws", "pulumi_kubernetes", "google", "grpc"):
     sys.modules[name] = None
-import gpu_ci.__main__
-gpu_ci.__main__.main()
+import gpu_ci.__main__, gpu_ci.offline.commands.plan
+ended = []
+for words in json.loads(sys.argv[1]):
+    files = [tempfile.TemporaryFile("w+") for _ in range(2)]
+    pid = os.fork()
+    if not pid:
+        for number, file in zip((1, 2), files):
+            os.dup2(file.fileno(), number)
+        sys.argv = ["gpu-ci", *words]
+        gpu_ci.__main__.main()
+        sys.exit()
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    for file in files:
+        file.seek(0)
+    ended.append([status, *(file.read() for file in files)])
+print(json.dumps(ended))
 """
-"""`gpu-ci` where no import of the extra `pulumi` succeeds."""
+"""`gpu-ci` where no import of the extra `pulumi` succeeds: each command in a fork of one process, which loads the program."""
 INSTALL = "resources and policies not judged: install gpu-ci[pulumi]"
 
 
-def test_a_plan_without_the_sdk_has_placement_and_bill_and_says_what_it_did_not_judge():
-    done = run(WITHOUT, "plan", "homelab")
+def without(*commands: tuple[str, ...], folder: Path = ROOT, **environment: str) -> list[tuple[int, str, str]]:
+    """The status, stdout and stderr of each of these commands of `gpu-ci` without the SDK."""
+    done = run(WITHOUT, json.dumps(commands), folder=folder, **environment)
     assert done.returncode == 0, done.stderr
-    first = done.stdout.splitlines()[1]
+    return [(status, stdout, stderr) for status, stdout, stderr in json.loads(done.stdout)]
+
+
+def test_a_plan_without_the_sdk_says_in_each_form_what_it_did_not_judge():
+    """It has placement and bill, and is clean in no format."""
+    plan = ("plan", "homelab")
+    shown, as_json, as_markdown = without(plan, (*plan, "--json"), (*plan, "--markdown"))
+    status, stdout, stderr = shown
+    assert status == 0, stderr
+    first = stdout.splitlines()[1]
     assert first.startswith("PLACED · idle ")
     assert first.endswith(INSTALL)
-    assert "OK" not in done.stdout.split()
-    assert all(f"\n{heading}" in done.stdout for heading in ("Placement", "Price"))
-
-
-def test_a_plan_without_the_sdk_is_clean_in_no_format():
-    plan = json.loads(run(WITHOUT, "plan", "homelab", "--json").stdout)
+    assert "OK" not in stdout.split()
+    assert all(f"\n{heading}" in stdout for heading in ("Placement", "Price"))
+    plan = json.loads(as_json[1])
     assert (plan["clean"], plan["judged"], plan["result"]) == (False, False, "placed")
-    head = run(WITHOUT, "plan", "homelab", "--markdown").stdout.splitlines()
+    head = as_markdown[1].splitlines()
     assert head[0] == "## ❔ `homelab`: the placement holds"
     assert INSTALL in head[2]
 
 
-def test_a_plan_without_the_sdk_fails_for_what_has_no_place(tmp_path):
+def test_a_command_without_the_sdk_fails_for_what_has_no_place_and_says_what_to_install(tmp_path):
     text = (ROOT / "Pulumi.homelab.yaml").read_text()
     path = tmp_path / "Pulumi.homelab.yaml"
     path.write_text(text.replace("memory: 128Gi", "memory: 8Gi"))
     assert path.read_text() != text
-    done = run(WITHOUT, "plan", "homelab", "--file", str(path))
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert done.stdout.splitlines()[1].startswith("FAILED: ")
-
-
-@pytest.mark.parametrize("words", [("render", "staging", "--out", "build/none"), ("check", "staging", "homelab")])
-def test_a_command_that_needs_resources_says_what_to_install(words):
-    done = run(WITHOUT, *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"error: {words[0]}: needs the resources of a stack, and Pulumi's SDK records them; install gpu-ci[pulumi]\n"
-    )
+    needing = (("render", "staging", "--out", "build/none"), ("check", "staging", "homelab"))
+    (status, stdout, stderr), *refused = without(("plan", "homelab", "--file", str(path)), *needing)
+    assert status == 1, stdout + stderr
+    assert stdout.splitlines()[1].startswith("FAILED: ")
+    for words, ended in zip(needing, refused, strict=True):
+        said = f"error: {words[0]}: needs the resources of a stack, and Pulumi's SDK records them; install gpu-ci[pulumi]\n"
+        assert ended == (2, "", said)
 
 
 # -- from a wheel, and in a bare clone -----------------------------------------------------------------------------------
@@ -211,12 +227,13 @@ def test_a_wheel_makes_and_plans_a_stack_in_an_empty_folder(wheel, tmp_path):
         "policies/config/acme.json",
         "policies/stacks.toml",
     ]
-    for program, word in ((ENTRY, "OK"), (WITHOUT, "PLACED")):
-        done = run(program, "plan", "acme", folder=tmp_path, PYTHONPATH=str(wheel))
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.splitlines()[1].split(" ")[0] == word, done.stdout
-    done = run(ENTRY, "plan", "staging", folder=tmp_path, PYTHONPATH=str(wheel))
-    assert done.returncode == 2, "the stacks of the wheel's source are not those of the folder"
+    done = run(ENTRY, "plan", "acme", folder=tmp_path, PYTHONPATH=str(wheel))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1].split(" ")[0] == "OK", done.stdout
+    (status, stdout, stderr), other = without(("plan", "acme"), ("plan", "staging"), folder=tmp_path, PYTHONPATH=str(wheel))
+    assert status == 0, stderr
+    assert stdout.splitlines()[1].split(" ")[0] == "PLACED", stdout
+    assert other[0] == 2, "the stacks of the wheel's source are not those of the folder"
 
 
 BARE = """
@@ -253,7 +270,8 @@ def test_the_program_runs_in_a_clone_without_gpu_ci(tmp_path):
     for name in ("__main__.py", "Pulumi.yaml", "Pulumi.staging.yaml"):
         shutil.copy(ROOT / name, tmp_path)
     for name in ("fleet", "components"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        # With the compiled files, which are valid for a copy that keeps the times.
+        shutil.copytree(ROOT / name, tmp_path / name)
     done = run(BARE, folder=tmp_path, PYTHONPATH="")
     assert done.returncode == 0, done.stderr
     assert "aws:eks/nodeGroup:NodeGroup" in json.loads(done.stdout.splitlines()[-1])
