@@ -54,7 +54,7 @@ def machine(tmp_path: Path) -> StubMachine:
 
 @pytest.fixture(scope="module")
 def booted(tmp_path_factory: pytest.TempPathFactory) -> StubMachine:
-    """A machine after a good boot, for all tests that only look at it."""
+    """A machine after a good boot, for all tests that only check it."""
     machine = StubMachine(tmp_path_factory.mktemp("booted"))
     assert machine.run() == 0
     return machine
