@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -161,7 +161,7 @@ def _jq_faults(words: tuple[str, ...]) -> Iterator[str]:
     for key in path[1:].split("."):
         if not isinstance(held, dict) or not held:
             return
-        if key not in held and key not in get_type_hints(EksOutputs):
+        if key not in held and key not in EksOutputs.__annotations__:
             yield f"key {key}"
         held = held.get(key)
 
