@@ -42,8 +42,8 @@ def findings(stack: str, fleet: Fleet, key: str, no_key: str, token: str, api: s
     set_key = backend.set_secret(stack, f"{NAMESPACE}:{SECRETS[0]}")
     unknown = iter((skipped(AREA, f"the App, its permissions and its installation: {no_key}"),))
     app = _app(fleet, key, address, set_key) if key else unknown
-    yield from guarded(app, AREA, "the App", (SourceError,), _reason)
-    yield from guarded(_groups(fleet, token, address), AREA, "runner groups", (SourceError,), _reason)
+    yield from guarded(app, AREA, "the App", (SourceError,))
+    yield from guarded(_groups(fleet, token, address), AREA, "runner groups", (SourceError,))
 
 
 def _scope(fleet: Fleet) -> tuple[str, str]:
@@ -138,12 +138,11 @@ def _groups(fleet: Fleet, token: str, api: str) -> Iterator[Finding]:
 def _get(api: str, path: str, token: str) -> dict[str, Any]:
     """The answer to a GET. Raises SourceError if GitHub cannot be reached or does not answer in JSON."""
     headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-    answer = Web(token).get(f"{api}{path}", MOST_BYTES, headers, token)
+    try:
+        answer = Web().get(f"{api}{path}", MOST_BYTES, headers, token)
+    except SourceError as error:
+        if error.status:
+            text = f"GitHub answers {error.status} {responses.get(error.status, '')} to GET {path.partition('?')[0]}"
+            raise SourceError(text, error.status) from None
+        raise SourceError(f"GitHub cannot be reached ({error})") from None
     return checked(answer.body, TypeAdapter(dict[str, Any]))
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, SourceError) and error.status:
-        path = str(error).rpartition(" to ")[2]
-        return f"GitHub answers {error.status} {responses.get(error.status, '')} to GET {path}"
-    return f"GitHub cannot be reached ({error})"

@@ -37,11 +37,11 @@ def files(option: str, root: Path, suffixes: tuple[str, ...], fix: str) -> Itera
     """A file, or the files of a folder with one of these suffixes, sorted by name, those of a folder before its subfolders'.
 
     The folder `.git` is left out, and so are pipes and devices. Raises InputError, which names the option and the fix, for a path
-    that does not exist or cannot be read, and for one that a line of a report cannot show.
+    that does not exist or cannot be read.
     """
     try:
         if root.is_file():
-            yield _readable(option, root)
+            yield root
             return
         if not root.is_dir():
             fault = "is neither a folder nor a file" if root.exists() else "does not exist"
@@ -52,17 +52,11 @@ def files(option: str, root: Path, suffixes: tuple[str, ...], fix: str) -> Itera
         for folder, folders, names in walk(root):
             folders[:] = [name for name in folders if name != ".git"]
             paths = (folder / name for name in names if name.lower().endswith(suffixes))
-            yield from (_readable(option, path) for path in paths if not _is_device(path))
+            yield from (path for path in paths if not _is_device(path))
     except OSError as error:
         raise InputError(
             f"{option}: {error.filename} cannot be read ({error.strerror}); check its permissions, or leave it out"
         ) from None
-
-
-def _readable(option: str, path: Path) -> Path:
-    if not str(path).isprintable():
-        raise InputError(f"{option}: {str(path)!a} has a character in its name that cannot be shown; rename it")
-    return path
 
 
 def _is_device(path: Path) -> bool:

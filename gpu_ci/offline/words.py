@@ -88,8 +88,8 @@ def holds(host: Host, fits: Iterable[Fit]) -> Iterator[str]:
 
 def bill(line: Line) -> tuple[str, ...]:
     """A line of the bill: cluster, item, what, count, each, idle, worst."""
-    each = between(line.cheap, line.dear, _unit)
-    return line.cluster, line.item, line.what, count(line), each, str(line.idle), str(line.worst)
+    unit = between(line.cheap, line.dear, _unit)
+    return line.cluster, line.item, line.what, count(line), unit, str(line.idle), str(line.worst)
 
 
 def count(line: Line) -> str:

@@ -65,7 +65,10 @@ class Backoff:
         self._next = 0
 
     def pause(self, error: SubmitError | None = None) -> float:
-        """The seconds before the next try: the next pause, or the Retry-After of the error if that is longer, up to a limit."""
+        """The seconds before the next try: the next pause, or the Retry-After of the error if that is longer, up to a limit.
+
+        Each call makes the next pause longer.
+        """
         pause = max(self._next, self.timing.first_pause)
         self._next = min(pause * 2, self.timing.longest_pause)
         return min(max(pause, error.retry_after if error else 0), self.timing.longest_pause)

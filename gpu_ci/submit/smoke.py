@@ -172,12 +172,11 @@ def report(cluster: str, rows: Sequence[Row], console: Console) -> None:
     console.print(Text(f"{cluster}: {passed} of {ran} smoke tests passed{rest}"))
 
 
+# -- GitHub's side -------------------------------------------------------------------------------------------------------
+
 WORKFLOW = "test-gpu.yml"
 GH = "gh"
 """The program that talks to GitHub."""
-
-
-# -- GitHub's side -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """`gpu-ci audit` reads runner sets as people spell them, and says what harms a job."""
 
 import json
+import os
 import subprocess
 import sys
 from datetime import date
@@ -189,6 +190,14 @@ def test_a_template_of_helm_is_listed_and_does_not_stop_the_audit(tmp_path):
     (tmp_path / "chart.yaml").write_text("a: {{ .Values.a }}\n")
     lines(tmp_path, values=SET % FRESH)
     assert [line.split(":")[0] for line in audit(tmp_path).not_read] == [str(tmp_path / "chart.yaml")]
+
+
+def test_a_name_that_no_line_can_hold_does_not_stop_the_audit(tmp_path):
+    (tmp_path / "values.yaml").write_text(SET % FRESH)
+    (tmp_path / os.fsdecode(b"x\xe9.yaml")).write_text("{")
+    result = CliRunner().invoke(app, ["audit", str(tmp_path), "--as-of", str(DAY)])
+    assert result.exit_code == 0, result.output
+    assert [line for line in result.stdout.splitlines() if "not read" in line][-1].endswith("1 files not read")
 
 
 def test_a_link_in_the_folder_is_not_followed(tmp_path):

@@ -95,7 +95,7 @@ def read_tree(stack: str, target: str) -> Tree:
     if not target:
         raise InputError(f"DIR: must not be empty; {_FIX}")
     root = Path(target)
-    there = tuple(files("DIR", root, (".yaml", ".yml", ".json", *PROGRAMS), _FIX))
+    there = tuple(map(_showable, files("DIR", root, (".yaml", ".yml", ".json", *PROGRAMS), _FIX)))
     # A single file is read, whatever its name is.
     programs = dict.fromkeys(path for path in there if path != root and path.name.lower().endswith(PROGRAMS))
     paths = [path for path in there if path not in programs]
@@ -131,6 +131,13 @@ def read_tree(stack: str, target: str) -> Tree:
     notes = [_note(path, documents) for path, documents in other_documents.items()]
     notes += [f"{path}: a program that ArgoCD evaluates; check what `jsonnet` prints" for path in programs]
     return Tree(len(paths), count, tuple(_distinct(collected)), tuple(notes))
+
+
+def _showable(path: Path) -> Path:
+    """The path. Raises InputError if a line of a report cannot show it."""
+    if not str(path).isprintable():
+        raise InputError(f"DIR: {str(path)!a} has a character in its name that cannot be shown; rename it")
+    return path
 
 
 def _require_inside(path: Path, root: Path, home: str) -> None:
