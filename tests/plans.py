@@ -102,7 +102,7 @@ def _source_files() -> Iterator[Path]:
     for name in SOURCES:
         path = ROOT / name
         files = path.rglob("*") if path.is_dir() else [path]
-        yield from (file for file in files if file.is_file() and file.suffix != ".pyc")
+        yield from (file for file in files if "__pycache__" not in file.parts and file.is_file())
 
 
 def share() -> None:

@@ -95,16 +95,16 @@ def merged(values: Mapping[str, Any], steps: list[str], more: Mapping[str, str])
 # A chart runs images that its values need not name. `versions.CHART_IMAGES` has those of the pinned charts.
 
 
-def mirrored(mirror: Mirror, found: Any) -> Any:
+def mirrored(mirror: Mirror, part: Any) -> Any:
     """A manifest, or a part of it, whose images come from the registry.
 
     It may be a release or an Application: `chart` names the chart, and `values` or `helm` has its values.
     """
-    if isinstance(found, list | tuple):
-        return [mirrored(mirror, each) for each in found]
-    if not isinstance(found, Mapping):
-        return found
-    made = {key: mirrored(mirror, value) for key, value in found.items()}
+    if isinstance(part, list | tuple):
+        return [mirrored(mirror, entry) for entry in part]
+    if not isinstance(part, Mapping):
+        return part
+    made = {key: mirrored(mirror, value) for key, value in part.items()}
     if isinstance(image := made.get("image"), str):
         made["image"] = mirror.through(image)
     # The chart of a release may have its repository before its name.

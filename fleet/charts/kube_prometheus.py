@@ -1,9 +1,6 @@
 """Values of kube-prometheus-stack: Prometheus, its operator, Alertmanager, kube-state-metrics and node-exporter.
 
 Facts: prometheus-community/helm-charts kube-prometheus-stack 88.5.3, kube-state-metrics 8.4.0, prometheus-node-exporter 4.56.1.
-
-A job's pod does not know its repository. ARC writes it into the status of the pod's EphemeralRunner when the job starts, and the
-EphemeralRunner is deleted after the job (actions-runner-controller, gha-runner-scale-set-0.14.2).
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -225,12 +224,12 @@ def _field(text: str, first: int, last: int, names: Sequence[str]) -> bool:
     return True
 
 
-def _happens(day: str, month: str) -> bool:
+def _happens(day: str, field: str) -> bool:
     """Whether some month of a cron line has the day: 31 February never comes."""
-    if not (day.isdecimal() and month.replace(",", "").isalnum()):
+    if not (day.isdecimal() and field.replace(",", "").isalnum()):
         return True
-    months = (_MONTHS.index(name) + 1 if name in _MONTHS else int(name) for name in month.split(","))
-    return any(int(day) <= monthrange(2024, number)[1] for number in months)
+    months = (_MONTHS.index(name) + 1 if name in _MONTHS else int(name) for name in field.split(","))
+    return any(int(day) <= (29 if month == 2 else 30 if month in (4, 6, 9, 11) else 31) for month in months)
 
 
 _FAULTS: Mapping[str, Callable[[Limit, object], str | None]] = {

@@ -64,7 +64,7 @@ class Reason:
 
 REASONS = tuple(entry(Reason, row) for row in rows("eks_repair.csv"))
 """Every reason that EKS repairs."""
-HEALTHY = tuple(each.reason for each in REASONS if each.healthy)
+HEALTHY = tuple(reason.reason for reason in REASONS if reason.healthy)
 """Reasons that a failing test can cause on a healthy GPU."""
 ENGINE_LOST = "DCGMError"
 """The agent lost its DCGM engine, which says nothing of the GPUs. EKS repairs nothing then (node-health-nma.adoc@518e5533)."""

@@ -11,28 +11,38 @@ import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-_DATA = tomllib.loads(Path(__file__).with_name("keywords.toml").read_text(encoding="utf-8"))
 _NEAR = 100
 """How many characters on either side of a keyword are read, at most."""
 
 
+@cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("keywords.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def _filled(expression: str) -> str:
     """An expression of the table, with its parts in place of their names."""
-    return re.sub("<([a-z-]+)>", lambda name: _filled(_DATA["parts"][name[1]]), expression)
+    return re.sub("<([a-z-]+)>", lambda name: _filled(_data()["parts"][name[1]]), expression)
 
 
 def _any(expressions: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(_filled, expressions)))
 
 
-KEYWORDS: Mapping[str, str] = _DATA["keywords"]
-"""Regular expressions by keyword, of `keywords.toml`. Each keyword shows that a task needs a GPU."""
-_DENIED, _WANTED, _END = (_any(_DATA["signs"][name]) for name in ("denied", "wanted", "end"))
-_MEANINGS = {row["keyword"]: (row["meaning"], _any(row["signs"])) for row in _DATA["meanings"]}
-"""By keyword, another meaning and the signs of it in the sentence."""
+@cache
+def _signs(kind: str) -> re.Pattern[str]:
+    return _any(_data()["signs"][kind])
+
+
+@cache
+def _other_meanings() -> Mapping[str, tuple[str, re.Pattern[str]]]:
+    """By keyword, another meaning and the signs of it in the sentence."""
+    return {row["keyword"]: (row["meaning"], _any(row["signs"])) for row in _data()["meanings"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +94,13 @@ class GpuRequirements:
 
 def detect_ml_workload(requirements: str) -> MlWorkload:
     """Whether a description is about machine learning, and which of the seed's keywords show it."""
-    return MlWorkload(tuple(_matches(requirements, KEYWORDS)))
+    return MlWorkload(tuple(_matches(requirements, _data()["keywords"])))
 
 
 def calculate_gpu_requirements(requirements: str) -> GpuRequirements:
     """The GPUs and memory for a description: the seed's first branch with a keyword that counts, otherwise the usual one."""
     matches: tuple[Match, ...] = ()
-    *branches, row = _DATA["branches"]
+    *branches, row = _data()["branches"]
     for branch in branches:
         matches += tuple(_matches(requirements, branch["keywords"]))
         if not all(match.ignored for match in matches):
@@ -100,8 +110,11 @@ def calculate_gpu_requirements(requirements: str) -> GpuRequirements:
 
 
 def _matches(text: str, keywords: Mapping[str, str]) -> Iterator[Match]:
-    """Every keyword of a text, sentence by sentence. A digit or an underscore ends a word: cuda12, cv_pipeline."""
-    for sentence in _END.split(unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")):
+    """Every keyword of a text, sentence by sentence. `keywords` are regular expressions by keyword.
+
+    A digit or an underscore ends a word: cuda12, cv_pipeline.
+    """
+    for sentence in _signs("end").split(unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")):
         for keyword, pattern in keywords.items():
             for match in re.finditer(rf"(?<![^\W\d_])(?:{_filled(pattern)})(?![^\W\d_])", sentence):
                 before = sentence[max(0, match.start() - _NEAR) : match.start()]
@@ -116,7 +129,7 @@ def _excerpt(before: str, word: str, after: str) -> str:
 
 def _ignored(keyword: str, context: str) -> str:
     """Why a keyword does not count in its context; empty if it counts."""
-    if _DENIED.search(context) and not _WANTED.search(context):
+    if _signs("denied").search(context) and not _signs("wanted").search(context):
         return "it is denied"
-    meaning, signs = _MEANINGS.get(keyword, ("", None))
+    meaning, signs = _other_meanings().get(keyword, ("", None))
     return f"it means {meaning}" if signs and signs.search(context) else ""

@@ -184,7 +184,7 @@ def candidates(
     _require(fleet, cluster, names)
     judged = [
         _candidate(ask, name, settings, host, queue, namespace)
-        for name, settings in _clusters(fleet, cluster).items()
+        for name, settings in fleet.clusters_by_name(cluster)
         for pool_name, host in pool_hosts(settings).items()
         if not names or pool_name in names
     ]
@@ -192,16 +192,11 @@ def candidates(
     return (*able, *(candidate for candidate in judged if candidate.reasons))
 
 
-def _clusters(fleet: Fleet, cluster: str | None) -> dict[str, Cluster]:
-    """All clusters, or the one of that name."""
-    return {name: settings for name, settings in fleet.clusters_by_name() if cluster in (None, name)}
-
-
 def _require(fleet: Fleet, cluster: str | None, names: Iterable[str]) -> None:
     if cluster is not None and cluster not in fleet.clusters:
         message = f"the stack has no cluster of that name; name one of: {', '.join(fleet.clusters)}"
         raise JobError((JobProblem("cluster", "cluster", message, shown(cluster)),))
-    pools = dict.fromkeys(name for settings in _clusters(fleet, cluster).values() for name in settings.pools)
+    pools = dict.fromkeys(name for _, settings in fleet.clusters_by_name(cluster) for name in settings.pools)
     message = f"no pool has that name; name one of: {', '.join(pools)}" if pools else "there is no pool; add one to the stack"
     if (unknown := next((name for name in names if name not in pools), None)) is not None:
         raise JobError((JobProblem("pool", "pool", message, shown(unknown)),))
@@ -237,7 +232,7 @@ def pool_options(fleet: Fleet, cluster: str | None, pool: Pools) -> dict[str, An
 
     Without `cluster` these are the options on which all pools of that name agree. Empty if no pool has such a name.
     """
-    pools = [settings.pools for settings in _clusters(fleet, cluster).values()]
+    pools = [settings.pools for _, settings in fleet.clusters_by_name(cluster)]
     return agreed([_common([options_of(own[name]) for own in pools if name in own]) for name in _names(pool)])
 
 

@@ -6,7 +6,7 @@ A window of a schedule has its price for one week.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -14,7 +14,7 @@ from fleet.facts import bill as counting
 from fleet.facts import hardware
 from fleet.facts.pricing import Line, Money, average, quoted, span, units
 from fleet.facts.remark import costs
-from fleet.prove.placement import Placement, fit, per_node, pool_hosts
+from fleet.prove.placement import Host, Placement, fit, per_node, pool_hosts
 from fleet.prove.room import fits, standing
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
@@ -78,11 +78,10 @@ def waiting_per_node(cluster: Cluster, runner: PodRunner) -> int:
 
 def waiting(name: str, cluster: Cluster) -> Iterator[counting.Waiting]:
     """What always runs in the pools of a cluster, whose name is `name`."""
-    hosts = pool_hosts(cluster) if cluster.pools else {}
     for runner in cluster.pod_runners.values():
         if _waits(runner):
             windows = runner.schedules.kept if runner.schedules is not None else ()
-            count = per_node(runner, map(hosts.__getitem__, runner.ordered))
+            count = waiting_per_node(cluster, runner)
             yield counting.Waiting(cluster=name, pools=runner.ordered, least=runner.scale.min, per_node=count, windows=windows)
     for pool_name, pool in cluster.pools.items():
         if pool.placeholders:
@@ -130,16 +129,17 @@ def _windows(cluster: Cluster) -> Iterator[tuple[str, Schedules, str, Window, li
                 yield f"pool {name}", of_pool, key, nodes, [(pool, machine, added) for machine in pool.instance_types]
     for name, runner in cluster.pod_runners.items():
         if (of_runner := runner.schedules) is not None:
+            hosts = pool_hosts(cluster, *runner.ordered)
             for key, runners in of_runner.windows.items():
-                yield name, of_runner, key, runners, list(_runner_ways(cluster, runner, runners))
+                yield name, of_runner, key, runners, list(_runner_ways(cluster, hosts, runner, runners))
 
 
-def _runner_ways(cluster: Cluster, runner: PodRunner, window: Window) -> Iterator[Way]:
+def _runner_ways(cluster: Cluster, hosts: Mapping[str, Host], runner: PodRunner, window: Window) -> Iterator[Way]:
     """The nodes that the runners of a window need beyond those of `scale.min`, on every type of every pool of the class.
 
     Pools whose number of nodes never changes, such as reservations, add none.
     """
-    for name, host in pool_hosts(cluster, *runner.ordered).items():
+    for name, host in hosts.items():
         pool = cluster.pools[name]
         least, most = pool.paid_nodes
         for machine in host.machines:

@@ -38,8 +38,8 @@ def runner_gpu(reference: str | None) -> RunnerGpu | None:
     The workflow runner-image writes "build-" before the row.
     """
     match = re.fullmatch(rf"(?:.*/)?{RUNNER_GPU_REPOSITORY}:(?P<tag>[^@]+)(?:@.*)?", reference or "")
-    rows = (row for row in RUNNER_GPU.values() if match and match["tag"].removeprefix("build-").startswith(f"{row.name}-"))
-    return next(rows, None)
+    built_from = (row for row in RUNNER_GPU.values() if match and match["tag"].removeprefix("build-").startswith(f"{row.name}-"))
+    return next(built_from, None)
 
 
 def pinned_image(cluster: Cluster, workload: PoolWorkload) -> Image:

@@ -96,7 +96,7 @@ def explain(fleet: Fleet, pod: Pod, cluster: str | None = None) -> Explanation:
     """Judge a pod against every pool of a fleet, or of one cluster. Raises InputError if the fleet has no such cluster."""
     if cluster is not None and cluster not in fleet.clusters:
         raise InputError(f"--cluster: the stack has no cluster {quoted(cluster)}; name one of: {', '.join(fleet.clusters)}")
-    clusters = ((name, settings) for name, settings in fleet.clusters_by_name() if cluster in (None, name))
+    clusters = fleet.clusters_by_name(cluster)
     pools = [nodes for name, settings in clusters for nodes in cluster_nodes(name, settings, fleet.github)]
     if not pools:
         raise InputError("--stack: the settings describe no nodes; add a pool")

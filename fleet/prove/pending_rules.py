@@ -255,7 +255,7 @@ def _taints(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
             continue
         keys.add(taint.key)
         has, fix = "", f"add toleration {{{_pairs(Toleration(taint.key, effect=taint.effect).manifest())}}}"
-        if alike := [each for each in pod.tolerations if each.key == taint.key and each.effect in ("", taint.effect)]:
+        if alike := [row for row in pod.tolerations if row.key == taint.key and row.effect in ("", taint.effect)]:
             has = f" (its toleration has the value {alike[0].value!r})"
             fix = f"set operator: Exists, without a value, in the toleration of {taint.key}"
         yield Reason(f"it does not tolerate the taint {taint}{where}{has}", f"pod: {fix}")

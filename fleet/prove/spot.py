@@ -31,15 +31,13 @@ def remarks(fleet: Fleet) -> Iterator[str]:
 
 def _figures(pool: Pool, region: str) -> str:
     """Price and interruptions of each type of a pool, with sources."""
-    known = {name: row for name in pool.instance_types if (row := history(name, region)).sightings}
+    seen = {name: row for name in pool.instance_types if (row := history(name, region)).sightings}
     texts = []
-    if known:
-        said, sources = (
-            "; ".join(f"{name} {row}" for name, row in known.items()),
-            set().union(*(row.sources for row in known.values())),
-        )
-        texts.append(f"spot so far: {said} ({'; '.join(sorted(sources))})")
-    if unknown := [name for name in dict.fromkeys(pool.instance_types) if name not in known]:
+    if seen:
+        figures = "; ".join(f"{name} {row}" for name, row in seen.items())
+        sources = "; ".join(sorted({source for row in seen.values() for source in row.sources}))
+        texts.append(f"spot so far: {figures} ({sources})")
+    if unknown := [name for name in dict.fromkeys(pool.instance_types) if name not in seen]:
         texts.append(f"spot price and interruptions of {' and '.join(unknown)} in {region}: unknown")
     return "; ".join(texts)
 
@@ -52,8 +50,8 @@ def _types(cluster: Cluster, pool: str) -> Iterator[str]:
     jobs, fix = _without(cluster, pool), ""
     if more := similar(cluster, pool):
         fix = (
-            f"add {' or '.join(each.name for each in more)} to instanceTypes: the same GPUs, and its runner classes fit (the "
-            "autoscaler counts every node as the first type)"
+            f"add {' or '.join(machine.name for machine in more)} to instanceTypes: the same GPUs, and its runner classes fit "
+            "(the autoscaler counts every node as the first type)"
         )
     elif jobs == "wait":
         fix = "no similar type has the same GPUs and holds its runner classes, so put an on-demand pool after it in pools"
@@ -76,13 +74,13 @@ def similar(cluster: Cluster, pool: str) -> tuple[Machine, ...]:
     held, host = cluster.pools[pool], pool_host(cluster, pool)
     first, same = held.machines[0], attrgetter("gpu", "gpus", "gpu_memory_mib", "arch", "bare_metal")
     return tuple(
-        each
-        for each in hardware.machines(first.cloud)
-        if each not in held.machines
-        and same(each) == same(first)
-        and spread(first, each) <= MAX_SPREAD
-        and held.could_buy(each)
-        and all(fit(runner, each, host).count for runner in cluster.pod_sets(pool).values())
+        machine
+        for machine in hardware.machines(first.cloud)
+        if machine not in held.machines
+        and same(machine) == same(first)
+        and spread(first, machine) <= MAX_SPREAD
+        and held.could_buy(machine)
+        and all(fit(runner, machine, host).count for runner in cluster.pod_sets(pool).values())
     )
 
 

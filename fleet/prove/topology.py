@@ -172,9 +172,9 @@ def empty(machine: Machine, units: int) -> Nodes | None:
 
     The CPU manager takes the reserved CPUs, rounded up, from the first NUMA node.
     """
-    if (known := layout(machine)) is None:
+    if (whole := layout(machine)) is None:
         return None
-    total = replace(known, gpus=tuple(gpus * units // machine.gpus for gpus in known.gpus))
+    total = replace(whole, gpus=tuple(gpus * units // machine.gpus for gpus in whole.gpus))
     reserved = machine.vcpus - allocatable(machine, 0).cpu // 1000
     before = accumulate(total.cpus, initial=0)
     free = tuple(max(cpus - max(reserved - taken, 0), 0) for cpus, taken in zip(total.cpus, before, strict=False))

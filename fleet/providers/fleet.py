@@ -116,9 +116,9 @@ class Fleet(Model):
         counts = Counter(name for _, name, _ in self.runner_sets())
         return tuple(name for name, count in counts.items() if count > 1)
 
-    def clusters_by_name(self) -> Iterator[tuple[str, Cluster]]:
-        """Clusters by name, in the order of the config."""
-        yield from self.clusters.items()
+    def clusters_by_name(self, only: str | None = None) -> Iterator[tuple[str, Cluster]]:
+        """Clusters by name, in the order of the config: all, or the one of the name `only`."""
+        yield from ((name, cluster) for name, cluster in self.clusters.items() if only in (None, name))
 
     def by_provider(self) -> Iterator[tuple[Provider[Any], dict[str, Any]]]:
         """Each provider that has clusters here, with its clusters by name, in the order of the registry."""

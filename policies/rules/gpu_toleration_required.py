@@ -7,6 +7,7 @@ do several tolerations with Equal. The API server rejects a toleration with oper
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from fleet.facts.scheduling import GPU_TAINT_KEY, Effect, Taint, Toleration
 
@@ -21,33 +22,35 @@ from .rule import Args, Rule, facts
 VALUES = tuple(dict.fromkeys(taint.value for taint in GPU_TAINTS))
 
 
-def _read(
-    pod: PodSpec, config: Mapping[str, Data], later: Later
-) -> tuple[list[tuple[int, Toleration]], list[tuple[Taint, Toleration]]]:
-    """The tolerations that the API server rejects for their value, and the taints of GPU nodes that the pod does not tolerate.
+def _read(pod: PodSpec, config: Mapping[str, Data], later: Later) -> tuple[list[tuple[int, Toleration]], Taint | None]:
+    """The tolerations that the API server rejects for their value, and a taint of GPU nodes that the pod does not tolerate.
 
-    With each taint is the toleration that covers all of them: they have one key and effect. `later` collects unknown values.
+    `later` collects unknown values.
     """
     key = text(config.get("key")) or GPU_TAINT_KEY
     effect = Effect.NO_EXECUTE if config.get("effect") == Effect.NO_EXECUTE else Effect.NO_SCHEDULE
     existing = dict(tolerations(pod.spec, later))
     rejected = [(index, one) for index, one in existing.items() if one.key == key and one.operator == "Exists" and one.value]
-    taints = [Taint(key, value, effect) for value in strings(config, "values") or VALUES]
-    lacking = [taint for taint in taints if not any(toleration.covers(taint) for toleration in existing.values())]
-    return rejected, [(taint, Toleration(key, effect=effect)) for taint in lacking]
+    taints = (Taint(key, value, effect) for value in strings(config, "values") or VALUES)
+    lacking = (taint for taint in taints if not any(toleration.covers(taint) for toleration in existing.values()))
+    return rejected, next(lacking, None)
+
+
+def _cover(taint: Taint) -> dict[str, Any]:
+    """The toleration that covers the taint with every value."""
+    return Toleration(taint.key, effect=taint.effect).manifest()
 
 
 def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     hidden = Later()
-    rejected, lacking = _read(pod, args.config, hidden)
+    rejected, taint = _read(pod, args.config, hidden)
     for index, toleration in rejected:
         yield (
             f"{pod.path}.tolerations[{index}].value is {shown(toleration.value)}: the API server rejects a value with "
             "operator Exists; remove the value"
         )
-    if later.clear(hidden) and lacking:
-        taint, cover = lacking[0]
-        add = ", ".join(f"{name}: {line(value)}" for name, value in cover.manifest().items())
+    if later.clear(hidden) and taint is not None:
+        add = ", ".join(f"{name}: {line(value)}" for name, value in _cover(taint).items())
         must = f"a pod that takes GPUs must tolerate the taint {line(str(taint))} of GPU nodes"
         yield f"{pod.path}.tolerations: {must}; add {{{add}}}"
 
@@ -62,12 +65,12 @@ def _remediate(args: Args, draft: Draft) -> None:
         if not takes_gpus(pod, later):
             continue
         hidden = Later()
-        rejected, lacking = _read(pod, args.config, hidden)
+        rejected, taint = _read(pod, args.config, hidden)
         place = (*steps(pod.path), "tolerations")
         for index, _ in rejected:
             draft.put("", *place, index, "value")
-        if not hidden and lacking:
-            draft.append(lacking[0][1].manifest(), *place)
+        if not hidden and taint is not None:
+            draft.append(_cover(taint), *place)
 
 
 RULE = Rule(

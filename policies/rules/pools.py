@@ -19,7 +19,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from fleet.facts import scheduling
@@ -53,7 +53,7 @@ _ONLY_GPU = {
 _DISCOVERED = "nvidia.com/"
 
 GPU_TAINTS = tuple(
-    scheduling.Taint(scheduling.GPU_TAINT_KEY, term.text.partition("=")[2].partition(":")[0], effect)
+    replace(scheduling.Taint.read(term.text), effect=effect)
     for term in scheduling.VOCABULARY
     if term.kind == "taint" and term.key == scheduling.GPU_TAINT_KEY
     for effect in (scheduling.Effect.NO_SCHEDULE, scheduling.Effect.NO_EXECUTE)

@@ -1,7 +1,7 @@
 """Reading resource properties as the wire gives them.
 
 Properties are plain data (`record.py`): numbers are floats, keys are camelCase. Reading a value that is unknown in preview raises
-UnknownError; keys and lengths are safe to read. Data other exception would end the whole run, so nothing here raises one.
+UnknownError; keys and lengths are safe to read. Any other exception would end the whole run, so nothing here raises one.
 """
 
 from __future__ import annotations

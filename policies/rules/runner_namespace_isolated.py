@@ -48,7 +48,7 @@ def _check(stack: Stack, later: Later) -> Violations:
     controllers = ByPlace(_controllers(stack, later), lambda release: place_of_release(*release))
     by_kind = {kind: ByPlace(stack.of(kind), place_of) for kind in _BY_NAMESPACE}
     by_kind[kinds.NAMESPACE] = ByPlace(
-        stack.of(kinds.NAMESPACE), lambda each: Place(cluster_of(each), text(walk(each.props, "metadata", "name")))
+        stack.of(kinds.NAMESPACE), lambda namespace: Place(cluster_of(namespace), text(walk(namespace.props, "metadata", "name")))
     )
     judged: set[Place] = set()
     sets = list(runner_sets(stack.resources, later))

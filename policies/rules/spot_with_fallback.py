@@ -28,7 +28,7 @@ from .node_groups import pooled
 from .node_labels import labels_of, wanted
 from .pods import takes_gpus
 from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, most, requirements
-from .read import Data, Faults, Later, bound, entries, line, shown, text, walk, whole
+from .read import Data, Later, bound, entries, line, shown, text, walk, whole
 from .record import Resource
 from .rule import Stack, StackRule, Violations, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
@@ -169,7 +169,7 @@ def _read(resource: Resource, later: Later, unlabeled: Later) -> _Pool | None:
     return None
 
 
-def _models(token: str, props: Data, later: Later) -> Faults:
+def _models(token: str, props: Data, later: Later) -> Iterator[str]:
     for choice in choices(token, props, later):
         if choice.machine is not None and choice.machine.gpu is not None:
             yield choice.machine.gpu.name.lower()
@@ -178,8 +178,12 @@ def _models(token: str, props: Data, later: Later) -> Faults:
     for _, key, operator, item in requirements(props, later):
         if operator == "In" and key in ("karpenter.k8s.aws/instance-gpu-name", FAMILY_LABEL):
             for _, entry in entries(item, "values", later):
-                family = [machine.gpu for machine in machines("aws") if machine.name.startswith(f"{text(entry)}.")]
-                yield from (gpu.name.lower() for gpu in family if gpu) if key == FAMILY_LABEL else (text(entry).lower(),)
+                name = text(entry)
+                if key == FAMILY_LABEL:
+                    family = (machine.gpu for machine in machines("aws") if machine.name.startswith(f"{name}."))
+                    yield from (gpu.name.lower() for gpu in family if gpu)
+                else:
+                    yield name.lower()
 
 
 def _graded(pool: _Pool, limit: int) -> _Grade:

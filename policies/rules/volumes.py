@@ -83,8 +83,8 @@ def claimed(spec: Data, resource: Resource, resources: Iterable[Resource]) -> Cl
     """
     name = text(walk(spec, "storageClassName"))
     size = quantity(walk(spec, "resources", "requests", "storage"))
-    classes = (each for each in resources if each.type == STORAGE_CLASS and _cluster(each) == _cluster(resource))
-    storage_class = next((each for each in classes if name and text(walk(each.props, "metadata", "name")) == name), None)
+    classes = (entry for entry in resources if entry.type == STORAGE_CLASS and _cluster(entry) == _cluster(resource))
+    storage_class = next((entry for entry in classes if name and text(walk(entry.props, "metadata", "name")) == name), None)
     if storage_class is None or size is None:
         return None
     if (driver := _DRIVERS.get(text(walk(storage_class.props, "provisioner")))) is None:

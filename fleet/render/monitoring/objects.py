@@ -25,6 +25,7 @@ from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, REGION, SCALE_SET_LABEL
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
+from fleet.render.isolation import wall
 from fleet.render.monitoring.dashboards import dashboard_objects
 from fleet.render.monitoring.rules import rule_groups
 from fleet.render.monitoring.rules.cost import cost_groups
@@ -119,7 +120,7 @@ def admission(target: Target, monitoring: Monitoring) -> Manifest:
         "policyTypes": ["Ingress"],
         "ingress": [{"from": [prometheus], "ports": [{"protocol": "TCP", "port": target.closed}]}],
     }
-    return manifest("networking.k8s.io/v1", "NetworkPolicy", f"gpu-ci-{target.name}-metrics", target.namespace, spec)
+    return wall(f"gpu-ci-{target.name}-metrics", target.namespace, spec)
 
 
 def monitoring_objects(fleet: Fleet, cluster_name: str) -> list[Manifest]:

@@ -18,9 +18,10 @@ from fleet.charts.chart import Pod, resources
 from fleet.charts.sweeps import NAMESPACE, QUARANTINE, REAPER, SCHEDULER, sweep_pods
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD
-from fleet.facts.scheduling import HEALTH_ANNOTATION, POD_SECURITY_LABEL, QUARANTINE_TAINT, STARTUP_GATE
+from fleet.facts.scheduling import HEALTH_ANNOTATION, QUARANTINE_TAINT, STARTUP_GATE
 from fleet.facts.versions import IMAGES
 from fleet.facts.xid import ENGINE_LOST, HEALTHY
+from fleet.render import isolation
 from fleet.settings.cluster import Cluster
 from fleet.settings.health import MISSING_FOR, Health
 from fleet.settings.namespaces import runner_namespace
@@ -63,11 +64,8 @@ def home() -> tuple[Manifest, ...]:
     Cilium an address range has neither nodes nor the API server (cilium/cilium#20550). Metadata services have port 80.
     """
     egress = [{"ports": [{"protocol": "TCP", "port": port} for port in _API_PORTS]}]
-    wall = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "ingress": [], "egress": egress}
-    return (
-        manifest("v1", "Namespace", NAMESPACE, labels={POD_SECURITY_LABEL: "restricted"}),
-        manifest("networking.k8s.io/v1", "NetworkPolicy", "sweeps", NAMESPACE, wall),
-    )
+    spec = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "ingress": [], "egress": egress}
+    return isolation.namespace(NAMESPACE, "restricted"), isolation.wall("sweeps", NAMESPACE, spec)
 
 
 def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, ...]:

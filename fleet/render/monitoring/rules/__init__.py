@@ -1,7 +1,7 @@
 """Alerts and recording rules of a cluster, generated from its settings.
 
-Those about what a plan knows before are here: reservations that end, spending above the plan, and last good days of versions.
-They need no network.
+The rules about what a plan knows in advance are here: reservations that end, spending above the plan, and last good days of
+versions. They need no network.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ def alert(name: str, wait: int = 0, labels: Mapping[str, str] = {}, **values: ob
     row = _ALERTS[name]
     seconds = wait or row.get("wait", 0)
     expr, summary, description = (
-        _filled(row[part], {"wait": seconds, **labels, **values}) for part in ("expr", "summary", "description")
+        _filled(row[part], _RECORDS["parts"] | {"wait": seconds, **labels, **values})
+        for part in ("expr", "summary", "description")
     )
     return {
         "alert": name,
