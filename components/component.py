@@ -12,6 +12,9 @@ from components.arguments import as_inputs, inputs_of
 
 Args = TypeVar("Args")
 
+_OUTPUTS = ("pulumi.Output", "pulumi.output.Output")
+"""Beginnings of the annotations of outputs, as text and as types."""
+
 
 class Component(pulumi.ComponentResource, ABC, Generic[Args]):
     """A component with the type token `gpu-ci:index:<Class>`. The token is state, so a renamed class replaces the component."""
@@ -31,7 +34,7 @@ class Component(pulumi.ComponentResource, ABC, Generic[Args]):
     def _outputs(self) -> dict[str, Any]:
         """The outputs that the class annotates, in the spelling of other languages."""
         kinds = inspect.get_annotations(type(self)).items()
-        return {to_camel(key): getattr(self, key) for key, kind in kinds if str(kind).startswith("pulumi.")}
+        return {to_camel(key): getattr(self, key) for key, kind in kinds if str(kind).startswith(_OUTPUTS)}
 
     @property
     def _after(self) -> list[pulumi.Resource]:

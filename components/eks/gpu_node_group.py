@@ -264,8 +264,11 @@ class GpuNodeGroup(PackagedComponent[Read]):
         zones = [pool.reservation.zone] if pool.reservation is not None else list(subnets)
         if missing := [zone for zone in zones if zone not in subnets]:
             raise wrong("subnetIds", f"the reservation is in {missing[0]}; add the subnet of that zone")
-        needs_group = pool.efa_interfaces and group is None
-        require(not needs_group, "securityGroupId", "EFA interfaces need the security group of the cluster; add it")
+        require(
+            not pool.efa_interfaces or group is not None,
+            "securityGroupId",
+            "EFA interfaces need the security group of the cluster; add it",
+        )
         joins = [key for key in _JOINING if key in inputs]
         fix = "nodes with an AMI of your own need it to join the cluster, because EKS adds nothing; add it"
         for key in _JOINING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pulumi
 import pulumi_oci as oci
@@ -16,14 +15,7 @@ from components.oci.security import IN, OUT, TCP, UDP, ports, rule, security_gro
 from fleet.settings.egress import INTERNET
 
 
-@dataclass(frozen=True, slots=True)
-class OkeCachesArgs:
-    """The new cluster."""
-
-    here: NewCluster
-
-
-class OkeCaches(Component[OkeCachesArgs]):
+class OkeCaches(Component[NewCluster]):
     """One mount target for all file systems, which the driver makes with an export there for each claim.
 
     Left to itself the driver makes a mount target a claim, of which an availability domain has two until Oracle raises its limit.
@@ -32,22 +24,22 @@ class OkeCaches(Component[OkeCachesArgs]):
     backings: dict[str, Backing]
     """The storage of each cache, by the cache's name."""
 
-    def declare(self, name: str, args: OkeCachesArgs) -> None:
-        settings = args.here.settings
+    def declare(self, name: str, args: NewCluster) -> None:
+        settings = args.settings
         target, stands = self._file_storage() if settings.shares_files else (None, ())
         domain, source = settings.zones[0], settings.own_cidr or INTERNET
         self.backings = {
             cache_name: Backing(
-                cache.file_systems(args.here.tags, domain, settings.compartment, source), {"mountTargetOcid": target.id}, stands
+                cache.file_systems(args.tags, domain, settings.compartment, source), {"mountTargetOcid": target.id}, stands
             )
             if cache.shared and target is not None
-            else Backing(cache.block_volumes(args.here.tags, settings.attachment), ready=args.here.cluster.ready)
+            else Backing(cache.block_volumes(args.tags, settings.attachment), ready=args.cluster.ready)
             for cache_name, cache in settings.caches.items()
         }
 
     def _file_storage(self) -> tuple[oci.filestorage.MountTarget, tuple[pulumi.Resource, ...]]:
         """The mount target, and all that must exist before a job can mount a file system."""
-        here, settings = self._args.here, self._args.here.settings
+        here, settings = self._args, self._args.settings
         group = security_group(f"{self._name}-nfs", settings.compartment, here.cluster.vcn_id, here.tags, parent=self)
         target = oci.filestorage.MountTarget(
             f"{self._name}-files",
@@ -65,14 +57,14 @@ class OkeCaches(Component[OkeCachesArgs]):
     def _rules(self, group: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
         """Ports of port mapper, NFS and NFS with TLS, for nodes only (docs.oracle.com, security rules for File Storage)."""
         admitted = [("tcp", TCP, 111, 111), ("tcp", TCP, 2048, 2050), ("udp", UDP, 111, 111), ("udp", UDP, 2048, 2048)]
-        if any(cache.encrypt_in_transit for cache in self._args.here.settings.caches.values()):
+        if any(cache.encrypt_in_transit for cache in self._args.settings.caches.values()):
             admitted.append(("tcp", TCP, 2051, 2051))
         return [
             rule(
                 f"{self._name}-nfs-{end[0].lower()}-{name}-{first}",
                 end,
                 group.id,
-                self._args.here.cluster.node_security_group_id,
+                self._args.cluster.node_security_group_id,
                 protocol,
                 "NFS of nodes",
                 parent=self,
@@ -85,7 +77,7 @@ class OkeCaches(Component[OkeCachesArgs]):
 
     def _policies(self) -> list[pulumi.Resource]:
         """Rights of the cluster, whose control plane runs the driver."""
-        here, why = self._args.here, f"The driver of {self._name} makes file systems for claims"
+        here, why = self._args, f"The driver of {self._name} makes file systems for claims"
         cluster = pulumi.Output.from_input(here.cluster.cluster_id)
 
         def declare(role: str, right: Callable[[str, str], str], compartment: str) -> oci.identity.Policy:

@@ -36,7 +36,7 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
 
     def declare(self, name: str, args: OkeGpuPoolArgs) -> dict[str, Any]:
         here, settings, pool = args.here, args.here.settings, args.here.settings.pools[args.pool_name]
-        (machine,), held = pool.machines, pool.reservation
+        (machine,), reservation = pool.machines, pool.reservation
         labels = pool.node_labels(here.name, args.pool_name, OKE_PROFILE, settings.flavor_of(args.pool_name))
         # Stated both ways: what OKE does without the label has changed over time.
         labels[OKE_NO_PLUGIN_LABEL] = "false" if settings.enablement == GPU_PLUGIN_ADDON else "true"
@@ -52,14 +52,16 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
                 subnet_id=here.cluster.node_subnet_id,
                 group_id=here.cluster.node_security_group_id,
                 # Every availability domain of the pool, or the one in which the reservation holds machines.
-                places=[(held.zone, held.id)] if held else [(zone, None) for zone in pool.zones or settings.zones],
+                places=[(reservation.zone, reservation.id)]
+                if reservation
+                else [(zone, None) for zone in pool.zones or settings.zones],
                 labels=labels,
                 size=pool.nodes.min,
                 tags=here.tags,
                 ready=[*here.cluster.before_nodes, *self._rights(name, here, pool)],
                 preemptible=pool.capacity == "spot",
                 most=pool.nodes.max,
-                reserved=held.count if held else None,
+                reserved=reservation.count if reservation else None,
                 kubelet_flags=kubelet_flags(pool.kubelet),
                 array=pool.local_storage is not None,
             ),

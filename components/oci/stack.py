@@ -16,7 +16,7 @@ from components.kubernetes.priorities import PriorityExpander, PriorityExpanderA
 from components.kubernetes.provider import from_registry
 from components.kubernetes.scale_set import Arc
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs
-from components.oci.caches import OkeCaches, OkeCachesArgs
+from components.oci.caches import OkeCaches
 from components.oci.in_cluster import ExistingOkeCluster, ExistingOkeClusterArgs, InCluster, NewCluster
 from components.oci.metrics_gateway import MetricsGateway, MetricsGatewayArgs
 from components.oci.oci_gpu_runner import OciGpuRunner, Read
@@ -140,7 +140,7 @@ def _stored(inside: Inside, here: NewCluster) -> Inside:
         args = OkeRunnerImageArgs(here, settings.registry, settings.tenancy)
         inside = replace(inside, ready=(*inside.ready, OkeRunnerImage(f"{here.name}-registry", args, opts=here.opts)))
     if settings.caches:
-        caches = OkeCaches(f"{here.name}-caches", OkeCachesArgs(here), opts=here.opts)
+        caches = OkeCaches(f"{here.name}-caches", here, opts=here.opts)
         inside = replace(inside, backings=caches.backings)
     return inside
 

@@ -125,9 +125,11 @@ def chart_values(mirror: Mirror, chart: str, values: Mapping[str, Any]) -> dict[
     return made
 
 
-def fixed(name: str) -> dict[str, Any]:
-    """Values that no setting changes: those of a file beside this module. Raises OSError and InputError as `read_yaml` does."""
-    values: Any = read_yaml(Path(__file__).with_name(f"{name}.yaml")).value
+def fixed(name: str, beside: str = __file__) -> dict[str, Any]:
+    """Values that no setting changes: those of a YAML file beside this module, or beside another one. Raises OSError and
+    InputError as `read_yaml` does.
+    """
+    values: Any = read_yaml(Path(beside).with_name(f"{name}.yaml")).value
     return dict(values)
 
 

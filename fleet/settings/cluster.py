@@ -370,7 +370,9 @@ class Cluster(Model):
         for name in queues.flavor_names(self.pools):
             members, handed = queues.pools_of(name), queues.nominal(name)
             runners = [runner for runner in self.pod_runners.values() if not set(members).isdisjoint(runner.ordered)]
-            standing = [each for each in self.workloads.values() if isinstance(each, PoolWorkload) and each.stands]
+            standing = [
+                workload for workload in self.workloads.values() if isinstance(workload, PoolWorkload) and workload.stands
+            ]
             asked = {
                 "runner sets may ask for": sum(runner.gpus * runner.span.max for runner in runners),
                 "workloads keep": sum(workload.units for workload in standing if workload.pool in members),

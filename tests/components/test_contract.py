@@ -9,7 +9,8 @@ import pkgutil
 import pulumi
 
 import components
-from tests.components.recorded import of_type
+from gpu_ci.offline.record import record
+from tests.components.recorded import ROOT, of_type, stack_config
 
 TOKENS = {
     "ArgoCd": "gpu-ci:index:ArgoCd",
@@ -85,9 +86,30 @@ def test_each_component_has_args_beside_it_and_takes_opts():
     for name, found in component_classes().items():
         module = importlib.import_module(found.__module__)
         taken = str(inspect.get_annotations(found.declare)["args"]) if hasattr(found, "declare") else ""
-        assert hasattr(module, f"{name}Args") or taken.endswith("InCluster"), f"{name} has no {name}Args beside it"
+        assert hasattr(module, f"{name}Args") or taken.endswith(("InCluster", "NewCluster")), (
+            f"{name} has no {name}Args beside it"
+        )
         parameters = list(inspect.signature(found.__init__).parameters)
         assert parameters == ["self", "name", "args", "opts"], f"{name}: {parameters}"
+
+
+def test_no_component_registers_a_resource_as_an_output(monkeypatch):
+    """As an output a whole resource would be in the state of the stack."""
+    registered = []
+    register = pulumi.ComponentResource.register_outputs
+
+    def kept(component, outputs):
+        registered.append((type(component).__name__, outputs))
+        register(component, outputs)
+
+    monkeypatch.setattr(pulumi.ComponentResource, "register_outputs", kept)
+    for stack in ("gpu-work", "existing-context"):
+        record(ROOT / "__main__.py", stack_config(stack))
+    names = {name for name, _ in registered}
+    assert {"GpuQueue", "QueueController", "ArcController", "EksGpuCluster"} <= names
+    held = {(name, key) for name, outputs in registered for key, value in outputs.items() if isinstance(value, pulumi.Resource)}
+    assert held == set()
+    assert {name for name, outputs in registered if outputs} >= {"EksGpuCluster", "ArcRunnerSet"}
 
 
 def test_each_component_says_what_its_outputs_are(recording):

@@ -14,17 +14,15 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from fleet.charts.chart import Pod, requests
+from fleet.charts.chart import Pod, fixed, requests
 from fleet.charts.dcgm_exporter import counters
 from fleet.charts.kube_prometheus import STACK
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import POD_SECURITY_LABEL, SYSTEM_SELECTOR
 from fleet.facts.versions import PROMETHEUS_IMAGE
-from fleet.facts.yaml_text import read_yaml
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.network import gateway_subnet
 
@@ -108,7 +106,7 @@ _LABELS = {"app.kubernetes.io/name": NAME}
 _BALANCER = "oci-network-load-balancer.oraclecloud.com"
 """Prefix of annotations that OKE reads (oracle/oci-cloud-controller-manager v1.35.0 load_balancer_spec.go)."""
 
-_FIXED: Any = read_yaml(Path(__file__).with_name("metrics-gateway.yaml")).value
+_FIXED = fixed("metrics-gateway", __file__)
 METRICS = tuple(name for name, kind in counters() if kind != "label")
 """Names of the series that a machine may push: those that the exporter collects."""
 VALUES: dict[str, str] = {"__name__": "|".join(METRICS)} | _FIXED["labels"]

@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from fleet.charts import arc
 from fleet.charts.arc import LAUNCHER_POD, scale_set
-from fleet.charts.chart import Chart, resources
+from fleet.charts.chart import Chart, fixed, resources
 from fleet.charts.runner_sets import SetSettings, of_cluster
-from fleet.facts.pods import CONFINED, Level
+from fleet.facts.pods import CONFINED, CONFINED_POD, Level
 from fleet.facts.scheduling import SYSTEM_SELECTOR, machine_annotations
 from fleet.facts.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
-from fleet.facts.yaml_text import read_yaml
 from fleet.providers.oke.cluster import OkePools
 from fleet.providers.oke.ocid import CompartmentId, Region, require_place, require_region
 from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner, VmRunner, require_own_network
@@ -34,7 +32,7 @@ LAUNCHER = "launcher"
 LAUNCHER_PROGRAM = "launcher.py"
 LAUNCHER_SETTINGS = "launcher.json"
 """Keys of the ConfigMap. The settings hold ids that are unknown until the network exists, so they cannot be chart values."""
-_PODS: Any = read_yaml(Path(__file__).with_name("launcher-pods.yaml")).value
+_PODS = fixed("launcher-pods", __file__)
 """The pods of both launchers, without what settings decide."""
 _PATIENCE = 600
 """Seconds that a launcher has to terminate its machine after Kubernetes asks its pod to stop."""
@@ -80,7 +78,8 @@ def _machine(runner: MachineRunner) -> dict[str, str]:
 
 def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:
     pod = _pod("own", runner.launcher_image or LAUNCHER_IMAGE)
-    (variable,) = (each for each in pod["containers"][0]["env"] if each["name"] == "OCI_RESOURCE_PRINCIPAL_REGION")
+    pod["securityContext"] = CONFINED_POD | pod["securityContext"]
+    (variable,) = (entry for entry in pod["containers"][0]["env"] if entry["name"] == "OCI_RESOURCE_PRINCIPAL_REGION")
     variable["value"] = region
     return pod
 

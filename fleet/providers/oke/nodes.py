@@ -17,7 +17,7 @@ from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, ImageId, require_different
 from fleet.settings import compatibility
 from fleet.settings.kubelet import KubeletFlags, ResourceManagers, owned_fields, unowned
-from fleet.settings.model import Form, Memory, Model, problem, refusal, without
+from fleet.settings.model import Form, Memory, Model, between, problem, refusal, without
 from fleet.settings.pool import Disk, GpuType, Pool, Reservation, require_local_disks, require_own_labels
 
 _FLAGS = {
@@ -78,12 +78,6 @@ def _nvidia(name: str) -> str:
     return name
 
 
-def _volume(mebibytes: int) -> int:
-    if not _LEAST_VOLUME <= mebibytes // 1024 <= _MOST_VOLUME:
-        raise problem("boot_volume", f"an OCI boot volume has {_LEAST_VOLUME}Gi to {_MOST_VOLUME}Gi; write for example 400Gi")
-    return mebibytes
-
-
 Shape = Annotated[
     GpuType,
     BeforeValidator(_of_oci),
@@ -95,7 +89,8 @@ Shape = Annotated[
     ),
 ]
 """A shape with NVIDIA GPUs."""
-BootVolume = Annotated[Disk, AfterValidator(_volume)]
+_VOLUME_RULE = f"an OCI boot volume has {_LEAST_VOLUME}Gi to {_MOST_VOLUME}Gi; write for example 400Gi"
+BootVolume = Annotated[Disk, between("boot_volume", _VOLUME_RULE, _LEAST_VOLUME * 1024, _MOST_VOLUME * 1024)]
 """Size of a boot volume in MiB, whole GiB."""
 
 

@@ -25,24 +25,16 @@ from fleet.providers.oke.ocid import (
     require_region,
 )
 from fleet.settings import compatibility
-from fleet.settings.model import Duration, Model, Scale, matching, problem, refusal, require_once
+from fleet.settings.model import Duration, Model, Scale, between, matching, problem, refusal, require_once
 from fleet.settings.runner import ImageReference, Runner, WholeMachine
 
-_LEAST_LIFETIME, _MOST_LIFETIME = 600, 5 * 86_400
-"""Seconds. GitHub ends a job of a self-hosted runner after five days (docs.github.com, usage limits)."""
+_LIFETIME_RULE = "a lifetime is from 10m to 120h, because GitHub ends every job after 120h; write one between, such as 24h"
+"""GitHub ends a job of a self-hosted runner after five days (docs.github.com, usage limits)."""
 
 
 _TOOLKIT = matching(
     "toolkit_version", f"not a package version; write for example {versions.VM_TOOLKIT}", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+"
 )
-
-
-def _lifetime(seconds: int) -> int:
-    if not _LEAST_LIFETIME <= seconds <= _MOST_LIFETIME:
-        raise problem(
-            "lifetime", "a lifetime is from 10m to 120h, because GitHub ends every job after 120h; write one between, such as 24h"
-        )
-    return seconds
 
 
 class Place(Model):
@@ -238,7 +230,7 @@ class VmPerJobRunner(MachineRunner):
     """Where machines boot. The launcher tries each shape in every place, in this order, before the next shape."""
     launcher: Literal["gpu-ci", "cncf"] = "gpu-ci"
     """The program that boots the machine: this project's, or CNCF's published one (docs/oci-runners.md compares them)."""
-    lifetime: Annotated[Duration, AfterValidator(_lifetime)] = 86_400
+    lifetime: Annotated[Duration, between("lifetime", _LIFETIME_RULE, 600, 5 * 86_400)] = 86_400
     """Maximum age of a machine. Older machines are terminated even if a job runs, so none stays by mistake. Example: `12h`"""
 
     def places_in(self, region: str) -> tuple[Place, ...]:

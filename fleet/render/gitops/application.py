@@ -5,12 +5,9 @@ for each tier of a cluster, from the ApplicationSet. That is the only object tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
-from fleet.charts.chart import Chart
+from fleet.charts.chart import Chart, fixed
 from fleet.facts.manifest import Manifest, manifest
-from fleet.facts.yaml_text import read_yaml
 from fleet.render.gitops.manifest import COMPARE, WAVE
 from fleet.settings.gitops import GitOps
 
@@ -22,7 +19,7 @@ FINALIZER = "resources-finalizer.argocd.argoproj.io"
 _ON_SERVER = {COMPARE: "ServerSideDiff=true"}
 """The API server computes the differences. ArgoCD's own comparison for server-side apply reports defaults of CRDs as differences
 (argo-cd v3.5 docs/user-guide/diff-strategies.md, NVIDIA/gpu-operator#2795)."""
-_DRIFT: Any = read_yaml(Path(__file__).with_name("drift.yaml")).value
+_DRIFT = fixed("drift", __file__)
 TIERS = ("infrastructure", "workloads")
 """Folders of a cluster, each with its own Application: the charts for GPUs and runners, and the workloads beside CI."""
 NAME = "gpu-ci"
