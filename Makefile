@@ -102,23 +102,23 @@ image-push: .venv/run ## Print the push of a runner image for the regions of a s
 	@$(BIN)/gpu-ci image push $${FILE:+--file "$$FILE"} --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS) -- "$$STACK"
 
 # Lint beside the tests: the longest part of lint has one process.
-test: .venv/dev ## Run lint and every test of the code, which needs no cloud: [ARGS="-n 0": in one process]
+test: .venv/dev ## Run lint and every test of the code, which needs no cloud: [ARGS="--processes 1": in one process]
 	@$(MAKE) --no-print-directory -j2 lint test-code
 
-# A process for each core, and bytecode for all of them: each would compile the whole project.
+# A process for each core, and bytecode for the next run: each would compile the whole project.
 PAGES = tests/docs $(filter-out tests/docs/%,$(wildcard tests/*/test_page.py tests/*/test_*_page.py tests/*/*/test_page.py))
-test-code: .venv/dev ## Run the tests of the code without lint: [ARGS="-n 0": in one process]
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal $(addprefix --ignore=,$(PAGES)) $(ARGS)
+test-code: .venv/dev ## Run the tests of the code without lint: [ARGS="--processes 1": in one process]
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --processes auto $(addprefix --ignore=,$(PAGES)) $(ARGS)
 
-test-pages: .venv/dev ## Run the tests of README and docs, and check the links of the site: [ARGS="-n 0": in one process]
+test-pages: .venv/dev ## Run the tests of README and docs, and check the links of the site: [ARGS="--processes 1": in one process]
 	$(BIN)/python .ci/pages.py
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal $(PAGES) $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --processes auto $(PAGES) $(ARGS)
 
 test-alerts: .venv/dev ## Run the rules' promtool cases, and change every rule: a case must fail
 	@$(BIN)/python -m tests.monitoring
 
 search: .venv/dev ## Run the property tests with examples that no run had before
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal -m hypothesis --hypothesis-profile=search --timeout=0 $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --processes auto -m hypothesis --hypothesis-profile=search --timeout=0 $(ARGS)
 
 lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, workflows, images
 	$(BIN)/ruff format --check $(CODE)

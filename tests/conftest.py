@@ -13,6 +13,7 @@ import typer.testing
 from hypothesis import HealthCheck, settings
 
 from tests.day import AS_OF
+from tests.processes import pytest_addoption, pytest_collection, pytest_runtestloop  # noqa: F401 - hooks of pytest
 
 # The modules of the SDKs last, and collections would go through them again and again: a sixth of the run.
 gc.set_threshold(2_000_000, 50, 1000)

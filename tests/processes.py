@@ -1,0 +1,163 @@
+"""`pytest --processes auto`: a process for each core, and each takes the next file of tests.
+
+So one process alone imports a file, and a test that passes costs one short message. Without the option one process runs all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from multiprocessing import connection
+from multiprocessing.context import ForkProcess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_FORK = multiprocessing.get_context("fork")
+_SHORT = 0.005
+"""Seconds: no list of the slowest tests needs a set-up that is shorter."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
+    parser.addoption("--processes", default="1", metavar="N", help="run test files in N processes, or `auto`: one for each core")
+
+
+def _count(config: pytest.Config) -> int:
+    number = config.getoption("processes")
+    return (os.cpu_count() or 1) if number == "auto" else int(number)
+
+
+def pytest_collection(session: pytest.Session) -> bool | None:
+    """Leave the collection to the processes."""
+    return True if _count(session.config) > 1 and not session.config.option.collectonly else None
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run every file in one of the processes, and report what they say as if this process had run it."""
+    count = _count(session.config)
+    if count == 1 or session.config.option.collectonly:
+        return None
+    files, next_file = list(_files(session.config)), _FORK.Value("i", 0)
+    ends, processes = [], []
+    for _ in range(min(count, len(files))):
+        here, there = _FORK.Pipe(duplex=False)
+        process = _FORK.Process(target=_work, args=(session, files, next_file, there))
+        process.start()
+        there.close()
+        ends.append(here)
+        processes.append(process)
+    try:
+        for report in _reports(session, dict(zip(ends, processes, strict=True))):
+            # Not all of them, but none exactly if no test ran.
+            session.testscollected += 1
+            collected = isinstance(report, pytest.CollectReport)
+            hook = session.config.hook
+            (hook.pytest_collectreport if collected else hook.pytest_runtest_logreport)(report=report)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+    finally:
+        for process in processes:
+            process.terminate()
+            process.join()
+    return True
+
+
+def _files(config: pytest.Config) -> Iterator[str]:
+    """The test files of the command line, the largest first: the last ones to end are short."""
+    ignored = [Path(path).absolute() for path in config.getoption("ignore") or ()]
+    sizes = {}
+    for argument in config.args:
+        path = Path(argument)
+        for file in path.rglob("test_*.py") if path.is_dir() else [path]:
+            if not any(file.absolute().is_relative_to(other) for other in ignored):
+                sizes[str(file)] = file.stat().st_size if file.exists() else 0
+    yield from sorted(sizes, key=lambda file: (-sizes[file], file))
+
+
+def _reports(session: pytest.Session, processes: dict[connection.Connection, ForkProcess]) -> Iterator[Any]:
+    """What the processes send until each has ended."""
+    files = dict.fromkeys(processes, "")
+    while processes:
+        for end in connection.wait(list(processes)):
+            assert isinstance(end, connection.Connection)
+            try:
+                files[end], messages = end.recv()
+            except EOFError:
+                process = processes.pop(end)
+                process.join()
+                if process.exitcode:
+                    session.shouldfail = f"a process ended with status {process.exitcode} in the tests of {files[end]}"
+                    raise session.Failed(session.shouldfail) from None
+            else:
+                yield from (_opened(session.config, message) for message in messages)
+
+
+def _opened(config: pytest.Config, message: Any) -> Any:
+    if isinstance(message, dict):
+        return config.hook.pytest_report_from_serializable(config=config, data=message)
+    nodeid, location, when, duration, properties = message
+    return pytest.TestReport(nodeid, location, {}, "passed", None, when, (), duration=duration, user_properties=properties)
+
+
+# -- in a process ------------------------------------------------------------------------------------------------------
+
+
+class _Reporter:
+    """Sends the name of a file at its start, with the reports of the file before."""
+
+    def __init__(self, config: pytest.Config, end: connection.Connection) -> None:
+        self._config, self._end = config, end
+        self._waiting: list[Any] = []
+
+    def send(self, file: str) -> None:
+        self._end.send((file, self._waiting))
+        self._waiting = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if type(report) is not pytest.TestReport or not report.passed or hasattr(report, "wasxfail"):
+            self._keep(report)
+        elif report.when == "call" or report.duration > _SHORT:
+            self._waiting.append((report.nodeid, report.location, report.when, report.duration, report.user_properties))
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._keep(report)
+
+    def _keep(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        self._waiting.append(self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
+
+
+def _work(session: pytest.Session, files: Sequence[str], next_file: Any, end: connection.Connection) -> None:
+    """Run the tests of one file after the other, of those that no other process has taken."""
+    plugins = session.config.pluginmanager
+    capture = plugins.getplugin("capturemanager")
+    if capture is not None:
+        # A file for what tests print belongs to one process.
+        capture.stop_global_capturing()
+        capture.start_global_capturing()
+    plugins.unregister(name="terminalreporter")
+    reporter = _Reporter(session.config, end)
+    plugins.register(reporter)
+    items = _items(session, files, next_file, reporter)
+    with contextlib.suppress(KeyboardInterrupt):
+        item = next(items, None)
+        while item is not None:
+            following = next(items, None)
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            item = following
+        reporter.send("")
+
+
+def _items(session: pytest.Session, files: Sequence[str], next_file: Any, reporter: _Reporter) -> Iterator[pytest.Item]:
+    while True:
+        with next_file.get_lock():
+            index = next_file.value
+            next_file.value += 1
+        if index >= len(files):
+            return
+        reporter.send(files[index])
+        yield from session.perform_collect([files[index]])
