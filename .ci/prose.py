@@ -7,7 +7,6 @@ of links by blanks, line by line, so that a finding has its line.
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 import tomllib
@@ -32,6 +31,14 @@ CODE_SPAN = re.compile(r"(?P<ticks>`+)(?:(?!\n\s*\n).)+?(?P=ticks)", re.DOTALL)
 QUOTES = re.compile(r"""\A\w*(?:\"{3}|'{3}|["'])|(?:\"{3}|'{3}|["'])\Z|["']\s*\n\s*\w*["']|\\[nt]""")
 SEVERAL_WORDS = re.compile(r"[A-Za-z,;:]\s+[a-z]+\s+[a-z]")
 """A string that matches is prose. A key, a path or a command of two words is not."""
+TOKEN = re.compile(
+    r"""(?P<comment>\#[^\n]*)|(?P<prefix>\b[A-Za-z]{1,2}|)"""
+    r"""(?:\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|{ONE}(?:\s*[A-Za-z]{0,2}(?!\"{3}|'{3}){ONE})*)""".replace(
+        "{ONE}", r"""(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
+    ),
+    re.DOTALL,
+)
+"""A comment, or a string with those that Python joins to it."""
 SENTENCE = re.compile(r"(?:(?![.!?:;][\s\"')*]|\n\s*\n|\n\s*(?:[-*#>]|\d+\.)\s|[|\0]).)+", re.DOTALL)
 
 
@@ -48,43 +55,33 @@ def of_markdown(text: str) -> str:
     return CODE_SPAN.sub(_a_word, NOT_PROSE.sub(_blank, text))
 
 
-def _texts(tree: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:
-    nodes = [tree]
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
-            yield node
-        else:
-            nodes.extend(ast.iter_child_nodes(node))
-
-
 def of_python(source: str) -> str:
     """The comments, docstrings and strings of several words, each at its place in the source, between NUL characters."""
-    lines = source.splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-    prose = list(re.sub(r"[^\n]", " ", source))
-    code = list(source)
+    parts = []
+    end = 0
+    for token in TOKEN.finditer(source):
+        parts += [_code(source[end : token.start()]), (_comment if token["comment"] else _string)(token, source)]
+        end = token.end()
+    return "".join((*parts, _code(source[end:])))
 
-    def put(start: int, text: str) -> None:
-        prose[start : start + len(text)] = CODE_SPAN.sub(_a_word, text)
 
-    for node in _texts(ast.parse(source)):
-        first, last = lines[node.lineno - 1].encode(), lines[(node.end_lineno or 0) - 1].encode()
-        start = starts[node.lineno - 1] + len(first[: node.col_offset].decode())
-        text = source[start : starts[(node.end_lineno or 0) - 1] + len(last[: node.end_col_offset].decode())]
-        code[start : start + len(text)] = re.sub(r"[^\n]", " ", text)
-        if SEVERAL_WORDS.search(text) and not (isinstance(node, ast.Constant) and isinstance(node.value, bytes)):
-            text = re.sub(r"\{[^{}]*\}", _a_word, QUOTES.sub(_blank, text))
-            put(start, f"\0{text[1:-1]}\0")
-    for row, line in enumerate("".join(code).splitlines()):
-        before, sign, _ = line.partition("#")
-        if sign:
-            continues = not before.strip() and row > 0 and lines[row - 1].lstrip().startswith("#")
-            comment = (" " if continues else "\0") + lines[row][len(before) + 1 :].rstrip()
-            put(starts[row] + len(before), re.sub(r"!.*|noqa.*|type: ignore.*", _blank, comment))
-    return "".join(prose)
+def _code(text: str) -> str:
+    return "\n".join(" " * len(line) for line in text.split("\n"))
+
+
+def _comment(token: re.Match[str], source: str) -> str:
+    before, _, line = source[: token.start()].rpartition("\n")
+    continues = not line.strip() and before[before.rfind("\n") + 1 :].lstrip().startswith("#")
+    text = re.sub(r"!.*|noqa.*|type: ignore.*", _blank, token[0][1:].rstrip())
+    return (" " if continues else "\0") + CODE_SPAN.sub(_a_word, text).ljust(len(token[0]) - 1)
+
+
+def _string(token: re.Match[str], source: str) -> str:
+    text = token[0]
+    if "b" in token["prefix"].lower() or not SEVERAL_WORDS.search(text):
+        return _code(text)
+    text = re.sub(r"\{[^{}]*\}", _a_word, QUOTES.sub(_blank, text))
+    return CODE_SPAN.sub(_a_word, f"\0{text[1:-1]}\0")
 
 
 def _long_sentences(text: str, check: Check) -> Iterator[CheckResult]:
