@@ -134,7 +134,7 @@ def test_a_file_that_appears_while_the_fleet_is_planned_stays(project: Project, 
 
 
 def test_a_fleet_that_fails_its_own_plan_is_not_written(project: Project, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(files, "tables", lambda answers, fleet, day: '\n[acme]\nkind = "prod"\n')
+    monkeypatch.setattr(files, "tables", lambda answers, fleet, day: '\n[acme]\nkind = "staging"\n')
     project.judged = True
     before = project.files
     done = run()
