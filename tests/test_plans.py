@@ -57,7 +57,7 @@ def test_other_settings_and_other_sources_have_their_own(tmp_path: Path, monkeyp
 
 
 def test_only_policies_that_change_a_resource_have_a_recording_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they changed is told each time."""
+    """Each plan shows what they changed."""
     config = stack_config("staging")
     plans.declared(ROOT, config, fleet_of(config))
     recorded = []

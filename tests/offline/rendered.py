@@ -1,4 +1,4 @@
-"""Renders each stack once for all tests that only look at where its files go."""
+"""Renders each stack once for all tests that only read where its files go."""
 
 from __future__ import annotations
 

@@ -581,7 +581,7 @@ def test_an_async_program_is_awaited():
 
 
 def order():
-    """What has the order of sets in its content, if anything has: a recording, and what Git has of stacks."""
+    """A recording and a digest of what Git has of stacks: the order of sets must not show in them."""
     return [[resource.urn, resource.dependencies, resource.inputs] for resource in run(fleet).resources], digests()
 
 
