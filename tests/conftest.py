@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from functools import cache
+from functools import cache, partial
 
 import kubernetes_validate.utils
 import pytest
 import typer.testing
+import yaml
 from hypothesis import HealthCheck, settings
 
 from tests.day import AS_OF
@@ -27,6 +28,8 @@ kubernetes_validate.utils.schema_contents = cache(kubernetes_validate.utils.sche
 # It would make the whole tree of commands again for each call of one.
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 os.environ["GPU_CI_AS_OF"] = AS_OF.isoformat()
+# Without libyaml it would take eight times as long.
+yaml.safe_load = partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 SUMMARY = "summary"
 """A property of a test: a line that the end of the run shows, whichever process ran the test."""

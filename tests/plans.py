@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -29,35 +30,56 @@ from tests.builders import ROOT
 
 Kept = TypeVar("Kept")
 Declared = tuple[Recording | None, Recording | None]
+_Made = tuple[Declared, list[Remediation]]
 alone = plan.declared
 """For a test that must record for itself."""
 FOLDER = ROOT / ".pytest_cache" / "recordings"
 SOURCES = ("fleet", "gpu_ci", "components", "policies", "__main__.py", "Pulumi.yaml", "requirements.txt", "tests/plans.py")
 """What a recording depends on beside the settings."""
-_LIMIT = 24
+_LIMIT = 32
 """Recordings that a process keeps: some MiB each."""
-_kept: dict[str, tuple[Declared, list[Remediation]]] = {}
+_kept: dict[str, _Made] = {}
 
 
 def declared(root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True) -> Declared:
-    """What `offline.plan.declared` gives, from memory or the folder if a plan of the same settings and remedies asked before."""
+    """What `offline.plan.declared` gives, from memory or the folder if a plan of the same settings and remedies asked before.
+
+    Remedies that change no resource of a recording without them give that recording.
+    """
     if root != ROOT or not isinstance(remedy, Remedies | None):
         return alone(root, config, fleet, remedy, preview=preview)
-    remedies = remedy or Remedies([])
-    changing = [(rule.id, repr(each.config)) for rule, each in remedies._policies]
-    key = name_of(config, repr(changing), preview)
-    if key in _kept:
-        recordings, done = _kept.pop(key)
-        remedies.done.extend(done)
-    else:
-        before = len(remedies.done)
-        recordings, done = shared(key, lambda: (alone(root, config, fleet, remedies, preview=preview), remedies.done[before:]))
-        remedies.done[before:] = done
-    _kept[key] = recordings, done
+    name = name_of(config, preview)
+    plain, _ = _kept_or(name, lambda: shared(name, lambda: (alone(root, config, fleet, preview=preview), [])))
+    if remedy is None or not remedy._policies:
+        return plain
+    key = name_of(config, preview, [(rule.id, repr(configured.config)) for rule, configured in remedy._policies])
+
+    def remedied() -> _Made:
+        trial = copy(remedy)
+        trial.done = []
+        if all(trial(resource) is None for resource in _changeable(plain)):
+            return plain, []
+        trial.done = []
+        return shared(key, lambda: (alone(root, config, fleet, trial, preview=preview), trial.done))
+
+    recordings, done = _kept_or(key, remedied)
+    remedy.done.extend(done)
+    return recordings
+
+
+def _changeable(recordings: Declared) -> Iterator[Resource]:
+    """The resources that the recorder gives to remedies."""
+    for recording in filter(None, recordings):
+        yield from (resource for resource in recording.resources if not (resource.remote or resource.read))
+
+
+def _kept_or(key: str, make: Callable[[], _Made]) -> _Made:
+    """What the process keeps under this key, or else what `make` gives."""
+    _kept[key] = made = _kept.pop(key) if key in _kept else make()
     if len(_kept) > _LIMIT:
         # The one whose last use is the longest ago.
         _kept.pop(next(iter(_kept)))
-    return recordings
+    return made
 
 
 def program(config: StackConfig) -> Recording:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fleet.loading.config import fleet_of
 from gpu_ci.offline import wire
+from gpu_ci.offline.judge import Remedies, configure
 from gpu_ci.offline.recording import Recording
+from policies.rules import RULES
 from tests import plans
 from tests.builders import ROOT
 from tests.components.recorded import stack_config
+from tests.day import AS_OF
 
 
 def test_a_recording_that_is_read_is_the_one_that_was_written(tmp_path: Path) -> None:
@@ -50,6 +54,33 @@ def test_other_settings_and_other_sources_have_their_own(tmp_path: Path, monkeyp
         (tmp_path / path).write_text(text)
         names.add(plans.sources.__wrapped__())
     assert len(names) == 4, "a page is not a source"
+
+
+def test_only_policies_that_change_a_resource_have_a_recording_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each plan shows what they changed."""
+    config = stack_config("staging")
+    plans.declared(ROOT, config, fleet_of(config))
+    recorded = []
+
+    def alone(*arguments: Any, **options: Any) -> plans.Declared:
+        recorded.append(arguments)
+        return record(*arguments, **options)
+
+    record = plans.alone
+    monkeypatch.setattr(plans, "alone", alone)
+    monkeypatch.setattr(plans, "_kept", {})
+    monkeypatch.setattr(plans, "shared", lambda _, make: make())
+    counts, tags = [], []
+    for needed in ("owner", "owner", "team", "team"):
+        values = {"tags": [needed], "values": {"team": "ml"}}
+        settings = {"all": "disabled", "required-tags": {"enforcementLevel": "remediate", **values}}
+        remedies = Remedies(configure(RULES, settings, AS_OF))
+        recording, _ = plans.declared(ROOT, config, fleet_of(config), remedies)
+        assert recording is not None
+        counts.append((len(recorded), bool(remedies.done)))
+        tags.append({"team" in resource.inputs["tags"] for resource in recording.resources if "tags" in resource.inputs})
+    assert counts == [(1, False), (1, False), (2, True), (2, True)]
+    assert [True in found for found in tags] == [False, False, True, True]
 
 
 def test_what_is_not_written_whole_is_never_read(tmp_path: Path) -> None:

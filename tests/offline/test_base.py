@@ -65,6 +65,7 @@ def test_the_base_is_judged_by_its_own_policy_config(monkeypatch, tmp_path):
 
 def test_a_policy_config_of_the_base_that_fits_no_more_gives_way_and_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(gpu_ci.offline.plan, "policy_settings", policy_settings)
+    monkeypatch.setattr(gpu_ci.offline.plan, "has_sdk", lambda: False)
     configured(tmp_path, {"gone-policy": "advisory"})
     found = read_base("staging", ROOT, tmp_path, None)
     assert found.plan is not None
@@ -74,7 +75,8 @@ def test_a_policy_config_of_the_base_that_fits_no_more_gives_way_and_is_told(mon
     assert "under the code and the policy config of this change: the base's policy config does not fit" in markdown(head, found)
 
 
-def test_another_stack_file_is_compared_with_the_one_of_the_same_place(tmp_path):
+def test_another_stack_file_is_compared_with_the_one_of_the_same_place(monkeypatch, tmp_path):
+    monkeypatch.setattr(gpu_ci.offline.plan, "has_sdk", lambda: False)
     (tmp_path / "examples").mkdir()
     example = ROOT / "examples" / "Pulumi.right-size.yaml"
     (tmp_path / "examples" / example.name).write_text(example.read_text())

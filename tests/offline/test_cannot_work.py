@@ -9,8 +9,8 @@ import pulumi
 import pytest
 from typer.testing import CliRunner
 
+import gpu_ci.offline.plan
 from fleet.facts.remark import CANNOT_WORK
-from fleet.loading import stackfile
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
 from gpu_ci.offline.annotations import annotate
@@ -62,8 +62,14 @@ def test_every_form_of_the_plan_says_it(tmp_path: Path) -> None:
     ],
 )
 def test_a_change_fails_only_if_it_writes_the_part(
-    before: tuple[tuple[str, str], ...] | None, after: tuple[tuple[str, str], ...], fails: bool, tmp_path: Path
+    before: tuple[tuple[str, str], ...] | None,
+    after: tuple[tuple[str, str], ...],
+    fails: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # No resource counts, only the settings.
+    monkeypatch.setattr(gpu_ci.offline.plan, "has_sdk", lambda: False)
     base = tmp_path / "base"
     base.mkdir()
     old = None if before is None else plan_of(write(base, *before)) if before else staging()
@@ -77,10 +83,9 @@ def test_a_change_fails_only_if_it_writes_the_part(
 
 
 def test_an_update_is_refused_before_the_first_resource_and_a_preview_warns(tmp_path: Path) -> None:
-    config = stackfile.with_stand_ins(
-        stackfile.load("staging", ROOT, stack_file=write(tmp_path, WITHOUT_OPERATOR)), ["gpu-ci:githubPrivateKey"]
-    )
+    plan = plan_of(write(tmp_path, WITHOUT_OPERATOR))
     with pytest.raises(pulumi.RunError, match="cannot work: usw2: monitoring: prometheus: the first pulumi up"):
-        record(ROOT / "__main__.py", config, preview=False)
-    (said,) = record(ROOT / "__main__.py", config).messages
+        record(ROOT / "__main__.py", plan.config, preview=False)
+    assert plan.recording is not None
+    (said,) = plan.recording.messages
     assert (said.severity, said.text.partition(":")[0]) == ("warning", "cannot work")

@@ -26,7 +26,7 @@ from gpu_ci.offline.render import render
 from policies.rules import RULES, StackRule
 from policies.rules.record import SIGNATURE
 from tests.examples import examples
-from tests.offline.test_gitops import of
+from tests.offline.git_tree import of
 
 UNKNOWN = rpc.UNKNOWN
 SEEDS = Path(__file__).parent / "manifests"

@@ -18,6 +18,8 @@ from gpu_ci.offline.report import changed_lines
 from tests.offline.staging import WIDER, base, few_policies, plan_of, staging, write
 
 SPOT = "[g4dn.2xlarge, g4dn.4xlarge]"
+REORDERED = (SPOT, "[g4dn.4xlarge, g4dn.2xlarge]")
+OTHER_URL = ("https://github.com/example", "https://github.com/other")
 ZONES = "[us-west-2a, us-west-2b, us-west-2c]"
 NODE_CONFIG = "\n          nodeConfig: {instance: {localStorage: {strategy: RAID0}}}"
 ALL = "usw2: edit of {0} {1} 2 node groups ({2}): running jobs of gpu-t4-release on t4-release end\n" + (
@@ -26,56 +28,50 @@ ALL = "usw2: edit of {0} {1} 2 node groups ({2}): running jobs of gpu-t4-release
 
 
 @pytest.mark.parametrize(
-    ("edit", "lines"),
+    ("edits", "lines"),
     [
         (
-            (SPOT, "[g4dn.4xlarge, g4dn.2xlarge]"),
+            (REORDERED, OTHER_URL),
             "usw2: edit of t4-spot.instanceTypes replaces 3 node groups (instanceTypes): running jobs of gpu-t4 on t4-spot end; "
-            "EKS ignores the order of spot types, so the old order keeps the nodes",
-        ),
-        (
-            (SPOT, "[g4dn.2xlarge, g4dn.4xlarge, g4dn.8xlarge]"),
-            "usw2: edit of t4-spot.instanceTypes replaces 3 node groups (instanceTypes): running jobs of gpu-t4 on t4-spot end",
-        ),
-        (
-            ("max: 5", "max: 2"),
-            "usw2: edit of t4-spot.nodes.max deletes 1 node group (us-west-2c): running jobs of gpu-t4 on t4-spot end",
-        ),
-        (
-            (ZONES, "[us-west-2a, us-west-2b]"),
-            "usw2: edit of zones deletes 1 node group (us-west-2c): running jobs of gpu-t4 on t4-spot end",
-        ),
-        (
-            (ZONES, "[us-west-2b, us-west-2a, us-west-2c]"),
-            "usw2: edit of zones removes the NAT gateway of us-west-2a: open connections of running jobs break, and jobs have "
-            "another public address",
-        ),
-        (
-            ("t4-spot", "t4-cheap"),
-            "usw2: removal of t4-spot deletes 3 node groups (us-west-2a, us-west-2b, us-west-2c): running jobs of gpu-t4 on "
-            "t4-spot end",
-        ),
-        (('"1.36"', '"1.35"'), ALL.format("kubernetesVersion", "rolls", "releaseVersion, version")),
-        (
-            ("      system: {", "      network: {cidr: 10.40.0.0/16}\n      system: {"),
-            ALL.format("network.cidr", "replaces", "subnetIds")
-            + "\nusw2: edit of network.cidr replaces the VPC, and EKS moves no control plane to another VPC: create another "
-            "cluster\nusw2: edit of network.cidr removes the NAT gateway of us-west-2a: open connections of running jobs break, "
-            "and jobs have another public address",
-        ),
-        (
-            ("https://github.com/example", "https://github.com/other"),
-            "\n".join(
+            "EKS ignores the order of spot types, so the old order keeps the nodes\n"
+            + "\n".join(
                 f"usw2: edit of gpu-ci:github.url replaces runner set {name}: `pulumi up` waits 10 minutes for its running jobs, "
                 "and fails if one still runs"
                 for name in ("gpu-t4", "gpu-t4-release")
             ),
         ),
-        (("gpu-t4-release:", "gpu-t4-other:"), "usw2: removal of runner set gpu-t4-release: its running jobs end"),
+        (
+            ((SPOT, "[g4dn.2xlarge, g4dn.4xlarge, g4dn.8xlarge]"), ("gpu-t4-release:", "gpu-t4-other:")),
+            "usw2: edit of t4-spot.instanceTypes replaces 3 node groups (instanceTypes): running jobs of gpu-t4 on t4-spot end\n"
+            "usw2: removal of runner set gpu-t4-release: its running jobs end",
+        ),
+        (
+            (("max: 5", "max: 2"),),
+            "usw2: edit of t4-spot.nodes.max deletes 1 node group (us-west-2c): running jobs of gpu-t4 on t4-spot end",
+        ),
+        (
+            ((ZONES, "[us-west-2a, us-west-2b]"),),
+            "usw2: edit of zones deletes 1 node group (us-west-2c): running jobs of gpu-t4 on t4-spot end",
+        ),
+        (
+            ((ZONES, "[us-west-2b, us-west-2a, us-west-2c]"), ("t4-spot", "t4-cheap")),
+            "usw2: edit of zones removes the NAT gateway of us-west-2a: open connections of running jobs break, and jobs have "
+            "another public address\n"
+            "usw2: removal of t4-spot deletes 3 node groups (us-west-2a, us-west-2b, us-west-2c): running jobs of gpu-t4 on "
+            "t4-spot end",
+        ),
+        ((('"1.36"', '"1.35"'),), ALL.format("kubernetesVersion", "rolls", "releaseVersion, version")),
+        (
+            (("      system: {", "      network: {cidr: 10.40.0.0/16}\n      system: {"),),
+            ALL.format("network.cidr", "replaces", "subnetIds")
+            + "\nusw2: edit of network.cidr replaces the VPC, and EKS moves no control plane to another VPC: create another "
+            "cluster\nusw2: edit of network.cidr removes the NAT gateway of us-west-2a: open connections of running jobs break, "
+            "and jobs have another public address",
+        ),
     ],
 )
-def test_an_edit_says_which_running_jobs_it_ends(edit: tuple[str, str], lines: str, tmp_path: Path) -> None:
-    found = Comparison(staging(), plan_of(write(tmp_path, edit))).ended_jobs
+def test_edits_say_which_running_jobs_they_end(edits: tuple[tuple[str, str], ...], lines: str, tmp_path: Path) -> None:
+    found = Comparison(staging(), plan_of(write(tmp_path, *edits))).ended_jobs
     assert sorted(found) == sorted(lines.splitlines())
 
 
@@ -105,7 +101,7 @@ def test_a_new_version_of_a_launch_template_is_a_change_of_its_node_groups_alone
 
 
 def test_a_replaced_node_group_is_a_change_of_what_reads_its_outputs(tmp_path: Path) -> None:
-    replaced = plan_of(write(tmp_path, (SPOT, "[g4dn.4xlarge]")))
+    replaced = plan_of(write(tmp_path, REORDERED, OTHER_URL))
     kinds = {kind.type: kind.changed for kind in Comparison(staging(), replaced).resources}
     tags = kinds["aws:autoscaling/tag:Tag"]
     assert len(tags) == 15

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+import gpu_ci.offline.plan
 from fleet.loading.example_values import example_values
 from fleet.loading.home import ROOT
 from gpu_ci.offline.plan import Plan, make_plan
@@ -16,6 +17,8 @@ from gpu_ci.offline.plan import Plan, make_plan
 URLS = ("https://github.com/acme-robotics", "https://github.com/octo-lab/gpu-tests", "https://ghe.example.net/acme")
 """An organization, a repository, an organization on a server of its own."""
 STACKS = ("staging", "prod")
+JUDGED = {("staging", URLS[1]), ("prod", URLS[2])}
+"""Whose resources are built and judged, which is most of a plan's time. The stacks as they are have an organization's."""
 OWN: dict[str, Any] = {
     "appId": "1047291",
     "installationId": "58930417",
@@ -67,7 +70,10 @@ def followed(stack: str, url: str, folder: Path) -> Path:
 @pytest.fixture(scope="module", params=[(stack, url) for stack in STACKS for url in URLS], ids=" ".join)
 def plan(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Plan:
     stack, url = request.param
-    return make_plan(stack, ROOT, followed(stack, url, tmp_path_factory.mktemp("own")))
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param not in JUDGED:
+            patch.setattr(gpu_ci.offline.plan, "has_sdk", lambda: False)
+        return make_plan(stack, ROOT, followed(stack, url, tmp_path_factory.mktemp("own")))
 
 
 def test_the_step_names_each_of_these_settings() -> None:
@@ -87,7 +93,8 @@ def test_no_remark_is_left_of_a_placeholder_that_was_replaced(plan: Plan) -> Non
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_before_the_step_a_remark_names_each_placeholder(stack: str) -> None:
+def test_before_the_step_a_remark_names_each_placeholder(stack: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_ci.offline.plan, "has_sdk", lambda: False)
     remarks = "\n".join(make_plan(stack, ROOT).remarks)
     for key in ("github.url", "github.appId", "github.installationId", "budget.emails[0]", "endpoint.publicCidrs[0]"):
         assert key in remarks

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import gpu_ci.offline.base
 import gpu_ci.offline.commands.plan
 import gpu_ci.offline.commands.render
+import gpu_ci.offline.plan
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
 from tests.day import AS_OF
@@ -77,7 +78,8 @@ def test_the_terminal_says_what_changes_and_then_the_plan(changed):
     assert sum(line.startswith(failure) for line in lines) == 2, "and again above the last line"
 
 
-def test_a_value_of_several_lines_is_one_line_and_moves_no_terminal(tmp_path):
+def test_a_value_of_several_lines_is_one_line_and_moves_no_terminal(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_ci.offline.plan, "has_sdk", lambda: False)
     path = write(tmp_path, ("config:\n", 'config:\n  other:key: "a\\n::error::b\\e[2Jc"\n'))
     lines = run("plan", "staging", "--file", str(path), "--base", str(ROOT)).stdout.splitlines()
     assert "  stack: other:key: not set → a ::error::b\ufffd[2Jc" in lines

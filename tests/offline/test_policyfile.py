@@ -96,19 +96,27 @@ def test_what_cannot_be_read_is_an_input_error(tmp_path, monkeypatch):
         policy_settings("dev", tmp_path)
 
 
+TEXTS = st.text('{}[]:",\\/ a\n\0é\u2028😀', max_size=6)
 TREES = st.dictionaries(
-    st.text(max_size=4),
+    TEXTS,
     st.recursive(
-        st.booleans() | st.text(max_size=6), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner)
+        st.booleans() | TEXTS,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+        max_leaves=10,
     ),
+    max_size=4,
 )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("root")
 
 
 @settings(max_examples=examples(60))
 @given(tree=TREES, indent=st.sampled_from([None, 2]), ascii_only=st.booleans())
-def test_whatever_json_writes_is_read_back(tmp_path_factory, tree, indent, ascii_only):
-    root = tmp_path_factory.mktemp("root")
-    assert read(root, json.dumps(tree, indent=indent, ensure_ascii=ascii_only)) == tree, "braces and colons in texts are texts"
+def test_whatever_json_writes_is_read_back(folder, tree, indent, ascii_only):
+    assert read(folder, json.dumps(tree, indent=indent, ensure_ascii=ascii_only)) == tree, "braces and colons in texts are texts"
 
 
 # -- entries that no policy accepts ------------------------------------------------------------------------------------

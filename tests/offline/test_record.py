@@ -23,7 +23,6 @@ import pytest
 from google.protobuf import json_format
 from pulumi.runtime import settings
 
-from fleet.loading import stackfile
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline import wire
 from gpu_ci.offline.private import Loop
@@ -31,6 +30,8 @@ from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import ProgramError
 from gpu_ci.offline.wire import UNKNOWN, Secret
 from tests.analyzed import alias_urns
+from tests.components.recorded import recordings, stack_config
+from tests.offline.git_tree import digests
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 ROOT = "urn:pulumi:dev::gpu-ci::"
@@ -199,16 +200,15 @@ def test_resources_register_while_the_program_still_runs():
 
 
 def test_a_recording_does_not_depend_on_when_resources_register(monkeypatch):
-    settings = stackfile.with_stand_ins(stackfile.load("prod", REPOSITORY), ["gpu-ci:githubPrivateKey"])
+    def fields(recording):
+        return {resource.urn: vars(replace(resource, provider_resource=None)) for resource in recording.resources}
 
-    def recorded(batch):
-        monkeypatch.setattr(Loop, "_BATCH", batch)
-        return {
-            each.urn: vars(replace(each, provider_resource=None))
-            for each in record(REPOSITORY / "__main__.py", settings).resources
-        }
-
-    assert recorded(1) == recorded(10**9)
+    usual, _ = recordings("prod")
+    monkeypatch.setattr(Loop, "_BATCH", 10**9)
+    assert fields(record(REPOSITORY / "__main__.py", stack_config("prod"))) == fields(usual)
+    late = fields(run(fleet))
+    monkeypatch.setattr(Loop, "_BATCH", 1)
+    assert fields(run(fleet)) == late
 
 
 def test_in_update_mode_ids_are_known_and_apply_runs():
@@ -580,28 +580,23 @@ def test_an_async_program_is_awaited():
     assert named(run(program), "late")
 
 
-ORDER = """
-import sys; sys.path.insert(0, {root!r})
-from tests.offline.test_record import fleet, run
-import hashlib, json
-recording = run(fleet)
-print(json.dumps([[r.urn, r.dependencies, r.inputs] for r in recording.resources]))
-"""
+def order():
+    """A recording and a digest of what Git has of stacks: the order of sets must not show in them."""
+    return [[resource.urn, resource.dependencies, resource.inputs] for resource in run(fleet).resources], digests()
 
 
-def test_a_recording_does_not_depend_on_the_seed_of_hashes():
-    root = str(Path(__file__).resolve().parents[2])
-    seen = set()
-    for seed in ("1", "2"):
-        done = subprocess.run(
-            [sys.executable, "-c", ORDER.format(root=root)],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        seen.add(done.stdout)
-    assert len(seen) == 1, "order and content are the same in every process"
+def test_nothing_depends_on_the_seed_of_hashes():
+    program = "import json\nfrom tests.offline.test_record import order\nprint(json.dumps(order()))"
+    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == json.dumps(order()) + "\n", "order and content are the same in every process"
 
 
 def test_markers_are_texts_that_serialise():

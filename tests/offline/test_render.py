@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from pathlib import Path
 
 import kubernetes_validate
@@ -10,24 +11,32 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+import gpu_ci.offline.plan
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
 from fleet.providers.oke.vm_runner import MachineRunner
 from gpu_ci.cli import app
 from gpu_ci.offline import outfolder
 from gpu_ci.offline import render as rendering
-from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import UNKNOWN, Secret
+from tests.offline.rendered import plan_of, rendered_once
 
 
 def render(out: Path):
     return CliRunner().invoke(app, ["render", "staging", "--out", str(out)])
 
 
+@pytest.fixture(scope="module", autouse=True)
+def once() -> Iterator[None]:
+    with rendered_once():
+        yield
+
+
 @pytest.fixture(scope="module")
 def plan():
-    return make_plan("staging", ROOT)
+    return plan_of("staging")
 
 
 def refused(plan, out: Path) -> str:
@@ -93,7 +102,7 @@ def test_values_say_whose_they_are(rendered):
 
 def test_the_same_settings_give_the_same_bytes(rendered, tmp_path):
     out, _ = rendered
-    assert render(tmp_path / "again").exit_code == 0
+    rendering.render(make_plan("staging", ROOT), tmp_path / "again")
     assert tree(tmp_path / "again") == tree(out)
 
 
@@ -120,10 +129,17 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
 MACHINES = {"prod": None, "oci-machines": ROOT / "examples" / "Pulumi.oci-machines.yaml"}
 
 
+def unjudged(stack: str) -> Plan:
+    """A plan whose resources no policy judges."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_ci.offline.plan, "policy_settings", lambda *_: {"all": "disabled"})
+        return make_plan(stack, ROOT, MACHINES[stack])
+
+
 @pytest.fixture(scope="module", params=MACHINES)
 def with_machines(request, tmp_path_factory):
     """The plan of a stack with machines that run jobs, and the folder that was rendered of it."""
-    of_stack = make_plan(request.param, ROOT, MACHINES[request.param])
+    of_stack = unjudged(request.param)
     out = tmp_path_factory.mktemp("machines") / "out"
     return of_stack, out, rendering.render(of_stack, out)
 
@@ -161,10 +177,10 @@ def test_it_is_what_the_program_gives_standing_machines(with_machines):
         assert path.read_bytes() == base64.b64decode(user_data)
 
 
-def test_boot_scripts_have_the_same_bytes_again(with_machines, tmp_path):
+def test_boot_scripts_have_the_same_bytes_again(with_machines):
     of_stack, out, _ = with_machines
-    rendering.render(make_plan(of_stack.config.stack, ROOT, MACHINES[of_stack.config.stack]), tmp_path / "again")
-    assert tree(tmp_path / "again") == tree(out)
+    again = {path: text.encode() for path, text in rendering._machines(unjudged(of_stack.config.stack))}
+    assert again == {path: content for path, content in tree(out).items() if "/machines/" in path} != {}
 
 
 def test_a_stack_without_machines_has_no_folder_for_them(rendered):

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import gpu_ci.offline.plan
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
+from gpu_ci.offline.data import to_json
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.markdown import markdown
-from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.policyconfig import policy_values
 from gpu_ci.offline.words import alike, listed
 
@@ -31,34 +33,41 @@ def untagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(untagged: Path, *arguments: str) -> str:
-    result = CliRunner().invoke(app, ["plan", STACK, "--file", str(untagged), *arguments])
+@pytest.fixture(scope="module")
+def plan(untagged: Path) -> Plan:
+    return make_plan(STACK, ROOT, untagged)
+
+
+@pytest.fixture(scope="module")
+def shown(untagged: Path) -> str:
+    """What the command prints of it."""
+    result = CliRunner().invoke(app, ["plan", STACK, "--file", str(untagged)])
     assert result.exit_code == 1, result.output
     return result.stdout
 
 
-def test_missing_tags_are_one_line_that_names_the_setting(untagged: Path) -> None:
-    text = " ".join(run(untagged).split())
-    count = len([verdict for verdict in json.loads(run(untagged, "--json"))["verdicts"] if verdict["message"] == TAGS])
+def test_missing_tags_are_one_line_that_names_the_setting(plan: Plan, shown: str) -> None:
+    text = " ".join(shown.split())
+    count = len([verdict for verdict in json.loads(to_json(plan))["verdicts"] if verdict["message"] == TAGS])
     assert count > 20, "JSON has every verdict"
     assert text.count("required-tags:") == 2, "above the plan and below it"
     assert f"mandatory required-tags: {count} resources (usw2-" in text
     assert f", and {count - 3} more): {TAGS} " in text, "the line ends with what to write"
 
 
-def test_markdown_has_one_row_for_them(untagged: Path) -> None:
-    page = markdown(make_plan(STACK, ROOT, untagged))
+def test_markdown_has_one_row_for_them(plan: Plan) -> None:
+    page = markdown(plan)
     (row,) = [line for line in page.splitlines() if "required-tags" in line and "Missing" in line]
     assert "more" in row
     assert "Pulumi.acme.yaml" in row
 
 
-def test_the_plan_names_the_config_that_judged_it(untagged: Path) -> None:
+def test_the_plan_names_the_config_that_judged_it(plan: Plan, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     absent = "no entry for acme: the strictest levels and default limits; add [acme] to policies/stacks.toml (gpu-ci init)"
-    assert f"policy values: {absent}\n" in run(untagged)
-    found = make_plan(STACK, ROOT, untagged)
-    assert f"Policy values: {absent}." in markdown(found).replace("\\", "")
-    assert json.loads(run(untagged, "--json"))["policyConfig"] == absent
+    assert f"policy values: {absent}\n" in shown
+    assert f"Policy values: {absent}." in markdown(plan).replace("\\", "")
+    assert json.loads(to_json(plan))["policyConfig"] == absent
+    monkeypatch.setattr(gpu_ci.offline.plan, "has_sdk", lambda: False)
     assert make_plan("staging", ROOT).policy_config == (
         "policies/config/staging.json, from policies/stacks.toml [staging], kind staging; 6 policies differ from the kind's"
     )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import gpu_ci.offline.plan
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
 
@@ -27,6 +28,12 @@ def stack_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("schedules") / "Pulumi.staging.yaml"
     path.write_text(before + name + after.replace(POOL, POOL + SCHEDULES, 1), encoding="utf-8")
     return path
+
+
+@pytest.fixture(autouse=True)
+def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Resources have no price."""
+    monkeypatch.setattr(gpu_ci.offline.plan, "has_sdk", lambda: False)
 
 
 def planned(stack_file: Path, *options: str) -> str:

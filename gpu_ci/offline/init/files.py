@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -63,8 +64,7 @@ def prepared(answers: Answers, found: Found | None, root: Path, day: date) -> Ne
         stack_file, policies = _names(answers.stack)
         answers, fleet = _sized(answers, found, folder / stack_file, root, day)
         (folder / policies).parent.mkdir(parents=True)
-        limits = stacks_text(root) + tables(answers, fleet, day)
-        (folder / STACKS).write_text(limits, encoding="utf-8")
+        (folder / STACKS).write_text(stacks_text(root) + tables(answers, fleet, day), encoding="utf-8")
         (folder / policies).write_text(policy_configs(folder)[policies], encoding="utf-8")
         plan = make_plan(answers.stack, root, folder / stack_file, as_of=day, policies_of=folder)
         faults = [refusal.error for refusal in plan.refused] + [verdict.message for verdict in plan.blocked()]
@@ -75,20 +75,20 @@ def prepared(answers: Answers, found: Found | None, root: Path, day: date) -> Ne
 
 
 def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: date) -> tuple[Answers, Fleet]:
-    """Write the stack file to `path`: the answers with a GPU, and the fleet. A budget chooses the cheapest GPU, and the most
-    nodes that fit."""
-    models = gpus(answers.provider, answers.region)
-    chosen = answers if answers.gpu or not models else replace(answers, gpu=models[0])
+    """Write the stack file: (answers with a GPU, the fleet). A budget has the cheapest GPU, and the most nodes that fit."""
+    chosen = replace(answers, gpu=answers.gpu or next(iter(gpus(answers.provider, answers.region)), ""))
 
     def written(most: int, monthly: int) -> Fleet:
         path.write_text(text(chosen, found, most, monthly), encoding="utf-8")
         return read_fleet(answers.stack, path, root)
 
-    for most in range(_MOST, 0, -1) if answers.budget is not None else (_USUAL,):
-        idle, worst = total(bill.bill(written(most, 1), day))
-        if answers.budget is None or worst.usd <= answers.budget:
-            # The alarm's budget covers 160 hours of the worst case in a month: those of the working days.
-            return chosen, written(most, math.ceil((idle.usd * MONTH + worst.usd * 160) / 100) * 100)
+    most = _USUAL
+    if answers.budget is not None:  # more nodes cost more in the worst hour
+        most = bisect_right(range(1, _MOST + 1), answers.budget, key=lambda most: total(bill.bill(written(most, 1), day))[1].usd)
+    idle, worst = total(bill.bill(written(max(most, 1), 1), day))
+    if most:
+        # The alarm's budget covers 160 hours of the worst case in a month: those of the working days.
+        return chosen, written(most, math.ceil((idle.usd * MONTH + worst.usd * 160) / 100) * 100)
     raise InputError(
         f"--budget: the smallest fleet with {chosen.gpu} that init writes for these jobs costs {worst.usd:.2f} USD in its "
         f"worst hour ({worst.usd * MONTH:.0f} a month); raise the budget, or name fewer --jobs"

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from typer.testing import CliRunner
 from gpu_ci.cli import app
 from gpu_ci.offline.commands import init
 from gpu_ci.offline.init import files
+from gpu_ci.offline.policyconfig import STACKS
 from tests.builders import ROOT
 from tests.offline.init.conftest import Project
 
@@ -132,9 +134,10 @@ def test_a_file_that_appears_while_the_fleet_is_planned_stays(project: Project, 
 
 
 def test_a_fleet_that_fails_its_own_plan_is_not_written(project: Project, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(files, "tables", lambda answers, fleet, day: '\n[acme]\nkind = "prod"\n')
+    monkeypatch.setattr(files, "tables", lambda answers, fleet, day: '\n[acme]\nkind = "staging"\n')
+    project.judged = True
     before = project.files
-    done = run(gpu="A100")
+    done = run()
     assert done.exit_code == 2
     assert "error: the fleet of these answers does not pass its own plan: " in done.stderr
     assert project.files == before
@@ -162,6 +165,7 @@ def test_a_failure_while_writing_leaves_nothing(failing: str, error: BaseExcepti
 
 
 def test_stacks_toml_keeps_its_text_and_grows_at_the_end(project: Project):
+    shutil.copy(ROOT / STACKS, project.root / STACKS)
     before = (project.root / "policies" / "stacks.toml").read_text()
     assert run().exit_code == 0
     after = (project.root / "policies" / "stacks.toml").read_text()

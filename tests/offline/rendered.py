@@ -1,0 +1,45 @@
+"""Renders each stack once for all tests that only read where its files go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import pytest
+
+from fleet.loading.home import ROOT
+from gpu_ci.offline import render as rendering
+from gpu_ci.offline.commands import render as command
+from gpu_ci.offline.plan import Plan, make_plan
+
+_PLANS: dict[str, Plan] = {}
+
+
+def plan_of(stack: str) -> Plan:
+    """The plan of a stack of the project."""
+    if stack not in _PLANS:
+        _PLANS[stack] = make_plan(stack, ROOT)
+    return _PLANS[stack]
+
+
+_render = rendering.rendered
+
+
+@cache
+def texts_of(stack: str) -> dict[str, str]:
+    """The text of every file of that plan, by its path."""
+    return _render(plan_of(stack))
+
+
+@contextmanager
+def rendered_once() -> Iterator[None]:
+    """Let `gpu-ci render` use these plans and texts."""
+
+    def texts(plan: Plan) -> dict[str, str]:
+        return texts_of(plan.config.stack) if plan is _PLANS.get(plan.config.stack) else _render(plan)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "make_plan", lambda stack, *_: plan_of(stack))
+        patch.setattr(rendering, "rendered", texts)
+        yield
