@@ -39,7 +39,7 @@ def cluster(**changes):
             opts=pulumi.ResourceOptions(providers=cloud),
         )
 
-    return build_alone(program)
+    return build_alone(program, f"{settings}")
 
 
 def control_plane(recording):

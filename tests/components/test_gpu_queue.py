@@ -134,7 +134,7 @@ def test_kubernetes_own_objects_are_valid_as_they_are_sent(queued, minor):
 
 
 def test_the_component_says_which_queues_a_job_may_name():
-    recording = build_alone(_alone)
+    recording = build_alone(_alone, "fixed")
     assert recording.outputs["queues"] == {"ml": ["ml", "default"], "ml-night": ["ml", "default"]}
 
 

@@ -47,7 +47,7 @@ def build(workloads: dict[str, dict[str, Any]], **changes: Any) -> Recording:
         ready = [kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))]
         install(Inside("usw2", fleet.clusters["usw2"], ready, opts), fleet, pulumi.Output.secret("key"))
 
-    return build_alone(program)
+    return build_alone(program, f"{workloads} {changes}")
 
 
 @pytest.fixture(scope="module")

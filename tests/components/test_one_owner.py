@@ -38,7 +38,7 @@ NAMED_LIKE_THE_DEFAULT = {"teams": {"default": {"namespaces": ["research"], "quo
 @cache
 def recorded(parts: frozenset[str]) -> Recording:
     """A cluster with these parts."""
-    return with_parts({name: PARTS[name] for name in parts})
+    return with_parts({name: PARTS[name] for name in sorted(parts)})
 
 
 def with_parts(parts: Mapping[str, dict[str, Any]]) -> Recording:

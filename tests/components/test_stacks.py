@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
 
-import pulumi
 import pytest
 
-from components.build import build
-from components.config import read_fleet
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
-from gpu_ci.offline.record import made_id
 from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import Secret
 from tests import plans
-from tests.components.oke import ANSWERS
+from tests.components.built import MADE_BY_EKS, updated
 from tests.components.recorded import (
     ROOT,
     SECRET,
@@ -30,7 +25,6 @@ from tests.components.recorded import (
     runner_sets,
     stack_config,
 )
-from tests.day import AS_OF
 
 EKS_POOL, OKE_POOL = "aws:eks/nodeGroup:NodeGroup", "oci:ContainerEngine/nodePool:NodePool"
 CONTROL_PLANES = ("eks:index:Cluster", "oci:ContainerEngine/cluster:Cluster")
@@ -160,51 +154,13 @@ def test_the_private_key_reaches_runner_sets_and_their_secrets_only_and_is_marke
     assert KEY not in repr(recording.resources)
 
 
-class Cloud(pulumi.runtime.Mocks):
-    """Answers as the clouds would, with what our program reads back."""
-
-    outputs: ClassVar[dict[str, dict[str, object]]] = {
-        EKS_POOL: {"resources": [{"autoscalingGroups": [{"name": "eks-made-by-eks"}]}], "nodeGroupName": "named-by-eks"},
-        "eks:index:Cluster": {"kubeconfigJson": "{}"},
-        "aws:ec2/launchTemplate:LaunchTemplate": {"latestVersion": 1},
-    }
-
-    def __init__(self) -> None:
-        self.made: list[pulumi.runtime.MockResourceArgs] = []
-
-    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict]:
-        self.made.append(args)
-        return made_id(args.typ, args.name), {
-            **args.inputs,
-            "arn": f"arn:{args.name}",
-            "name": args.name,
-            **self.outputs.get(args.typ, {}),
-        }
-
-    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict, list]:
-        """What is asked of OCI once resources exist; a preview asks nothing."""
-        return dict(ANSWERS[args.token](args.args)), []
-
-
 @pytest.mark.parametrize("stack", [stack for stack in STACKS if fleet_of(stack_config(stack)).deployable])
-def test_update_mode_builds_what_preview_declares(stack, monkeypatch):
-    config = stack_config(stack)
-    # These stacks have reservations that start after the day of the tests, and an update before that day is refused.
-    monkeypatch.setenv("GPU_CI_AS_OF", "2027-03-07" if stack in ("capacity-block", "reserved") else AS_OF.isoformat())
-    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(dict(config.values)))
-    cloud = Cloud()
-    pulumi.runtime.set_mocks(cloud, project=config.project, stack=config.stack, preview=False)
-    pulumi.runtime.set_all_config(dict(config.values), list(config.secret_keys))
-
-    def program() -> None:
-        settings = pulumi.Config()
-        build(read_fleet(settings), config.project, config.stack, settings.require_secret("githubPrivateKey"))
-
-    pulumi.runtime.test(program)()
+def test_update_mode_builds_what_preview_declares(stack):
     declared, _ = recordings(stack)
     assert declared is not None
-    assert sorted((made.typ, made.name) for made in cloud.made) == sorted(
-        (resource.type, resource.name) for resource in declared.resources[1:]
+    made = updated(stack)
+    assert sorted((each.type, each.name) for each in made.resources) == sorted(
+        (each.type, each.name) for each in declared.resources
     ), "what is built must not depend on what the cloud answers"
-    tags = [made.inputs["autoscalingGroupName"] for made in cloud.made if made.typ == "aws:autoscaling/tag:Tag"]
-    assert set(tags) <= {"eks-made-by-eks"}, "tags go on the group that EKS made"
+    tags = [each.inputs["autoscalingGroupName"] for each in of_type(made, "aws:autoscaling/tag:Tag")]
+    assert set(tags) <= {MADE_BY_EKS}, "tags go on the group that EKS made"
