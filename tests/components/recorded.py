@@ -16,6 +16,7 @@ from gpu_ci.offline.day import day_of
 from gpu_ci.offline.record import Answer, record
 from gpu_ci.offline.recording import Recording, Resource, joined
 from tests import plans
+from tests.cases import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 STACKS = {"staging": None, "prod": None, "homelab": None} | {
@@ -47,6 +48,10 @@ def recordings(stack: str) -> tuple[Recording | None, Recording | None]:
     """(what `pulumi up` registers, what Git has) of one of `STACKS`, recorded once in a process for all tests that read it."""
     config = stack_config(stack)
     return plans.declared(ROOT, config, fleet_of(config))
+
+
+in_every_stack = cases("recording", STACKS, recorded)
+"""For a test of `recording`: what each of `STACKS` declares, in preview."""
 
 
 def whole(config: StackConfig, *, preview: bool = True) -> Recording:

@@ -17,6 +17,7 @@ from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import RULES
 from tests.builders import cluster, oke_cluster, oke_pool, pool
+from tests.cases import cases
 from tests.components import oke
 from tests.components.built import built
 from tests.components.recorded import before, named, of_type
@@ -229,7 +230,7 @@ def test_a_workload_on_a_caches_class_goes_before_what_makes_and_ends_its_volume
         assert not [name for name in stands[f"{cloud}-plain-volume"] if name.endswith("-class")], "it waits for no cache"
 
 
-@pytest.mark.parametrize("minor", MINORS)
+@cases("minor", MINORS)
 def test_the_objects_are_kubernetes_own_in_every_minor(updated: Recording, minor: str) -> None:
     found = [each for token in (CLASS, CLAIM, NAMESPACE, NETWORK) for each in of_type(updated, token)]
     assert len({each.type for each in found}) == 4

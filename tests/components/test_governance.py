@@ -12,8 +12,9 @@ from components.context import Context
 from components.eks.stack import build as build_eks
 from fleet.loading.config import load
 from tests.builders import cluster, config, oke_runner, pool, runner, vm
+from tests.cases import cases
 from tests.components.oke import ADDON, CLUSTER, TAGS, made, planned, the
-from tests.components.recorded import build_alone, named, of_type
+from tests.components.recorded import build_alone, in_every_stack, named, of_type
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
 AWS_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
@@ -122,7 +123,7 @@ def test_a_quota_is_requested_once_whatever_becomes_of_the_pool(on_eks):
         assert quota.ignore_changes == ("value",)
 
 
-@pytest.mark.parametrize("account", [{}, {"L-DB2E81BA": 16}, {"L-DB2E81BA": 768}])
+@cases("account", [{}, {"L-DB2E81BA": 16}, {"L-DB2E81BA": 768}])
 def test_nothing_is_requested_of_an_account_that_has_enough_or_is_unknown(account):
     assert of_type(eks(declareQuotas=True, accountQuotas=account), AWS_QUOTA) == ()
 
@@ -213,6 +214,7 @@ def test_prod_is_protected_and_staging_is_not(staging, prod):
 # -- our own stacks ----------------------------------------------------------------------------------------------------
 
 
+@in_every_stack
 def test_no_stack_or_example_requests_a_quota_of_an_account_that_it_does_not_know(recording):
     assert of_type(recording, AWS_QUOTA) == ()
 
@@ -229,6 +231,7 @@ def test_staging_and_prod_log_who_did_what_to_the_api(staging, prod):
             assert set(plane.inputs["enabledClusterLogTypes"]) >= {"api", "audit", "authenticator"}
 
 
+@in_every_stack
 def test_every_stack_says_whose_it_is_and_how_long_it_stands(recording):
     for provider in of_type(recording, "pulumi:providers:aws"):
         assert json.loads(provider.inputs["defaultTags"])["tags"].keys() >= REQUIRED
@@ -266,6 +269,7 @@ def test_an_add_on_of_oke_has_the_version_that_the_settings_pin_and_no_other(on_
     assert versions(on_oke) == ON_OKE["addonVersions"]
 
 
+@in_every_stack
 def test_nodes_and_add_ons_of_eks_are_pinned(recording):
     for pool_of in of_type(recording, "aws:eks/nodeGroup:NodeGroup"):
         assert pool_of.inputs["releaseVersion"], pool_of.name

@@ -24,6 +24,7 @@ from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import UNKNOWN
 from policies.rules import RULES
 from tests.builders import NODE_CONFIG, cluster, existing_eks, pool, reference, runner
+from tests.cases import cases
 from tests.components.built import built as whole_stack
 from tests.components.recorded import build_alone, named, of_type
 from tests.day import AS_OF
@@ -108,7 +109,7 @@ def broken(shape: Shape, value: Any, path: str = "") -> list[str]:
     return [f"{path}: {value}"] if wrong else []
 
 
-@pytest.mark.parametrize("token", [COMPONENT, RECIPE, MACHINE, DISTRIBUTION, PIPELINE, LIFECYCLE])
+@cases("token", [COMPONENT, RECIPE, MACHINE, DISTRIBUTION, PIPELINE, LIFECYCLE])
 def test_the_api_takes_each_resource(whole: Recording, token: str) -> None:
     operation, sent = request(token, inputs(whole, token))
     shape = botocore.session.get_session().get_service_model("imagebuilder").operation_model(operation).input_shape

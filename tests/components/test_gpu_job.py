@@ -21,6 +21,7 @@ from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import RULES
 from tests.builders import cluster, config, pool
+from tests.cases import cases
 from tests.components.recorded import before, build_alone, named, of_type
 from tests.day import AS_OF
 from tests.fleet.test_isolation import MINORS
@@ -133,7 +134,7 @@ def test_nothing_waits_for_a_job(recording: Recording) -> None:
         assert waiting == []
 
 
-@pytest.mark.parametrize("minor", MINORS)
+@cases("minor", MINORS)
 def test_kubernetes_takes_it(recording: Recording, minor: str) -> None:
     for each in jobs(recording):
         kubernetes_validate.validate(dict(each.inputs), minor, strict=True)

@@ -15,8 +15,9 @@ from fleet.facts.yaml_text import kubernetes_documents
 from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import UNKNOWN
 from tests.builders import cluster, pool
+from tests.cases import cases
 from tests.components.built import built
-from tests.components.recorded import named, of_type
+from tests.components.recorded import in_every_stack, named, of_type
 
 GROUP = "aws:eks/nodeGroup:NodeGroup"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
@@ -47,6 +48,7 @@ def template(recording: Recording) -> dict[str, Any]:
 # -- off by default ----------------------------------------------------------------------------------------------------
 
 
+@in_every_stack
 def test_a_pool_without_them_has_none_of_their_inputs(recording: Recording) -> None:
     if recording.stack == "capacity-block":
         return
@@ -112,7 +114,7 @@ def test_interfaces_have_the_clusters_own_security_group(capacity_block: Recordi
     assert control_plane.urn in launch.dependencies, "the group is an output of the control plane, known when that is created"
 
 
-@pytest.mark.parametrize("machine", EFA_POOLS, ids=lambda machine: machine.name)
+@cases("machine", EFA_POOLS)
 def test_every_type_has_room_for_all_its_adapters(machine: hardware.Machine) -> None:
     found = interfaces(machine, machine.efa_interfaces, "sg-1")
     cards = [each["network_card_index"] for each in found]

@@ -13,6 +13,7 @@ from fleet.providers.oke.network import endpoint_subnet, node_subnet
 from fleet.settings.egress import CLOSED
 from gpu_ci.offline.record import made_id
 from tests.builders import oke_pool, vm, vm_per_job
+from tests.cases import cases
 from tests.components.oke import (
     ADDON,
     ANSWERS,
@@ -295,7 +296,7 @@ def test_the_system_pool_is_untainted_flexible_and_of_the_size_that_the_settings
     assert "taint" not in str(pool.inputs)
 
 
-@pytest.mark.parametrize(("ocpus", "pods"), [(1, 31), (2, 31), (4, 93), (5, 110), (16, 110)])
+@cases(("ocpus", "pods"), [(1, 31), (2, 31), (4, 93), (5, 110), (16, 110)])
 def test_a_system_node_has_no_more_pods_than_its_cards_have_addresses(ocpus, pods):
     pool = named(planned(system={"ocpus": ocpus, "memory": "64Gi"}), "sjc-system-nodes", NODE_POOL)
     network = pool.inputs["nodeConfigDetails"]["nodePoolPodNetworkOptionDetails"]

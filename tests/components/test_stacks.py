@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-import pytest
-
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import Secret
 from tests import plans
+from tests.cases import cases
 from tests.components.built import MADE_BY_EKS, updated
 from tests.components.recorded import (
     ROOT,
@@ -19,6 +18,7 @@ from tests.components.recorded import (
     STACKS,
     before,
     cluster_id,
+    in_every_stack,
     of_type,
     recorded,
     recordings,
@@ -49,6 +49,7 @@ def test_inventory_is_the_reviewed_one(snapshot):
     assert not different
 
 
+@in_every_stack
 def test_nothing_uses_a_default_provider(recording):
     for resource in recording.resources:
         if (resource.custom or resource.remote) and not resource.type.startswith("pulumi:"):
@@ -60,6 +61,7 @@ def test_default_providers_are_off_in_every_stack():
         assert stack_config(stack).objects["pulumi:disable-default-providers"] == ["*"]
 
 
+@in_every_stack
 def test_children_hang_below_their_own_component(recording):
     for resource in recording.resources:
         if resource.custom and not resource.type.startswith("pulumi:"):
@@ -83,6 +85,7 @@ def pools(recording: Recording) -> tuple[Resource, ...]:
     return (*of_type(recording, EKS_POOL), *of_type(recording, OKE_POOL))
 
 
+@in_every_stack
 def test_every_pool_and_chart_waits_for_its_control_plane(recording):
     planes = {found.name: found.urn for token in CONTROL_PLANES for found in of_type(recording, token)}
     for resource in of_created(recording, (*pools(recording), *of_type(recording, RELEASE))):
@@ -90,6 +93,7 @@ def test_every_pool_and_chart_waits_for_its_control_plane(recording):
         assert plane in before(recording, resource), f"{resource.name} may start before its control plane"
 
 
+@in_every_stack
 def test_every_pool_of_eks_waits_for_network_addons_and_rights(recording):
     for pool in of_created(recording, of_type(recording, EKS_POOL)):
         cluster = cluster_of(recording, pool)
@@ -98,6 +102,7 @@ def test_every_pool_of_eks_waits_for_network_addons_and_rights(recording):
             assert f"{cluster}-{needed}" in names, f"{pool.name} may start before {needed} and never become ready"
 
 
+@in_every_stack
 def test_every_chart_waits_for_the_system_nodes(recording):
     system = {pool.name: pool.urn for pool in pools(recording)}
     for chart in of_created(recording, of_type(recording, RELEASE)):
@@ -105,6 +110,7 @@ def test_every_chart_waits_for_the_system_nodes(recording):
         assert nodes in before(recording, chart), f"{chart.name} may wait for a node that is never made"
 
 
+@in_every_stack
 def test_every_runner_set_waits_for_the_controller_and_its_secret(recording):
     controllers = {cluster_id(each): each.urn for each in recording.resources if each.name.endswith("-arc-chart")}
     sets = runner_sets(recording)
@@ -117,6 +123,7 @@ def test_every_runner_set_waits_for_the_controller_and_its_secret(recording):
         assert len(secrets) == 1, f"{chart.name} starts before its GitHub App secret"
 
 
+@in_every_stack
 def test_no_dependency_is_a_component_that_contains_its_dependant(recording):
     for resource in recording.resources:
         above = set(_ancestors(recording, resource))
@@ -129,6 +136,7 @@ def _ancestors(recording: Recording, resource: Resource) -> Iterator[str]:
         resource = recording.by_urn[resource.parent]
 
 
+@in_every_stack
 def test_no_output_enters_a_charts_values(recording):
     for chart in of_type(recording, RELEASE):
         text = json.dumps(chart.inputs["values"])
@@ -154,7 +162,7 @@ def test_the_private_key_reaches_runner_sets_and_their_secrets_only_and_is_marke
     assert KEY not in repr(recording.resources)
 
 
-@pytest.mark.parametrize("stack", [stack for stack in STACKS if fleet_of(stack_config(stack)).deployable])
+@cases("stack", [stack for stack in STACKS if fleet_of(stack_config(stack)).deployable])
 def test_update_mode_builds_what_preview_declares(stack):
     declared, _ = recordings(stack)
     assert declared is not None

@@ -32,6 +32,7 @@ from tests.builders import (
     vm_per_job,
 )
 from tests.builders import place as place_of
+from tests.cases import cases
 from tests.day import AS_OF
 from tests.examples import examples
 from tests.strategies import configs
@@ -91,7 +92,7 @@ def test_a_ceiling_may_be_reached_but_not_passed() -> None:
     assert Money(unknown=1).exceeds(1e9)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("money", "text"),
     [
         (Money(), "0"),
@@ -538,7 +539,7 @@ def _comes_to(fleet: Fleet, expected: dict[tuple[str, str], tuple[float, float]]
     assert (idle.unknown, worst.unknown) == (0, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("prices", "text"),
     [
         ([Money(0.376)], "0.376"),
