@@ -52,6 +52,11 @@ def made(**changes: Any) -> Recording:
     return build_alone(lambda: _build(fleet(**changes)), f"{changes}", preview=False, answers=ANSWERS)
 
 
+def answered(answers: Mapping[str, Answer], **changes: Any) -> Recording:
+    """The same with other answers of OCI's."""
+    return build_alone(lambda: _build(fleet(**changes)), preview=False, answers={**ANSWERS, **answers})
+
+
 def _build(described: Fleet) -> None:
     context = Context("gpu-ci", "test", TAGS)
     build("sjc", described.clusters["sjc"], described, context, pulumi.Output.secret(KEY))

@@ -16,7 +16,6 @@ from tests.builders import oke_pool, vm, vm_per_job
 from tests.cases import cases
 from tests.components.oke import (
     ADDON,
-    ANSWERS,
     CLUSTER,
     GROUP,
     NODE_POOL,
@@ -25,6 +24,7 @@ from tests.components.oke import (
     SERVICES_LABEL,
     SUBNET,
     TAGS,
+    answered,
     made,
     planned,
     the,
@@ -116,7 +116,7 @@ def test_the_kubeconfig_is_asked_of_oke_for_the_endpoint_in_use(endpoint, asked)
         seen.append(dict(arguments))
         return {"content": "the kubeconfig"}
 
-    recording = made({**ANSWERS, token: answer}, **endpoint)
+    recording = answered({token: answer}, **endpoint)
     assert seen == [{"clusterId": "ocid1.cluster.oc1..sjc-control-plane-id", "endpoint": asked, "tokenVersion": "2.0.0"}]
     provider = the(recording, "pulumi:providers:kubernetes")
     assert provider.inputs["kubeconfig"] == "the kubeconfig"
