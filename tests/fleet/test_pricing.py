@@ -34,7 +34,7 @@ from tests.builders import (
 from tests.builders import place as place_of
 from tests.cases import cases
 from tests.day import AS_OF
-from tests.examples import examples
+from tests.examples import WHOLE, examples
 from tests.strategies import configs
 
 OREGON = "us-west-2"
@@ -203,7 +203,7 @@ def test_a_total_is_the_sum_of_its_lines(lines: list[Line]) -> None:
 # -- bills -------------------------------------------------------------------------------------------------------------
 
 
-@settings(some, max_examples=examples(20))
+@settings(some, max_examples=examples(20, WHOLE))
 @given(configs())
 def test_the_bill_of_any_fleet_has_a_line_for_each_thing_and_adds_up(document: dict[str, object]) -> None:
     fleet = load(document)

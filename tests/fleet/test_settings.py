@@ -19,13 +19,14 @@ from fleet.providers.registry import PROVIDERS
 from fleet.settings.model import Cpu, Duration, Memory, cpu_text, go_duration, memory_text
 from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, staging, vm, vm_per_job
 from tests.cases import cases
-from tests.examples import examples
+from tests.examples import WHOLE, examples
 from tests.strategies import FULL, configs, parent_of, slips
 
 few = settings(max_examples=examples(25), database=None)
+whole = settings(max_examples=examples(25, WHOLE), database=None)
 
 
-@few
+@whole
 @given(configs())
 def test_any_valid_config_loads_and_keeps_every_name(document: dict[str, Any]) -> None:
     fleet = load(document)

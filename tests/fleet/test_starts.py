@@ -13,7 +13,7 @@ from fleet.prove.start import NEW, PHASES, PLACEHOLDER, READY, ROWS, STOPPED, WA
 from fleet.providers.registry import PROVIDERS
 from tests.builders import cluster, config, oke_cluster, pool, read_stack, runner, talos_cluster, vm, vm_per_job
 from tests.cases import cases
-from tests.examples import examples
+from tests.examples import WHOLE, examples
 from tests.fleet.conformance import STACKS
 from tests.strategies import configs
 
@@ -126,7 +126,7 @@ def test_a_pull_to_local_disks_is_a_gap() -> None:
     assert "pull" in found.cold.gaps
 
 
-@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20, WHOLE), suppress_health_check=[HealthCheck.too_slow])
 @given(configs())
 def test_every_valid_fleet_has_starts(document: dict[str, Any]) -> None:
     fleet = load(document)
