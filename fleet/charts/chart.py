@@ -89,10 +89,7 @@ def _with_images(chart: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def merged(values: Mapping[str, Any], steps: list[str], more: Mapping[str, str]) -> dict[str, Any]:
     """A copy of the values in which the mapping at the path `steps` has the values of `more` too."""
-    if not steps:
-        return {**values, **more}
-    step, *rest = steps
-    return {**values, step: merged(values.get(step, {}), rest, more)}
+    return {**values, steps[0]: merged(values.get(steps[0], {}), steps[1:], more)} if steps else {**values, **more}
 
 
 # A chart runs images that its values need not name. `versions.CHART_IMAGES` has those of the pinned charts.
