@@ -41,7 +41,7 @@ def built(*, preview: bool = True, **settings: Any) -> Recording:
 
 @cache
 def updated(stack: str) -> Recording:
-    """What `pulumi up` makes of one of `recorded.STACKS`."""
+    """All that `pulumi up` registers for one of `recorded.STACKS`."""
     config = stack_config(stack)
     # These stacks have reservations that start after the day of the tests, and an update before that day is refused.
     day = "2027-03-07" if stack in ("capacity-block", "reserved") else AS_OF.isoformat()
