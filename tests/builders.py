@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
-from ruamel.yaml import YAML
 
 from fleet.loading.config import load
 from fleet.providers import fleet as settings
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner
+from tests import yaml12
 
 ROOT = Path(settings.__file__).parents[2]
 GUARD = {"pulumi:disable-default-providers": ["*"]}
@@ -261,7 +261,7 @@ def stack_in(text: str) -> dict[str, Any]:
 @cache
 def _config_of(text: str) -> str:
     """The config of a stack file as JSON, so that each caller gets its own copy of a file that is parsed once."""
-    return json.dumps(YAML(typ="safe", pure=True).load(text)["config"])
+    return json.dumps(yaml12.read(text)["config"])
 
 
 def reference(path: str) -> Path:

@@ -11,7 +11,8 @@ import kubernetes_validate.utils
 import pytest
 import typer.testing
 import yaml
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.day import AS_OF
 from tests.processes import pytest_addoption, pytest_collection, pytest_runtestloop  # noqa: F401 - hooks of pytest
@@ -23,8 +24,9 @@ _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, 
 settings.register_profile("same", _PATIENT, derandomize=True, max_examples=30)
 settings.register_profile("search", _PATIENT, derandomize=False, max_examples=400, print_blob=True)
 settings.load_profile("same")
-# It would read a megabyte of schemas again for each object that it validates.
-kubernetes_validate.utils.schema_contents = cache(kubernetes_validate.utils.schema_contents)
+# It would read a megabyte of schemas and list their folder again for each object that it validates.
+for _name in ("schema_contents", "all_versions", "major_minor"):
+    setattr(kubernetes_validate.utils, _name, cache(getattr(kubernetes_validate.utils, _name)))
 # It would make the whole tree of commands again for each call of one.
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 os.environ["GPU_CI_AS_OF"] = AS_OF.isoformat()
@@ -35,12 +37,26 @@ SUMMARY = "summary"
 """A property of a test: a line that the end of the run shows, whichever process ran the test."""
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart() -> None:
+    """Hypothesis goes through all objects before its first example: draw that while there are few."""
+    given(st.none())(lambda _: None)()
+
+
 def pytest_collection_finish() -> None:
-    """Let plans share their recordings, where a test makes a plan."""
+    """Let plans share their recordings, where a test makes a plan, and leave the modules to no collection."""
     if "gpu_ci.offline.plan" in sys.modules:
         from tests import plans
 
         plans.share()
+    # What is imported stays: no later collection goes through it.
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Collect what is left, once: pytest would do it five times at its end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,6 +7,10 @@ from hypothesis import settings
 SEARCHES = settings.get_current_profile_name() == "search"
 
 
-def examples(enough: int) -> int:
-    """A quarter of the examples that are enough to trust a property, at least 20 or all; in a search four times as many."""
-    return 4 * enough if SEARCHES else min(enough, max(20, enough // 4))
+WHOLE = 10
+"""The least number of examples where each builds a whole fleet, which takes longer than all that is asserted of it."""
+
+
+def examples(enough: int, least: int = 20) -> int:
+    """A quarter of the examples that are enough to trust a property, `least` of them or all; in a search four times as many."""
+    return 4 * enough if SEARCHES else min(enough, max(least, enough // 4))

@@ -8,9 +8,11 @@ the chart's own values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from fleet.facts import versions
 from fleet.facts.pods import Amount, Level, Requests
@@ -20,6 +22,7 @@ from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.registry import Mirror
 
 KUBE_SYSTEM = "kube-system"
+_read = cache(read_yaml)
 
 Where = Literal["system pool", "GPU nodes", "all nodes"]
 """Where a chart's pod runs: once on the system pool, or as a DaemonSet on each GPU node or on each node of the cluster."""
@@ -86,10 +89,7 @@ def _with_images(chart: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def merged(values: Mapping[str, Any], steps: list[str], more: Mapping[str, str]) -> dict[str, Any]:
     """A copy of the values in which the mapping at the path `steps` has the values of `more` too."""
-    if not steps:
-        return {**values, **more}
-    step, *rest = steps
-    return {**values, step: merged(values.get(step, {}), rest, more)}
+    return {**values, steps[0]: merged(values.get(steps[0], {}), steps[1:], more)} if steps else {**values, **more}
 
 
 # A chart runs images that its values need not name. `versions.CHART_IMAGES` has those of the pinned charts.
@@ -126,11 +126,8 @@ def chart_values(mirror: Mirror, chart: str, values: Mapping[str, Any]) -> dict[
 
 
 def fixed(name: str, beside: str = __file__) -> dict[str, Any]:
-    """Values that no setting changes: those of a YAML file beside this module, or beside another one. Raises OSError and
-    InputError as `read_yaml` does.
-    """
-    values: Any = read_yaml(Path(beside).with_name(f"{name}.yaml")).value
-    return dict(values)
+    """Values that no setting changes, of a YAML file beside this module or another one. Raises what `read_yaml` raises."""
+    return cast("dict[str, Any]", deepcopy(_read(Path(beside).with_name(f"{name}.yaml")).value))
 
 
 def requests(pod: Requests) -> dict[str, Any]:

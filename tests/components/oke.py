@@ -10,12 +10,11 @@ import pulumi
 from components.context import Context
 from components.oci.stack import build
 from fleet.loading.config import load
-from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
-from gpu_ci.offline.record import Answer, record
+from gpu_ci.offline.record import Answer
 from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import config, oke_cluster
-from tests.components.recorded import ROOT, build_alone, kept, of_type
+from tests.components.recorded import build_alone, of_type
 
 CLUSTER = "oci:ContainerEngine/cluster:Cluster"
 NODE_POOL = "oci:ContainerEngine/nodePool:NodePool"
@@ -45,17 +44,17 @@ def fleet(**changes: Any) -> Fleet:
 
 def planned(**changes: Any) -> Recording:
     """The cluster and all that belongs to it, as a first preview sees it: it may ask no cloud."""
-    return kept(f"oke {changes}, preview", lambda: build_alone(lambda: _build(fleet(**changes))))
+    return build_alone(lambda: _build(fleet(**changes)), f"{changes}")
 
 
-def made(answers: Mapping[str, Answer] = ANSWERS, **changes: Any) -> Recording:
+def made(**changes: Any) -> Recording:
     """The same as an update: ids are `<name>-id`."""
-    empty = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
+    return build_alone(lambda: _build(fleet(**changes)), f"{changes}", preview=False, answers=ANSWERS)
 
-    def make() -> Recording:
-        return record(lambda: _build(fleet(**changes)), empty, preview=False, answers=answers)
 
-    return kept(f"oke {changes}, update", make) if answers is ANSWERS else make()
+def answered(answers: Mapping[str, Answer], **changes: Any) -> Recording:
+    """The same with other answers of OCI's."""
+    return build_alone(lambda: _build(fleet(**changes)), preview=False, answers={**ANSWERS, **answers})
 
 
 def _build(described: Fleet) -> None:

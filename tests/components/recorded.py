@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,9 +12,11 @@ from typing import Any
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.record import record
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.record import Answer, record
 from gpu_ci.offline.recording import Recording, Resource, joined
 from tests import plans
+from tests.cases import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 STACKS = {"staging": None, "prod": None, "homelab": None} | {
@@ -23,6 +26,8 @@ RELEASE = "kubernetes:helm.sh/v3:Release"
 APPLICATION = "kubernetes:argoproj.io/v1alpha1:Application"
 _SET = "gha-runner-scale-set"
 SECRET = "gpu-ci:githubPrivateKey"  # noqa: S105 - a config key
+ALONE = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
+"""The empty config of a program of a test's own."""
 _kept: dict[str, Recording] = {}
 
 
@@ -43,6 +48,10 @@ def recordings(stack: str) -> tuple[Recording | None, Recording | None]:
     """(what `pulumi up` registers, what Git has) of one of `STACKS`, recorded once in a process for all tests that read it."""
     config = stack_config(stack)
     return plans.declared(ROOT, config, fleet_of(config))
+
+
+in_every_stack = cases("recording", STACKS, recorded)
+"""For a test of `recording`: what each of `STACKS` declares, in preview."""
 
 
 def whole(config: StackConfig, *, preview: bool = True) -> Recording:
@@ -98,17 +107,30 @@ def _applied(recording: Recording) -> Iterator[RunnerSet]:
             yield RunnerSet(each, source["helm"]["releaseName"], namespace, source["helm"]["valuesObject"], apart)
 
 
-def build_alone(program: Callable[[], object]) -> Recording:
-    """What a program of a test's own declares, without any stack file."""
-    config = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
-    return record(program, config)
+def build_alone(
+    program: Callable[[], object], settings: str = "", *, preview: bool = True, answers: Mapping[str, Answer] | None = None
+) -> Recording:
+    """What a program of a test's own declares, without any stack file.
+
+    With `settings`, on which alone the program of this name depends, it is recorded once for all tests. It must not be changed.
+    """
+
+    def make() -> Recording:
+        return record(program, ALONE, preview=preview, answers=answers)
+
+    if not settings:
+        return make()
+    name = f"{program.__module__}.{program.__qualname__} {settings} {preview} {sorted(answers or ())} {day_of()}"
+    if name not in _kept:
+        _kept[name] = plans.shared(plans.name_of(ALONE, name, of_tests()), make)
+    return _kept[name]
 
 
-def kept(settings: str, make: Callable[[], Recording]) -> Recording:
-    """What `make` gives: recorded once in a process for all tests that ask for the same settings. It must not be changed."""
-    if settings not in _kept:
-        _kept[settings] = make()
-    return _kept[settings]
+@cache
+def of_tests() -> str:
+    """A name for the sources of these programs, beside those of `plans.sources`."""
+    paths = (*sorted(Path(__file__).parent.glob("*.py")), ROOT / "tests" / "builders.py")
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def before(recording: Recording, resource: Resource) -> set[str]:

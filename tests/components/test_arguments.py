@@ -15,6 +15,7 @@ from fleet.charts.device_plugin import device_plugin
 from fleet.facts.scheduling import node_choice
 from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import Secret
+from tests.cases import cases
 from tests.components.recorded import build_alone, named, of_type
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -140,7 +141,7 @@ def test_gitops_declares_an_application_instead_of_a_release():
     assert not of_type(found, RELEASE)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("component", "args", "words"),
     [
         (ArcRunnerSet, {"max_runners": 0}, ["maxRunners: must be at least 1", "raise it", "got 0"]),

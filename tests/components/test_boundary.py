@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import pytest
-
+from tests.cases import cases
 from tests.components.recorded import ROOT, of_type, recorded, stack_config, whole
 
 ROLE, KEY = "aws:iam/role:Role", "permissionsBoundary"
@@ -14,7 +13,7 @@ ARN = "arn:aws:iam::aws:policy/PowerUserAccess"  # of any account
 STACKS = ("capacity-block", "monitoring", "right-size", "reserved")
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@cases("stack", STACKS)
 def test_every_role_has_the_boundary_and_nothing_else_changes(stack):
     config = stack_config(stack)
     key = f"gpu-ci:{KEY}"

@@ -27,13 +27,18 @@ ROLE, RIGHTS = "aws:iam/role:Role", "aws:iam/rolePolicy:RolePolicy"
 S3 = "aws:s3/{}"
 
 
-def fleet(settings: Any = cluster, **changes: Any) -> Fleet:
-    return load(config(clusters={"usw2": settings(buildCaches=build_caches() | changes)}, tags=TAGS))
+def cached(settings: Any = cluster, **changes: Any) -> dict[str, Any]:
+    described: dict[str, Any] = settings(buildCaches=build_caches() | changes)
+    return described
+
+
+def fleet() -> Fleet:
+    return load(config(clusters={"usw2": cached()}, tags=TAGS))
 
 
 @pytest.fixture(scope="module")
 def created() -> Recording:
-    return made(fleet(oidcProvider="create"))
+    return made(usw2=cached(oidcProvider="create"))
 
 
 def bucket_part(recording: Recording, name: str, kind: str) -> dict[str, Any]:
@@ -74,7 +79,7 @@ def test_a_role_waits_for_the_provider_and_the_policy_for_the_block(created: Rec
 
 @pytest.mark.parametrize("settings", [cluster, existing_eks])
 def test_an_existing_provider_is_not_created_again(settings: Any) -> None:
-    recording = made(fleet(settings))
+    recording = made(usw2=cached(settings))
     assert of_type(recording, PROVIDER) == ()
     assert named(recording, f"{NAME}-write", ROLE)
 
@@ -82,7 +87,7 @@ def test_an_existing_provider_is_not_created_again(settings: Any) -> None:
 def test_up_runs_in_the_account_of_the_settings_alone(created: Recording) -> None:
     aws = named(created, "usw2-aws", "pulumi:providers:aws")
     assert aws.inputs["allowedAccountIds"] in (["111122223333"], '["111122223333"]')
-    without = made(load(config(clusters={"usw2": cluster()}, tags=TAGS)))
+    without = made(usw2=cluster())
     assert "allowedAccountIds" not in named(without, "usw2-aws", "pulumi:providers:aws").inputs
 
 

@@ -7,24 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import kubernetes_validate
-import pulumi
 import pytest
 
-from components.build import build
 from components.eks.iam import POD_IDENTITY_TRUST
 from components.oci.rights import file_system_network_rights, file_system_rights
 from fleet.facts.scheduling import REGION
 from fleet.facts.versions import KUBERNETES
-from fleet.loading.config import load
-from fleet.loading.stackfile import StackConfig
-from fleet.providers.fleet import Fleet
 from gpu_ci.offline.judge import configure, judge
-from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import RULES
-from tests.builders import cluster, config, oke_cluster, oke_pool, pool
+from tests.builders import cluster, oke_cluster, oke_pool, pool
+from tests.cases import cases
 from tests.components import oke
-from tests.components.recorded import ROOT, before, build_alone, named, of_type
+from tests.components.built import built
+from tests.components.recorded import before, named, of_type
 from tests.day import AS_OF
 from tests.fleet.test_isolation import MINORS
 
@@ -49,36 +45,67 @@ BLOCK = {"storage": "block", "size": "200Gi", "namespaces": ["research"], "vpus"
 OKE_CACHES = {"models": {"storage": "fss", "size": "500Gi", "namespaces": ["research", "speech"]}, "work": BLOCK}
 
 
-def fleet(**clusters: dict[str, Any]) -> Fleet:
-    return load(config(clusters=clusters, tags=TAGS))
+BOTH = {"usw2": cluster(caches=EKS_CACHES), "sjc": oke_cluster(caches=OKE_CACHES)}
+"""A cluster of each cloud, each with a cache of each storage."""
+SUBNETS = {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}
 
 
-def planned(described: Fleet) -> Recording:
-    return build_alone(lambda: build(described, "gpu-ci", "test", pulumi.Output.secret("a made-up key")) and None)
+def planned(**clusters: dict[str, Any]) -> Recording:
+    return built(clusters=clusters, tags=TAGS)
 
 
-def made(described: Fleet) -> Recording:
+def made(**clusters: dict[str, Any]) -> Recording:
     """As an update: ids are `<name>-id`."""
-    empty = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
-    program = lambda: build(described, "gpu-ci", "test", pulumi.Output.secret("a made-up key")) and None  # noqa: E731
-    return record(program, empty, preview=False, answers=oke.ANSWERS)
+    return built(preview=False, clusters=clusters, tags=TAGS)
 
 
-@pytest.fixture(scope="module")
-def both() -> Fleet:
-    """A cluster of each cloud, each with a cache of each storage."""
-    return fleet(usw2=cluster(caches=EKS_CACHES), sjc=oke_cluster(caches=OKE_CACHES))
-
-
-@pytest.fixture(scope="module", params=["planned", "updated"])
-def cached(request: pytest.FixtureRequest, both: Fleet) -> Recording:
+@pytest.fixture(scope="module", params=[planned, made], ids=["planned", "updated"])
+def cached(request: pytest.FixtureRequest) -> Recording:
     """That fleet in preview, and as an update."""
-    return planned(both) if request.param == "planned" else made(both)
+    recording: Recording = request.param(**BOTH)
+    return recording
 
 
 @pytest.fixture(scope="module")
-def updated(both: Fleet) -> Recording:
-    return made(both)
+def updated() -> Recording:
+    return made(**BOTH)
+
+
+@pytest.fixture(scope="module")
+def protected() -> Recording:
+    return planned(usw2=cluster(caches=EKS_CACHES, protect=True), sjc=oke_cluster(caches=OKE_CACHES, protect=True))
+
+
+@pytest.fixture(scope="module")
+def in_given_subnets() -> Recording:
+    """A cluster in subnets that exist already, with a pool in one zone and one in both."""
+    network = {"vpcId": "vpc-01234567", "privateSubnets": SUBNETS}
+    pools = {"t4": pool(zones=["us-west-2b"]), "t4-wide": pool()}
+    return planned(usw2=cluster(caches=EKS_CACHES, network=network, pools=pools))
+
+
+@pytest.fixture(scope="module")
+def on_metal() -> Recording:
+    """Block volumes alone, for machines of bare metal."""
+    return planned(sjc=oke_cluster(caches={"work": BLOCK}, pools={"a10": oke_pool(instanceTypes=["BM.GPU.A10.4"])}))
+
+
+@pytest.fixture(scope="module")
+def shared() -> Recording:
+    """Workloads on the classes of caches, and namespaces that several parts of a cluster use."""
+    classes = {"models": "cache-models", "work": "cache-work", "plain": "fast"}
+    storages = {name: {"size": "100Gi", "storageClass": storage_class} for name, storage_class in classes.items()}
+    workloads = {name: {"kind": "ollama", "storage": storage} for name, storage in storages.items()}
+    chat = {"kind": "tf-notebook", "namespace": "speech", "pool": "t4"}
+    return planned(
+        usw2=cluster(
+            caches=EKS_CACHES,
+            queues={"teams": {"ml": {"namespaces": ["research"], "quotas": [{"pool": "t4", "nominal": 1}]}}},
+            workloads={name: each | {"pool": "t4"} for name, each in workloads.items()} | {"chat": chat},
+            jobs={"train": {"namespace": "research", "image": "docker.io/library/python:3.13", "pool": "t4"}},
+        ),
+        sjc=oke_cluster(caches=OKE_CACHES, workloads={name: each | {"pool": "a10"} for name, each in workloads.items()}),
+    )
 
 
 def claims(recording: Recording, storage_class: Resource) -> list[Resource]:
@@ -178,38 +205,22 @@ def test_namespaces_of_caches_are_held_to_the_strictest_standard_and_walled_once
             assert wall.inputs["spec"]["policyTypes"] == ["Ingress", "Egress"]
 
 
-def test_a_namespace_that_a_queue_a_cache_a_job_and_a_workload_share_is_declared_once() -> None:
-    recording = planned(
-        fleet(
-            usw2=cluster(
-                caches=EKS_CACHES,
-                queues={"teams": {"ml": {"namespaces": ["research"], "quotas": [{"pool": "t4", "nominal": 1}]}}},
-                workloads={"chat": {"kind": "tf-notebook", "namespace": "speech", "pool": "t4"}},
-                jobs={"train": {"namespace": "research", "image": "docker.io/library/python:3.13", "pool": "t4"}},
-            )
+def test_a_namespace_that_a_queue_a_cache_a_job_and_a_workload_share_is_declared_once(shared: Recording) -> None:
+    for provider in {each.provider_urn for each in of_type(shared, NAMESPACE)}:
+        homes, walled = (
+            [each.inputs["metadata"][key] for each in of_type(shared, token) if each.provider_urn == provider]
+            for token, key in ((NAMESPACE, "name"), (NETWORK, "namespace"))
         )
-    )
-    homes = [each.inputs["metadata"]["name"] for each in of_type(recording, NAMESPACE)]
-    assert len(homes) == len(set(homes)) > 2, "the API server has one of a name, and would refuse or share a second"
-    walled = [each.inputs["metadata"]["namespace"] for each in of_type(recording, NETWORK)]
-    assert sorted(each for each in walled if each in ("research", "speech")) == ["research", "speech"], "one wall each"
+        assert len(homes) == len(set(homes)) > 2, "the API server has one of a name, and would refuse or share a second"
+        assert sorted(each for each in walled if each in ("research", "speech")) == ["research", "speech"], "one wall each"
 
 
-def test_a_workload_on_a_caches_class_goes_before_what_makes_and_ends_its_volume() -> None:
+def test_a_workload_on_a_caches_class_goes_before_what_makes_and_ends_its_volume(shared: Recording) -> None:
     """A claim whose driver or mount target is gone first is never deleted."""
-    held = {"kind": "ollama"}
-    onto = {name: {**held, "storage": {"size": "100Gi", "storageClass": f"cache-{name}"}} for name in ("models", "work")}
-    workloads = onto | {"plain": {**held, "storage": {"size": "100Gi", "storageClass": "fast"}}}
-    recording = planned(
-        fleet(
-            usw2=cluster(caches=EKS_CACHES, workloads={name: each | {"pool": "t4"} for name, each in workloads.items()}),
-            sjc=oke_cluster(caches=OKE_CACHES, workloads={name: each | {"pool": "a10"} for name, each in workloads.items()}),
-        )
-    )
     stands: dict[str, set[str]] = {}
-    for each in of_type(recording, CLAIM):
+    for each in of_type(shared, CLAIM):
         if each.name.endswith("-volume"):
-            stands[each.name] = {urn.rpartition("::")[2] for urn in before(recording, each)}
+            stands[each.name] = {urn.rpartition("::")[2] for urn in before(shared, each)}
     eks = {"usw2-models-class", "usw2-caches-efs-addon", "usw2-caches.models-files", "usw2-caches.models-us-west-2a"}
     assert eks <= stands["usw2-models-volume"]
     assert {"usw2-work-class", "usw2-caches-ebs-addon"} <= stands["usw2-work-volume"]
@@ -219,7 +230,7 @@ def test_a_workload_on_a_caches_class_goes_before_what_makes_and_ends_its_volume
         assert not [name for name in stands[f"{cloud}-plain-volume"] if name.endswith("-class")], "it waits for no cache"
 
 
-@pytest.mark.parametrize("minor", MINORS)
+@cases("minor", MINORS)
 def test_the_objects_are_kubernetes_own_in_every_minor(updated: Recording, minor: str) -> None:
     found = [each for token in (CLASS, CLAIM, NAMESPACE, NETWORK) for each in of_type(updated, token)]
     assert len({each.type for each in found}) == 4
@@ -227,26 +238,24 @@ def test_the_objects_are_kubernetes_own_in_every_minor(updated: Recording, minor
         kubernetes_validate.validate(dict(each.inputs), minor, strict=True)
 
 
-def test_protection_is_of_file_systems_and_claims_too() -> None:
-    recording = planned(fleet(usw2=cluster(caches=EKS_CACHES, protect=True), sjc=oke_cluster(caches=OKE_CACHES, protect=True)))
+def test_protection_is_of_file_systems_and_claims_too(protected: Recording) -> None:
     for token in (FILES, OCI_TARGET, CLAIM):
-        found = of_type(recording, token)
+        found = of_type(protected, token)
         assert found
         assert all(each.protect for each in found), "what is in a cache goes with it"
-    assert not any(each.protect for each in of_type(recording, CLASS)), "a class holds nothing"
+    assert not any(each.protect for each in of_type(protected, CLASS)), "a class holds nothing"
 
 
 def test_without_caches_there_is_nothing_of_them() -> None:
-    recording = planned(fleet(usw2=cluster(), sjc=oke_cluster()))
+    recording = planned(usw2=cluster(), sjc=oke_cluster())
     for token in (CLASS, CLAIM, FILES, OCI_TARGET):
         assert of_type(recording, token) == ()
     assert not any("csi-driver" in str(each.inputs["addonName"]) for each in of_type(recording, ADDON))
 
 
-def test_our_own_policies_have_nothing_against_them() -> None:
-    described = fleet(usw2=cluster(caches=EKS_CACHES, protect=True), sjc=oke_cluster(caches=OKE_CACHES, protect=True))
+def test_our_own_policies_have_nothing_against_them(protected: Recording) -> None:
     of_caches = ("cache", "efs-", "ebs-", "research", "speech")
-    verdicts = judge(planned(described), configure(RULES, {"all": "mandatory"}, AS_OF))
+    verdicts = judge(protected, configure(RULES, {"all": "mandatory"}, AS_OF))
     assert [each for each in verdicts if any(word in str(each.urn) for word in of_caches)] == []
 
 
@@ -265,7 +274,7 @@ def test_a_driver_is_installed_once_where_a_cache_needs_it_by_its_pinned_version
 @pytest.mark.parametrize(("storage", "drivers"), [("ebs", {"aws-ebs-csi-driver"}), ("efs", {"aws-efs-csi-driver"})])
 def test_a_driver_that_no_cache_needs_is_not_there(storage: str, drivers: set[str]) -> None:
     cache = {"storage": storage, "size": "200Gi", "namespaces": ["research"]}
-    recording = planned(fleet(usw2=cluster(caches={"models": cache})))
+    recording = planned(usw2=cluster(caches={"models": cache}))
     assert {each.inputs["addonName"] for each in of_type(recording, ADDON) if "csi" in str(each.inputs["addonName"])} == drivers
     assert bool(of_type(recording, FILES)) is (storage == "efs")
     assert bool(of_type(recording, GROUP)) is (storage == "efs")
@@ -292,7 +301,7 @@ def test_a_driver_has_rights_of_its_own_before_its_pods_start(cached: Recording)
 
 def test_a_role_has_a_name_that_iam_takes() -> None:
     longest = "c" * 28
-    recording = planned(fleet(**{longest: cluster(caches=EKS_CACHES)}))
+    recording = planned(**{longest: cluster(caches=EKS_CACHES)})
     assert max(len(each.name) for each in of_type(recording, ROLE) if "caches" in each.name) + 8 <= 64, "Pulumi adds eight"
 
 
@@ -324,20 +333,14 @@ def test_a_file_system_is_encrypted_and_reached_from_nodes_alone(updated: Record
     assert all(door.urn in each.dependencies for each in targets)
 
 
-def test_mount_targets_stand_in_the_subnets_of_nodes() -> None:
-    given = {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}
-    recording = planned(fleet(usw2=cluster(caches=EKS_CACHES, network={"vpcId": "vpc-01234567", "privateSubnets": given})))
-    assert {each.inputs["subnetId"] for each in of_type(recording, TARGET)} == set(given.values())
-    assert of_type(recording, GROUP)[0].inputs["vpcId"] == "vpc-01234567"
+def test_mount_targets_stand_in_the_subnets_of_nodes(in_given_subnets: Recording) -> None:
+    assert {each.inputs["subnetId"] for each in of_type(in_given_subnets, TARGET)} == set(SUBNETS.values())
+    assert of_type(in_given_subnets, GROUP)[0].inputs["vpcId"] == "vpc-01234567"
 
 
-def test_a_pool_may_stand_in_one_zone_where_its_jobs_disks_are() -> None:
-    given = {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}
-    network = {"vpcId": "vpc-01234567", "privateSubnets": given}
-    pools = {"t4": pool(zones=["us-west-2b"]), "t4-wide": pool()}
-    recording = planned(fleet(usw2=cluster(caches={"work": DISK}, network=network, pools=pools)))
-    groups = {each.name: each.inputs["subnetIds"] for each in of_type(recording, "aws:eks/nodeGroup:NodeGroup")}
-    assert groups.pop("usw2-system-nodes") == list(given.values())
+def test_a_pool_may_stand_in_one_zone_where_its_jobs_disks_are(in_given_subnets: Recording) -> None:
+    groups = {each.name: each.inputs["subnetIds"] for each in of_type(in_given_subnets, "aws:eks/nodeGroup:NodeGroup")}
+    assert groups.pop("usw2-system-nodes") == list(SUBNETS.values())
     assert groups == {
         "usw2-t4-us-west-2b-nodes": ["subnet-89abcdef"],
         "usw2-t4-wide-us-west-2a-nodes": ["subnet-01234567"],
@@ -370,10 +373,13 @@ def told_tags(inputs: Mapping[str, Any]) -> dict[str, str]:
     return tags
 
 
-def test_bare_metal_attaches_by_iscsi() -> None:
-    metal = oke_pool(instanceTypes=["BM.GPU.A10.4"])
-    recording = planned(fleet(sjc=oke_cluster(caches={"work": BLOCK}, pools={"a10": metal})))
-    assert named(recording, "sjc-work-class", CLASS).inputs["parameters"]["attachment-type"] == "iscsi"
+def test_bare_metal_attaches_by_iscsi(on_metal: Recording) -> None:
+    assert named(on_metal, "sjc-work-class", CLASS).inputs["parameters"]["attachment-type"] == "iscsi"
+
+
+def test_block_volumes_need_neither_mount_target_nor_rights(on_metal: Recording) -> None:
+    assert of_type(on_metal, OCI_TARGET) == ()
+    assert not [each for each in of_type(on_metal, oke.POLICY) if "caches" in each.name]
 
 
 def test_file_systems_share_one_mount_target(updated: Recording) -> None:
@@ -412,7 +418,7 @@ def test_nfs_is_open_between_nodes_and_mount_target_alone(updated: Recording) ->
 
 def test_encrypted_mounts_need_one_more_port() -> None:
     cache = {"storage": "fss", "size": "500Gi", "namespaces": ["research"], "encryptInTransit": True}
-    recording = planned(fleet(sjc=oke_cluster(caches={"models": cache})))
+    recording = planned(sjc=oke_cluster(caches={"models": cache}))
     assert named(recording, "sjc-models-class", CLASS).inputs["parameters"]["encryptInTransit"] == "true"
     door = named(recording, "sjc-caches-nfs-ingress-tcp-2051", oke.RULE).inputs
     assert door["tcpOptions"] == {"destinationPortRange": {"min": 2051, "max": 2051}}
@@ -421,7 +427,7 @@ def test_encrypted_mounts_need_one_more_port() -> None:
 def test_the_cluster_may_make_file_systems_where_it_is_and_see_the_network_where_that_is() -> None:
     network = "ocid1.compartment.oc1..examplenetwork"
     given = {"vcn": "ocid1.vcn.oc1..example", "endpointSubnet": "ocid1.subnet.oc1..one", "nodeSubnet": "ocid1.subnet.oc1..two"}
-    recording = made(fleet(sjc=oke_cluster(caches=OKE_CACHES, network=given | {"compartment": network})))
+    recording = made(sjc=oke_cluster(caches=OKE_CACHES, network=given | {"compartment": network}))
     own = "ocid1.compartment.oc1..example"
     for name, where, statement in (
         ("sjc-caches-rights", own, file_system_rights("ocid1.cluster.oc1..sjc-control-plane-id", own)),
@@ -441,9 +447,3 @@ def test_the_statements_name_the_cluster_itself() -> None:
     assert file_system_network_rights("ocid1.cluster.oc1..one", "ocid1.compartment.oc1..two") == (
         f"Allow any-user to use virtual-network-family in compartment id ocid1.compartment.oc1..two {asked}"
     )
-
-
-def test_block_volumes_need_neither_mount_target_nor_rights() -> None:
-    recording = planned(fleet(sjc=oke_cluster(caches={"work": BLOCK}, pools={"a10": oke_pool()})))
-    assert of_type(recording, OCI_TARGET) == ()
-    assert not [each for each in of_type(recording, oke.POLICY) if "caches" in each.name]

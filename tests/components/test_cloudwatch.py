@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 
-import pulumi
 import pytest
 
-from components.build import build
 from components.eks.iam import POD_IDENTITY_TRUST
 from fleet.charts.cloudwatch import CLOUDWATCH, cloudwatch_values
 from fleet.facts.scheduling import SYSTEM_SELECTOR
 from fleet.facts.versions import KUBERNETES
-from fleet.loading.config import load
 from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
-from tests.builders import cluster, config
-from tests.components.recorded import before, build_alone, named, of_type
+from tests.builders import cluster
+from tests.components.built import built
+from tests.components.recorded import before, named, of_type
 from tests.day import AS_OF
 
 ADDON = "aws:eks/addon:Addon"
@@ -26,8 +24,7 @@ TAGS = {"owner": "ci", "cost-center": "ci", "stack": "test", "ttl": "permanent"}
 
 def planned(*, cloudwatch: bool) -> Recording:
     monitoring = {"prometheus": "existing", "cloudwatch": cloudwatch}
-    described = load(config(clusters={"usw2": cluster(monitoring=monitoring, protect=True)}, tags=TAGS))
-    return build_alone(lambda: build(described, "gpu-ci", "test", pulumi.Output.secret("a made-up key")) and None)
+    return built(clusters={"usw2": cluster(monitoring=monitoring, protect=True)}, tags=TAGS)
 
 
 @pytest.fixture(scope="module")

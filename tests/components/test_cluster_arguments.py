@@ -22,6 +22,7 @@ from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
 from tests.analyzed import alias_urns
+from tests.cases import cases
 from tests.components.oke import ANSWERS, CLUSTER, GROUP, NODE_POOL, RULE, SUBNET, the
 from tests.components.recorded import ROOT, before, build_alone, named, of_type
 
@@ -303,7 +304,7 @@ WRONG: list[tuple[type, Callable[[], dict[str, Any]], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "changes", "message"), WRONG, ids=[message.partition(":")[0] for *_, message in WRONG])
+@cases(("kind", "changes", "message"), WRONG)
 def test_a_wrong_argument_gives_one_line_with_its_path(kind, changes, message):
     with pytest.raises(pulumi.InputPropertyError) as caught:
         built(kind, changes, preview=False)

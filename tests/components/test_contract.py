@@ -10,7 +10,7 @@ import pulumi
 
 import components
 from gpu_ci.offline.record import record
-from tests.components.recorded import ROOT, of_type, stack_config
+from tests.components.recorded import ROOT, in_every_stack, of_type, stack_config
 
 TOKENS = {
     "ArgoCd": "gpu-ci:index:ArgoCd",
@@ -112,6 +112,7 @@ def test_no_component_registers_a_resource_as_an_output(monkeypatch):
     assert {name for name, outputs in registered if outputs} >= {"EksGpuCluster", "ArcRunnerSet"}
 
 
+@in_every_stack
 def test_each_component_says_what_its_outputs_are(recording):
     for token in TOKENS.values():
         for resource in of_type(recording, token):

@@ -12,11 +12,9 @@ import pytest
 from components.context import Context
 from components.eks.stack import build
 from fleet.loading.config import load
-from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
-from tests.builders import ROOT, cluster, config, pool
-from tests.components.recorded import named
+from tests.builders import cluster, config, pool, runner
+from tests.components.recorded import build_alone, named
 
 TAGS = {"owner": "ci", "cost-center": "1"}
 ABC = [f"us-west-2{letter}" for letter in "abc"]
@@ -32,8 +30,7 @@ def deployed(tags: Mapping[str, str] = TAGS, **changes: Any) -> Recording:
     def program() -> None:
         build("usw2", described.clusters["usw2"], described, Context("gpu-ci", "test", dict(tags)), pulumi.Output.secret("a key"))
 
-    empty = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
-    return record(program, empty, preview=False)
+    return build_alone(program, f"{tags} {changes}", preview=False)
 
 
 def difference(before: Recording, after: Recording) -> tuple[set[str], set[str], set[str]]:
@@ -58,19 +55,20 @@ def of_zone(pool_name: str, zone: str) -> set[str]:
     return {f"usw2-{pool_name}-{zone}-nodes", *(f"usw2-{pool_name}-{zone}-tag-{key}" for key in keys)}
 
 
-def test_a_zone_more_of_a_pool_adds_its_group_and_resizes_the_others_in_place() -> None:
-    before = deployed(zones=ABC, pools={"t4": pool(zones=ABC[:2], nodes={"max": 4})})
-    after = deployed(zones=ABC, pools={"t4": pool(zones=ABC, nodes={"max": 4})})
-    assert difference(before, after) == (of_zone("t4", "us-west-2c"), set(), {"usw2-t4-us-west-2b-nodes"})
-    old, new = (named(each, "usw2-t4-us-west-2b-nodes", "aws:eks/nodeGroup:NodeGroup").inputs for each in (before, after))
+def test_a_zone_more_or_less_of_a_pool_adds_or_removes_its_group_and_resizes_the_others_in_place() -> None:
+    before, after = (
+        deployed(
+            zones=ABC,
+            pools={"more": pool(zones=more, nodes={"max": 4}), "less": pool(zones=less, nodes={"max": len(less)})},
+            runners={"gpu-t4": runner(pool="more"), "less": runner(pool="less")},
+        )
+        for more, less in ((ABC[:2], ABC), (ABC, ABC[:2]))
+    )
+    created, deleted = of_zone("more", "us-west-2c"), of_zone("less", "us-west-2c")
+    assert difference(before, after) == (created, deleted, {"usw2-more-us-west-2b-nodes"}), "none of the pool with less"
+    old, new = (named(each, "usw2-more-us-west-2b-nodes", "aws:eks/nodeGroup:NodeGroup").inputs for each in (before, after))
     assert {key for key in old if old[key] != new[key]} == {"scalingConfig"}
     assert (old["scalingConfig"]["maxSize"], new["scalingConfig"]["maxSize"]) == (2, 1)
-
-
-def test_a_zone_less_of_a_pool_removes_its_group_alone() -> None:
-    before = deployed(zones=ABC, pools={"t4": pool(zones=ABC, nodes={"max": 3})})
-    after = deployed(zones=ABC, pools={"t4": pool(zones=ABC[:2], nodes={"max": 2})})
-    assert difference(before, after) == (set(), of_zone("t4", "us-west-2c"), set())
 
 
 @pytest.mark.parametrize("gateways", ["one", "per-zone"])
@@ -112,6 +110,8 @@ def test_an_edited_tag_updates_tags_and_replaces_neither_nodes_nor_storage_class
 
 
 def test_a_new_tag_adds_one_tag_to_each_group() -> None:
-    created, deleted, _ = difference(deployed(zones=ABC), deployed(TAGS | {"team": "ml"}, zones=ABC))
+    created, deleted, _ = difference(
+        deployed(zones=ABC, caches=CACHES), deployed(TAGS | {"team": "ml"}, zones=ABC, caches=CACHES)
+    )
     assert created == {f"usw2-{group}-tag-team" for group in ("system", "t4-us-west-2a", "t4-us-west-2b")}
     assert not deleted

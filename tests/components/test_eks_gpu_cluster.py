@@ -17,7 +17,7 @@ from components.eks.eks_gpu_cluster import EksGpuCluster
 from components.eks.stack import eks_gpu_cluster_args
 from fleet.facts.versions import KUBERNETES
 from fleet.loading.config import load
-from tests.components.recorded import build_alone, named, of_type, stack_config
+from tests.components.recorded import build_alone, in_every_stack, named, of_type, stack_config
 
 
 def config():
@@ -39,7 +39,7 @@ def cluster(**changes):
             opts=pulumi.ResourceOptions(providers=cloud),
         )
 
-    return build_alone(program)
+    return build_alone(program, f"{settings}")
 
 
 def control_plane(recording):
@@ -77,6 +77,7 @@ def test_private_endpoint_is_closed_to_the_internet():
     assert "publicAccessCidrs" not in inputs
 
 
+@in_every_stack
 def test_nodes_stand_in_private_subnets_only(recording):
     tables = [table for table in of_type(recording, "aws:ec2/routeTable:RouteTable") if table.name.endswith("-network-public")]
     public = {subnet.urn for subnet in of_type(recording, "aws:ec2/subnet:Subnet") if "-public-" in subnet.name}

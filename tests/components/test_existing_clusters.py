@@ -20,6 +20,7 @@ from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import RULES
 from tests.builders import ROOT, cluster, config, existing_context, existing_eks, pool, runner
+from tests.cases import cases
 from tests.components.recorded import RELEASE, SECRET, named, of_type, recorded, runner_sets, whole
 from tests.day import AS_OF
 from tests.fleet import broken_stacks
@@ -147,7 +148,7 @@ def test_without_a_selector_controllers_run_on_any_node():
         assert made[name].inputs["values"]["nodeSelector"] == {}, name
 
 
-@pytest.mark.parametrize(
+@cases(
     ("installed", "missing"),
     [
         ((), set()),

@@ -26,6 +26,7 @@ from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording, Resource, joined
 from gpu_ci.offline.wire import Secret, Unknown
 from tests import plans
+from tests.cases import cases
 from tests.components.recorded import ROOT, STACKS, before, named, recorded, recordings, stack_config, whole
 from tests.components.recorded import SECRET as SECRET_KEY
 
@@ -113,7 +114,7 @@ OF_ARGO = {
 """Objects that a cluster has only with ArgoCD."""
 
 
-@pytest.mark.parametrize("stack", DEPLOYED)
+@cases("stack", DEPLOYED)
 def test_both_deliveries_give_every_chart_the_same_source_version_and_values(stack):
     by_helm, by_git = map(releases, both(stack))
     argo = {where for where in by_git if where[2] == "argo-cd"}
@@ -121,7 +122,7 @@ def test_both_deliveries_give_every_chart_the_same_source_version_and_values(sta
     assert {where: held for where, held in by_git.items() if where not in argo} == by_helm
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@cases("stack", STACKS)
 def test_components_install_the_charts_of_the_one_list_and_no_others(stack):
     config = stack_config(stack)
     fleet = fleet_of(config)
@@ -143,7 +144,7 @@ def test_components_install_the_charts_of_the_one_list_and_no_others(stack):
     assert found == listed
 
 
-@pytest.mark.parametrize("stack", DEPLOYED)
+@cases("stack", DEPLOYED)
 def test_both_deliveries_declare_the_same_objects_in_each_cluster(stack):
     def objects(recording: Recording) -> set[tuple[str, str, str, str]]:
         return {
@@ -159,7 +160,7 @@ def test_both_deliveries_declare_the_same_objects_in_each_cluster(stack):
     assert {(cluster, kind.removeprefix("External"), *where) for cluster, kind, *where in by_git - of_argo} == by_helm
 
 
-@pytest.mark.parametrize("stack", DEPLOYED)
+@cases("stack", DEPLOYED)
 def test_the_program_of_a_stack_that_git_fills_has_clouds_argocd_and_what_only_it_knows(stack):
     program, git = filled_by_git(stack)
     assert program is not None
@@ -172,7 +173,7 @@ def test_the_program_of_a_stack_that_git_fills_has_clouds_argocd_and_what_only_i
     assert not [resource.urn for resource in git.resources if resource.type.startswith(("aws:", "eks:", "oci:"))]
 
 
-@pytest.mark.parametrize("stack", FILLED)
+@cases("stack", FILLED)
 def test_git_has_no_secret_and_nothing_that_only_a_cloud_knows(stack):
     _, git = filled_by_git(stack)
     assert git is not None
@@ -189,7 +190,7 @@ def test_git_has_no_secret_and_nothing_that_only_a_cloud_knows(stack):
         assert not [leaf for leaf in leaves(resource.inputs) if isinstance(leaf, Secret | Unknown)], resource.urn
 
 
-@pytest.mark.parametrize("stack", FILLED)
+@cases("stack", FILLED)
 def test_waves_follow_what_the_components_wait_for(stack):
     """Within one Application, whatever a resource waits for is in an earlier wave; parts of one workload share theirs."""
     _, git = filled_by_git(stack)

@@ -11,11 +11,10 @@ import pytest
 from components.context import Context
 from components.eks.stack import build as build_eks
 from fleet.loading.config import load
-from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.record import record
 from tests.builders import cluster, config, oke_runner, pool, runner, vm
+from tests.cases import cases
 from tests.components.oke import ADDON, CLUSTER, TAGS, made, planned, the
-from tests.components.recorded import ROOT, kept, named, of_type
+from tests.components.recorded import build_alone, in_every_stack, named, of_type
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
 AWS_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
@@ -26,7 +25,6 @@ CONTROL_PLANES = (EKS_PLANE, CLUSTER)
 LOG_GROUP = "aws:cloudwatch/logGroup:LogGroup"
 REQUIRED = {"owner", "cost-center", "stack", "ttl"}
 BUDGET = {"monthlyUsd": 500, "emails": ["ops@gpu-ci.dev", "ci@gpu-ci.dev"]}
-REQUESTS: dict[str, Any] = {"declareQuotas": True, "accountQuotas": {"L-DB2E81BA": 0}}
 TENANCY = "ocid1.tenancy.oc1..example"
 GOVERNED: dict[str, Any] = {
     "tenancy": TENANCY,
@@ -37,36 +35,57 @@ GOVERNED: dict[str, Any] = {
 }
 
 
-def eks(*, preview: bool, **changes):
+POOLS = {"t4": pool(), "t4-spot": pool(instanceTypes=["g4dn.2xlarge", "g4dn.4xlarge"], capacity="spot", nodes={"max": 3})}
+ON_EKS: dict[str, Any] = {
+    "budget": BUDGET,
+    "declareQuotas": True,
+    "accountQuotas": {"L-DB2E81BA": 0, "L-3819A6DF": 47},
+    "pools": POOLS,
+    "runners": {"gpu-t4": runner(), "spot": runner(pool="t4-spot")},
+    "protect": True,
+}
+ON_OKE: dict[str, Any] = GOVERNED | {
+    "runners": {"oci-a10": oke_runner(), "standing": vm(count=3)},
+    "addonVersions": {"ClusterAutoscaler": "v1.34.2", "NvidiaGpuPlugin": "v0.17.1"},
+    "protect": True,
+}
+
+
+def eks(*, preview: bool = True, **changes):
     """An EKS cluster of a test's own, as a preview or as an update in which every id is known."""
-    described = load(config(clusters={"usw2": cluster(**changes)}))
-    context = Context("gpu-ci", "test", TAGS)
 
     def program() -> None:
+        described = load(config(clusters={"usw2": cluster(**changes)}))
+        context = Context("gpu-ci", "test", TAGS)
         build_eks("usw2", described.clusters["usw2"], described, context, pulumi.Output.secret("a made-up private key"))
 
-    empty = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
-    return kept(f"eks {changes}, {preview}", lambda: record(program, empty, preview=preview))
+    return build_alone(program, f"{changes}", preview=preview)
 
 
 @pytest.fixture(params=[True, False], ids=["preview", "update"])
 def on_eks(request):
-    def built(**changes):
-        return eks(preview=request.param, **changes)
-
-    return built
+    """A cluster with all that this module is about."""
+    return eks(preview=request.param, **ON_EKS)
 
 
 @pytest.fixture(params=[planned, made], ids=["preview", "update"])
 def on_oke(request):
-    return request.param
+    """The same on OCI."""
+    return request.param(**ON_OKE)
+
+
+@pytest.fixture(params=["preview", "update"])
+def ungoverned(request):
+    """Clusters of both clouds with nothing of it."""
+    preview = request.param == "preview"
+    return eks(preview=preview, protect=False), (planned if preview else made)(protect=False)
 
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 
 
 def test_a_budget_on_aws_counts_the_stacks_tag_and_writes_at_80_and_100_percent(on_eks):
-    inputs = the(on_eks(budget=BUDGET), AWS_BUDGET).inputs
+    inputs = the(on_eks, AWS_BUDGET).inputs
     assert (inputs["budgetType"], inputs["timeUnit"]) == ("COST", "MONTHLY")
     assert (inputs["limitAmount"], inputs["limitUnit"]) == ("500", "USD")
     assert inputs["costFilters"] == [{"name": "TagKeyValue", "values": ["user:gpu-ci/stack$test"]}], "and not the whole account"
@@ -78,54 +97,49 @@ def test_a_budget_on_aws_counts_the_stacks_tag_and_writes_at_80_and_100_percent(
 
 
 def test_the_tag_that_the_budget_counts_is_on_all_that_the_provider_makes_and_on_all_that_eks_launches(on_eks):
-    recording = on_eks(budget=BUDGET)
-    (provider,) = of_type(recording, "pulumi:providers:aws")
+    (provider,) = of_type(on_eks, "pulumi:providers:aws")
     assert json.loads(provider.inputs["defaultTags"])["tags"]["gpu-ci/stack"] == "test"
-    for template in of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate"):
+    for template in of_type(on_eks, "aws:ec2/launchTemplate:LaunchTemplate"):
         kinds = {each["resourceType"]: each["tags"] for each in template.inputs["tagSpecifications"]}
         assert kinds.keys() >= {"instance", "volume"}, "what costs money"
         assert all(tags["gpu-ci/stack"] == "test" for tags in kinds.values()), template.name
 
 
 def test_quotas_are_asked_of_the_clusters_own_provider_one_for_each_code(on_eks):
-    pools = {"t4": pool(), "t4-spot": pool(instanceTypes=["g4dn.2xlarge", "g4dn.4xlarge"], capacity="spot", nodes={"max": 3})}
-    account = {"L-DB2E81BA": 0, "L-3819A6DF": 47}
-    runners = {"gpu-t4": runner(), "spot": runner(pool="t4-spot")}
-    recording = on_eks(declareQuotas=True, accountQuotas=account, pools=pools, runners=runners)
-    quotas = of_type(recording, AWS_QUOTA)
+    quotas = of_type(on_eks, AWS_QUOTA)
     assert {each.inputs["quotaCode"]: each.inputs["value"] for each in quotas} == {"L-DB2E81BA": 16, "L-3819A6DF": 48}
-    (provider,) = of_type(recording, "pulumi:providers:aws")
+    (provider,) = of_type(on_eks, "pulumi:providers:aws")
     for quota in quotas:
         assert quota.inputs["serviceCode"] == "ec2"
         assert quota.provider_urn == provider.urn, "quotas are a region's"
 
 
-def test_a_quota_is_requested_once_whatever_becomes_of_the_pool():
+def test_a_quota_is_requested_once_whatever_becomes_of_the_pool(on_eks):
     """The provider files a request with every update, and AWS refuses a number below what it has granted since."""
-    for nodes in (3, 2, 1):
-        (quota,) = of_type(eks(preview=True, **REQUESTS, pools={"t4": pool(nodes={"max": nodes})}), AWS_QUOTA)
-        assert quota.name == "usw2-quota-L-DB2E81BA", "a number in the name would make it another resource"
+    fewer = eks(declareQuotas=True, accountQuotas={"L-DB2E81BA": 0}, pools={"t4": pool(nodes={"max": 1})})
+    for recording, count in ((on_eks, 16), (fewer, 8)):
+        quota = named(recording, "usw2-quota-L-DB2E81BA", AWS_QUOTA)  # a number in the name would make it another resource
+        assert quota.inputs["value"] == count
         assert quota.ignore_changes == ("value",)
 
 
-@pytest.mark.parametrize("account", [{}, {"L-DB2E81BA": 16}, {"L-DB2E81BA": 768}])
-def test_nothing_is_requested_of_an_account_that_has_enough_or_is_unknown(on_eks, account):
-    assert of_type(on_eks(declareQuotas=True, accountQuotas=account), AWS_QUOTA) == ()
+@cases("account", [{}, {"L-DB2E81BA": 16}, {"L-DB2E81BA": 768}])
+def test_nothing_is_requested_of_an_account_that_has_enough_or_is_unknown(account):
+    assert of_type(eks(declareQuotas=True, accountQuotas=account), AWS_QUOTA) == ()
 
 
-def test_nothing_waits_for_a_quota():
-    recording = eks(preview=False, **REQUESTS)
-    quotas = {each.urn for each in of_type(recording, AWS_QUOTA)}
+def test_nothing_waits_for_a_quota(on_eks):
+    quotas = {each.urn for each in of_type(on_eks, AWS_QUOTA)}
     assert quotas
-    assert not [each.name for each in recording.resources if quotas & set(each.dependencies)], "the answer may take days"
+    assert not [each.name for each in on_eks.resources if quotas & set(each.dependencies)], "the answer may take days"
 
 
-def test_quotas_and_budgets_are_not_made_unless_said(on_eks, on_oke):
-    for recording in (on_eks(), on_oke()):
+def test_quotas_and_budgets_are_not_made_unless_said(ungoverned):
+    for recording in ungoverned:
         assert not [
-            found.name
+            resource.name
             for token in (AWS_BUDGET, AWS_QUOTA, OCI_BUDGET, OCI_RULE, OCI_QUOTA)
-            for found in of_type(recording, token)
+            for resource in of_type(recording, token)
         ]
 
 
@@ -133,25 +147,26 @@ def test_quotas_and_budgets_are_not_made_unless_said(on_eks, on_oke):
 
 
 def test_a_budget_on_oci_stands_in_the_root_compartment_and_watches_the_clusters(on_oke):
-    recording = on_oke(**GOVERNED)
-    inputs = the(recording, OCI_BUDGET).inputs
+    inputs = the(on_oke, OCI_BUDGET).inputs
     assert inputs["compartmentId"] == TENANCY, "wherever its target is"
     assert (inputs["targetType"], inputs["targets"]) == ("COMPARTMENT", ["ocid1.compartment.oc1..example"])
     assert (inputs["amount"], inputs["resetPeriod"]) == (500, "MONTHLY")
-    alarms = {each.inputs["type"]: each.inputs for each in of_type(recording, OCI_RULE)}
+    alarms = {each.inputs["type"]: each.inputs for each in of_type(on_oke, OCI_RULE)}
     assert {kind: alarm["threshold"] for kind, alarm in alarms.items()} == {"ACTUAL": 80, "FORECAST": 100}
     for alarm in alarms.values():
         assert alarm["thresholdType"] == "PERCENTAGE"
         assert alarm["recipients"] == "ops@gpu-ci.dev, ci@gpu-ci.dev"
 
 
-def test_a_budget_may_watch_the_compartment_above():
+def test_a_budget_may_watch_the_compartment_above_and_a_fleet_without_gpus_to_hold_has_no_quota_policy():
     over = BUDGET | {"compartment": "ocid1.compartment.oc1..exampleci"}
-    assert the(planned(**GOVERNED | {"budget": over}), OCI_BUDGET).inputs["targets"] == ["ocid1.compartment.oc1..exampleci"]
+    recording = planned(**GOVERNED | {"budget": over}, pools={}, runners={})
+    assert the(recording, OCI_BUDGET).inputs["targets"] == ["ocid1.compartment.oc1..exampleci"]
+    assert not of_type(recording, OCI_QUOTA), "OCI refuses one without a statement"
 
 
 def test_alarms_hang_on_their_budget():
-    recording = made(**GOVERNED)
+    recording = made(**ON_OKE)
     budget = the(recording, OCI_BUDGET)
     for alarm in of_type(recording, OCI_RULE):
         assert alarm.inputs["budgetId"] == "ocid1.budget.oc1..sjc-budget-id"
@@ -159,8 +174,7 @@ def test_alarms_hang_on_their_budget():
 
 
 def test_a_quota_on_oci_holds_the_compartment_to_what_the_fleet_takes(on_oke):
-    recording = on_oke(**GOVERNED, runners={"oci-a10": oke_runner(), "standing": vm(count=3)})
-    inputs = the(recording, OCI_QUOTA).inputs
+    inputs = the(on_oke, OCI_QUOTA).inputs
     assert inputs["compartmentId"] == TENANCY
     assert inputs["statements"] == [
         "set compute-core quota gpu-a10-count to 8 in compartment ci where request.region = 'us-sanjose-1'"
@@ -168,25 +182,19 @@ def test_a_quota_on_oci_holds_the_compartment_to_what_the_fleet_takes(on_oke):
 
 
 def test_what_is_the_tenancys_goes_through_the_provider_of_its_home_region(on_oke):
-    recording = on_oke(**GOVERNED)
-    home = named(recording, "sjc-oci-home", "pulumi:providers:oci")
+    home = named(on_oke, "sjc-oci-home", "pulumi:providers:oci")
     assert home.inputs["region"] == "us-ashburn-1"
     for token in (OCI_BUDGET, OCI_RULE, OCI_QUOTA):
-        for resource in of_type(recording, token):
+        for resource in of_type(on_oke, token):
             assert resource.provider_urn == home.urn, resource.name
             assert resource.inputs["freeformTags"].items() >= TAGS.items(), f"{resource.name}: OCI has no default tags"
-
-
-def test_a_fleet_without_gpus_to_hold_has_no_quota_policy():
-    assert not of_type(planned(**GOVERNED, pools={}, runners={}), OCI_QUOTA), "OCI refuses one without a statement"
 
 
 # -- protection --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protect", [True, False])
-def test_protection_is_the_control_planes_and_of_nothing_else(on_eks, on_oke, protect):
-    for recording in (on_eks(protect=protect), on_oke(protect=protect)):
+def test_protection_is_the_control_planes_and_of_nothing_else(on_eks, on_oke, ungoverned):
+    for recording, protect in (*((each, True) for each in (on_eks, on_oke)), *((each, False) for each in ungoverned)):
         planes = {each.urn for token in CONTROL_PLANES for each in of_type(recording, token)}
         assert len(planes) == 1
         logs = {each.urn for each in of_type(recording, LOG_GROUP)}
@@ -206,6 +214,7 @@ def test_prod_is_protected_and_staging_is_not(staging, prod):
 # -- our own stacks ----------------------------------------------------------------------------------------------------
 
 
+@in_every_stack
 def test_no_stack_or_example_requests_a_quota_of_an_account_that_it_does_not_know(recording):
     assert of_type(recording, AWS_QUOTA) == ()
 
@@ -222,6 +231,7 @@ def test_staging_and_prod_log_who_did_what_to_the_api(staging, prod):
             assert set(plane.inputs["enabledClusterLogTypes"]) >= {"api", "audit", "authenticator"}
 
 
+@in_every_stack
 def test_every_stack_says_whose_it_is_and_how_long_it_stands(recording):
     for provider in of_type(recording, "pulumi:providers:aws"):
         assert json.loads(provider.inputs["defaultTags"])["tags"].keys() >= REQUIRED
@@ -253,12 +263,13 @@ def versions(recording):
     return {each.inputs["addonName"]: each.inputs.get("version") for each in of_type(recording, ADDON)}
 
 
-def test_an_add_on_of_oke_has_the_version_that_the_settings_pin_and_no_other(on_oke):
-    assert versions(on_oke()) == {"ClusterAutoscaler": None, "NvidiaGpuPlugin": None}, "Oracle's choice"
-    pinned = {"ClusterAutoscaler": "v1.34.2", "NvidiaGpuPlugin": "v0.17.1"}
-    assert versions(on_oke(addonVersions=pinned)) == pinned
+def test_an_add_on_of_oke_has_the_version_that_the_settings_pin_and_no_other(on_oke, ungoverned):
+    _, without = ungoverned
+    assert versions(without) == {"ClusterAutoscaler": None, "NvidiaGpuPlugin": None}, "Oracle's choice"
+    assert versions(on_oke) == ON_OKE["addonVersions"]
 
 
+@in_every_stack
 def test_nodes_and_add_ons_of_eks_are_pinned(recording):
     for pool_of in of_type(recording, "aws:eks/nodeGroup:NodeGroup"):
         assert pool_of.inputs["releaseVersion"], pool_of.name

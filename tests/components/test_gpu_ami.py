@@ -17,15 +17,15 @@ import pytest
 from botocore.model import Shape
 from botocore.validate import ParamValidator
 
-from components.build import build
 from components.eks.gpu_node_group import GpuNodeGroup
 from fleet.facts.yaml_text import kubernetes_documents
-from fleet.loading.config import load
 from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import UNKNOWN
 from policies.rules import RULES
-from tests.builders import NODE_CONFIG, cluster, config, existing_eks, pool, reference, runner
+from tests.builders import NODE_CONFIG, cluster, existing_eks, pool, reference, runner
+from tests.cases import cases
+from tests.components.built import built as whole_stack
 from tests.components.recorded import build_alone, named, of_type
 from tests.day import AS_OF
 
@@ -56,8 +56,7 @@ def built(*, created: bool = True, of_pool: Mapping[str, Any] | None = None, **c
     image = {"buildType": "g4dn.xlarge"} | changes
     make = cluster if created else existing_eks
     held = make(amis={"gpu": image}, pools={"t4": pool(ami="gpu", **(of_pool or {}))}, runners={"gpu-t4": runner()})
-    fleet = load(config(clusters={"usw2": held}))
-    return build_alone(lambda: build(fleet, "gpu-ci", "test", pulumi.Output.secret("a made-up key")))
+    return whole_stack(clusters={"usw2": held})
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +109,7 @@ def broken(shape: Shape, value: Any, path: str = "") -> list[str]:
     return [f"{path}: {value}"] if wrong else []
 
 
-@pytest.mark.parametrize("token", [COMPONENT, RECIPE, MACHINE, DISTRIBUTION, PIPELINE, LIFECYCLE])
+@cases("token", [COMPONENT, RECIPE, MACHINE, DISTRIBUTION, PIPELINE, LIFECYCLE])
 def test_the_api_takes_each_resource(whole: Recording, token: str) -> None:
     operation, sent = request(token, inputs(whole, token))
     shape = botocore.session.get_session().get_service_model("imagebuilder").operation_model(operation).input_shape
@@ -248,7 +247,7 @@ def nodes(**changes: Any) -> dict[str, Any]:
         }
         GpuNodeGroup("l4", arguments | changes, pulumi.ResourceOptions(providers=[cloud]))
 
-    template = named(build_alone(program), "l4-launch", TEMPLATE).inputs
+    template = named(build_alone(program, f"{changes}"), "l4-launch", TEMPLATE).inputs
     message: Any = email.message_from_string(base64.b64decode(template["userData"]).decode())
     (part,) = message.get_payload()
     (found,) = kubernetes_documents("user data", part.get_payload())

@@ -16,14 +16,13 @@ from fleet.facts.scheduling import DELETION_PROPAGATION, JOB_PRIORITIES, RUNNER_
 from fleet.facts.versions import IMAGES
 from fleet.jobs.stack import place_stack_job
 from fleet.loading.config import load
-from fleet.loading.stackfile import StackConfig
 from fleet.prove.placement import PlacementError
 from gpu_ci.offline.judge import configure, judge
-from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import RULES
 from tests.builders import cluster, config, pool
-from tests.components.recorded import ROOT, before, build_alone, named, of_type
+from tests.cases import cases
+from tests.components.recorded import before, build_alone, named, of_type
 from tests.day import AS_OF
 from tests.fleet.test_isolation import MINORS
 from tests.fleet.test_pod_security import violations
@@ -66,9 +65,8 @@ def _build(described: dict[str, Any]) -> None:
 def recording(request: pytest.FixtureRequest) -> Recording:
     """A cluster with a job that mounts a cache and one that waits in a queue: in preview, and as an update."""
     if request.param == "planned":
-        return build_alone(lambda: _build(DESCRIBED))
-    empty = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
-    return record(lambda: _build(DESCRIBED), empty, preview=False)
+        return build_alone(lambda: _build(DESCRIBED), "described")
+    return build_alone(lambda: _build(DESCRIBED), "described", preview=False)
 
 
 def jobs(recording: Recording) -> Iterator[Resource]:
@@ -136,7 +134,7 @@ def test_nothing_waits_for_a_job(recording: Recording) -> None:
         assert waiting == []
 
 
-@pytest.mark.parametrize("minor", MINORS)
+@cases("minor", MINORS)
 def test_kubernetes_takes_it(recording: Recording, minor: str) -> None:
     for each in jobs(recording):
         kubernetes_validate.validate(dict(each.inputs), minor, strict=True)

@@ -13,7 +13,7 @@ from fleet.facts.xid import HEALTHY
 from fleet.loading.config import load
 from fleet.providers.eks.cluster import EksCluster
 from tests.builders import read_stack
-from tests.components.recorded import named, of_type
+from tests.components.recorded import in_every_stack, named, of_type
 from tests.fleet.conformance import STACKS
 
 POOL = "aws:eks/nodeGroup:NodeGroup"
@@ -44,6 +44,7 @@ def test_taint_is_spelled_as_the_eks_api_wants(spot):
     assert spot["taints"] == [{"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}]
 
 
+@in_every_stack
 def test_every_enum_is_one_that_eks_knows(recording, eks_model):
     for pool in of_type(recording, POOL):
         assert pool.inputs["amiType"] in eks_model["AMITypes"]["enum"]
@@ -56,6 +57,7 @@ def test_effects_are_those_of_eks(eks_model):
     assert set(EKS_EFFECT.values()) == set(eks_model["TaintEffect"]["enum"])
 
 
+@in_every_stack
 def test_gpu_pools_are_tainted_and_the_system_pool_is_not(recording):
     for pool in of_type(recording, POOL):
         is_gpu = not pool.name.endswith("-system-nodes")
@@ -63,11 +65,13 @@ def test_gpu_pools_are_tainted_and_the_system_pool_is_not(recording):
         assert pool.inputs["amiType"] == ("AL2023_x86_64_NVIDIA" if is_gpu else "AL2023_x86_64_STANDARD")
 
 
+@in_every_stack
 def test_the_autoscaler_owns_the_size(recording):
     for pool in of_type(recording, POOL):
         assert pool.ignore_changes == ("scalingConfig.desiredSize",)
 
 
+@in_every_stack
 def test_broken_nodes_are_repaired_and_images_pinned(recording):
     for pool in of_type(recording, POOL):
         assert pool.inputs["nodeRepairConfig"]["enabled"]
@@ -75,6 +79,7 @@ def test_broken_nodes_are_repaired_and_images_pinned(recording):
         assert pool.inputs["releaseVersion"] == row.ami_release, "the image whose driver the settings were held to"
 
 
+@in_every_stack
 def test_eks_repairs_one_gpu_node_of_a_group_at_a_time_after_five_minutes_and_none_for_a_fault_of_a_job(recording, eks_model):
     for pool in of_type(recording, POOL):
         repair = pool.inputs["nodeRepairConfig"]
@@ -110,6 +115,7 @@ def test_instance_types_stand_on_the_group_not_in_the_template(spot, staging):
         assert "instanceType" not in template.inputs, "one type in the template makes a spot pool of one type"
 
 
+@in_every_stack
 def test_a_pool_has_a_node_group_in_each_zone_with_that_zones_subnet_and_its_share_of_the_nodes(recording):
     """Bill, quotas and placement reckon with the pool's own numbers."""
     fleet = load(read_stack(STACKS[recording.stack]))
@@ -160,6 +166,7 @@ def test_instances_get_the_owner_tags_through_the_auto_scaling_group_and_nothing
     assert len(set(names)) == len(names)
 
 
+@in_every_stack
 def test_a_launch_template_has_fixed_tags_alone(recording):
     for template in of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate"):
         kinds = [each["resourceType"] for each in template.inputs["tagSpecifications"]]
@@ -173,6 +180,7 @@ def test_nodes_have_the_accelerator_label_and_the_plugins(spot):
     assert spot["labels"]["nvidia.com/gpu.present"] == "true", "the device plugin's affinity would match no node"
 
 
+@in_every_stack
 def test_templates_close_the_metadata_service_and_encrypt_the_disk(recording):
     templates = of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate")
     assert {name for group in of_type(recording, POOL) for name in group.dependencies if ":LaunchTemplate::" in name} == {
@@ -224,6 +232,7 @@ def test_an_update_of_a_reserved_pool_needs_no_machine_beyond_its_reservation(re
     assert named(reserved, "use1-a10g-us-east-1a-nodes", POOL).inputs["updateConfig"] == {"maxUnavailable": 1}
 
 
+@in_every_stack
 def test_no_other_pool_uses_a_reservation(recording):
     for template in of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate"):
         if template.name not in ("use1-a100-reserved-launch", "use2-h200-block-launch", "usw2-t4-reserved-launch"):

@@ -47,7 +47,7 @@ def _program() -> None:
 
 @pytest.fixture(scope="module")
 def alone() -> Recording:
-    return build_alone(_program)
+    return build_alone(_program, "fixed")
 
 
 def test_the_release_has_the_values_of_its_image_and_settings(alone):

@@ -28,6 +28,7 @@ from fleet.render.queues import queue_objects
 from gpu_ci.offline.recording import Recording, Resource
 from tests import plans
 from tests.builders import oke_pool
+from tests.cases import cases
 from tests.components.oke import made, planned
 from tests.components.recorded import before, build_alone, named, of_type, recorded, stack_config
 from tests.fleet.kueue_rules import dangling, refused
@@ -126,7 +127,7 @@ def test_an_object_has_the_token_of_its_kind_and_every_field_of_its_manifest(que
     assert values == {each.name: each.value for each in JOB_PRIORITIES}, "a field beside metadata and spec"
 
 
-@pytest.mark.parametrize("minor", MINORS)
+@cases("minor", MINORS)
 def test_kubernetes_own_objects_are_valid_as_they_are_sent(queued, minor):
     for token in (*WALLS, PRIORITY, NAMESPACE):
         for each in of_type(queued, token):
@@ -134,7 +135,7 @@ def test_kubernetes_own_objects_are_valid_as_they_are_sent(queued, minor):
 
 
 def test_the_component_says_which_queues_a_job_may_name():
-    recording = build_alone(_alone)
+    recording = build_alone(_alone, "fixed")
     assert recording.outputs["queues"] == {"ml": ["ml", "default"], "ml-night": ["ml", "default"]}
 
 

@@ -19,6 +19,7 @@ from fleet.render.workloads.catalogue import objects
 from fleet.settings.workloads import KINDS
 from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import cluster, config
+from tests.cases import cases
 from tests.components.recorded import before, build_alone, of_type
 from tests.fleet.test_isolation import MINORS
 from tests.fleet.workloads.world import workload
@@ -47,7 +48,7 @@ def build(workloads: dict[str, dict[str, Any]], **changes: Any) -> Recording:
         ready = [kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))]
         install(Inside("usw2", fleet.clusters["usw2"], ready, opts), fleet, pulumi.Output.secret("key"))
 
-    return build_alone(program)
+    return build_alone(program, f"{workloads} {changes}")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def test_every_manifest_is_a_resource_of_its_own_and_says_the_same(recording):
         assert resource.delete_before_replace is True, "its name is fixed"
 
 
-@pytest.mark.parametrize("minor", MINORS)
+@cases("minor", MINORS)
 def test_the_objects_are_valid_as_they_are_sent(recording, minor):
     for each in of_workloads(recording):
         kubernetes_validate.validate(json.loads(json.dumps(each.inputs)), minor, strict=True)

@@ -17,8 +17,9 @@ from fleet.settings.namespaces import runner_namespace
 from gpu_ci.offline.recording import Recording, Resource
 from tests import plans
 from tests.builders import oke_runner, vm, vm_per_job
+from tests.cases import cases
 from tests.components.oke import RULE, made, planned
-from tests.components.recorded import RunnerSet, before, cluster_id, named, of_type, runner_sets, stack_config
+from tests.components.recorded import RunnerSet, before, cluster_id, in_every_stack, named, of_type, runner_sets, stack_config
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -40,7 +41,8 @@ def walls(recording: Recording, found: RunnerSet, token: str) -> list[Resource]:
     ]
 
 
-@pytest.mark.parametrize("token", WALLS)
+@cases("token", WALLS)
+@in_every_stack
 def test_every_runner_namespace_has_one_of_each_before_its_set(recording, token):
     sets = runner_sets(recording)
     assert sets
@@ -60,6 +62,7 @@ def test_every_runner_namespace_has_one_of_each_before_its_set(recording, token)
     assert len([space for space in spaces if space.startswith(runner_namespace(""))]) == len(sets), "no second one"
 
 
+@in_every_stack
 def test_no_pod_of_any_set_reaches_instance_metadata(recording):
     for found in runner_sets(recording):
         (policy,) = walls(recording, found, NETWORK)
@@ -106,6 +109,7 @@ def allowed_to_machines(recording: Recording) -> list[str]:
     return [rule.inputs["destination"] for rule in rules]
 
 
+@in_every_stack
 def test_nothing_that_a_stack_allows_to_jobs_overlaps_a_closed_network(recording):
     pods, machines = list(allowed_to_pods(recording)), allowed_to_machines(recording)
     assert pods
@@ -150,7 +154,8 @@ def test_a_quota_follows_the_scale_of_its_set(staging):
     }
 
 
-@pytest.mark.parametrize("minor", MINORS)
+@cases("minor", MINORS)
+@in_every_stack
 def test_the_objects_are_valid_as_they_are_sent(recording, minor):
     for token in (*WALLS, PRIORITY):
         for each in of_type(recording, token):
@@ -160,6 +165,7 @@ def test_the_objects_are_valid_as_they_are_sent(recording, minor):
 # -- priority ----------------------------------------------------------------------------------------------------------
 
 
+@in_every_stack
 def test_every_cluster_has_one_class_for_runners_and_every_set_waits_for_its_clusters(recording):
     found = [each for each in of_type(recording, PRIORITY) if each.inputs["metadata"]["name"] == RUNNER_PRIORITY.name]
     classes = {cluster_id(each): each for each in found}
@@ -180,6 +186,7 @@ def test_the_class_preempts_nobody_and_is_nobodys_default(staging):
     assert (inputs["metadata"]["name"], inputs["value"]) == (RUNNER_PRIORITY.name, RUNNER_PRIORITY.value)
 
 
+@in_every_stack
 def test_a_class_of_another_value_is_made_anew_in_the_place_of_the_old_one(recording):
     """Neither may be updated (Kubernetes, ValidatePriorityClassUpdate), and the provider would try to."""
     for held in of_type(recording, PRIORITY):
@@ -190,6 +197,7 @@ def test_a_class_of_another_value_is_made_anew_in_the_place_of_the_old_one(recor
 # -- enforcement -------------------------------------------------------------------------------------------------------
 
 
+@in_every_stack
 def test_the_network_plugin_of_eks_enforces_policies(recording):
     for addon in of_type(recording, ADDON):
         if addon.inputs["addonName"] == "vpc-cni":
@@ -197,6 +205,7 @@ def test_the_network_plugin_of_eks_enforces_policies(recording):
             assert held["enableNetworkPolicy"] == "true", "a string: the add-on's schema knows no other"
 
 
+@in_every_stack
 def test_tokens_of_accounts_are_in_no_pod_but_launchers(recording):
     for each in runner_sets(recording):
         pod = each.values["template"]["spec"]

@@ -8,7 +8,7 @@ from fleet.charts.arc import NAMESPACE as CONTROLLER_NAMESPACE
 from fleet.facts.scheduling import GPU_RESOURCE
 from fleet.settings.namespaces import runner_namespace
 from gpu_ci.offline.recording import Recording, Resource
-from tests.components.recorded import named, of_type
+from tests.components.recorded import in_every_stack, named, of_type
 from tests.doctor.fleets import shipped
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -20,6 +20,7 @@ def runner_sets(recording: Recording) -> list[Resource]:
     return [each for each in of_type(recording, RELEASE) if str(each.inputs["chart"]).endswith("/gha-runner-scale-set")]
 
 
+@in_every_stack
 def test_every_release_is_named_pinned_and_rolls_back(recording):
     for release in of_type(recording, RELEASE):
         inputs = release.inputs
@@ -65,6 +66,7 @@ def test_namespaces_hold_their_pods_to_a_standard(staging, name, level):
     assert named(staging, name, NAMESPACE).inputs["metadata"]["labels"] == {LEVEL: level}
 
 
+@in_every_stack
 def test_every_set_has_a_namespace_of_its_own_apart_from_the_controllers(recording):
     names = [(space.provider_urn, space.inputs["metadata"]["name"]) for space in of_type(recording, NAMESPACE)]
     assert len(set(names)) == len(names), "two components of one cluster would fight for a namespace"
@@ -85,6 +87,7 @@ def test_the_app_secret_is_passed_by_name_and_has_each_id_under_its_key(staging)
     assert [data[key] for key in keys] == [app.app_id, app.installation_id]
 
 
+@in_every_stack
 def test_jobs_run_unprivileged_and_have_no_account_token(recording):
     for release in runner_sets(recording):
         values = release.inputs["values"]

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.builders import THERE, place, vm, vm_per_job
+from tests.cases import cases
 from tests.components.oke import GROUP, RULE, SUBNET, TAGS, made, planned, the
 from tests.components.recorded import named, of_type
 
@@ -132,7 +133,7 @@ def test_what_is_the_clouds_has_the_fleets_tags(update):
     assert all(each.inputs["freeformTags"] == TAGS for each in owned)
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {},
@@ -147,7 +148,6 @@ def test_what_is_the_clouds_has_the_fleets_tags(update):
             },
         },
     ],
-    ids=["no monitoring", "no URL", "other places", "existing VCN"],
 )
 def test_without_a_way_there_is_no_gateway_and_machines_are_as_before(changes):
     recording = planned(**{"runners": RUNNERS} | changes)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pulumi
-
-from components.build import build
-from fleet.loading.config import load
 from gpu_ci.offline.recording import Recording
-from tests.builders import cluster, config, pool
-from tests.components.recorded import build_alone, named, of_type
+from tests.builders import cluster, pool
+from tests.components.built import built
+from tests.components.recorded import named, of_type
 
 GROUP = "aws:eks/nodeGroup:NodeGroup"
 
@@ -18,8 +15,7 @@ GROUP = "aws:eks/nodeGroup:NodeGroup"
 def of(**health: Any) -> Recording:
     """A cluster in two zones with ten nodes and these settings."""
     settings = cluster(pools={"t4": pool(nodes={"max": 10})}, health=health)
-    fleet = load(config(clusters={"usw2": settings}))
-    return build_alone(lambda: build(fleet, "gpu-ci", "test", pulumi.Output.secret("a made-up key")))
+    return built(clusters={"usw2": settings})
 
 
 def test_the_gate_is_a_taint_of_gpu_groups_that_the_device_plugin_tolerates_and_runners_do_not() -> None:

@@ -7,18 +7,17 @@ import email
 from typing import Any
 
 import botocore.loaders
-import pulumi
 import pytest
 
-from components.build import build
 from components.eks.launch import interfaces
 from fleet.facts import hardware
 from fleet.facts.yaml_text import kubernetes_documents
-from fleet.loading.config import load
 from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import UNKNOWN
-from tests.builders import cluster, config, pool
-from tests.components.recorded import build_alone, named, of_type
+from tests.builders import cluster, pool
+from tests.cases import cases
+from tests.components.built import built
+from tests.components.recorded import in_every_stack, named, of_type
 
 GROUP = "aws:eks/nodeGroup:NodeGroup"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
@@ -39,8 +38,7 @@ def block(capacity_block: Recording) -> dict[str, Any]:
 def of_pool(**changes: object) -> Recording:
     """A cluster with one pool of g4dn.8xlarge on demand in one zone, and these changes of the pool."""
     held = pool(instanceTypes=["g4dn.8xlarge"], zones=["us-west-2a"], **changes)
-    fleet = load(config(clusters={"usw2": cluster(pools={"t4": held}, runners={})}))
-    return build_alone(lambda: build(fleet, "gpu-ci", "test", pulumi.Output.secret("a made-up key")))
+    return built(clusters={"usw2": cluster(pools={"t4": held}, runners={})})
 
 
 def template(recording: Recording) -> dict[str, Any]:
@@ -50,6 +48,7 @@ def template(recording: Recording) -> dict[str, Any]:
 # -- off by default ----------------------------------------------------------------------------------------------------
 
 
+@in_every_stack
 def test_a_pool_without_them_has_none_of_their_inputs(recording: Recording) -> None:
     if recording.stack == "capacity-block":
         return
@@ -115,7 +114,7 @@ def test_interfaces_have_the_clusters_own_security_group(capacity_block: Recordi
     assert control_plane.urn in launch.dependencies, "the group is an output of the control plane, known when that is created"
 
 
-@pytest.mark.parametrize("machine", EFA_POOLS, ids=lambda machine: machine.name)
+@cases("machine", EFA_POOLS)
 def test_every_type_has_room_for_all_its_adapters(machine: hardware.Machine) -> None:
     found = interfaces(machine, machine.efa_interfaces, "sg-1")
     cards = [each["network_card_index"] for each in found]

@@ -16,6 +16,7 @@ from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import Secret
+from tests.cases import cases
 from tests.components.recorded import ROOT, build_alone, named, of_type
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -175,7 +176,7 @@ def test_what_the_component_depends_on_is_created_before_its_children():
     assert len(children) == 4, "configuration, pool, policy, namespace"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("base", "changes", "words"),
     [
         (STANDING, {"kind": "pod"}, ["kind: must be vm or vm-per-job; write one of them", 'got "pod"']),

@@ -13,9 +13,9 @@ from fleet.providers.oke.network import endpoint_subnet, node_subnet
 from fleet.settings.egress import CLOSED
 from gpu_ci.offline.record import made_id
 from tests.builders import oke_pool, vm, vm_per_job
+from tests.cases import cases
 from tests.components.oke import (
     ADDON,
-    ANSWERS,
     CLUSTER,
     GROUP,
     NODE_POOL,
@@ -24,6 +24,7 @@ from tests.components.oke import (
     SERVICES_LABEL,
     SUBNET,
     TAGS,
+    answered,
     made,
     planned,
     the,
@@ -115,7 +116,7 @@ def test_the_kubeconfig_is_asked_of_oke_for_the_endpoint_in_use(endpoint, asked)
         seen.append(dict(arguments))
         return {"content": "the kubeconfig"}
 
-    recording = made({**ANSWERS, token: answer}, **endpoint)
+    recording = answered({token: answer}, **endpoint)
     assert seen == [{"clusterId": "ocid1.cluster.oc1..sjc-control-plane-id", "endpoint": asked, "tokenVersion": "2.0.0"}]
     provider = the(recording, "pulumi:providers:kubernetes")
     assert provider.inputs["kubeconfig"] == "the kubeconfig"
@@ -295,7 +296,7 @@ def test_the_system_pool_is_untainted_flexible_and_of_the_size_that_the_settings
     assert "taint" not in str(pool.inputs)
 
 
-@pytest.mark.parametrize(("ocpus", "pods"), [(1, 31), (2, 31), (4, 93), (5, 110), (16, 110)])
+@cases(("ocpus", "pods"), [(1, 31), (2, 31), (4, 93), (5, 110), (16, 110)])
 def test_a_system_node_has_no_more_pods_than_its_cards_have_addresses(ocpus, pods):
     pool = named(planned(system={"ocpus": ocpus, "memory": "64Gi"}), "sjc-system-nodes", NODE_POOL)
     network = pool.inputs["nodeConfigDetails"]["nodePoolPodNetworkOptionDetails"]

@@ -14,6 +14,7 @@ import pytest
 
 from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import oke_pool
+from tests.cases import cases
 from tests.components.oke import planned
 from tests.components.recorded import named, of_type
 
@@ -38,7 +39,7 @@ NAMED_LIKE_THE_DEFAULT = {"teams": {"default": {"namespaces": ["research"], "quo
 @cache
 def recorded(parts: frozenset[str]) -> Recording:
     """A cluster with these parts."""
-    return with_parts({name: PARTS[name] for name in parts})
+    return with_parts({name: PARTS[name] for name in sorted(parts)})
 
 
 def with_parts(parts: Mapping[str, dict[str, Any]]) -> Recording:
@@ -57,8 +58,8 @@ def objects(recording: Recording) -> dict[tuple[str, str, str], Resource]:
     return found
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("others", [(), ("workloads",), ("jobs",), ("caches",), ("queues",), tuple(PARTS)])
+@cases("part", PARTS)
+@cases("others", [(), ("workloads",), ("jobs",), ("caches",), ("queues",), tuple(PARTS)])
 def test_a_part_more_or_less_leaves_what_is_there_with_its_resource(part: str, others: tuple[str, ...]) -> None:
     without = objects(recorded(frozenset(others) - {part}))
     added = objects(recorded(frozenset(others) | {part}))

@@ -13,10 +13,10 @@ import pytest
 from components.outputs import OkeOutputs, StackOutputs
 from fleet.loading.config import fleet_of
 from fleet.settings.existing import ExistingContext
-from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import UNKNOWN, Secret, hidden
-from tests.components.oke import ANSWERS
+from tests.cases import cases
+from tests.components.built import updated
 from tests.components.recorded import ROOT, STACKS, recordings, stack_config
 
 DEPLOYED = [stack for stack in STACKS if fleet_of(stack_config(stack)).deployable]
@@ -65,12 +65,12 @@ def optional(kind: Any) -> set[str]:
     return {key for key, hint in get_type_hints(kind, include_extras=True).items() if get_origin(hint) is NotRequired}
 
 
-@pytest.mark.parametrize("stack", DEPLOYED)
+@cases("stack", DEPLOYED)
 def test_a_stack_exports_the_keys_that_the_types_promise(stack):
     assert list(faults(outputs_of(stack), StackOutputs)) == []
 
 
-@pytest.mark.parametrize("stack", DEPLOYED)
+@cases("stack", DEPLOYED)
 def test_the_outputs_name_every_cluster_pool_and_runner_set(stack):
     outputs, fleet = outputs_of(stack), fleet_of(stack_config(stack))
     assert outputs["clusters"].keys() == fleet.clusters.keys()
@@ -98,7 +98,7 @@ def secret(recording: Recording) -> set[str]:
     return {path.partition(".")[0] for path, held in hidden(recording.outputs) if isinstance(held, Secret)}
 
 
-@pytest.mark.parametrize("stack", DEPLOYED)
+@cases("stack", DEPLOYED)
 def test_only_the_kubeconfigs_are_secret(stack):
     recording = exported(stack)
     expected = {"kubeconfigs"} if recording.outputs["kubeconfigs"] else set()
@@ -107,8 +107,7 @@ def test_only_the_kubeconfigs_are_secret(stack):
 
 def test_only_the_kubeconfigs_are_secret_once_the_stack_is_deployed():
     for stack in ("staging", "prod"):
-        deployed = record(ROOT / "__main__.py", stack_config(stack), preview=False, answers=ANSWERS)
-        assert secret(deployed) == {"kubeconfigs"}
+        assert secret(updated(stack)) == {"kubeconfigs"}
 
 
 # -- the example ---------------------------------------------------------------------------------------------------------

@@ -12,15 +12,14 @@ from components.build import build
 from components.eks.runner_image import CACHE_ACTIONS, pull_policy
 from fleet.facts.versions import PROMETHEUS_IMAGE
 from fleet.loading.config import load
-from fleet.loading.stackfile import StackConfig
 from fleet.providers.eks.ecr import KEPT_IMAGES
 from gpu_ci.offline.judge import configure, judge
-from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
 from tests.builders import cluster, config, gitops, oke_cluster, vm
 from tests.components import oke
-from tests.components.recorded import RELEASE, ROOT, before, build_alone, named, of_type
+from tests.components.built import built
+from tests.components.recorded import RELEASE, before, build_alone, named, of_type
 from tests.day import AS_OF
 
 REPOSITORY = "aws:ecr/repository:Repository"
@@ -54,30 +53,23 @@ TAGS = {"owner": "ci", "cost-center": "ci", "stack": "test", "ttl": "permanent"}
 NAMESPACE = "oci:ObjectStorage/getNamespace:getNamespace"
 
 
-def program(**clusters: dict[str, Any]) -> Any:
-    fleet = load(config(clusters=clusters, tags=TAGS))
-    return lambda: build(fleet, "gpu-ci", "test", pulumi.Output.secret("a made-up key")) and None
-
-
-def updated(namespace: str = "axexample", **clusters: dict[str, Any]) -> Recording:
-    empty = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
-    answers = {**oke.ANSWERS, NAMESPACE: lambda _: {"namespace": namespace}}
-    return record(program(**clusters), empty, preview=False, answers=answers)
+def planned(**clusters: dict[str, Any]) -> Recording:
+    return built(clusters=clusters, tags=TAGS)
 
 
 @pytest.fixture(scope="module")
 def ecr() -> Recording:
-    return updated(usw2=cluster(registry=ECR))
+    return built(preview=False, clusters={"usw2": cluster(registry=ECR)}, tags=TAGS)
 
 
 @pytest.fixture(scope="module")
 def preview() -> Recording:
-    return build_alone(program(usw2=cluster(registry=ECR)))
+    return planned(usw2=cluster(registry=ECR, protect=True))
 
 
 @pytest.fixture(scope="module")
 def ocir() -> Recording:
-    return updated(sjc=oke_cluster(registry=OCIR, **TENANCY))
+    return built(preview=False, clusters={"sjc": oke_cluster(registry=OCIR, **TENANCY)}, tags=TAGS)
 
 
 def images(recording: Recording, release: str) -> set[str]:
@@ -102,9 +94,8 @@ def test_repositories_are_immutable_scanned_and_encrypted_with_one_key(ecr: Reco
         assert key.urn in each.property_dependencies["encryptionConfigurations"]
 
 
-def test_the_policies_find_nothing_at_a_cluster_with_a_registry() -> None:
-    recording = build_alone(program(usw2=cluster(registry=ECR, protect=True)))
-    verdicts = judge(recording, configure(RULES, {"all": "mandatory", "ecr-hardened": {"requireKms": True}}, AS_OF))
+def test_the_policies_find_nothing_at_a_cluster_with_a_registry(preview: Recording) -> None:
+    verdicts = judge(preview, configure(RULES, {"all": "mandatory", "ecr-hardened": {"requireKms": True}}, AS_OF))
     assert [each for each in verdicts if each.kind == "violation" and "usw2-registry" in each.urn] == []
 
 
@@ -146,7 +137,7 @@ def test_a_machine_that_builds_an_ami_pulls_only_if_the_ami_has_an_image_of_ecr(
         "plain": {"buildType": "g4dn.xlarge"},
         "full": {"buildType": "g4dn.xlarge", "prePull": [f"{ADDRESS}/runner-gpu@{DIGEST}"]},
     }
-    recording = build_alone(program(usw2=cluster(registry=ECR, amis=amis)))
+    recording = planned(usw2=cluster(registry=ECR, amis=amis))
     plain, full = (named(recording, f"usw2-{ami}-ami-build-role", "aws:iam/role:Role").urn for ami in amis)
     for each in of_type(recording, READERS):
         assert full in each.property_dependencies["policy"]
@@ -186,7 +177,7 @@ def test_nodes_may_fill_the_caches_and_nothing_else(ecr: Recording) -> None:
 def test_up_refuses_the_credentials_of_another_account(ecr: Recording) -> None:
     (provider,) = of_type(ecr, AWS_PROVIDER)
     assert json.loads(provider.inputs["allowedAccountIds"]) == ["123456789012"]
-    (other,) = of_type(build_alone(program(usw2=cluster())), AWS_PROVIDER)
+    (other,) = of_type(planned(usw2=cluster()), AWS_PROVIDER)
     assert "allowedAccountIds" not in other.inputs
 
 
@@ -201,7 +192,7 @@ def test_charts_and_runners_pull_from_the_registry_once_it_is_there(ecr: Recordi
 
 
 def test_a_copy_is_used_only_when_the_settings_say_so() -> None:
-    recording = build_alone(program(usw2=cluster(registry=ECR | {"useCopies": False})))
+    recording = planned(usw2=cluster(registry=ECR | {"useCopies": False}))
     assert images(recording, "usw2-device-plugin-chart") == set()
     assert len(of_type(recording, REPOSITORY)) == 2, "the workflow needs the repository before"
 
@@ -209,7 +200,7 @@ def test_a_copy_is_used_only_when_the_settings_say_so() -> None:
 def test_a_class_with_an_image_keeps_it_and_pulls_it_through_the_cache() -> None:
     own = cluster(registry=ECR)
     own["runners"]["gpu-t4"] = own["runners"]["gpu-t4"] | {"image": "example/runner:1.2.3"}
-    recording = build_alone(program(usw2=own))
+    recording = planned(usw2=own)
     assert images(recording, "usw2-gpu-t4-chart") == {f"{ADDRESS}/docker.io/example/runner:1.2.3"}
 
 
@@ -260,17 +251,23 @@ def test_the_gateway_of_machines_pulls_from_the_registry() -> None:
         "runners": {"vm": vm()},
         "machineCompartment": "ocid1.compartment.oc1..jobs",
     }
-    recording = build_alone(program(sjc=oke_cluster(registry=registry, **changes, **TENANCY)))
+    recording = planned(sjc=oke_cluster(registry=registry, **changes, **TENANCY))
     (pod,) = (each.inputs["spec"]["template"]["spec"] for each in of_type(recording, "kubernetes:apps/v1:Deployment"))
     (agent,) = pod["containers"]
     assert agent["image"] == f"ocir.us-sanjose-1.oci.oraclecloud.com/axexample/gpu-ci/{PROMETHEUS_IMAGE}"
 
 
 def test_up_refuses_the_credentials_of_another_tenancy() -> None:
+    described = load(config(clusters={"sjc": oke_cluster(registry=OCIR, **TENANCY)}, tags=TAGS))
+    answers = {**oke.ANSWERS, NAMESPACE: lambda _: {"namespace": "other"}}
+
+    def program() -> None:
+        build(described, "gpu-ci", "test", pulumi.Output.secret("a made-up key"))
+
     with pytest.raises(Exception, match=r"registry\.namespace is axexample, and the credentials belong to the tenancy of other"):
-        updated("other", sjc=oke_cluster(registry=OCIR, **TENANCY))
+        build_alone(program, preview=False, answers=answers)
 
 
 def test_a_preview_of_a_registry_on_oci_asks_for_nothing_that_a_plan_lacks() -> None:
-    recording = build_alone(program(sjc=oke_cluster(registry=OCIR, **TENANCY)))
+    recording = planned(sjc=oke_cluster(registry=OCIR, **TENANCY))
     assert of_type(recording, "oci:Artifacts/containerRepository:ContainerRepository")

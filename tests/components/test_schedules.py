@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import botocore.loaders
-import pulumi
 import pytest
 
-from components.build import build
 from fleet.facts.scheduling import SCHEDULED_NODES_TAG
-from fleet.loading.config import load
 from gpu_ci.offline.recording import Recording
-from tests.builders import cluster, config, pool, runner
-from tests.components.recorded import build_alone, named, of_type, runner_sets
+from tests.builders import cluster, pool, runner
+from tests.components.built import built
+from tests.components.recorded import named, of_type, runner_sets
 
 GROUP, ACTION = "aws:eks/nodeGroup:NodeGroup", "aws:autoscaling/schedule:Schedule"
 WORK = {"days": ["mon", "tue", "wed", "thu", "fri"], "start": "09:00", "end": "18:00"}
@@ -25,8 +23,7 @@ def schedules(**size: int) -> dict[str, Any]:
 
 def made(pool_settings: dict[str, Any], runner_settings: dict[str, Any]) -> Recording:
     settings = cluster(pools={"t4": pool(nodes={"max": 6}, **pool_settings)}, runners={"gpu-t4": runner(**runner_settings)})
-    fleet = load(config(clusters={"usw2": settings}))
-    return build_alone(lambda: build(fleet, "gpu-ci", "test", pulumi.Output.secret("a made-up key")))
+    return built(clusters={"usw2": settings})
 
 
 @pytest.fixture(scope="module")

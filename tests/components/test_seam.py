@@ -33,6 +33,7 @@ from fleet.settings.runner import PodRunner, RunnerPod
 from gpu_ci.offline.recording import Recording
 from package.provider import PackageProvider, packaged
 from tests.builders import cluster, config, runner
+from tests.cases import cases
 from tests.components.recorded import build_alone, named
 from tests.package.arguments import ARGUMENTS
 
@@ -129,7 +130,7 @@ def test_every_setting_of_a_runner_pod_and_of_the_operator_has_a_value_here():
 _KINDS: Mapping[str, type[Model]] = {"runner": RunnerPod, "operator": OperatorSettings}
 
 
-@pytest.mark.parametrize("key", RUNNER)
+@cases("key", RUNNER)
 def test_each_setting_of_a_runner_class_reaches_the_chart_through_the_component(key):
     changed = runner_class(**{key: RUNNER[key]})
     chart = installed.pod_set(own_cluster(), "gpu-t4", changed, GITHUB)
@@ -137,7 +138,7 @@ def test_each_setting_of_a_runner_class_reaches_the_chart_through_the_component(
     assert released(ArcRunnerSet, Read(pod_set(changed), None, None)) == plain(chart), "and the component installs that chart"
 
 
-@pytest.mark.parametrize("key", RUNNER)
+@cases("key", RUNNER)
 def test_the_state_shows_each_setting_of_a_runner_class(key):
     settings = pod_set(runner_class(**{key: RUNNER[key]}))
     inputs = named(alone(ArcRunnerSet, Read(settings, None, None)), "one", "gpu-ci:index:ArcRunnerSet").inputs
@@ -204,7 +205,7 @@ def test_a_new_setting_needs_only_the_model_and_the_chart(monkeypatch):
     assert released(ArcRunnerSet, Read(settings, None, None))["template"]["spec"]["terminationGracePeriodSeconds"] == 30
 
 
-@pytest.mark.parametrize("name", COMPONENTS)
+@cases("name", COMPONENTS)
 def test_every_setting_of_a_packaged_component_is_an_argument_for_programs_in_other_languages(name):
     component = COMPONENTS[name]
     hints = component.__init__.__annotations__["args"].__annotations__
@@ -214,7 +215,7 @@ def test_every_setting_of_a_packaged_component_is_an_argument_for_programs_in_ot
     assert not missing, f"add to {name}Args, or say above why a program cannot set it"
 
 
-@pytest.mark.parametrize(("component", "wire"), CASES)
+@cases(("component", "wire"), CASES)
 def test_arguments_that_are_read_are_shown_as_they_were_passed(component: type[PackagedComponent[Any]], wire: Mapping[str, Any]):
     defaults = {"runnerScaleSetName": "one", "poolName": "one", "machineSetName": "one"}
     keys = PROVIDER._component_defs[component.__name__].inputs

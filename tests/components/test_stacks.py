@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
 
-import pulumi
-import pytest
-
-from components.build import build
-from components.config import read_fleet
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
-from gpu_ci.offline.record import made_id
 from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import Secret
 from tests import plans
-from tests.components.oke import ANSWERS
+from tests.cases import cases
+from tests.components.built import MADE_BY_EKS, updated
 from tests.components.recorded import (
     ROOT,
     SECRET,
     STACKS,
     before,
     cluster_id,
+    in_every_stack,
     of_type,
     recorded,
     recordings,
     runner_sets,
     stack_config,
 )
-from tests.day import AS_OF
 
 EKS_POOL, OKE_POOL = "aws:eks/nodeGroup:NodeGroup", "oci:ContainerEngine/nodePool:NodePool"
 CONTROL_PLANES = ("eks:index:Cluster", "oci:ContainerEngine/cluster:Cluster")
@@ -55,6 +49,7 @@ def test_inventory_is_the_reviewed_one(snapshot):
     assert not different
 
 
+@in_every_stack
 def test_nothing_uses_a_default_provider(recording):
     for resource in recording.resources:
         if (resource.custom or resource.remote) and not resource.type.startswith("pulumi:"):
@@ -66,6 +61,7 @@ def test_default_providers_are_off_in_every_stack():
         assert stack_config(stack).objects["pulumi:disable-default-providers"] == ["*"]
 
 
+@in_every_stack
 def test_children_hang_below_their_own_component(recording):
     for resource in recording.resources:
         if resource.custom and not resource.type.startswith("pulumi:"):
@@ -89,6 +85,7 @@ def pools(recording: Recording) -> tuple[Resource, ...]:
     return (*of_type(recording, EKS_POOL), *of_type(recording, OKE_POOL))
 
 
+@in_every_stack
 def test_every_pool_and_chart_waits_for_its_control_plane(recording):
     planes = {found.name: found.urn for token in CONTROL_PLANES for found in of_type(recording, token)}
     for resource in of_created(recording, (*pools(recording), *of_type(recording, RELEASE))):
@@ -96,6 +93,7 @@ def test_every_pool_and_chart_waits_for_its_control_plane(recording):
         assert plane in before(recording, resource), f"{resource.name} may start before its control plane"
 
 
+@in_every_stack
 def test_every_pool_of_eks_waits_for_network_addons_and_rights(recording):
     for pool in of_created(recording, of_type(recording, EKS_POOL)):
         cluster = cluster_of(recording, pool)
@@ -104,6 +102,7 @@ def test_every_pool_of_eks_waits_for_network_addons_and_rights(recording):
             assert f"{cluster}-{needed}" in names, f"{pool.name} may start before {needed} and never become ready"
 
 
+@in_every_stack
 def test_every_chart_waits_for_the_system_nodes(recording):
     system = {pool.name: pool.urn for pool in pools(recording)}
     for chart in of_created(recording, of_type(recording, RELEASE)):
@@ -111,6 +110,7 @@ def test_every_chart_waits_for_the_system_nodes(recording):
         assert nodes in before(recording, chart), f"{chart.name} may wait for a node that is never made"
 
 
+@in_every_stack
 def test_every_runner_set_waits_for_the_controller_and_its_secret(recording):
     controllers = {cluster_id(each): each.urn for each in recording.resources if each.name.endswith("-arc-chart")}
     sets = runner_sets(recording)
@@ -123,6 +123,7 @@ def test_every_runner_set_waits_for_the_controller_and_its_secret(recording):
         assert len(secrets) == 1, f"{chart.name} starts before its GitHub App secret"
 
 
+@in_every_stack
 def test_no_dependency_is_a_component_that_contains_its_dependant(recording):
     for resource in recording.resources:
         above = set(_ancestors(recording, resource))
@@ -135,6 +136,7 @@ def _ancestors(recording: Recording, resource: Resource) -> Iterator[str]:
         resource = recording.by_urn[resource.parent]
 
 
+@in_every_stack
 def test_no_output_enters_a_charts_values(recording):
     for chart in of_type(recording, RELEASE):
         text = json.dumps(chart.inputs["values"])
@@ -160,51 +162,13 @@ def test_the_private_key_reaches_runner_sets_and_their_secrets_only_and_is_marke
     assert KEY not in repr(recording.resources)
 
 
-class Cloud(pulumi.runtime.Mocks):
-    """Answers as the clouds would, with what our program reads back."""
-
-    outputs: ClassVar[dict[str, dict[str, object]]] = {
-        EKS_POOL: {"resources": [{"autoscalingGroups": [{"name": "eks-made-by-eks"}]}], "nodeGroupName": "named-by-eks"},
-        "eks:index:Cluster": {"kubeconfigJson": "{}"},
-        "aws:ec2/launchTemplate:LaunchTemplate": {"latestVersion": 1},
-    }
-
-    def __init__(self) -> None:
-        self.made: list[pulumi.runtime.MockResourceArgs] = []
-
-    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict]:
-        self.made.append(args)
-        return made_id(args.typ, args.name), {
-            **args.inputs,
-            "arn": f"arn:{args.name}",
-            "name": args.name,
-            **self.outputs.get(args.typ, {}),
-        }
-
-    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict, list]:
-        """What is asked of OCI once resources exist; a preview asks nothing."""
-        return dict(ANSWERS[args.token](args.args)), []
-
-
-@pytest.mark.parametrize("stack", [stack for stack in STACKS if fleet_of(stack_config(stack)).deployable])
-def test_update_mode_builds_what_preview_declares(stack, monkeypatch):
-    config = stack_config(stack)
-    # These stacks have reservations that start after the day of the tests, and an update before that day is refused.
-    monkeypatch.setenv("GPU_CI_AS_OF", "2027-03-07" if stack in ("capacity-block", "reserved") else AS_OF.isoformat())
-    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(dict(config.values)))
-    cloud = Cloud()
-    pulumi.runtime.set_mocks(cloud, project=config.project, stack=config.stack, preview=False)
-    pulumi.runtime.set_all_config(dict(config.values), list(config.secret_keys))
-
-    def program() -> None:
-        settings = pulumi.Config()
-        build(read_fleet(settings), config.project, config.stack, settings.require_secret("githubPrivateKey"))
-
-    pulumi.runtime.test(program)()
+@cases("stack", [stack for stack in STACKS if fleet_of(stack_config(stack)).deployable])
+def test_update_mode_builds_what_preview_declares(stack):
     declared, _ = recordings(stack)
     assert declared is not None
-    assert sorted((made.typ, made.name) for made in cloud.made) == sorted(
-        (resource.type, resource.name) for resource in declared.resources[1:]
+    made = updated(stack)
+    assert sorted((each.type, each.name) for each in made.resources) == sorted(
+        (each.type, each.name) for each in declared.resources
     ), "what is built must not depend on what the cloud answers"
-    tags = [made.inputs["autoscalingGroupName"] for made in cloud.made if made.typ == "aws:autoscaling/tag:Tag"]
-    assert set(tags) <= {"eks-made-by-eks"}, "tags go on the group that EKS made"
+    tags = [each.inputs["autoscalingGroupName"] for each in of_type(made, "aws:autoscaling/tag:Tag")]
+    assert set(tags) <= {MADE_BY_EKS}, "tags go on the group that EKS made"

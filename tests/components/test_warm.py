@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import botocore.loaders
-import pulumi
 import pytest
 
-from components.build import build
 from fleet.facts.scheduling import PLACEHOLDER_PRIORITIES, SKIP_AWAIT
-from fleet.loading.config import load
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE
 from gpu_ci.offline.recording import Recording
-from tests.builders import cluster, config, pool
-from tests.components.recorded import before, build_alone, named, of_type, runner_sets
+from tests.builders import cluster, pool
+from tests.components.built import built
+from tests.components.recorded import before, named, of_type, runner_sets
 
 GROUP = "aws:eks/nodeGroup:NodeGroup"
 PRIORITY = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
@@ -22,8 +20,7 @@ PRIORITY = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
 
 def of(**changes: Any) -> Recording:
     """A cluster in two zones whose pool t4 has these changes."""
-    fleet = load(config(clusters={"usw2": cluster(pools={"t4": pool(**changes)})}))
-    return build_alone(lambda: build(fleet, "gpu-ci", "test", pulumi.Output.secret("a made-up key")))
+    return built(clusters={"usw2": cluster(pools={"t4": pool(**changes)})})
 
 
 def warm_pools(recording: Recording) -> dict[str, Any]:

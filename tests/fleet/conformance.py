@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from components.oci.autoscaler import addon_values
 from components.oci.launchers import sweep_spec
 from fleet.charts.arc import CONTROLLER, arc_controller, place_in, runner_set
@@ -58,6 +56,7 @@ from fleet.settings.pool import Pool
 from fleet.settings.queues import Queues
 from fleet.settings.runner import PodRunner
 from fleet.settings.sharing import Mig, Mps, Replicated
+from tests import yaml12
 from tests.builders import ROOT, read_stack
 
 STACKS = {path.name.split(".")[1]: path for path in (*sorted(ROOT.glob("Pulumi.*.yaml")), *sorted(ROOT.glob("examples/*.yaml")))}
@@ -221,7 +220,7 @@ def called(pool: Pool, settings: Cluster) -> str:
     """The resource name of a pool's GPUs, from the device plugin's config or the operator's MIG strategy."""
     configs = plugin_configs_chart(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
     name = pool.node_labels("c", "p", PROVIDERS[settings.provider].profile).get(PLUGIN_CONFIG_LABEL, "")
-    told = YAML(typ="safe", pure=True).load(configs.files[name]) if configs and name else {}
+    told = yaml12.read(configs.files[name]) if configs and name else {}
     shared = told.get("sharing", {})
     # MPS wins over time-slicing (api/config/v1/sharing.go).
     if (shared.get("mps") or shared.get("timeSlicing") or {}).get("renameByDefault"):

@@ -20,6 +20,7 @@ from fleet.providers.eks.ami import GpuAmi
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.recipe.recipe import document, recipe
 from tests.builders import cluster, config, pool, runner
+from tests.cases import cases
 
 DIGEST = "sha256:" + "a" * 64
 BUILT = {"id": "ami-0123456789abcdef0", "release": "1.34.9-20260714"}
@@ -75,7 +76,7 @@ def test_releases_of_a_minor_stand_oldest_first_and_none_panics() -> None:
 
 
 @on_that_day
-@pytest.mark.parametrize(
+@cases(
     ("minor", "changes", "release"),
     [
         ("1.34", {}, "1.34.9-20260714"),

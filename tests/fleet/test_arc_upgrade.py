@@ -6,14 +6,13 @@ import re
 import shlex
 import subprocess
 
-import pytest
-
 from fleet.facts.tables import rows
 from fleet.facts.versions import CHART_IMAGES, CHARTS, IMAGES
 from fleet.loading.config import fleet_of
 from fleet.providers.fleet import Fleet, guard_urn
 from fleet.render.arc import CHART, SETS, releases, upgrade
 from fleet.settings.namespaces import runner_namespace
+from tests.cases import cases
 from tests.components.recorded import RELEASE, STACKS, of_type, recorded, stack_config
 
 OLD, NEW = "0.14.2", "0.15.0"
@@ -35,7 +34,7 @@ def steps(lines: tuple[str, ...]) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("stack", WITH_SETS)
+@cases("stack", WITH_SETS)
 def test_every_release_of_a_set_is_removed_by_its_name_and_no_other_release(stack: str) -> None:
     sets = {each.name for each in of_type(recorded(stack), RELEASE) if str(each.inputs["chart"]).endswith(f"/{SETS}")}
     by_helm = {name: each for name, each in fleet(stack).clusters.items() if each.gitops is None}
@@ -69,7 +68,7 @@ def test_besides_the_releases_only_the_sweeps_rights_go() -> None:
     }
 
 
-@pytest.mark.parametrize("stack", WITH_SETS)
+@cases("stack", WITH_SETS)
 def test_each_set_is_paused_then_awaited_then_removed_before_crds_and_controller(stack: str) -> None:
     pause, wait, remove, crds, bring, check = steps(upgrade(fleet(stack), stack, OLD, NEW))
     for cluster in fleet(stack).clusters.values():

@@ -16,11 +16,11 @@ from fleet.loading.config import load
 from fleet.prove.bill import bill
 from tests.builders import cluster, config, pool, runner
 from tests.day import AS_OF
-from tests.examples import SEARCHES
+from tests.examples import SEARCHES, WHOLE
 from tests.waiting import Cluster, fleets
 
 many = settings(
-    max_examples=500 if SEARCHES else 20,
+    max_examples=500 if SEARCHES else WHOLE,
 )
 
 

@@ -15,8 +15,10 @@ from fleet.loading import stackfile
 from fleet.loading.config import load
 from fleet.settings import reading
 from tests.builders import ROOT
+from tests.cases import cases
 from tests.fleet import broken_stacks
 from tests.fleet.broken_stacks import changed, stack, texts
+from tests.sources import parsed
 
 VALID = {
     "valid": {"gpu-t4": "pod"},
@@ -3749,13 +3751,12 @@ def _problems(name: str) -> tuple[Problem, ...]:
     return caught.value.problems
 
 
-def test_a_broken_file_is_told_by_path_rule_and_value(subtests: pytest.Subtests) -> None:
+def test_a_broken_file_is_told_by_path_rule_and_value() -> None:
+    told = {name: [(problem.where, problem.message, problem.value) for problem in _problems(name)] for name in BROKEN}
+    assert {name: problems for name, problems in told.items() if problems != [BROKEN[name]]} == {}
     for name, (where, message, value) in BROKEN.items():
-        with subtests.test(name):
-            problems = _problems(name)
-            assert [(problem.where, problem.message, problem.value) for problem in problems] == [(where, message, value)]
-            line = f"{where}: {message} (got {value})" if value else f"{where}: {message}"
-            assert list(map(str, problems)) == [line], "the line holds all three"
+        line = f"{where}: {message} (got {value})" if value else f"{where}: {message}"
+        assert list(map(str, _problems(name))) == [line], "the line holds all three"
 
 
 @pytest.mark.parametrize("name", TWICE)
@@ -3774,7 +3775,7 @@ def test_two_pools_or_two_sets_of_one_name_are_the_loaders_error(tmp_path: Path,
         stackfile.load("twice", ROOT, stack_file=path)
 
 
-@pytest.mark.parametrize("name", VALID)
+@cases("name", VALID)
 def test_the_files_that_all_broken_ones_vary_are_valid(name: str) -> None:
     fleet = load(stack(name))
     assert {name: runner.kind for _, name, runner in fleet.runner_sets()} == VALID[name]
@@ -3789,7 +3790,7 @@ def test_no_two_files_show_the_same() -> None:
     assert len(set(texts().values())) == len(texts()), "two files show the same"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("place", "told"),
     [
         (["+c: 3"], "occur 0 times"),
@@ -3835,7 +3836,7 @@ def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
     """
     # Jobs are asked for from Python too: their rules are in tests/fleet/jobs.
     paths = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "loading" / "deployments.py", *SOURCE.glob("jobs/*.py")})
-    trees = [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
+    trees = [(path, parsed(path)) for path in paths]
     shared = {name: message for _, tree in trees for name, message in _shared(tree)}
     assert len(shared) > 5, "the shared checks were found"
     for path, tree in trees:
@@ -3869,6 +3870,8 @@ def _shared(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
 
 def _said(scope: ast.AST, message: ast.expr) -> ast.expr:
     """The message itself, where a name stands for it: the last text before it that has this name."""
+    if isinstance(message, ast.Constant | ast.JoinedStr):
+        return message
     texts = [
         node.value
         for node in ast.walk(scope)
@@ -3902,7 +3905,9 @@ test_oci_gpu_runner_arguments of tests/components do. Other modules still need a
 
 
 def test_every_rule_of_the_settings_has_a_broken_file() -> None:
-    raised, calls = _raised(), list(_calls())
+    calls, raised = list(_calls()), dict[str, list[str]]()
+    for rule, message in _raised():
+        raised.setdefault(rule, []).append(message)
     assert len(calls) > 40, "the calls were found"
     assert {(place.partition(":")[0], rule) for place, rule, _ in calls} >= OF_ARGUMENTS, "remove what is gone"
     unshown = [
@@ -3910,7 +3915,7 @@ def test_every_rule_of_the_settings_has_a_broken_file() -> None:
         for place, rule, pattern in calls
         if rule not in BEYOND_FILES
         and (place.partition(":")[0], rule) not in OF_ARGUMENTS
-        and not any(rule == known and pattern.fullmatch(message) for known, message in raised)
+        and not any(map(pattern.fullmatch, raised.get(rule, ())))
     ]
     assert unshown == [], "add a file to broken/ for each"
 

@@ -15,6 +15,7 @@ from fleet.prove.bill import bill
 from fleet.providers.eks.build_caches import ISSUER
 from fleet.settings.build_caches import BuildCache
 from tests.builders import build_caches, cluster, config, existing_eks
+from tests.cases import cases
 from tests.day import AS_OF
 from tests.fleet.cache_access import ACTIONS, Access, Documents, decide, documents, matrix
 
@@ -60,7 +61,7 @@ def of(settings: BuildCache) -> Documents:
     return documents(ACCOUNT, BUCKET, settings, VPC)
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {},
@@ -131,7 +132,7 @@ SETTINGS = cache()
 MUTANTS = dict(mutants(of(SETTINGS)))
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@cases("name", MUTANTS)
 def test_a_document_with_any_condition_less_changes_the_matrix(name: str) -> None:
     assert shown(matrix(SETTINGS, MUTANTS[name])) != MATRIX
 
@@ -152,7 +153,7 @@ def statement(effect: str = "Allow", **changes: Any) -> dict[str, Any]:
     return {"Statement": [{"Effect": effect, "Action": ["s3:GetObject"], "Resource": ["arn:aws:s3:::b/*"]} | changes]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("policies", "context", "expected"),
     [
         ([], {}, False),

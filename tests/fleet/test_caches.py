@@ -24,6 +24,7 @@ from fleet.settings import namespaces
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
+from tests.cases import cases
 from tests.day import AS_OF
 from tests.strategies import caches
 
@@ -57,7 +58,7 @@ def on_oke(pools: dict[str, Any] | None = None, **held: dict[str, Any]) -> Clust
 # -- volumes -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("settings", "shared", "mode"),
     [
         (eks(storage="ebs"), False, "ReadWriteOnce"),
@@ -204,9 +205,7 @@ def test_users_of_a_namespace_get_the_most_lenient_standard_that_one_of_them_nee
     assert namespaces.levels(wanted) == {"a": level}
 
 
-@pytest.mark.parametrize(
-    "name", ["default", "kube-system", "kube-public", "runners-gpu-t4", "arc-systems", "kueue-system", "nvidia-device-plugin"]
-)
+@cases("name", ["default", "kube-system", "kube-public", "runners-gpu-t4", "arc-systems", "kueue-system", "nvidia-device-plugin"])
 def test_namespaces_of_something_else_are_taken(name: str) -> None:
     assert namespaces.reserved(name) is (name not in charts.NAMESPACES), "each is refused by one of two rules"
     with pytest.raises(FleetError, match="this namespace belongs to the system, a chart or a runner set"):
@@ -299,7 +298,7 @@ def test_an_owner_is_told_what_keeps_jobs_from_a_cache(remarks: tuple[str, ...],
     assert words in told
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "missing"),
     [
         ({}, ""),

@@ -11,7 +11,6 @@ import jsonschema
 import kubernetes_validate
 import pytest
 from pydantic import TypeAdapter
-from ruamel.yaml import YAML
 
 from fleet.charts.arc import APP_SECRET, CONTROLLER, LAUNCHER_POD, arc_controller, runner_set
 from fleet.charts.argo_cd import argo_cd
@@ -41,7 +40,9 @@ from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunne
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner
+from tests import yaml12
 from tests.builders import config, pool_of, reference, runner_of, staging, talos_cluster, vm, vm_per_job
+from tests.cases import cases
 from tests.fleet.values import (
     asks,
     autoscaling_runner_set,
@@ -96,7 +97,7 @@ PLAIN = list(plain_charts(HOME))
 
 each_chart = pytest.mark.parametrize("chart", [*(pytest.param(chart, id=chart.name) for chart in (*ALL, *PLAIN)), *VARIANTS])
 
-each_set = pytest.mark.parametrize(("name", "runner"), RUNNERS.items())
+each_set = cases(("name", "runner"), RUNNERS.items())
 
 
 def _set(name: str) -> Chart:
@@ -124,7 +125,7 @@ def test_every_chart_names_its_pinned_images_by_digest() -> None:
     assert "retention" in prometheus, "the other settings of the same part stay"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("form", "suffix", "spelled"),
     [
         ("tag", "", {"repository": "quay.io/a/b", "tag": "v1-slim@sha256:0a"}),
@@ -174,12 +175,12 @@ def test_the_search_for_unknown_keys_finds_the_keys_of_older_guides() -> None:
 @pytest.mark.reference
 @each_chart
 def test_the_pinned_version_is_one_that_was_read(chart: Chart) -> None:
-    published = YAML(typ="safe", pure=True).load((folder(chart) / "Chart.yaml").read_text(encoding="utf-8"))
+    published = yaml12.read((folder(chart) / "Chart.yaml").read_text(encoding="utf-8"))
     assert (published["name"], published["version"]) == (chart.chart, chart.version)
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize("chart", [*SETS, *LAUNCHERS], ids=lambda chart: chart.name)
+@cases("chart", [*SETS, *LAUNCHERS])
 def test_the_scale_set_of_a_runner_class_is_one_that_the_crd_takes(chart: Chart) -> None:
     path = reference("schemas/actions.github.com/autoscalingrunnerset_v1alpha1.json")
     schema = json.loads(path.read_text(encoding="utf-8"))
@@ -483,7 +484,7 @@ def test_a_pool_chooses_cdi_by_its_label_and_every_other_pool_keeps_the_environm
 
 def _plugin_config(text: str) -> object:
     """A config as the plugin reads it (NVIDIA/k8s-device-plugin v0.20.0 api/config/v1)."""
-    return YAML(typ="safe", pure=True).load(text)
+    return yaml12.read(text)
 
 
 def _handed_over_by(strategy: str) -> dict[str, object]:

@@ -13,6 +13,7 @@ from fleet.loading.config import load
 from fleet.prove.runs_on import RunsOn
 from fleet.providers.fleet import Fleet
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack, runner, staging, vm_per_job
+from tests.cases import cases
 from tests.workflows.ci_workloads import CI_WORKLOADS, CiWorkload, Proof, proof, proofs
 
 
@@ -73,7 +74,7 @@ def test_names_are_told_apart():
 A10_1 = "sjc/oracle-vm-gpu-a10-1"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("workload", "error"),
     [
         (replace(DDP, runs_on=TORCHTUNE.runs_on), f"asks for 2 GPUs, {A10_1} gives 1"),
@@ -172,7 +173,7 @@ def test_two_slices_are_not_two_gpus():
 # -- which set a job reaches -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "found"),
     [
         ("gpu-t4", RunsOn(("gpu-t4",))),
@@ -186,7 +187,7 @@ def test_every_form_of_runs_on_is_read(value, found):
     assert RunsOn.read(value) == found
 
 
-@pytest.mark.parametrize(
+@cases(
     "value", [None, "", [], {}, 4, ["a", 4], {"labels": "a", "groups": "b"}, {"group": 4}, "${{ inputs.runs-on }}", ["${{ x }}"]]
 )
 def test_what_is_no_runs_on_is_refused(value):
@@ -197,7 +198,8 @@ def test_what_is_no_runs_on_is_refused(value):
 @given(st.data())
 def test_case_does_not_count(data):
     def cased(text: str) -> str:
-        return "".join(data.draw(st.sampled_from([each.lower(), each.upper()])) for each in text)
+        upper = data.draw(st.integers(0, 2 ** len(text) - 1))
+        return "".join(letter.upper() if upper >> place & 1 else letter.lower() for place, letter in enumerate(text))
 
     workload = data.draw(st.sampled_from(CI_WORKLOADS))
     runs_on = RunsOn(tuple(map(cased, workload.runs_on.labels)), cased(workload.runs_on.group))

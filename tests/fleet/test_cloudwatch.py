@@ -17,6 +17,7 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
 from fleet.render.monitoring.objects import targets
 from tests.builders import cluster, config
+from tests.cases import cases
 
 SELECTOR = {"gpu-ci/pool": "system"}
 VALUES = cloudwatch_values(SELECTOR)
@@ -33,7 +34,7 @@ def scrape() -> dict[str, Any]:
     return dict(found)
 
 
-@pytest.mark.parametrize("part", ["dcgmExporter", "neuronMonitor", "containerInsights", "applicationSignals", "containerLogs"])
+@cases("part", ["dcgmExporter", "neuronMonitor", "containerInsights", "applicationSignals", "containerLogs"])
 def test_the_add_on_starts_no_exporter_and_sends_no_logs(part: str) -> None:
     assert VALUES[part] == {"enabled": False}
     assert VALUES["otelContainerInsights"] == {"enabled": True, "logs": {"enabled": False}}

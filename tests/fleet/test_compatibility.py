@@ -7,23 +7,22 @@ from pydantic_core import PydanticCustomError
 
 from fleet.facts import hardware, versions
 from fleet.settings.compatibility import branch, driver_version, require_driver
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(("version", "of"), [("580.159.03", 580), ("595.91.07", 595), ("570.195.03", 570), ("535.54", 535)])
+@cases(("version", "of"), [("580.159.03", 580), ("595.91.07", 595), ("570.195.03", 570), ("535.54", 535)])
 def test_a_driver_is_of_the_branch_before_its_first_dot(version: str, of: int) -> None:
     assert driver_version(version) == version
     assert branch(version) == of
 
 
-@pytest.mark.parametrize(
-    "text", ["R580", "580", "580.1", "580.159.3", "580.159.03-1", "v580.159.03", "580.159.03\n", "latest", ""]
-)
+@cases("text", ["R580", "580", "580.1", "580.159.3", "580.159.03-1", "v580.159.03", "580.159.03\n", "latest", ""])
 def test_what_nvidia_names_no_driver_by_is_refused(text: str) -> None:
     with pytest.raises(PydanticCustomError, match="not a driver's version; write it as nvidia-smi shows it"):
         driver_version(text)
 
 
-@pytest.mark.parametrize("name", ["VM.GPU2.1", "BM.GPU2.2", "VM.GPU3.1", "BM.GPU3.8", "p3.2xlarge", "p3dn.24xlarge"])
+@cases("name", ["VM.GPU2.1", "BM.GPU2.2", "VM.GPU3.1", "BM.GPU3.8", "p3.2xlarge", "p3dn.24xlarge"])
 def test_p100_and_v100_end_with_branch_580(name: str) -> None:
     machine = hardware.machine(name)
     for version in ("470.256.02", "580.159.03"):
@@ -35,9 +34,7 @@ def test_p100_and_v100_end_with_branch_580(name: str) -> None:
             require_driver(machine, version, at=("driver",))
 
 
-@pytest.mark.parametrize(
-    ("name", "least"), [("BM.GPU.B200.8", 570), ("BM.GPU.GB200.4", 570), ("BM.GPU.RTXPRO.8", 575), ("BM.GPU.B300.8", 580)]
-)
+@cases(("name", "least"), [("BM.GPU.B200.8", 570), ("BM.GPU.GB200.4", 570), ("BM.GPU.RTXPRO.8", 575), ("BM.GPU.B300.8", 580)])
 def test_blackwell_begins_with_a_branch(name: str, least: int) -> None:
     require_driver(hardware.machine(name), f"{least}.10.01", at=("driver",))
     with pytest.raises(PydanticCustomError, match=f"needs driver branch R{least} or newer; use a newer driver"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from fleet.loading.config import load
 from fleet.providers.eks.groups import zone_groups
 from fleet.settings.model import Nodes
 from tests.builders import cluster, config, pool
+from tests.cases import cases
 
 ZONES = [f"us-west-2{letter}" for letter in "abcdef"]
 
@@ -20,7 +20,7 @@ def sizes(zones: list[str], least: int, most: int) -> dict[str, tuple[int, int]]
     return {zone[-1]: (held.min, held.max) for zone, held in zone_groups(zones, Nodes(min=least, max=most)).items()}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("count", "least", "most", "expected"),
     [
         (3, 0, 5, {"a": (0, 2), "b": (0, 2), "c": (0, 1)}),

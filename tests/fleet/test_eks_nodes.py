@@ -20,6 +20,7 @@ from fleet.providers.eks.node_config import NodeConfig, user_data
 from fleet.providers.eks.nodes import EksPool
 from fleet.providers.fleet import Fleet
 from tests.builders import NODE_CONFIG, cluster, config, pool, reference
+from tests.cases import cases
 
 BLOCK = {"id": "cr-01234567", "zone": "us-west-2a", "count": 2}
 
@@ -113,7 +114,7 @@ def test_a_shared_reservation_says_who_pays_and_how_its_zone_is_called_here() ->
     assert remarks_with("shares", block()) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("region", "zone_id"),
     [("us-east-1", "use1-az3"), ("us-west-1", "usw1-az2"), ("ca-central-1", "cac1-az3"), ("us-west-2", None)],
 )
@@ -243,7 +244,7 @@ def test_every_field_reaches_nodeadm_and_what_is_left_out_is_not_written() -> No
     assert document({"featureGates": {}})["spec"] == {"featureGates": {"FastImagePull": False}}
 
 
-@pytest.mark.parametrize("settings", [NODE_CONFIG, *({key: value} for key, value in NODE_CONFIG.items())])
+@cases("settings", [NODE_CONFIG, *({key: value} for key, value in NODE_CONFIG.items())])
 def test_nodeadms_schema_accepts_the_document(settings: dict[str, Any]) -> None:
     schema = json.loads(reference("starts/nodeconfig_v1alpha1.json").read_text(encoding="utf-8"))
     jsonschema.validate(document(settings), schema)

@@ -13,6 +13,7 @@ from fleet.facts.node_image import NODE_IMAGES
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON, EnabledPool, advertisers, require_enablement
 from fleet.settings.operator import OperatorSettings
 from tests.builders import pool_of
+from tests.cases import cases
 
 ENABLEMENTS = (DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON)
 OLD = "580.159.03"
@@ -190,7 +191,7 @@ def test_the_operator_names_mig_parts_in_one_way_whatever_pools_are_beside() -> 
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("enablement", "strategy", "able"),
     [
         (GPU_PLUGIN_ADDON, "time-slicing", "device-plugin or gpu-operator"),

@@ -12,6 +12,7 @@ from fleet.facts.errors import FleetError
 from fleet.loading.config import load
 from fleet.settings.endpoint import Endpoint
 from tests.builders import cluster, config, oke_cluster
+from tests.cases import cases
 
 
 def read(**settings: Any) -> Endpoint:
@@ -19,7 +20,7 @@ def read(**settings: Any) -> Endpoint:
     return Endpoint.model_validate_json(json.dumps(settings))
 
 
-@pytest.mark.parametrize(
+@cases(
     "settings",
     [
         {"publicCidrs": ["203.0.113.0/24", "52.94.76.0/22"]},
@@ -32,7 +33,7 @@ def test_one_way_in_is_enough(settings: dict[str, Any]) -> None:
     assert read(**settings).model_dump(mode="json", by_alias=True, exclude_unset=True) == settings
 
 
-@pytest.mark.parametrize(
+@cases(
     ("settings", "told"),
     [
         ({}, "give either publicCidrs with your networks or private: true"),
@@ -55,13 +56,13 @@ def test_no_way_in_or_two_of_them_is_refused(settings: dict[str, Any], told: str
     assert [error["msg"] for error in caught.value.errors()] == [told]
 
 
-@pytest.mark.parametrize("cidr", ["0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/7", "::/0", "2000::/3"])
+@cases("cidr", ["0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/7", "::/0", "2000::/3"])
 def test_the_world_is_not_let_in(cidr: str) -> None:
     with pytest.raises(ValidationError, match="the API server would be open to the world; list your own networks"):
         read(publicCidrs=[cidr])
 
 
-@pytest.mark.parametrize("cidr", ["10.1.0.0/16", "172.16.0.0/12", "192.168.1.0/24", "2600:1f14::/36"])
+@cases("cidr", ["10.1.0.0/16", "172.16.0.0/12", "192.168.1.0/24", "2600:1f14::/36"])
 def test_a_public_endpoint_is_reached_from_public_ipv4_networks(cidr: str) -> None:
     with pytest.raises(ValidationError, match="a public endpoint is reached from public IPv4 networks; list those"):
         read(publicCidrs=[cidr])

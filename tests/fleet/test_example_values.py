@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from fleet.facts.example_values import meaning
 from fleet.loading.example_values import example_values, remarks
 from fleet.loading.stackfile import load
 from tests.builders import ROOT
+from tests.cases import cases
 
 EXAMPLES = [
     ("appId", "123456"),
@@ -55,12 +54,12 @@ REAL = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value"), EXAMPLES)
+@cases(("key", "value"), EXAMPLES)
 def test_an_example_has_a_meaning(key, value):
     assert meaning(key, value)
 
 
-@pytest.mark.parametrize(("key", "value"), REAL)
+@cases(("key", "value"), REAL)
 def test_a_value_of_your_own_has_none(key, value):
     assert meaning(key, value) == ""
 

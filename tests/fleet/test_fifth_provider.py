@@ -21,6 +21,7 @@ from fleet.providers.registry import PROVIDERS
 from tests import test_arrows
 from tests.builders import ROOT
 from tests.fleet import gke
+from tests.sources import parsed
 
 DAY = date(2026, 11, 26)
 STACK = """\
@@ -177,6 +178,6 @@ def test_a_provider_touches_at_most_thirty_files_outside_its_own_folders() -> No
 
 def test_no_other_module_names_a_cloud() -> None:
     paths = {module: test_arrows.modules()[module] for module in test_arrows.outside() if module not in _OTHER}
-    found = {str(path.relative_to(ROOT)) for path in paths.values() if _names_a_cloud(ast.parse(path.read_text()))}
+    found = {str(path.relative_to(ROOT)) for path in paths.values() if _names_a_cloud(parsed(path))}
     assert len(found) > 10, "the search must find what it is to judge"
     assert sorted(found - set(PLACES)) == []

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from fleet.loading.config import load
 from fleet.prove.works import github_server as remarks
 from tests.builders import cluster, config, oke_cluster
+from tests.cases import cases
 
 APP = {"appId": "1", "installationId": "2"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("host", "changes", "said"),
     [
         ("github.com", {}, ""),

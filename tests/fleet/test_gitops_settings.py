@@ -24,6 +24,7 @@ from fleet.settings.gitops import (
     Sops,
 )
 from tests.builders import SEALED, cluster, config, gitops, oke_cluster, talos_cluster
+from tests.cases import cases
 from tests.examples import examples
 
 Make = Callable[..., dict[str, Any]]
@@ -73,7 +74,7 @@ def test_argocd_delivers_to_own_machines_without_being_asked() -> None:
 
 
 @each_made
-@pytest.mark.parametrize("changes", [{"delivery": "argocd"}, {"gitops": gitops()}, {"delivery": "helm", "gitops": gitops()}])
+@cases("changes", [{"delivery": "argocd"}, {"gitops": gitops()}, {"delivery": "helm", "gitops": gitops()}])
 def test_delivery_and_repository_belong_together(make: Make, changes: dict[str, Any]) -> None:
     with pytest.raises(FleetError, match=r"delivery argocd and gitops .* belong together; give both or neither") as caught:
         load(config(clusters={"one": make(**changes)}))
@@ -106,15 +107,14 @@ def test_the_program_makes_secrets_where_it_makes_the_cluster_and_an_operator_do
     assert by_git(make).secrets_by == secrets
 
 
-@pytest.mark.parametrize("way", WAY)
-@pytest.mark.parametrize(
+@cases("way", WAY)
+@cases(
     ("make", "refused", "why"),
     [
         (cluster, "sops", "the ArgoCD that the program installs has no plugin that decrypts them"),
         (oke_cluster, "sops", "the ArgoCD that the program installs has no plugin that decrypts them"),
         (talos_cluster, "program", "pulumi up is not available for this cluster"),
     ],
-    ids=["eks", "oke", "talos"],
 )
 def test_each_way_works_but_for_the_one_that_a_provider_cannot_go(make: Make, refused: str, why: str, way: str) -> None:
     told = lines(make, secrets=WAY[way])
@@ -128,7 +128,7 @@ def test_each_way_works_but_for_the_one_that_a_provider_cannot_go(make: Make, re
         assert sorted(line.partition("; use ")[2].partition(" (got")[0].replace(" or ", ", ").split(", ")) == sorted(others)
 
 
-@pytest.mark.parametrize("secrets", [{}, {"by": "vault"}, {"by": None}, {"by": ["sops"]}, "sops", {"privateKey": SEALED}])
+@cases("secrets", [{}, {"by": "vault"}, {"by": None}, {"by": ["sops"]}, "sops", {"privateKey": SEALED}])
 def test_what_names_no_way_is_told_all_of_them(secrets: object) -> None:
     (line,) = lines(talos_cluster, secrets=secrets)
     assert line.startswith(
@@ -136,7 +136,7 @@ def test_what_names_no_way_is_told_all_of_them(secrets: object) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("way", "key", "owner"),
     [
         ("external-secrets", "file", "sops"),
@@ -173,7 +173,7 @@ CLEAR = {
 }
 
 
-@pytest.mark.parametrize("text", CLEAR.values(), ids=CLEAR)
+@cases("text", CLEAR.values())
 def test_what_kubeseal_does_not_print_is_refused_and_not_shown(text: str) -> None:
     (line,) = lines(talos_cluster, secrets={"by": "sealed-secrets", "privateKey": text})
     assert line.startswith("secrets.privateKey: not what kubeseal prints; ")
@@ -186,7 +186,7 @@ def test_the_apps_own_key_where_its_name_belongs_is_not_shown() -> None:
     assert "BEGIN" not in line
 
 
-@pytest.mark.parametrize(
+@cases(
     "url",
     [
         "https://ci:ghp_token@github.com/example/homelab",
@@ -205,7 +205,7 @@ def test_a_repository_with_a_password_is_refused_and_none_is_shown(url: str) -> 
 # -- addresses ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     "url",
     [
         "https://github.com/example/homelab",
@@ -220,9 +220,7 @@ def test_a_repository_is_reached_by_https_or_ssh(url: str) -> None:
     assert repository(repository=url).repository == url
 
 
-@pytest.mark.parametrize(
-    "url", ["", "github.com/example/homelab", "file:///srv/git", "../homelab", "https://github.com", "oci://x/y"]
-)
+@cases("url", ["", "github.com/example/homelab", "file:///srv/git", "../homelab", "https://github.com", "oci://x/y"])
 def test_what_no_git_server_answers_is_refused(url: str) -> None:
     with pytest.raises(ValidationError, match="not the URL of a Git repository"):
         repository(repository=url)
@@ -245,7 +243,7 @@ _FOLDERS = [
 ]
 
 
-@pytest.mark.parametrize("path", _FOLDERS)
+@cases("path", _FOLDERS)
 def test_a_path_stays_below_the_repositorys_root(path: str) -> None:
     fine = path in _FOLDERS[:3]
     assert (lines(talos_cluster, path=path) == []) is fine
@@ -255,7 +253,7 @@ def test_a_path_stays_below_the_repositorys_root(path: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("revision", "fine"),
     [("main", True), ("v1.2.0", True), ("release/2026-11", True), ("0" * 40, True), ("", False), ("-x", False), ("a b", False)],
 )
@@ -271,7 +269,7 @@ def test_argocd_is_where_it_is_installed_by_default() -> None:
 KEY_TEXT = "-----BEGIN RSA PRIVATE KEY-----"
 
 
-@pytest.mark.parametrize(
+@cases(
     "git",
     [
         {"secrets": KEY_TEXT},

@@ -17,6 +17,7 @@ from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, system_labels
 from fleet.facts.versions import CHARTS
 from fleet.settings.operator import OperatorSettings
 from tests.builders import pool_of
+from tests.cases import cases
 from tests.fleet.values import asks, folder, leaves, read_yaml, toleration, unknown_keys
 
 PLAIN = OperatorSettings()
@@ -48,8 +49,8 @@ CASES = [
     pytest.param(image, settings, cdi, id=f"{image}, {name} settings, CDI {'on' if cdi else 'off'}")
     for image, (name, settings), cdi in product(NODE_IMAGES, (("plain", PLAIN), ("other", OTHER)), (False, True))
 ]
-every_case = pytest.mark.parametrize(("image", "settings", "cdi"), CASES)
-each_image = pytest.mark.parametrize("image", NODE_IMAGES)
+every_case = cases(("image", "settings", "cdi"), CASES)
+each_image = cases("image", NODE_IMAGES)
 
 
 def chart(image: str, settings: OperatorSettings = PLAIN, *, cdi: bool = False) -> Chart:
@@ -284,8 +285,8 @@ def test_the_plugin_requests_the_same_with_the_operator_and_without() -> None:
 
 
 @each_image
-@pytest.mark.parametrize("cdi", [False, True])
-@pytest.mark.parametrize("settings", [PLAIN, OTHER], ids=["nvidia is the default", "nvidia is not the default"])
+@cases("cdi", [False, True])
+@cases("settings", [PLAIN, OTHER])
 def test_a_runner_asks_for_the_runtime_where_nothing_else_hands_over_its_gpus(
     image: str, settings: OperatorSettings, cdi: bool
 ) -> None:

@@ -23,6 +23,7 @@ from fleet.facts import hardware
 from fleet.facts.disks import ebs_mibps
 from fleet.facts.hardware import Machine
 from tests.builders import reference
+from tests.cases import cases
 
 ROOT = Path(hardware.__file__).parents[2]
 EC2 = hardware.machines("aws")
@@ -109,7 +110,7 @@ def default_card(name: str) -> dict[str, Any]:
 # --- EC2 as its API has it
 
 
-@pytest.mark.parametrize("machine", both(), ids=lambda machine: machine.name)
+@cases("machine", both())
 def test_an_ec2_type_is_what_the_api_says(machine: Machine) -> None:
     truth = api()[machine.name]
     gpus = truth.get("GpuInfo", {}).get("Gpus", [])
@@ -122,7 +123,7 @@ def test_an_ec2_type_is_what_the_api_says(machine: Machine) -> None:
     assert machine.bare_metal == truth["BareMetal"]
 
 
-@pytest.mark.parametrize("machine", both(), ids=lambda machine: machine.name)
+@cases("machine", both())
 def test_network_cards_efa_and_capacity_blocks_are_what_the_api_says(machine: Machine) -> None:
     truth = api()[machine.name]
     network = truth["NetworkInfo"]
@@ -132,7 +133,7 @@ def test_network_cards_efa_and_capacity_blocks_are_what_the_api_says(machine: Ma
     assert machine.capacity_block == ("capacity-block" in truth["SupportedUsageClasses"])
 
 
-@pytest.mark.parametrize("machine", both(), ids=lambda machine: machine.name)
+@cases("machine", both())
 def test_the_traffic_with_ebs_volumes_is_what_the_api_says(machine: Machine) -> None:
     truth = api()[machine.name]["EbsInfo"]["EbsOptimizedInfo"]
     assert (machine.ebs_baseline_mbps, machine.ebs_mbps) == (truth["BaselineBandwidthInMbps"], truth["MaximumBandwidthInMbps"])
@@ -146,13 +147,13 @@ def test_a_capacity_block_has_a_price_of_its_own_or_none() -> None:
     assert hardware.price("p4d.24xlarge", "us-east-2", hardware.CAPACITY_BLOCK) is None, "the on-demand price does not bound it"
 
 
-@pytest.mark.parametrize("machine", both(), ids=lambda machine: machine.name)
+@cases("machine", both())
 def test_pods_are_limited_by_the_addresses_of_the_default_network_card(machine: Machine) -> None:
     addresses = api()[machine.name]["NetworkInfo"]["Ipv4AddressesPerInterface"]
     assert machine.max_pods == default_card(machine.name)["MaximumNetworkInterfaces"] * (addresses - 1) + 2
 
 
-@pytest.mark.parametrize("machine", both(), ids=lambda machine: machine.name)
+@cases("machine", both())
 def test_the_gpu_name_is_the_apis(machine: Machine) -> None:
     named = {gpu["Name"] for gpu in api()[machine.name].get("GpuInfo", {}).get("Gpus", [])}
     ours = set() if machine.gpu is None else {machine.gpu.name}
@@ -178,7 +179,7 @@ def test_p3_is_what_aws_published(name: str, truth: tuple[int, int, int, int]) -
     assert machine.nvme_gb == 0
 
 
-@pytest.mark.parametrize(("name", "pods"), PODS_OF_AWS.items())
+@cases(("name", "pods"), PODS_OF_AWS.items())
 def test_pods_are_those_of_awss_own_list(name: str, pods: int) -> None:
     assert hardware.machine(name).max_pods == pods
 
@@ -200,7 +201,7 @@ def test_a_size_spans_both_sockets_exactly_when_it_has_more_than_half_of_the_hos
 # --- the table holds together
 
 
-@pytest.mark.parametrize("machine", hardware.machines(), ids=lambda machine: machine.name)
+@cases("machine", hardware.machines())
 def test_every_machine_makes_sense(machine: Machine) -> None:
     assert machine.cloud in ("aws", "oci")
     assert machine.arch in ("x86_64", "arm64")
@@ -292,7 +293,7 @@ def test_a_name_like_no_other_says_where_the_names_are() -> None:
 # --- prices
 
 
-@pytest.mark.parametrize("row", own_rows("prices.csv"), ids=lambda row: f"{row['item']}-{row['region']}-{row['capacity']}")
+@cases("row", own_rows("prices.csv"))
 def test_a_price_row_is_positive_dated_sourced_and_of_something_known(row: dict[str, str]) -> None:
     assert float(row["usd_per_hour"]) > 0 or row["item"] == "github-runner-minute", "GitHub has postponed its charge"
     assert datetime.date.fromisoformat(row["date"]) <= datetime.datetime.now(datetime.UTC).date()
@@ -381,8 +382,8 @@ def test_a_sourced_spot_price_is_exact_and_no_dearer_than_on_demand() -> None:
         assert spot.usd_per_hour <= on_demand.usd_per_hour
 
 
-@pytest.mark.parametrize("capacity", ["on-demand", "spot", "reserved"])
-@pytest.mark.parametrize(
+@cases("capacity", ["on-demand", "spot", "reserved"])
+@cases(
     ("name", "region"),
     [("p5e.48xlarge", "us-east-2"), ("g4dn.xlarge", "af-south-1"), ("BM.GPU.B4.8", "us-ashburn-1"), ("none.such", "*")],
 )
@@ -412,7 +413,7 @@ PREEMPTIBLE = ("VM.GPU2.", "VM.GPU3.")
 """Series of Oracle's list (docs.oracle.com, preemptible instances, 2025-02-11) that have a GPU."""
 
 
-@pytest.mark.parametrize("machine", hardware.machines(), ids=lambda machine: machine.name)
+@cases("machine", hardware.machines())
 def test_spot_is_what_the_cloud_sells_so(machine: Machine) -> None:
     sold = {"aws": True, "oci": machine.name.startswith(PREEMPTIBLE)}
     assert hardware.preemptible(machine) is sold[machine.cloud]
@@ -442,7 +443,7 @@ def test_oci_prices_hold_in_every_region() -> None:
     assert None not in prices
 
 
-@pytest.mark.parametrize(("item", "usd"), UNITS.items())
+@cases(("item", "usd"), UNITS.items())
 def test_what_a_cluster_needs_besides_machines_is_priced(item: str, usd: float) -> None:
     regions = ("us-sanjose-1", "us-ashburn-1") if item.startswith("o") else ("us-east-1", "us-east-2", "us-west-2")
     for region in regions:

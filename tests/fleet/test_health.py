@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import botocore.loaders
-import pytest
 
 from fleet.facts.scheduling import QUARANTINE_TAINT, STARTUP_GATE
 from fleet.facts.xid import HEALTHY, REASONS, XIDS
 from fleet.loading.config import load
 from fleet.settings.health import nodes_at_once
 from tests.builders import cluster, config, existing_eks, oke_cluster
+from tests.cases import cases
 
 TIMING = "health: quarantine 3 minutes after a node lost a GPU (8 if it is new), at once after 3 rejected pods or a GPU error; "
 
@@ -43,7 +43,7 @@ def test_a_device_plugin_that_the_program_does_not_install_must_tolerate_the_gat
     assert len(said(existing_eks(health={}, installed=["device-plugin"]))) == 1
 
 
-@pytest.mark.parametrize(("nodes", "most"), [(1, 1), (5, 1), (6, 2), (10, 2), (35, 7), (40, 8)])
+@cases(("nodes", "most"), [(1, 1), (5, 1), (6, 2), (10, 2), (35, 7), (40, 8)])
 def test_a_fifth_of_the_nodes_rounded_up_may_be_out_of_use(nodes: int, most: int) -> None:
     assert nodes_at_once(0.2, nodes) == most
 

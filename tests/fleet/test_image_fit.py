@@ -14,6 +14,7 @@ from fleet.prove.image_fit import node_driver, pinned_image, runner_gpu, unrunna
 from fleet.prove.placement import PlacementError, place
 from fleet.settings.workloads import SmokeWorkload
 from tests.builders import cluster, config, existing_context, oke_cluster, oke_pool, pool, runner
+from tests.cases import cases
 
 T4 = hardware.machine("g4dn.2xlarge")
 B300 = replace(T4, name="b300", gpu=hardware.machine("p6-b300.48xlarge").gpu)
@@ -89,7 +90,7 @@ def test_the_driver_is_that_of_the_node_image_or_of_the_operator():
     assert {node_driver(existing, pool) for pool in existing.pools} == {None}, "no source names it"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reference", "row"),
     [
         (TAG, "cuda12.1-ubuntu22.04"),

@@ -6,6 +6,7 @@ import ipaddress
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import kubernetes_validate
@@ -23,6 +24,7 @@ from fleet.render.isolation import network_policy
 from fleet.settings.egress import CLOSED, INTERNET, closed_networks, may_open, within
 from fleet.settings.runner import PodRunner
 from tests.builders import ACCEPTED, cluster, config, oke_cluster, oke_runner, read_stack, runner_of, vm
+from tests.cases import cases
 from tests.examples import examples
 from tests.fleet.conformance import STACKS, cluster_charts, sweep_pod
 from tests.fleet.values import mebibytes, millicores
@@ -43,7 +45,7 @@ SETS = {
     for chart in cluster_charts(fleet, name).values()
     if chart.chart == "gha-runner-scale-set"
 }
-each_set = pytest.mark.parametrize("chart", [pytest.param(chart, id=name) for name, chart in SETS.items()])
+each_set = cases("chart", SETS, SETS.__getitem__)
 
 
 def reaches(spec: Mapping[str, Any], address: str, port: int = 443) -> bool:
@@ -65,6 +67,7 @@ def _in(block: Mapping[str, Any], address: str) -> bool:
     )
 
 
+@cache
 def policies(stack: str) -> dict[str, Mapping[str, Any]]:
     """The policies of a stack's clusters, as for runners that are pods."""
     fleet = load(read_stack(STACKS[stack]))
@@ -76,14 +79,14 @@ def policies(stack: str) -> dict[str, Mapping[str, Any]]:
 # -- whom pods reach ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stack", STACKS)
-@pytest.mark.parametrize("address", NODE_LOCAL)
+@cases("stack", STACKS)
+@cases("address", NODE_LOCAL)
 def test_no_job_of_any_stack_reaches_the_nodes_own_addresses(stack: str, address: str) -> None:
     for spec in policies(stack).values():
         assert [port for port in (53, 80, 443, 988, 12250) if reaches(spec, address, port)] == []
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@cases("stack", STACKS)
 def test_no_job_reaches_its_clusters_own_network_and_every_job_reaches_github(stack: str) -> None:
     fleet = load(read_stack(STACKS[stack]))
     for name, spec in policies(stack).items():
@@ -136,7 +139,7 @@ def test_an_address_is_reached_unless_it_lies_in_a_closed_network(address: ipadd
     assert reaches(network_policy(closed_networks(own)), str(address)) is not any(address in network for network in closed)
 
 
-@pytest.mark.parametrize("cidr", CLOSED)
+@cases("cidr", CLOSED)
 def test_the_ends_of_a_closed_network_are_closed_and_what_lies_beside_them_is_not(cidr: str) -> None:
     network = ipaddress.IPv4Network(cidr)
     for address in (network[0], network[-1]):
@@ -164,7 +167,7 @@ def test_settings_open_private_networks_one_by_one() -> None:
     assert not any(reaches(spec, address) for address in METADATA)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cidr", "allowed"),
     [
         ("10.20.0.0/16", True),

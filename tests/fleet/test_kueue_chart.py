@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from fleet.charts.arc import NAMESPACE as CONTROLLER_NAMESPACE
 from fleet.charts.chart import KUBE_SYSTEM
@@ -16,6 +15,7 @@ from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE
 from fleet.charts.kueue import kueue
 from fleet.facts.scheduling import system_labels
 from fleet.settings.namespaces import runner_namespace
+from tests import yaml12
 from tests.builders import reference
 from tests.fleet.queue_configs import prod
 
@@ -25,7 +25,7 @@ TEXT = "controllerManagerConfigYaml"
 def config(*namespaces: str, fair_sharing: bool = False) -> dict[str, Any]:
     """The configuration as the chart reads it: by YAML."""
     values = kueue(namespaces or ("research",), fair_sharing=fair_sharing).values
-    found: dict[str, Any] = YAML(typ="safe", pure=True).load(values["managerConfig"][TEXT])
+    found: dict[str, Any] = yaml12.read(values["managerConfig"][TEXT])
     return found
 
 
@@ -120,19 +120,19 @@ def known(text: str) -> set[str]:
 
 @pytest.mark.reference
 def test_every_field_is_one_that_the_charts_own_configuration_has() -> None:
-    published = YAML(typ="safe", pure=True).load(reference("kueue/0.19.2/values.yaml").read_text(encoding="utf-8"))
+    published = yaml12.read(reference("kueue/0.19.2/values.yaml").read_text(encoding="utf-8"))
     own = published["managerConfig"][TEXT]
     # Comments of a block text are its own lines: they say what else there is.
     fields = known(own)
     assert [key for key in keys(config(fair_sharing=True)) if key not in fields] == []
-    read = YAML(typ="safe", pure=True).load(own)
+    read = yaml12.read(own)
     assert {key: config()[key] for key in ("apiVersion", "kind")} == {key: read[key] for key in ("apiVersion", "kind")}
     assert set(config()["integrations"]["frameworks"]) < set(read["integrations"]["frameworks"])
 
 
 @pytest.mark.reference
 def test_the_search_for_unknown_fields_finds_one_of_an_older_version() -> None:
-    published = YAML(typ="safe", pure=True).load(reference("kueue/0.19.2/values.yaml").read_text(encoding="utf-8"))
+    published = yaml12.read(reference("kueue/0.19.2/values.yaml").read_text(encoding="utf-8"))
     assert {"podOptions", "enabled"} & known(published["managerConfig"][TEXT]) == set()
 
 

@@ -16,6 +16,7 @@ from fleet.facts.tables import rows
 from fleet.loading.config import fleet_of, load
 from fleet.prove.ends import ends
 from tests import builders
+from tests.cases import cases
 from tests.components.recorded import stack_config
 
 RELEASES = {row["version"]: date.fromisoformat(row["released"]) for row in rows("runner_releases.csv")}
@@ -39,7 +40,7 @@ def warned(version: str, until: date) -> date | None:
     return next((day for day in days(RELEASES[version], until) if lifecycle.runner(version, day).shown(day)), None)
 
 
-@pytest.mark.parametrize(("version", "refused"), refusals())
+@cases(("version", "refused"), refusals())
 def test_each_documented_refusal_was_announced_a_week_before(version: str, refused: date) -> None:
     first = warned(version, refused)
     assert first is not None
@@ -78,7 +79,7 @@ def test_a_runner_without_a_known_successor_may_end_thirty_days_after_its_releas
     assert (unknown.last, unknown.may_end, unknown.shown(date.max)) == (None, None, False)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("life", "day", "words"),
     [
         (Life("x", date(2026, 1, 3), "it stops"), date(2026, 1, 1), "x is good until 2026-01-03, 2 more days: it stops"),
@@ -99,7 +100,7 @@ def test_a_plan_names_an_end_ninety_days_before() -> None:
     assert life.shown(date(2026, 6, 1) - timedelta(90))
 
 
-@pytest.mark.parametrize("minor", EKS_SUPPORT)
+@cases("minor", EKS_SUPPORT)
 def test_the_price_of_extended_support_begins_on_the_day_after_the_last_good_day(minor: str) -> None:
     standard, extended = lifecycle.of_eks(minor), lifecycle.of_eks(minor, extended=True)
     assert standard is not None
@@ -121,7 +122,7 @@ def test_oracle_ends_a_minor_a_month_after_it_offers_the_third_newer_one(monkeyp
     assert lifecycle.of_oke("1.4") is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reference", "what"),
     [
         ("ghcr.io/actions/actions-runner:2.330.0", "runner 2.330.0"),

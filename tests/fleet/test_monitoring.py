@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from tests.builders import (
     reference,
     talos_cluster,
 )
+from tests.cases import cases
 from tests.fleet.values import asks
 from tests.policies.rendered import of_kind, published, render
 
@@ -59,16 +61,22 @@ HOME = fleet(home=talos_cluster(monitoring=INSTALL | {"storageClass": "local-pat
 FOUND = fleet(found=existing_eks(monitoring=OWN, installed=["cluster-autoscaler", "eks-node-monitoring-agent"]))
 LAB = fleet(lab=existing_context() | {"monitoring": OWN})
 ALL = {next(iter(each.clusters)): each for each in (EKS, PLUGIN, OKE, HOME, FOUND, LAB)}
-each_cluster = pytest.mark.parametrize("name", ALL)
+each_cluster = cases("name", ALL)
 
 
+@cache
 def charts(name: str) -> dict[str, Chart]:
     held = ALL[name]
     return {chart.name: chart for chart in installed(held.clusters[name], f"gpu-ci-test-{name}", held.github)}
 
 
+@cache
+def all_objects(name: str) -> list[Manifest]:
+    return list(monitoring_objects(ALL[name], name))
+
+
 def objects(name: str, *kinds: str) -> list[Manifest]:
-    return [each for each in monitoring_objects(ALL[name], name) if each["kind"] in kinds]
+    return [each for each in all_objects(name) if each["kind"] in kinds]
 
 
 def endpoints(monitor: Manifest) -> list[Manifest]:
@@ -84,7 +92,7 @@ EXPORTER = "gpu-ci-dcgm-exporter"
 # -- what scrapes what -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "scraped"),
     [
         ("operator", {*ARC, EXPORTER, "gpu-ci-kueue", "gpu-ci-cluster-autoscaler"}),
@@ -127,7 +135,7 @@ def test_queue_metrics_get_the_name_of_their_runner_set_and_gpu_metrics_that_of_
     }
 
 
-@pytest.mark.parametrize("honor", ["honorLabels"])
+@cases("honor", ["honorLabels"])
 @each_cluster
 def test_a_job_s_pod_stays_exported_pod(name: str, honor: str) -> None:
     """With honorLabels the series of an idle GPU would name the exporter's own pod, and look allocated."""
@@ -143,7 +151,7 @@ def test_without_monitoring_a_cluster_has_no_object_and_no_chart_of_it(name: str
 
 
 @each_cluster
-@pytest.mark.parametrize("minor", ["1.34", "1.36"])
+@cases("minor", ["1.34", "1.36"])
 def test_only_prometheus_reaches_pods_that_serve_nothing_but_metrics(name: str, minor: str) -> None:
     selected = {each["metadata"]["name"]: each["spec"] for each in objects(name, "PodMonitor")}
     policies = objects(name, "NetworkPolicy")
@@ -193,7 +201,7 @@ def test_an_exporter_of_the_owner_is_not_installed_again() -> None:
     assert list(monitoring_charts(fleet(own=own).clusters["own"], "own")) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "engine"),
     [("plugin", "$(HOST_IP):5555"), ("found", "$(HOST_IP):5555"), ("oke", ""), ("lab", "")],
 )
@@ -213,7 +221,7 @@ def test_the_operators_exporter_uses_the_agents_engine_over_the_nodes_network(na
     assert exporter.get("hostNetwork", False) is (engine is not None), "only there localhost is the node"
 
 
-@pytest.mark.parametrize("name", ["operator", "plugin", "oke", "home"])
+@cases("name", ["operator", "plugin", "oke", "home"])
 def test_every_exporter_reads_the_same_counters_every_15_seconds(name: str) -> None:
     found = charts(name)
     if "dcgm-exporter" in found:
@@ -277,7 +285,7 @@ def prometheus(name: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", ["operator", "plugin", "oke", "home"])
+@cases("name", ["operator", "plugin", "oke", "home"])
 def test_an_installed_prometheus_selects_every_monitor_and_rule(name: str) -> None:
     spec = prometheus(name)["prometheus"]["prometheusSpec"]
     kinds = ("serviceMonitor", "podMonitor", "rule", "probe", "scrapeConfig")
@@ -285,7 +293,7 @@ def test_an_installed_prometheus_selects_every_monitor_and_rule(name: str) -> No
     assert spec["externalLabels"] == {"cluster": f"gpu-ci-test-{name}"}
 
 
-@pytest.mark.parametrize("name", ["operator", "plugin", "oke", "home"])
+@cases("name", ["operator", "plugin", "oke", "home"])
 def test_samples_leave_room_on_the_volume(name: str) -> None:
     spec = prometheus(name)["prometheus"]["prometheusSpec"]
     assert (spec["retention"], spec["retentionSize"]) == ("1296000s", "43520MiB")

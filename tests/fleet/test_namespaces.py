@@ -10,6 +10,7 @@ from fleet.charts import NAMESPACES
 from fleet.facts.errors import FleetError
 from fleet.loading.config import load
 from tests.builders import cluster, config, gitops
+from tests.cases import cases
 
 TAKEN = "this namespace belongs to the system, a chart or a runner set; use another for teams"
 ARGO_CD = "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd"
@@ -34,8 +35,8 @@ def test_each_chart_that_has_a_namespace_alone_is_known() -> None:
     } == NAMESPACES
 
 
-@pytest.mark.parametrize("name", sorted(NAMESPACES))
-@pytest.mark.parametrize(
+@cases("name", sorted(NAMESPACES))
+@cases(
     ("changes", "path", "message"),
     [
         (lambda name: {"delivery": "argocd", "gitops": gitops(namespace=name)}, "gitops.namespace", ARGO_CD),
@@ -55,7 +56,6 @@ def test_each_chart_that_has_a_namespace_alone_is_known() -> None:
             TAKEN,
         ),
     ],
-    ids=["ArgoCD", "a team's queue", "a workload", "a cache"],
 )
 def test_a_charts_namespace_is_refused_wherever_it_is_named(changes: Any, path: str, message: str, name: str) -> None:
     assert refused(**changes(name)) == [f'gpu-ci:clusters.usw2.{path}: {message} (got "{name}")']

@@ -6,12 +6,11 @@ import datetime
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from fleet.facts import hardware, node_image
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.providers.eks.nodes import EksPool
 from fleet.providers.talos.nodes import TalosPool
+from tests.cases import cases
 
 DATA = Path(node_image.__file__).parent / "data" / "nodes.toml"
 
@@ -41,7 +40,7 @@ def test_clouds_are_those_of_the_hardware_table_own_machines_and_kind() -> None:
     assert named == {machine.cloud for machine in hardware.machines()} | {"owned", "kind"}
 
 
-@pytest.mark.parametrize("name", NODE_IMAGES)
+@cases("name", NODE_IMAGES)
 def test_every_kind_has_a_source_and_an_iso_date(name: str) -> None:
     row = tomllib.loads(DATA.read_text(encoding="utf-8"))["images"][name]
     assert row["source"]
@@ -50,7 +49,7 @@ def test_every_kind_has_a_source_and_an_iso_date(name: str) -> None:
     assert set(row) <= known | {"source", "date"}
 
 
-@pytest.mark.parametrize("name", NODE_IMAGES)
+@cases("name", NODE_IMAGES)
 def test_only_an_image_without_a_driver_takes_a_licensed_one_and_a_plugin_needs_a_driver(name: str) -> None:
     image = NODE_IMAGES[name]
     assert not (image.licensed and image.driver)

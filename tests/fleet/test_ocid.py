@@ -9,9 +9,10 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
 from fleet.providers.oke import ocid
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "text"),
     [
         (ocid.CompartmentId, "ocid1.compartment.oc1..aaaaaaaa22icap66vxktktubjlhf6oxvfhev6n7udgje2chahyrtq65ga63a"),
@@ -27,7 +28,7 @@ def test_an_ocid_of_its_kind_is_taken_as_written(kind: Any, text: str) -> None:
     assert TypeAdapter(kind).validate_python(text) == text
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "ocid1.subnet.oc1.iad.aaaaaaaa",
@@ -48,7 +49,7 @@ def test_what_is_no_ocid_of_the_kind_is_refused(text: str) -> None:
         TypeAdapter(ocid.ImageId).validate_python(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "region"),
     [
         ("ocid1.image.oc1.us-sanjose-1.example", "us-sanjose-1"),
@@ -69,7 +70,7 @@ def test_every_key_stands_for_another_region() -> None:
     assert all(len(key) == 3 and ocid._REGION.fullmatch(name) for key, name in ocid._BY_KEY.items())
 
 
-@pytest.mark.parametrize("text", [None, "ocid1.image.oc1..example", "ocid1.image.oc1.iad.example", "ocid1.image.oc1.xyz.example"])
+@cases("text", [None, "ocid1.image.oc1..example", "ocid1.image.oc1.iad.example", "ocid1.image.oc1.xyz.example"])
 def test_what_may_be_of_the_region_passes(text: str | None) -> None:
     ocid.require_region(text, "us-ashburn-1", at=("image",))
 
@@ -85,12 +86,12 @@ def test_what_is_of_another_region_is_refused_with_both_names() -> None:
     }
 
 
-@pytest.mark.parametrize("text", sorted(ocid._BY_KEY.values()))
+@cases("text", sorted(ocid._BY_KEY.values()))
 def test_commercial_regions_are_those_of_the_table(text: str) -> None:
     assert TypeAdapter(ocid.Region).validate_python(text) == text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "mend"),
     [
         ("us-ashbrun-1", "did you mean us-ashburn-1?"),
@@ -114,7 +115,7 @@ def test_what_is_no_region_is_refused_with_those_of_near_names(text: str, mend: 
     assert [error["msg"] for error in caught.value.errors()] == [f"not a commercial OCI region; {mend}"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("domain", "region"),
     [
         ("abcd:US-SANJOSE-1-AD-1", "us-sanjose-1"),
@@ -131,9 +132,7 @@ def test_an_availability_domain_is_of_one_region(domain: str, region: str) -> No
     assert not [other for other in others if ocid.in_region(domain, other)]
 
 
-@pytest.mark.parametrize(
-    "text", ["US-SANJOSE-1-AD-1", "abcd:US-SANJOSE-1", "abcd:us-sanjose-1-ad-1", "abcd:US-SANJOSE-1-AD-4", ""]
-)
+@cases("text", ["US-SANJOSE-1-AD-1", "abcd:US-SANJOSE-1", "abcd:us-sanjose-1-ad-1", "abcd:US-SANJOSE-1-AD-4", ""])
 def test_what_is_no_availability_domain_is_refused_and_of_no_region(text: str) -> None:
     assert not ocid.in_region(text, "us-sanjose-1")
     with pytest.raises(ValidationError, match="not an availability domain; write it with the tenancy's prefix"):

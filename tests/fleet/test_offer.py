@@ -16,6 +16,7 @@ from fleet.facts.offer import Offer, allocatable, for_runners, least
 from fleet.facts.pods import Requests
 from fleet.facts.versions import DaemonSet, daemonsets
 from tests.builders import pool_of, reference
+from tests.cases import cases
 
 DISK = 200 * 1024
 EKS: tuple[Requests, ...] = (*daemonsets("eks"), PLUGIN_POD)
@@ -53,7 +54,7 @@ def test_allocatable_storage_and_gpus_are_karpenters() -> None:
         assert offer.pods <= int(row["pods"]), f"{machine.name}: a managed node group allows no more pods than the network"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "cpu", "memory", "pods"),
     [
         # 4000 - (60 + 10 + 2 x 5); 16384 x 0.925 = 15155 - (255 + 11 x 29) - 100
@@ -85,7 +86,7 @@ _CORES_OF_ORACLE = {1: 60, 2: 70, 3: 80, 4: 85, 5: 90}
 _MEMORY_OF_ORACLE = {4: 1, 8: 1, 16: 2, 128: 9}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "cpu", "memory"),
     [
         # 60 counted cores: 30000 - (90 + 55 x 2.5 = 228) - 100
@@ -105,7 +106,7 @@ def test_allocatable_follows_the_reservations_of_oke(name: str, cpu: int, memory
     assert offer.storage == int(DISK * 0.9) - 1024
 
 
-@pytest.mark.parametrize("machine", GPU_SHAPES, ids=lambda machine: machine.name)
+@cases("machine", GPU_SHAPES)
 def test_no_less_is_kept_of_an_oke_node_than_oracle_says(machine: Machine) -> None:
     offer = allocatable(machine, DISK)
     cores, gib = machine.vcpus, machine.memory_mib / 1024
@@ -116,7 +117,7 @@ def test_no_less_is_kept_of_an_oke_node_than_oracle_says(machine: Machine) -> No
     assert int(machine.memory_mib * 0.925) - offer.memory >= kept_memory, "a virtual machine shows less than its name, too"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ocpus", "gib", "cpu", "memory", "pods"),
     [(1, 4, 1815, 2564, 31), (2, 16, 3802, 12292, 31), (4, 32, 7782, 26464, 93), (8, 64, 15742, 54808, 110)],
 )
@@ -131,7 +132,7 @@ def test_a_node_of_a_flexible_shape_offers_what_its_size_leaves(ocpus: int, gib:
     assert (offer.cpu, offer.memory, offer.gpus, offer.pods) == (cpu, memory, 0, pods)
 
 
-@pytest.mark.parametrize("machine", [*GPU_TYPES, *GPU_SHAPES], ids=lambda machine: machine.name)
+@cases("machine", [*GPU_TYPES, *GPU_SHAPES])
 def test_a_node_offers_less_than_its_machine_and_all_of_its_gpus(machine: Machine) -> None:
     offer = allocatable(machine, DISK)
     assert 0 < offer.cpu < machine.vcpus * 1000

@@ -18,6 +18,7 @@ from fleet.providers.oke.nodes import OKE_OWNED, _node_image, kubelet_flags
 from fleet.providers.oke.vm_runner import VmPerJobRunner
 from fleet.settings.kubelet import KubeletFlags
 from tests.builders import NODE_CONFIG, SAN_JOSE, config, oke_cluster, oke_pool, oke_runner, vm, vm_per_job
+from tests.cases import cases
 
 REGION = "us-sanjose-1"
 IMAGE = f"ocid1.image.oc1.{REGION}.aaaa"
@@ -85,7 +86,7 @@ def test_a_cluster_of_machines_needs_no_pool_and_no_gpu_image() -> None:
     assert cluster.pools == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("enablement", "addon"),
     [("gpu-plugin-addon", True), ("device-plugin", False), ("gpu-operator", False), ("device-plugin", None)],
 )
@@ -139,7 +140,7 @@ def test_ids_of_the_clusters_own_region_are_taken() -> None:
     assert cluster.pools["a10"].paid_nodes == (2, 2)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("where", "changes"),
     [
         ("network.vcn", {"network": {"vcn": "ocid1.vcn.oc1.iad.a", "endpointSubnet": IMAGE, "nodeSubnet": IMAGE}}),
@@ -192,12 +193,12 @@ def test_cncfs_launcher_needs_no_more_than_a_subnet_elsewhere() -> None:
 # -- the system pool ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("ocpus", "memory"), [(1, "1Gi"), (1, "64Gi"), (16, "16Gi"), (17, "1049Gi"), (94, "94Gi")])
+@cases(("ocpus", "memory"), [(1, "1Gi"), (1, "64Gi"), (16, "16Gi"), (17, "1049Gi"), (94, "94Gi")])
 def test_the_system_shape_has_1_to_64_gib_a_core_and_1049_at_most(ocpus: int, memory: str) -> None:
     assert read(system={"ocpus": ocpus, "memory": memory}).system.ocpus == ocpus
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ocpus", "memory", "most"), [(1, "65Gi", 64), (4, "3Gi", 256), (94, "1050Gi", 1049), (2, "16383Mi", 128), (20, None, 1049)]
 )
 def test_other_memory_is_refused_with_what_the_shape_has(ocpus: int, memory: str | None, most: int) -> None:
@@ -296,7 +297,7 @@ def test_a_pool_that_no_set_names_is_told() -> None:
 # -- addresses ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("pods", "addresses"), [(1, 3), (31, 33), (32, 35), (62, 65), (93, 97), (110, 115)])
+@cases(("pods", "addresses"), [(1, 3), (31, 33), (32, 35), (62, 65), (93, 97), (110, 115)])
 def test_a_node_takes_an_address_for_itself_each_pod_and_each_card_of_31_pods(pods: int, addresses: int) -> None:
     assert of_node(pods) == addresses
 

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from fleet.facts import versions
 from fleet.settings.operator import OperatorSettings
+from tests.cases import cases
 
 
 def read(**settings: Any) -> OperatorSettings:
@@ -42,13 +43,13 @@ def test_a_repository_is_a_path_without_tag(text: str) -> None:
     assert read(driver={"repository": text}).driver.repository == text
 
 
-@pytest.mark.parametrize("text", ["https://nvcr.io/nvidia", "nvcr.io/nvidia/driver:580", "nvcr.io/nvidia/", "NVCR.io", ""])
+@cases("text", ["https://nvcr.io/nvidia", "nvcr.io/nvidia/driver:580", "nvcr.io/nvidia/", "NVCR.io", ""])
 def test_what_is_no_registry_path_is_refused(text: str) -> None:
     with pytest.raises(ValidationError, match="not a registry path without tag; write for example nvcr"):
         read(driver={"repository": text})
 
 
-@pytest.mark.parametrize("text", ["config.toml", "~/config.toml", "/etc/$(id)/config.toml", "/etc/a b", "/", ""])
+@cases("text", ["config.toml", "~/config.toml", "/etc/$(id)/config.toml", "/etc/a b", "/", ""])
 def test_a_path_on_the_node_is_absolute_and_plain(text: str) -> None:
     assert read(containerd={"config": "/etc/containerd/config.toml"}).containerd.config == "/etc/containerd/config.toml"
     for key in ("config", "socket"):

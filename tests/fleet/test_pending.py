@@ -33,6 +33,7 @@ from tests.builders import (
     talos_cluster,
     talos_pool,
 )
+from tests.cases import cases
 from tests.fleet.conformance import cluster_charts
 
 GPU = "nvidia.com/gpu"
@@ -313,7 +314,7 @@ REASONS: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REASONS)
+@cases("case", REASONS)
 def test_a_reason_is_given_with_the_change_that_removes_it(case: str) -> None:
     changes, spec, reason, fix = REASONS[case]
     found = answer_of(fleet(**changes), pod(**spec))
@@ -356,7 +357,7 @@ def test_the_nodes_of_an_existing_cluster_are_what_the_settings_describe() -> No
 # -- affinity ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("expressions", "runs"), [
+@cases(("expressions", "runs"), [
     ([expression("gpu-ci/pool", "In", "t4", "a10g")], True),
     ([expression("gpu-ci/pool", "In", "a10g")], False),
     ([expression("gpu-ci/capacity", "NotIn", "spot")], True),
@@ -604,7 +605,7 @@ def test_a_cluster_that_the_stack_does_not_have_is_wrong_input() -> None:
         explain(fleet(), pod(), "use2")
 
 
-@pytest.mark.parametrize(("spec", "message"), [
+@cases(("spec", "message"), [
     ({"containers": []}, "pod.yaml:1: spec.containers: a pod has at least one container; add one"),
     ({"containers": "worker"}, "pod.yaml:1: spec.containers: must be a list; got 'worker'; correct it"),
     ({"containers": [None]}, "pod.yaml:1: spec.containers[0]: must be an object; got ''"),
@@ -624,7 +625,7 @@ def test_a_pod_that_cannot_be_read_is_wrong_input(spec: dict[str, Any], message:
 # -- reading pods --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", [
+@cases("path", [
     ("spec", "template", "spec"), ("spec", "jobTemplate", "spec", "template", "spec"), ("spec", "ephemeralRunnerSpec", "spec"),
     ("template", "spec"), ("spec", "spec"), ("spec",),
 ])  # fmt: skip

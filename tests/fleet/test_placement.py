@@ -39,6 +39,7 @@ from tests.builders import (
     vm_per_job,
 )
 from tests.builders import place as place_of
+from tests.cases import cases
 from tests.examples import examples
 from tests.fleet import catalogue
 from tests.fleet.values import asks
@@ -60,7 +61,7 @@ def eks_host(*types: str, disk: int = DISK, count: int = 2) -> Host:
 # -- what fits ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("asked", "name", "count", "limited_by", "stranded"),
     [
         # seed 000's runner: neither 4 CPU nor 16Gi are left of a machine that has just these
@@ -174,7 +175,7 @@ def test_one_type_of_a_pool_that_is_too_small_is_an_error() -> None:
     assert found.remarks == (), "an error says enough"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("asked", "changes", "error"),
     [
         (
@@ -394,7 +395,7 @@ def _room(cpu: int, memory: int, pods: int, listeners: int = 0, reaper: bool = F
     return min(left[0] // 50, left[1] // 128, left[2])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("system", "room"),
     [
         # What nodes of these sizes offer: test_offer.py. The second of two has no pod of ARC's.

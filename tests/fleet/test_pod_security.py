@@ -16,6 +16,7 @@ from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunne
 from fleet.settings.model import CpuSpan, MemorySpan, Scale
 from fleet.settings.runner import PodRunner
 from tests.builders import vm, vm_per_job
+from tests.cases import cases
 
 URL = "https://github.com/example"
 RUNNER = PodRunner.model_construct(
@@ -113,7 +114,7 @@ def test_pods_pass_the_standard_of_their_namespace(pod):
     assert violations(pod) == [], "the API server would refuse the pod and no runner would ever start"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("chart", "level"),
     [
         (arc_controller(), "restricted"),

@@ -32,8 +32,9 @@ from tests.builders import (
     vm_per_job,
 )
 from tests.builders import place as place_of
+from tests.cases import cases
 from tests.day import AS_OF
-from tests.examples import examples
+from tests.examples import WHOLE, examples
 from tests.strategies import configs
 
 OREGON = "us-west-2"
@@ -91,7 +92,7 @@ def test_a_ceiling_may_be_reached_but_not_passed() -> None:
     assert Money(unknown=1).exceeds(1e9)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("money", "text"),
     [
         (Money(), "0"),
@@ -202,7 +203,7 @@ def test_a_total_is_the_sum_of_its_lines(lines: list[Line]) -> None:
 # -- bills -------------------------------------------------------------------------------------------------------------
 
 
-@settings(some, max_examples=examples(20))
+@settings(some, max_examples=examples(20, WHOLE))
 @given(configs())
 def test_the_bill_of_any_fleet_has_a_line_for_each_thing_and_adds_up(document: dict[str, object]) -> None:
     fleet = load(document)
@@ -538,7 +539,7 @@ def _comes_to(fleet: Fleet, expected: dict[tuple[str, str], tuple[float, float]]
     assert (idle.unknown, worst.unknown) == (0, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("prices", "text"),
     [
         ([Money(0.376)], "0.376"),

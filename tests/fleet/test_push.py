@@ -15,6 +15,7 @@ from fleet.providers.installed import installed
 from fleet.providers.oke.gateway import gateway
 from fleet.providers.oke.network import endpoint_subnet, gateway_subnet, node_subnet
 from tests.builders import HERE, THERE, cluster, config, oke_cluster, place, vm, vm_per_job
+from tests.cases import cases
 
 INSTALL = {"prometheus": "install"}
 EXISTING = {"prometheus": "existing"}
@@ -55,7 +56,7 @@ def test_every_set_pushes_in_a_new_vcn_and_the_plan_says_nothing_of_them():
     assert silent(described) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "remarks"),
     [
         ({"network": VCN}, ["vm", "job"]),
@@ -64,7 +65,6 @@ def test_every_set_pushes_in_a_new_vcn_and_the_plan_says_nothing_of_them():
         ({"runners": {"own": vm_per_job(places=[OWN_SUBNET])}}, ["own in us-sanjose-1"]),
         ({"runners": {"theirs": CNCF}}, ["theirs"]),
     ],
-    ids=["existing VCN", "existing Prometheus", "other region", "own subnet", "CNCF's launcher"],
 )
 def test_the_plan_names_each_set_whose_machines_cannot_push(changes, remarks):
     described = fleet(**changes)

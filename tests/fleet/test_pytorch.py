@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
-import pytest
-
 from fleet.facts.versions import IMAGES, RUNNER_GPU
 from fleet.loading.config import load
 from fleet.prove.image_fit import BUILDS, current, image_cuda, last_release, remarks
 from tests.builders import ROOT, cluster, config, existing_context, pool, runner
+from tests.cases import cases
 
 OURS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/gpu-ci/runner-gpu:cuda{}-devel-0123abc"
 RELEASES = {build.release: build.released for build in BUILDS}
@@ -37,7 +36,7 @@ def test_a_release_counts_from_its_day_on() -> None:
     assert last_release("13.1", LAST_DAY) == ""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reference", "cuda"),
     [
         (OURS.format("12.1-ubuntu22.04"), "12.1"),

@@ -32,6 +32,7 @@ from fleet.render.queues import QueueObjects, queue_objects
 from fleet.settings.cluster import Cluster
 from fleet.settings.queues import units
 from tests.builders import reference
+from tests.cases import cases
 from tests.examples import examples
 from tests.fleet.kueue_admission import Job, Kueue
 from tests.fleet.kueue_rules import dangling, quantity, refused
@@ -111,7 +112,7 @@ def _broken(change: Any) -> list[str]:
     return refused(manifest)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "found"),
     [
         (lambda spec: spec.pop("cohortName"), "borrowingLimit without a cohort"),
@@ -254,7 +255,7 @@ def test_limits_that_are_not_given_are_none_and_given_ones_are_kept() -> None:
     assert (gpus["borrowingLimit"], gpus["lendingLimit"]) == ("0", "0")
 
 
-@pytest.mark.parametrize("name", [*POOLS, *OKE_POOLS])
+@cases("name", [*POOLS, *OKE_POOLS])
 def test_a_pool_has_its_nodes_times_the_units_of_one(name: str) -> None:
     pools = POOLS if name in POOLS else OKE_POOLS
     assert units(of(one({"pool": name, "nominal": 1}), pools).clusters["usw2"].pools[name]) == MOST[name]

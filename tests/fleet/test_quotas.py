@@ -39,6 +39,7 @@ from tests.builders import (
     vm,
     vm_per_job,
 )
+from tests.cases import cases
 
 # Oracle's compute quotas page: what the quotas of a series begin with. It names no other GPU series.
 STEMS = {
@@ -84,8 +85,8 @@ def of_oci(name: str, capacity: str) -> str | None:
     return f"{stem}-reserved-count" if capacity == "reserved" else f"{stem}-count"
 
 
-@pytest.mark.parametrize("capacity", get_args(Capacity))
-@pytest.mark.parametrize("machine", [each for each in hardware.machines() if each.gpus], ids=lambda machine: machine.name)
+@cases("capacity", get_args(Capacity))
+@cases("machine", [each for each in hardware.machines() if each.gpus])
 def test_every_gpu_machine_takes_the_quota_that_its_cloud_names_or_none_is_known(machine: Machine, capacity: str) -> None:
     rule = {"aws": of_aws, "oci": of_oci}[machine.cloud]
     assert hardware.quota_code(machine, capacity) == rule(machine.name, capacity)
@@ -258,7 +259,7 @@ def test_machines_of_jobs_count_twice_in_each_region_that_may_have_them() -> Non
     )
 
 
-@pytest.mark.parametrize(("path", "above"), [("ci:machines", 2 + 2), ("ci", 2 + 2), ("ci-machines", 2), ("other", 2)])
+@cases(("path", "above"), [("ci:machines", 2 + 2), ("ci", 2 + 2), ("ci-machines", 2), ("other", 2)])
 def test_what_is_in_a_compartment_counts_for_those_above_it(path: str, above: int) -> None:
     settings = oke_cluster(
         **GOVERNED,

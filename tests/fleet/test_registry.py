@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from fleet.charts.chart import chart_values, mirrored
 from fleet.facts import versions
@@ -17,7 +18,9 @@ from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.ecr import KEPT_IMAGES, UPSTREAMS
 from fleet.render.placeholders import placeholders
 from fleet.settings.registry import Mirror, parts
+from tests import yaml12
 from tests.builders import cluster, config, reference
+from tests.cases import cases
 from tests.day import AS_OF
 from tests.policies.published import skip_or_fail
 
@@ -42,7 +45,7 @@ def remarks(held: EksCluster) -> list[str]:
 # -- references --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reference", "target"),
     [
         ("ghcr.io/actions/actions-runner:2.338.0", "ghcr.io/actions/actions-runner:2.338.0"),
@@ -60,7 +63,7 @@ def test_an_image_is_below_the_host_of_its_origin(reference: str, target: str) -
     assert MIRROR.through(reference) == f"{ADDRESS}/{target}"
 
 
-@pytest.mark.parametrize(
+@cases(
     "reference",
     [
         "nvcr.io/nvidia/k8s-device-plugin:v0.19.0",
@@ -100,7 +103,7 @@ def at(values: dict[str, Any], path: str) -> Any:
     return values
 
 
-each_image = pytest.mark.parametrize(("chart", "path", "image"), IMAGES, ids=[f"{chart}-{path}" for chart, path, _ in IMAGES])
+each_image = cases(("chart", "path", "image"), IMAGES)
 
 
 @each_image
@@ -125,17 +128,22 @@ SUBCHARTS = ("kube-state-metrics.", "prometheus-node-exporter.", "node-feature-d
 """Their values are in charts of their own."""
 
 
+@cache
+def _values(path: Path) -> Any:
+    return yaml12.read(path.read_text(encoding="utf-8"))
+
+
 @pytest.mark.reference
 @each_image
 def test_the_chart_reads_the_value_and_runs_this_image(chart: str, path: str, image: versions.ChartImage) -> None:
     folder = f"{chart}/{versions.CHARTS[chart].version}"
-    values, below = yaml.safe_load(reference(f"{folder}/values.yaml").read_text()), path
+    values, below = _values(reference(f"{folder}/values.yaml")), path
     if path.startswith(SUBCHARTS):
         subchart, _, below = path.partition(".")
         inside = reference(folder) / "charts" / subchart / "values.yaml"
         if not inside.exists():
             skip_or_fail(reference(folder), f"lacks the subchart {subchart}")
-        values = yaml.safe_load(inside.read_text())
+        values = _values(inside)
     found, wanted = at(values, below), image.values
     for key in wanted.keys() & {"registry", "repository", "image"}:
         assert found[key].replace("ecr-public.aws.com", "public.ecr.aws") == wanted[key]

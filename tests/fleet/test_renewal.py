@@ -9,11 +9,10 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
-import pytest
-
 from fleet.facts.tables import rows as csv_rows
 from fleet.facts.tables import text, toml
 from tests.builders import ROOT
+from tests.cases import cases
 
 DATA = ROOT / "fleet" / "facts" / "data"
 RENEWAL = toml("renewal.toml")
@@ -87,7 +86,7 @@ def test_every_dated_row_has_exactly_one_who_renews_it():
     assert {name for names in renewers.values() for name in names} == {"freshen", "by hand", "Renovate"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("row", "renewer"),
     [
         ("versions.toml:images.actions-runner", "freshen"),
@@ -142,7 +141,7 @@ def test_what_renovate_writes_is_a_row_that_lacks_its_digest():
             assert "sha256:" not in template
 
 
-@pytest.mark.parametrize("row", ["versions.toml", "eks_images.csv", "runner_releases.csv", "eks_support.csv"])
+@cases("row", ["versions.toml", "eks_images.csv", "runner_releases.csv", "eks_support.csv"])
 def test_no_date_is_the_one_that_renovate_leaves_behind(row: str):
     assert "1970-01-01" not in text(row)
 

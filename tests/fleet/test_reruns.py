@@ -10,6 +10,7 @@ import pytest
 from fleet.loading.config import load
 from fleet.prove.remarks import BY_US, reruns, runs_on
 from tests.builders import ROOT, cluster, config, pool, runner
+from tests.cases import cases
 
 SPOT = pool(capacity="spot")
 
@@ -52,7 +53,7 @@ def test_a_set_with_fewer_gpus_is_refused():
         load(small)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("attempt", "actor", "label"),
     [
         ("1", "ann", "gpu-t4"),

@@ -17,6 +17,7 @@ from fleet.prove.same_sets import classes, pod_sets, shortfalls
 from fleet.providers.fleet import Fleet
 from fleet.settings.runner import GENERIC_LABELS
 from tests.builders import cluster, config, existing_context, pool, read_stack, runner
+from tests.cases import cases
 from tests.examples import examples
 from tests.fleet.conformance import STACKS
 from tests.workflows.ci_workloads import CiWorkload, proof
@@ -39,7 +40,7 @@ def refused(**changes: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "told"),
     [
         ({"labels": ["any", "more"]}, "label list is any, more here and any there"),
@@ -156,7 +157,7 @@ def test_a_class_may_have_many_pools() -> None:
 # -- labels: GitHub offers a job to every set that has all labels of its runs-on ----------------------------------------
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@cases("stack", STACKS)
 def test_a_runs_on_reaches_the_sets_of_one_class(stack: str) -> None:
     fleet = load(read_stack(STACKS[stack]))
     same = {each.called: first for first, sets in classes(fleet).items() for each in sets}

@@ -51,6 +51,7 @@ from fleet.providers.registry import PROVIDERS
 from fleet.providers.tags import AWS_TAGS, STACK_TAG
 from fleet.settings.pool import Pool
 from tests.builders import ROOT, pool_of, reference, staging
+from tests.cases import cases
 from tests.examples import examples
 
 # -- tolerations -------------------------------------------------------------------------------------------------------
@@ -60,7 +61,7 @@ GPU_PRESENT = Taint("nvidia.com/gpu", "present", Effect.NO_SCHEDULE)
 EVICTING = Taint("nvidia.com/gpu", "true", Effect.NO_EXECUTE)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("toleration", "taint", "covered"),
     [
         (Toleration("nvidia.com/gpu"), GPU_TRUE, True),
@@ -169,7 +170,7 @@ USED = [
 ]
 
 
-@pytest.mark.parametrize(("guide", "line", "kind", "text"), USED)
+@cases(("guide", "line", "kind", "text"), USED)
 def test_what_the_guides_use_is_in_the_vocabulary(guide: str, line: int, kind: str, text: str) -> None:
     key, _, value = text.partition("=")
     entry = term(kind, key)
@@ -251,7 +252,7 @@ SOMETIMES = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("profile", "cdi", "besides"),
     [
         (EKS_PROFILE, False, {EKS_PROFILE.accelerator_label}),
@@ -311,7 +312,7 @@ def test_the_selector_of_a_pool_matches_its_nodes_and_not_the_system_pools() -> 
     assert "nvidia.com/gpu.present" not in system_labels("usw2"), "no device plugin on a node without a GPU"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("key", "reserved"),
     [
         ("kubernetes.io/role", True),
@@ -332,7 +333,7 @@ def test_reserved_domains_and_those_below_them_are_refused_to_users(key: str, re
     assert EKS_PROFILE.reserves(key) is reserved
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@cases("name", PROVIDERS)
 def test_our_own_labels_are_none_that_the_provider_refuses(name: str) -> None:
     assert [key for key in (*LABELS, *system_labels("usw2")) if PROVIDERS[name].profile.reserves(key)] == []
 
@@ -364,7 +365,7 @@ def _tags(pool: Pool) -> dict[str, str]:
     return resource_tags(resources) | {RESERVED_NODES_TAG: "1000"}
 
 
-@pytest.mark.parametrize(("name", "pool"), POOLS)
+@cases(("name", "pool"), POOLS)
 def test_labels_of_real_pools_are_valid_for_kubernetes_and_the_eks_api(name: str, pool: Pool) -> None:
     shapes = Loader().load_service_model("eks", "service-2")["shapes"]
     name_part = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -375,7 +376,7 @@ def test_labels_of_real_pools_are_valid_for_kubernetes_and_the_eks_api(name: str
         assert name_part.fullmatch(value), f"{key}={value}"
 
 
-@pytest.mark.parametrize("pool", [pool for _, pool in POOLS])
+@cases("pool", [pool for _, pool in POOLS])
 def test_tags_of_a_node_group_are_within_the_limits_of_eks_with_the_most_tags_of_a_stack(pool: Pool) -> None:
     shapes = Loader().load_service_model("eks", "service-2")["shapes"]
     tags = _tags(pool)
@@ -401,7 +402,7 @@ def test_resource_tags_are_spelled_as_the_autoscaler_reads_them() -> None:
 # -- resources ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     [
         "nvidia.com/gpu",
@@ -425,7 +426,7 @@ def test_accelerators_are_gpu_resources(name: str) -> None:
     assert is_gpu_resource(name)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     [
         "cpu",

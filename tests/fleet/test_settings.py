@@ -18,13 +18,15 @@ from fleet.providers.fleet import SECRETS, Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.model import Cpu, Duration, Memory, cpu_text, go_duration, memory_text
 from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, staging, vm, vm_per_job
-from tests.examples import examples
+from tests.cases import cases
+from tests.examples import WHOLE, examples
 from tests.strategies import FULL, configs, parent_of, slips
 
 few = settings(max_examples=examples(25), database=None)
+whole = settings(max_examples=examples(25, WHOLE), database=None)
 
 
-@few
+@whole
 @given(configs())
 def test_any_valid_config_loads_and_keeps_every_name(document: dict[str, Any]) -> None:
     fleet = load(document)
@@ -38,11 +40,11 @@ def test_any_valid_config_loads_and_keeps_every_name(document: dict[str, Any]) -
     assert read == written
 
 
-@few
-@given(configs())
-def test_every_model_of_a_fleet_is_frozen(document: dict[str, Any]) -> None:
-    for model in _models(load(document)):
-        for name in type(model).model_fields:
+def test_every_model_of_a_fleet_is_frozen() -> None:
+    models = {type(model): model for document in FULL for model in _models(load(document))}
+    assert len(models) > 40, "every kind of model, once"
+    for kind, model in models.items():
+        for name in kind.model_fields:
             with pytest.raises(ValidationError, match="frozen"):
                 setattr(model, name, None)
 
@@ -160,7 +162,7 @@ def test_the_configs_that_are_to_be_broken_are_valid_and_use_every_key() -> None
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("network", "zones", "gateways"),
     [
         ({}, 3, 1),
@@ -177,7 +179,7 @@ def test_nat_gateways_are_counted_for_a_new_vpc_only(network: dict[str, Any], zo
 # -- quantities --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "text", "value"),
     [
         (Cpu, "4", 4000),
@@ -196,7 +198,7 @@ def test_quantities_are_held_in_one_unit(kind: Any, text: str, value: int) -> No
     assert TypeAdapter(kind).validate_json(text) == value
 
 
-@pytest.mark.parametrize("text", ['"٣"', '"4 "', '"+4"', '"1e3"', "-1", "0", '"0m"', '"4k"', "true", "null", '"0.0001"', '""'])
+@cases("text", ['"٣"', '"4 "', '"+4"', '"1e3"', "-1", "0", '"0m"', '"4k"', "true", "null", '"0.0001"', '""'])
 def test_what_is_no_cpu_quantity_is_refused(text: str) -> None:
     with pytest.raises(ValidationError, match="CPU quantity"):
         TypeAdapter(Cpu).validate_json(text)
@@ -315,7 +317,7 @@ def test_a_machine_on_a_provider_without_is_one_error_a_set(machines: Callable[.
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("held", "where"),
     [
         (oke_cluster(runners={"pod": oke_runner(gpus=0)}), "runners.pod.gpus"),
@@ -334,7 +336,7 @@ def test_a_unions_tag_is_never_part_of_a_path_and_a_key_of_that_name_always(held
     assert caught.value.problems[0].where == f"gpu-ci:clusters.one.{where}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("keys", "secret", "message"),
     [
         (["github", "clusters", "githubPrivateKey"], ["githubPrivateKey"], ""),
@@ -388,7 +390,7 @@ def test_clusters_of_two_tenancies_are_no_fleet() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("clusters", "where"),
     [
         ({"one": cluster(pools={"t4": pool(nodes={"max": 1000})})}, ""),
@@ -429,7 +431,7 @@ def test_a_name_in_two_groups_is_told_of() -> None:
     assert load(config(clusters=clusters)).shared_names == ("gpu-t4",)
 
 
-@pytest.mark.parametrize(("lifetime", "loads"), [("9m", False), ("10m", True), ("144h", True), ("145h", False), ("1440h", False)])
+@cases(("lifetime", "loads"), [("9m", False), ("10m", True), ("144h", True), ("145h", False), ("1440h", False)])
 def test_a_maximum_lifetime_ends_a_day_after_github_does(lifetime: str, loads: bool) -> None:
     """GitHub ends a job on a self-hosted runner after five days (docs.github.com, Actions limits)."""
     document = config(clusters={"usw2": cluster(runners={"gpu-t4": runner(maxLifetime=lifetime)})})

@@ -7,6 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from fleet.facts import hardware
 from fleet.providers.oke.nodes import BootVolume, Shape
+from tests.cases import cases
 
 SHAPES, VOLUMES = TypeAdapter(Shape), TypeAdapter(BootVolume)
 
@@ -22,7 +23,7 @@ def test_every_nvidia_shape_of_the_table_is_one_and_no_other_machine_is() -> Non
     assert len(taken) > 15
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "told"),
     [
         ("VM.Standard.E5.Flex", "VM.Standard.E5.Flex has no GPU; name a GPU shape such as VM.GPU.A10.1"),

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ruamel.yaml import YAML
 
 from fleet.charts.device_plugin import PLUGIN_CONFIG_DEFAULT, plugin_configs
 from fleet.facts import hardware
@@ -20,7 +19,9 @@ from fleet.prove.placement import Placement, place
 from fleet.settings import sharing
 from fleet.settings.pool import Pool
 from fleet.settings.sharing import config_name
+from tests import yaml12
 from tests.builders import cluster, config, pool, pool_of, reference, runner
+from tests.cases import cases
 from tests.fleet.conformance import cluster_charts
 
 SLICED = {"strategy": "time-slicing", "replicas": 4}
@@ -37,13 +38,13 @@ def _told(*pools: Pool, by_operator: bool = False) -> dict[str, Any]:
 
 
 def _read(text: str) -> Any:
-    return YAML(typ="safe", pure=True).load(text)
+    return yaml12.read(text)
 
 
 # -- names and counts ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shared", "resource", "shares", "several", "mounts_shm"),
     [
         (None, "nvidia.com/gpu", 1, True, True),
@@ -70,7 +71,7 @@ def test_every_gpu_that_can_be_cut_has_profiles_and_no_other_has_any() -> None:
     assert {(gpu, gib) for gpu, gib in sharing._profiles()} == set(MIG_GPUS), "no row that no machine has"
 
 
-@pytest.mark.parametrize(("gpu", "gib"), MIG_GPUS)
+@cases(("gpu", "gib"), MIG_GPUS)
 def test_parts_of_a_profile_fit_the_gpus_memory_and_its_slices(gpu: str, gib: int) -> None:
     """A profile's name says how many of at most seven compute slices it has, and its memory in GB, rounded up."""
     for profile, count in sharing._profiles()[gpu, gib].items():
@@ -199,7 +200,7 @@ def _placed(shared: dict[str, Any] | None, *, types: str = "g4dn.2xlarge", **ask
     return found, cluster_charts(fleet, "usw2")["gpu"].values["template"]["spec"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shared", "types", "asks", "count", "limited"),
     [
         (None, "g4dn.2xlarge", "1 GPU, 1 CPU, 4Gi", 1, "GPUs"),

@@ -8,6 +8,7 @@ from fleet.jobs.stack import require
 from fleet.loading.config import load
 from fleet.prove.placement import overbooked, place
 from tests.builders import ROOT, read_stack
+from tests.cases import cases
 
 STACKS = {path.name.split(".")[1]: path for folder in (ROOT, ROOT / "examples") for path in sorted(folder.glob("Pulumi.*.yaml"))}
 WAITING = {
@@ -36,7 +37,7 @@ def test_a_stack_can_be_placed_whole_and_says_what_waits(stack: str) -> None:
     assert {each.runner.kind for each in placements} == ({"pod", "vm-per-job"} if stack == "prod" else {"pod"})
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@cases("stack", STACKS)
 def test_each_runner_of_a_stack_has_a_node(stack: str) -> None:
     fleet = load(read_stack(STACKS[stack]))
     require(fleet, place(fleet))

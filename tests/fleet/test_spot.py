@@ -17,6 +17,7 @@ from fleet.prove.placement import place
 from fleet.prove.spot import remarks, similar
 from fleet.providers.fleet import Fleet
 from tests.builders import ROOT, cluster, config, oke_cluster, pool, runner
+from tests.cases import cases
 
 ROWS = tuple(entry(Sighting, row) for row in rows("spot.csv"))
 ZONES = ["us-west-2a", "us-west-2b"]
@@ -121,7 +122,7 @@ def test_a_type_without_the_pool_s_local_disks_or_adapters_is_not_named() -> Non
     assert named("g4dn.8xlarge", efaInterfaces=1) == ["g4dn.16xlarge"], "g4dn.4xlarge takes no adapter"
 
 
-@pytest.mark.parametrize("name", ["g4dn.2xlarge", "g5.2xlarge", "g5.8xlarge", "g6.4xlarge", "g6e.4xlarge", "g7e.4xlarge"])
+@cases("name", ["g4dn.2xlarge", "g5.2xlarge", "g5.8xlarge", "g6.4xlarge", "g6e.4xlarge", "g7e.4xlarge"])
 def test_a_pool_with_every_named_type_loads_and_holds_its_runners(name: str) -> None:
     others = named(name)
     assert others, name

@@ -18,6 +18,7 @@ from fleet.loading.config import load
 from fleet.prove.placement import PlacementError
 from fleet.providers.fleet import Fleet
 from tests.builders import cluster, config, oke_cluster, pool
+from tests.cases import cases
 from tests.examples import examples
 from tests.fleet.test_isolation import MINORS
 
@@ -111,8 +112,8 @@ def test_what_is_not_said_is_what_python_says() -> None:
     assert found == same
 
 
-@pytest.mark.parametrize("minor", MINORS)
-@pytest.mark.parametrize("held", [job(), FULL, job(pool="t4-spot"), job(pool="t4-shared"), job(pool="a100", gpus=8)])
+@cases("minor", MINORS)
+@cases("held", [job(), FULL, job(pool="t4-spot"), job(pool="t4-shared"), job(pool="a100", gpus=8)])
 def test_every_minor_takes_it(held: dict[str, Any], minor: str) -> None:
     kubernetes_validate.validate(manifest(held, caches=CACHES), minor, strict=True)
 
@@ -148,7 +149,7 @@ def test_a_pool_of_spot_machines_needs_no_word_more() -> None:
     assert remark.startswith("usw2.jobs.train: on spot")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "chosen"),
     [({}, "t4"), ({"spot": True}, "t4-spot"), ({"shared": True}, "t4-shared"), ({"gpuType": "a100"}, "a100")],
 )
@@ -184,7 +185,7 @@ def wrong(held: dict[str, Any], **changes: Any) -> str:
     return field
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "told"),
     [
         ({"secretEnv": {"A-B": ["x", "y"]}}, "secretEnv.A-B: a variable's name has"),
@@ -213,7 +214,7 @@ def test_what_a_message_names_is_named_as_in_the_settings() -> None:
     assert "secret_env" not in wrong(job(env={"A": "1"}, secretEnv={"A": ["s", "k"], "B": ["s", "k"]}))
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {"env": {"HF_TOKEN": "hf_abcdefghijklmnopqrst"}},

@@ -12,7 +12,8 @@ from fleet.loading.config import load
 from fleet.prove.start import NEW, PHASES, PLACEHOLDER, READY, ROWS, STOPPED, WAITING, Starts, phase, starts
 from fleet.providers.registry import PROVIDERS
 from tests.builders import cluster, config, oke_cluster, pool, read_stack, runner, talos_cluster, vm, vm_per_job
-from tests.examples import examples
+from tests.cases import cases
+from tests.examples import WHOLE, examples
 from tests.fleet.conformance import STACKS
 from tests.strategies import configs
 
@@ -51,12 +52,12 @@ def test_a_phase_spans_all_rows_of_its_means_and_names_their_sources() -> None:
         phase("boot", "horse")
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@cases("provider", PROVIDERS)
 def test_every_provider_has_a_row_for_the_boot_of_its_nodes(provider: str) -> None:
     assert phase("boot", PROVIDERS[provider].boots).name == "boot"
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@cases("stack", STACKS)
 def test_every_class_of_every_stack_has_all_phases_in_their_order(stack: str) -> None:
     fleet = load(read_stack(STACKS[stack]))
     found = list(starts(fleet, DAY))
@@ -69,7 +70,7 @@ def test_every_class_of_every_stack_has_all_phases_in_their_order(stack: str) ->
 # -- what a job finds --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "found"),
     [
         ({}, NEW),
@@ -125,7 +126,7 @@ def test_a_pull_to_local_disks_is_a_gap() -> None:
     assert "pull" in found.cold.gaps
 
 
-@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20, WHOLE), suppress_health_check=[HealthCheck.too_slow])
 @given(configs())
 def test_every_valid_fleet_has_starts(document: dict[str, Any]) -> None:
     fleet = load(document)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.cases import cases
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -25,7 +25,7 @@ with safe_streams():
 """
 
 
-@pytest.mark.parametrize(
+@cases(
     ("redirection", "environment", "status", "out", "error"),
     [
         ("", {}, 3, "≤ 0.75 USD\n", "progress\n"),

@@ -23,9 +23,10 @@ from fleet.settings.gitops import Sops
 from fleet.settings.model import MemorySpan, Model
 from fleet.settings.operator import Driver
 from fleet.settings.reading import read
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("location", "path", "model"),
     [
         ("", "", Fleet),
@@ -69,7 +70,7 @@ def test_a_union_without_tags_is_walked_by_its_model() -> None:
     assert reading._model(ImageId | None) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("location", "told"),
     [
         ("clusters.usw2.eks.homeRegion", "it belongs to provider oke, remove it"),

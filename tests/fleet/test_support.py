@@ -15,12 +15,13 @@ from fleet.facts.support import EKS_SUPPORT, EXTENDED, STANDARD, control_plane
 from fleet.loading.config import load
 from fleet.prove.bill import bill
 from tests.builders import cluster, config, pool, runner
+from tests.cases import cases
 from tests.day import AS_OF
 
 TABLE = Path(support.__file__).parent / "data" / "eks_support.csv"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("minor", "day", "item"),
     [
         ("1.34", "2026-12-01", STANDARD),

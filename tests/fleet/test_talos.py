@@ -20,6 +20,7 @@ from fleet.render.isolation import network_policy
 from fleet.settings import compatibility
 from fleet.settings.machines import OwnMachine
 from tests.builders import cluster, config, gitops, host, oke_cluster, own_machine, runner, talos_cluster, talos_pool
+from tests.cases import cases
 from tests.day import AS_OF
 
 TAKEN = {"1.12": {"1.34", "1.35"}, "1.13": {"1.34", "1.35", "1.36"}, "1.14": {"1.34", "1.35", "1.36"}}
@@ -60,8 +61,8 @@ def test_every_pinned_talos_has_a_row_here() -> None:
     assert set().union(*TAKEN.values()) == set(versions.TALOS_KUBERNETES)
 
 
-@pytest.mark.parametrize("talos", TAKEN)
-@pytest.mark.parametrize("kubernetes", [*versions.TALOS_KUBERNETES, "1.33", "1.37"])
+@cases("talos", TAKEN)
+@cases("kubernetes", [*versions.TALOS_KUBERNETES, "1.33", "1.37"])
 def test_a_talos_release_takes_the_kubernetes_minors_of_its_table_and_no_other(talos: str, kubernetes: str) -> None:
     told = lines(talosVersion=talos, kubernetesVersion=kubernetes, enablement="device-plugin")
     if kubernetes in TAKEN[talos]:
@@ -102,7 +103,7 @@ def test_a_count_beside_hosts_is_refused_even_where_hosts_are_forgotten(bounds: 
         assert lines(pools={"gpu": talos_pool(nodes=held | bounds)}) == [line]
 
 
-@pytest.mark.parametrize("held", [{}, {"hosts": None}, {"hosts": []}, {"hosts": {}}])
+@cases("held", [{}, {"hosts": None}, {"hosts": []}, {"hosts": {}}])
 def test_a_pool_without_hosts_is_told_of_its_hosts_alone(held: dict[str, Any]) -> None:
     (line,) = lines(pools={"gpu": talos_pool(nodes=held)})
     assert line.startswith("pools.gpu.nodes.hosts: ")
@@ -133,12 +134,12 @@ def test_one_address_in_two_spellings_is_one_address() -> None:
     ]
 
 
-@pytest.mark.parametrize("count", range(1, 6))
+@cases("count", range(1, 6))
 def test_etcd_has_an_odd_number_of_members(count: int) -> None:
     assert (lines(controlPlane=hosts(11, count)) == []) is bool(count % 2)
 
 
-@pytest.mark.parametrize(
+@cases(
     "url",
     [
         "192.0.2.10",
@@ -162,7 +163,7 @@ def with_gpu(gpu: str, **changes: Any) -> dict[str, Any]:
     return {"machines": {"mine": machine}, "pools": {"gpu": talos_pool(instanceTypes=["mine"], **changes)}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("gpu", "modules", "refused"),
     [
         ("V100", "proprietary", ""),
@@ -182,7 +183,7 @@ def test_kernel_modules_fit_the_architecture(gpu: str, modules: str, refused: st
 MACHINES = {"one": own_machine(), "two": own_machine(cpus=16)}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "expected"),
     [
         (
@@ -217,14 +218,14 @@ def test_a_machine_that_is_not_described_correctly_is_one_error(changes: dict[st
     assert lines(**changes) == [expected]
 
 
-@pytest.mark.parametrize("tier", ["production", "lts"])
-@pytest.mark.parametrize("talos", versions.TALOS)
+@cases("tier", ["production", "lts"])
+@cases("talos", versions.TALOS)
 def test_a_pools_driver_is_that_of_its_tier_in_the_talos_release(talos: str, tier: str) -> None:
     held = home(talosVersion=talos, enablement="device-plugin", pools={"gpu": talos_pool(driver={"tier": tier})})
     assert held.image_driver("gpu") == versions.TALOS[talos].drivers[tier]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("talos", "tier", "like"),
     [
         (talos, tier, like)
@@ -280,7 +281,7 @@ def test_an_own_machine_offers_less_than_it_has_and_all_of_its_gpus(size: dict[s
     assert offer.gpus == machine.gpus > 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "taken"),
     [
         # Flannel 100m and 50Mi, the container that enforces NetworkPolicies as much again, the plugin 50m and 100Mi.
@@ -355,7 +356,7 @@ def test_a_pre_release_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("talos", "cni", "hold", "told"),
     [
         ("1.12", "flannel", False, "network policies: Flannel of Talos 1.12 enforces none, so jobs can reach your network; "),
@@ -406,7 +407,7 @@ def test_two_places_may_each_have_their_own_private_addresses() -> None:
     assert len(load(config(clusters={"home": talos_cluster(), "away": away})).clusters) == 2
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1"])  # noqa: S104 - wrong on purpose
+@cases("address", ["127.0.0.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1"])  # noqa: S104 - wrong on purpose
 def test_an_address_is_one_that_others_reach(address: str) -> None:
     with pytest.raises(FleetError, match="not the IP address of a host"):
         home(pools={"gpu": talos_pool(nodes={"hosts": {"gpu-0": {"address": address}}})})

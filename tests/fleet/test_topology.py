@@ -41,6 +41,7 @@ from tests.builders import (
     talos_cluster,
     talos_pool,
 )
+from tests.cases import cases
 from tests.examples import examples
 from tests.fleet.topology_manager import Container, Kubelet
 
@@ -51,7 +52,7 @@ many = settings(max_examples=examples(200), database=None)
 # -- the table of p4d --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("gpus", "cpus", "best_effort", "restricted", "single"),
     [
         (4, 44, True, True, True),
@@ -168,7 +169,7 @@ def test_the_number_of_blocking_pods_is_the_least(machine: tuple[Layout, Layout]
 # -- what of a pod counts ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cpu", "memory", "manager", "cpus"),
     [
         ((16, 16), ("64Gi", "64Gi"), "static", 16),

@@ -33,6 +33,8 @@ from fleet.providers.registry import PROVIDERS
 from fleet.providers.talos.nodes import TalosDriver
 from fleet.settings.compatibility import driver_version
 from tests.builders import read_stack
+from tests.cases import cases
+from tests.sources import parsed
 from tests.workflows import kubeflow
 
 ROOT = Path(versions.__file__).parents[2]
@@ -59,7 +61,7 @@ GPUS = {machine.gpu for machine in hardware.machines() if machine.gpu}
 each_minor = pytest.mark.parametrize(("minor", "row"), KUBERNETES.items())
 
 
-@pytest.mark.parametrize(("name", "row"), ROWS)
+@cases(("name", "row"), ROWS)
 def test_every_version_has_a_source_and_an_iso_date(name: str, row: dict[str, Any]) -> None:
     assert row["source"].strip(), name
     assert datetime.date.fromisoformat(row["date"]).isoformat() == row["date"], f"{name}: write the date as 2026-11-21"
@@ -157,7 +159,7 @@ def test_every_row_is_read() -> None:
     assert set(DATA["kubeflow"]) == {"node", "node-toolkit", "driver", "trainer"}
 
 
-@pytest.mark.parametrize("name", IMAGES)
+@cases("name", IMAGES)
 def test_an_image_is_pinned_by_digest_where_a_source_gives_one(name: str) -> None:
     match = re.fullmatch(r"[a-z0-9.]+(/[a-z0-9-]+)+(:(?!latest)[\w.-]+)?(@sha256:[0-9a-f]{64})?", IMAGES[name])
     assert match, "registry, repository, a tag that is not latest"
@@ -165,7 +167,7 @@ def test_an_image_is_pinned_by_digest_where_a_source_gives_one(name: str) -> Non
     assert match[2] or match[3]
 
 
-@pytest.mark.parametrize(("name", "image"), versions.IMAGES.items())
+@cases(("name", "image"), versions.IMAGES.items())
 def test_an_image_says_what_it_runs_on_in_the_words_of_the_hardware_table(name: str, image: versions.Image) -> None:
     assert set(image.architectures) <= {machine.arch for machine in hardware.machines()}, name
     assert image.least_capability in ("", "5.0", *(gpu.compute_capability for gpu in GPUS)), name
@@ -279,7 +281,7 @@ def _is_eks_build(version: str) -> bool:
     return re.fullmatch(r"v\d+\.\d+\.\d+-eksbuild\.\d+", version) is not None
 
 
-@pytest.mark.parametrize("version", ["1.34.6-eksbuild.17", "v1.34-eksbuild.1", "v1.34.6", "v1.34.6-eksbuild", "latest"])
+@cases("version", ["1.34.6-eksbuild.17", "v1.34-eksbuild.1", "v1.34.6", "v1.34.6-eksbuild", "latest"])
 def test_what_is_no_add_on_version_is_told_apart(version: str) -> None:
     assert not _is_eks_build(version)
 
@@ -290,19 +292,19 @@ def test_controller_and_scale_set_chart_have_one_version() -> None:
     assert CHARTS["gha-runner-scale-set"].repository == CHARTS["gha-runner-scale-set-controller"].repository
 
 
-@pytest.mark.parametrize("name", CHARTS)
+@cases("name", CHARTS)
 def test_a_chart_version_is_exact_and_spelled_as_its_publisher_does(name: str) -> None:
     sign = "v" if name == "gpu-operator" else ""
     assert re.fullmatch(rf"{sign}\d+\.\d+\.\d+", CHARTS[name].version)
 
 
-@pytest.mark.parametrize("name", CHARTS)
+@cases("name", CHARTS)
 def test_a_chart_has_the_digest_of_its_archive_or_manifest(name: str) -> None:
     assert re.fullmatch(r"[0-9a-f]{64}", CHARTS[name].sha256), "`gpu-ci charts` prints it"
     assert "sha256: " in DATA["charts"][name]["source"], "the source of the digest"
 
 
-@pytest.mark.parametrize("name", DAEMONSETS)
+@cases("name", DAEMONSETS)
 def test_a_daemonset_requests_whole_units_that_are_not_negative(name: str) -> None:
     row = DAEMONSETS[name]
     assert (type(row.cpu), type(row.memory)) == (int, int)
@@ -397,8 +399,9 @@ def test_no_other_module_spells_a_version() -> None:
     pinned += [kubeflow.NODE_IMAGE, kubeflow.NODE_TOOLKIT, kubeflow.TRAINER, kubeflow.TRAINER_COMMIT]
     pinned += [value for row in KUBERNETES.values() for value in (row.ami_release, row.cluster_autoscaler, *row.addons.values())]
     pinned += [value for row in KUBERNETES.values() for value in row.drivers.values()]
+    exact = set(pinned)
     ends = tuple(f"{sign}{version}" for version in pinned for sign in (":", "@", "-"))
-    found = [f"{place}: {text}" for place, text in _texts() if text in pinned or text.endswith(ends)]
+    found = [f"{place}: {text}" for place, text in _texts() if text in exact or text.endswith(ends)]
     assert found == []
 
 
@@ -406,7 +409,7 @@ def _texts() -> Iterator[tuple[str, str]]:
     """(place, text) of every string in the program; prose that names a version ends in other words."""
     for folder in ("fleet", "components"):
         for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(parsed(path)):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from fleet.facts import versions
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 from tests.builders import SAN_JOSE, vm, vm_per_job
+from tests.cases import cases
 
 DIGEST = "registry.example.com/launcher@sha256:" + "0" * 64
 OTHER = {"region": "us-ashburn-1", "availabilityDomains": ["abcd:US-ASHBURN-AD-2"]}
@@ -68,7 +69,7 @@ def test_nvkind_works_with_toolkits_of_two_minors(toolkit: str) -> None:
     assert standing(toolkit=toolkit).toolkit == toolkit
 
 
-@pytest.mark.parametrize("toolkit", ["1.18.0-1", "1.20.0-1", "1.16.2-1", "1.170.0-1", "11.17.0-1"])
+@cases("toolkit", ["1.18.0-1", "1.20.0-1", "1.16.2-1", "1.170.0-1", "11.17.0-1"])
 def test_a_toolkit_that_nvkind_does_not_work_with_needs_nvkind_off(toolkit: str) -> None:
     assert standing(toolkit=toolkit, nvkind=False).toolkit == toolkit
     for runner in (standing, per_job):
@@ -103,7 +104,7 @@ def test_any_shape_that_a_job_may_land_on_has_the_same_gpus() -> None:
         per_job(shapes=["VM.GPU.A10.1", "VM.GPU.A10.1"])
 
 
-@pytest.mark.parametrize("seconds", ["10m", "600s", "24h", "120h"])
+@cases("seconds", ["10m", "600s", "24h", "120h"])
 def test_a_machine_lives_ten_minutes_to_five_days(seconds: str) -> None:
     assert 600 <= per_job(lifetime=seconds).lifetime <= 432_000
 
@@ -176,7 +177,7 @@ def test_bare_metal_sends_its_disks_traffic_in_clear_and_the_owner_is_told() -> 
     )
 
 
-@pytest.mark.parametrize("runner", [standing(), per_job(), cncf(), per_job().places[0], standing().image])
+@cases("runner", [standing(), per_job(), cncf(), per_job().places[0], standing().image])
 def test_settings_of_machines_are_frozen(runner: Any) -> None:
     for field in type(runner).model_fields:
         with pytest.raises(ValidationError, match="frozen"):

@@ -13,6 +13,7 @@ from fleet.prove.placement import PlacementError
 from fleet.prove.works import REFUSED, remarks, require
 from fleet.providers.fleet import Fleet
 from tests.builders import cluster, config, existing_eks, pool, runner
+from tests.cases import cases
 from tests.fleet.workloads.world import workload
 
 BLOCK = {"id": "cr-01234567", "zone": "us-west-2a", "count": 2, "startDate": "2027-03-06", "endDate": "2027-03-20"}
@@ -56,7 +57,7 @@ CASES: dict[str, tuple[Fleet, date, list[tuple[str, ...]]]] = {
 }
 
 
-@pytest.mark.parametrize(("fleet", "day", "parts"), CASES.values(), ids=list(CASES))
+@cases(("fleet", "day", "parts"), CASES.values())
 def test_what_cannot_work_names_its_parts_and_refuses_an_update(fleet: Fleet, day: date, parts: list[tuple[str, ...]]) -> None:
     found = [remark for remark in remarks(fleet, day) if remark.kind == CANNOT_WORK]
     assert [remark.parts for remark in found] == parts

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import date
 
-import pytest
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
 from fleet.facts import hardware
@@ -13,6 +12,7 @@ from fleet.facts.hardware import ON_DEMAND
 from fleet.facts.tables import rows
 from fleet.providers.oke.ocid import in_region, key_of
 from tests.builders import ROOT
+from tests.cases import cases
 
 ROWS = rows("zones.csv")
 AWS, OCI = ([row for row in ROWS if row["cloud"] == cloud] for cloud in ("aws", "oci"))
@@ -28,7 +28,7 @@ def test_each_row_has_a_cloud_a_source_and_a_date() -> None:
         assert date.fromisoformat(row["date"]) <= date(2026, 11, 23), row
 
 
-@pytest.mark.parametrize("row", AWS, ids=lambda row: row["region"])
+@cases("row", AWS)
 def test_a_region_of_aws_has_zones_that_ec2_has_and_every_price_of_a_new_cluster(row: dict[str, str]) -> None:
     region, zones = row["region"], row["zones"].split()
     assert zones == [zone.name for zone in RegionsAndZonesBackend.zones[region]][:3]
@@ -41,7 +41,7 @@ def test_every_region_of_aws_with_a_price_is_offered() -> None:
     assert {row["region"] for row in rows("prices.csv")} - {"*"} == {row["region"] for row in AWS}
 
 
-@pytest.mark.parametrize("row", OCI, ids=lambda row: row["region"])
+@cases("row", OCI)
 def test_availability_domains_are_those_of_the_region(row: dict[str, str]) -> None:
     assert key_of(row["region"])
     assert [int(re.sub(r".*-AD-", "", name)) for name in row["zones"].split()] in ([1], [1, 2, 3])

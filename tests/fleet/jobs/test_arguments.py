@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fleet.jobs import JobError, create_gpu_job, gpu_job
+from tests.cases import cases
 
 IMAGE = "registry.example.com/agent_bus:1.4.2"
 BESIDE: dict[str, Any] = {"task_id": "a", "image": IMAGE}
@@ -50,7 +51,7 @@ def test_a_rule_over_good_arguments_is_asked_although_others_are_wrong() -> None
     assert [line.partition(":")[0] for line in told(image="a", shm="32Gi", cache_path="/m")] == ["shm", "image", "cache_path"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "value"),
     [
         ("HF_TOKEN", "hf_" + "a1B2" * 6),
@@ -74,7 +75,7 @@ def test_a_variable_that_looks_like_a_secret_is_refused_and_never_shown(name: st
     assert value not in line or len(value) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "value"),
     [
         ("TOKENIZERS_PARALLELISM", "false"),
@@ -96,9 +97,9 @@ def test_a_variable_that_is_no_secret_is_taken(name: str, value: str) -> None:
 KNOWN = ["hf_" + "a1B2" * 6, "ghp_" + "a1B2" * 6, "AKIA" + "A1" * 8, "postgres://user:hunter2@db.example.com/x"]
 
 
-@pytest.mark.parametrize("field", ["command", "args"])
-@pytest.mark.parametrize("value", KNOWN)
-@pytest.mark.parametrize("written", ["{}", "--token={}", "export TOKEN='{}' && train"])
+@cases("field", ["command", "args"])
+@cases("value", KNOWN)
+@cases("written", ["{}", "--token={}", "export TOKEN='{}' && train"])
 def test_a_word_that_is_a_known_secret_is_refused_and_never_shown(field: str, value: str, written: str) -> None:
     (line,) = told(**{field: ["train", written.format(value)]})
     assert line == (
@@ -112,7 +113,7 @@ def test_words_that_are_no_secrets_are_taken() -> None:
     assert gpu_job(**BESIDE, command=words, args=words).given.args == words
 
 
-@pytest.mark.parametrize("field", ["env", "secret_env", "command", "args", "annotations"])
+@cases("field", ["env", "secret_env", "command", "args", "annotations"])
 def test_no_error_repeats_a_value_that_may_be_a_secret(field: str) -> None:
     given: Any = (
         ["sesame\0"] if field in ("command", "args") else {"example.com/a" if field == "annotations" else "A": "sesame\0"}
@@ -122,7 +123,7 @@ def test_no_error_repeats_a_value_that_may_be_a_secret(field: str) -> None:
     assert "sesame" not in "\n".join(lines)
 
 
-@pytest.mark.parametrize(
+@cases(
     "image",
     [
         "agent_bus:1",
@@ -137,7 +138,7 @@ def test_an_image_by_version_or_digest_is_taken(image: str) -> None:
     assert gpu_job("a", image).given.image == image
 
 
-@pytest.mark.parametrize(
+@cases(
     "image",
     [
         *(

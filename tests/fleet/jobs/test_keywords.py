@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.jobs import calculate_gpu_requirements, create_gpu_job, detect_ml_workload
+from tests.cases import cases
 
 # -- machine learning or not ---------------------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ NEAR_MISSES = [
 ]
 
 
-@pytest.mark.parametrize("keyword", SEED)
+@cases("keyword", SEED)
 def test_each_keyword_of_seed_001_by_itself_is_machine_learning(keyword: str) -> None:
     for text in (keyword, keyword.upper(), f"{keyword}.", f"({keyword})", f"a {keyword}, please"):
         found = detect_ml_workload(text)
@@ -100,14 +100,14 @@ def test_each_keyword_of_seed_001_by_itself_is_machine_learning(keyword: str) ->
         assert keyword in found.keywords
 
 
-@pytest.mark.parametrize(("text", "keyword"), POSITIVE)
+@cases(("text", "keyword"), POSITIVE)
 def test_keywords_are_found_and_shown(text: str, keyword: str) -> None:
     found = detect_ml_workload(text)
     assert keyword in found.keywords, str(found)
     assert str(found).startswith("machine learning (")
 
 
-@pytest.mark.parametrize(("text", "why"), NEAR_MISSES)
+@cases(("text", "why"), NEAR_MISSES)
 def test_near_misses_do_not_count_and_say_why(text: str, why: str) -> None:
     found = detect_ml_workload(text)
     assert not found, str(found)
@@ -204,7 +204,7 @@ SIZES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "branch"), SIZES)
+@cases(("text", "branch"), SIZES)
 def test_requirements_have_one_of_the_seeds_three_answers(text: str, branch: str) -> None:
     found = calculate_gpu_requirements(text)
     assert found.branch == branch, str(found)

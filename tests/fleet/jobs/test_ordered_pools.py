@@ -12,6 +12,7 @@ from fleet.jobs.stack import place_stack_job
 from fleet.loading.config import load
 from fleet.providers.fleet import Fleet
 from tests.builders import cluster, config, pool
+from tests.cases import cases
 
 IMAGE = "registry.example.com/train:1.2"
 POOLS = {
@@ -82,7 +83,7 @@ def test_a_list_implies_spot_if_one_of_its_pools_is_spot() -> None:
     assert made["spec"]["template"]["spec"]["restartPolicy"] == "Never", "as for every job that may lose its node"
 
 
-@pytest.mark.parametrize("names", [("spot", "steady"), ("spot",), ("steady",), ()])
+@cases("names", [("spot", "steady"), ("spot",), ("steady",), ()])
 def test_a_queued_job_runs_in_all_pools_of_its_flavor(names: tuple[str, ...]) -> None:
     """Kueue matches a selector on the pool with no flavor of several pools."""
     found = placed(stack(queues=QUEUES), *names, queue="research")

@@ -17,6 +17,7 @@ from fleet.prove.quota import barred
 from fleet.providers.fleet import Fleet
 from fleet.render.queues import queue_objects
 from tests.builders import ROOT, oke_pool, pool, read_stack, reserved
+from tests.cases import cases
 from tests.examples import examples
 from tests.fleet import queue_configs
 from tests.fleet.kueue_admission import Job, Kueue
@@ -75,7 +76,7 @@ def test_a_queue_that_nobody_has_is_refused() -> None:
     assert told == "has no queue nosuch; name one of: research, vision"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("where", "told"),
     [
         ({"queue": "default"}, "the namespace decides which team's queue default is; name the namespace, or the team's queue"),
@@ -130,7 +131,7 @@ def test_a_cohort_lends_no_more_than_it_has() -> None:
 SMALL = {"gpu_type": "a100", "gpu_count": 8, "cpu": 8, "memory": "32Gi", "queue": "ml"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cohort", "own", "others", "most", "mend"),
     [
         (None, has("a100", 4), has("a100", 8), "4 GPUs of it and no team to borrow from", "raise nominal,"),

@@ -21,6 +21,7 @@ from fleet.jobs.spec import job_name
 from fleet.prove.placement import Host, fit
 from fleet.prove.pod import Request
 from tests.builders import ROOT
+from tests.cases import cases
 
 
 def _ask(**arguments: Any) -> GpuAsk:
@@ -30,7 +31,7 @@ def _ask(**arguments: Any) -> GpuAsk:
 # -- names ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("task", "name"),
     [
         ("train-resnet", "train-resnet"),
@@ -71,7 +72,7 @@ def test_every_nvidia_gpu_of_the_table_has_a_profile() -> None:
     assert set(PROFILES) == {name.lower().replace(" ", "-") for name in nvidia}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "cores", "gibibytes"),
     [
         # What these models have had from the first.
@@ -122,22 +123,22 @@ def _holds(machine: hardware.Machine, count: int, gpu: str) -> bool:
     return fit(_ask(gpu_count=count, gpu_type=gpu), machine, host).count > 0
 
 
-@pytest.mark.parametrize("gpu", sorted(SMALLEST))
+@cases("gpu", sorted(SMALLEST))
 def test_a_profile_fits_the_smallest_machine_of_its_gpu_beside_the_daemonsets(gpu: str) -> None:
     least = min(_of(gpu), key=lambda machine: (machine.gpus, machine.memory_mib, machine.vcpus))
     assert least.name == SMALLEST[gpu]
     assert _holds(least, 1, gpu)
 
 
-@pytest.mark.parametrize("gpu", sorted(SMALLEST))
+@cases("gpu", sorted(SMALLEST))
 def test_a_limit_is_not_above_what_the_smallest_machine_has(gpu: str) -> None:
     machine, profile = hardware.machine(SMALLEST[gpu]), PROFILES[gpu]
     assert profile.cpu.limit <= machine.vcpus * 1000
     assert profile.memory.limit < machine.memory_mib
 
 
-@pytest.mark.parametrize("gpu", sorted(SMALLEST))
-@pytest.mark.parametrize("count", COUNTS)
+@cases("gpu", sorted(SMALLEST))
+@cases("count", COUNTS)
 def test_several_gpus_with_their_profiles_fit_every_machine_that_has_as_many(gpu: str, count: int) -> None:
     able = [machine for machine in _of(gpu) if machine.gpus >= count]
     assert [machine.name for machine in able if not _holds(machine, count, gpu)] == []

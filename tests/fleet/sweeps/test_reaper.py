@@ -19,6 +19,7 @@ from fleet.render.sweeps.api import Api
 from fleet.render.sweeps.reaper import Deletion, Limits, Reaper, decide, kept_node, kept_pod, kept_runner
 from fleet.render.sweeps.sweep import IDLE, reaper, sweep_objects, sweeps
 from tests.builders import cluster, config, oke_cluster, runner, vm
+from tests.cases import cases
 from tests.fleet.sweeps.rights import roles
 from tests.fleet.sweeps.server import Server, serving
 
@@ -116,8 +117,8 @@ def test_without_a_job_the_lifetime_counts_from_the_creation(age: float, found: 
     assert reasons([ephemeral(age=age)], [runner_pod(age=age)], limits=READY) == found
 
 
-@pytest.mark.parametrize("phase", ["Failed", "Outdated"])
-@pytest.mark.parametrize(("age", "found"), [(3600, {}), (3601, {"one": "it is older than 3600 s"})])
+@cases("phase", ["Failed", "Outdated"])
+@cases(("age", "found"), [(3600, {}), (3601, {"one": "it is older than 3600 s"})])
 def test_a_failed_or_outdated_runner_is_not_done_and_only_its_age_counts(age: float, found: dict[str, str], phase: str) -> None:
     """Its set may have no listener any more: ARC deletes the listener of an outdated set."""
     ended = ephemeral(age=age, phase=phase)
@@ -181,7 +182,7 @@ def test_a_pod_that_is_being_deleted_takes_its_runner_with_it() -> None:
     assert reasons([ephemeral()], [runner_pod(phase="Failed", **going)]) == {}, "ARC tries it again, later each time"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("leaving", "why"),
     [
         (node(deletionTimestamp=ago(1)), "its node gpu-1 is being deleted"),
@@ -297,7 +298,7 @@ def test_a_set_that_keeps_runners_ready_now_may_have_idle_ones(least: dict[str, 
     assert len(server.deleted) == deleted
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pod", "deleted"),
     [(listener(), 1), (listener(age=900), 0), (listener(deletionTimestamp=ago(1)), 0), (listener(space="runners-other"), 0)],
 )

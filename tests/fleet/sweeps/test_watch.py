@@ -18,6 +18,7 @@ from fleet.render.sweeps import api as watch
 from fleet.render.sweeps.api import UNMARKED, Api, Collection, keep_up, picked
 from fleet.render.sweeps.sweep import sweeps
 from tests.builders import ROOT, cluster, config, read_stack, runner, staging
+from tests.cases import cases
 from tests.examples import examples
 from tests.fleet.sweeps.rights import collections_of
 from tests.fleet.sweeps.server import Server, serving
@@ -66,7 +67,7 @@ def test_a_collection_is_read_once_and_then_followed_from_its_last_version() -> 
     assert all("allowWatchBookmarks=true" in each and "timeoutSeconds=3600" in each for each in watches)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fault", "error", "lists"),
     [("gone", None, 2), ("error", None, 2), ("cut", HTTPException, 1), ("silent", TimeoutError, 1)],
 )
@@ -146,7 +147,7 @@ class Turns(Collection):
 BROKEN, REFUSED = OSError("the API server is away"), HTTPError("", 403, "Forbidden", {}, None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("turns", "slept"),
     [
         ([(3600, None), (3600, None)], []),
@@ -156,7 +157,6 @@ BROKEN, REFUSED = OSError("the API server is away"), HTTPError("", 403, "Forbidd
         ([(0, None)] * 3, [1, 2, 4]),
         ([(0, REFUSED)] * 30, [1, 2, 4, 8, 16, 32, *[60] * 24]),
     ],
-    ids=["at rest", "away", "back", "broken after ten minutes", "ends at once", "refused"],
 )
 def test_pauses_grow_to_a_minute_and_a_refusal_never_ends_the_program(turns: Any, slept: list[float]) -> None:
     collection = Turns(*turns)

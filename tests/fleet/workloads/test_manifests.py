@@ -21,6 +21,7 @@ from fleet.render.workloads.catalogue import objects, workload_objects
 from fleet.render.workloads.parts import HOME
 from fleet.settings.workloads import KINDS, WORKLOAD_IMAGES
 from tests.builders import cluster, runner_of
+from tests.cases import cases
 from tests.examples import examples
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
 from tests.fleet.test_pod_security import forbidden, violations
@@ -34,9 +35,9 @@ KEPT = workload(
 
 SHM = "/dev/shm"  # noqa: S108 - a mount point
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
-of_pools = pytest.mark.parametrize("kind", OF_POOLS)
-every_cluster = pytest.mark.parametrize("held", CLUSTERS)
+every_kind = cases("kind", KINDS)
+of_pools = cases("kind", OF_POOLS)
+every_cluster = cases("held", CLUSTERS)
 
 
 def pod_of(manifests: tuple[dict[str, Any], ...]) -> dict[str, Any]:
@@ -66,7 +67,7 @@ def test_every_kind_of_the_settings_has_manifests_and_no_other():
     assert tuple(CATALOGUE) == KINDS
 
 
-@pytest.mark.parametrize("minor", MINORS)
+@cases("minor", MINORS)
 @every_cluster
 def test_every_manifest_is_what_the_api_takes(held, minor):
     found = list(objects(with_workloads(held, **ALL, kept=KEPT)))

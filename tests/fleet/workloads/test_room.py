@@ -21,6 +21,7 @@ from fleet.prove.placement import PlacementError, pool_host
 from fleet.providers.fleet import Fleet
 from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
+from tests.cases import cases
 from tests.day import AS_OF
 from tests.examples import examples
 from tests.fleet.workloads.world import CLUSTERS, OF_POOLS, SLICED, with_workloads, workload
@@ -45,14 +46,14 @@ def of(*types: str, **changes: Any) -> dict[str, Any]:
     return cluster(pools={"t4": pool(instanceTypes=list(types), **changes)}, runners={})
 
 
-@pytest.mark.parametrize("kind", OF_POOLS)
-@pytest.mark.parametrize("held", [name for name in CLUSTERS if name != "v100-spot"])
+@cases("kind", OF_POOLS)
+@cases("held", [name for name in CLUSTERS if name != "v100-spot"])
 def test_every_pool_of_the_examples_holds_every_workload(held, kind):
     assert refused(CLUSTERS[held], kind=kind) == ""
 
 
 @pytest.mark.usefixtures("numbers")
-@pytest.mark.parametrize(
+@cases(
     ("held", "changes", "reason"),
     [
         (

@@ -12,6 +12,7 @@ from fleet.loading.config import load
 from fleet.render.workloads.smoke import TESTS, UnknownPoolError, smoke_home, smoke_name, smoke_tests
 from fleet.settings.namespaces import SMOKE_NAMESPACE
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack
+from tests.cases import cases
 from tests.fleet.test_isolation import METADATA, reaches
 from tests.fleet.test_pod_security import violations
 from tests.fleet.workloads.world import CLUSTERS, with_workloads
@@ -33,7 +34,7 @@ def test_a_jobs_name_says_which_pool_and_which_test():
         assert each.job["metadata"]["namespace"] == SMOKE_NAMESPACE
 
 
-@pytest.mark.parametrize("held", CLUSTERS)
+@cases("held", CLUSTERS)
 def test_each_asks_one_unit_and_passes_the_namespaces_standard(held):
     found = with_workloads(held)
     for each in smoke_tests(found):
