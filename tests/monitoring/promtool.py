@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,10 @@ GET = (
     "https://github.com/prometheus/prometheus/releases"
 )
 """What to do without promtool."""
+
+
+class NoRuleError(Exception):
+    """No rule could give an expected alert."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,11 @@ class Case:
         """How many times it checks an alert or a value."""
         return sum(map(len, self.firing.values())) + len(self.values)
 
+    @property
+    def end(self) -> int:
+        """The minute of its last check."""
+        return max([*(minute for looks in self.firing.values() for minute in looks), *(minute for _, minute in self.values)])
+
 
 @dataclass(frozen=True, slots=True)
 class Suite:
@@ -57,7 +67,6 @@ class Suite:
 def document(groups: Sequence[Group], cases: Iterable[Case], every: int = 1) -> dict[str, Any]:
     """promtool's test file. Groups are evaluated in their order, so that a rule sees what rules before it record."""
     return {
-        "rule_files": ["rules.json"],
         "evaluation_interval": f"{every}m",
         "group_eval_order": [group["name"] for group in groups],
         "tests": [_test(groups, case) for case in cases],
@@ -66,10 +75,28 @@ def document(groups: Sequence[Group], cases: Iterable[Case], every: int = 1) -> 
 
 def failed(promtool: str, folder: Path, rules: Sequence[Group], tests: Mapping[str, Any]) -> str:
     """Runs promtool with rules and a test file. Returns what it says about cases that fail, or nothing."""
-    (folder / "rules.json").write_text(json.dumps({"groups": rules}))
-    (folder / "tests.json").write_text(json.dumps(tests))
-    done = subprocess.run([promtool, "test", "rules", "tests.json"], cwd=folder, capture_output=True, text=True, check=False)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    [said] = _said(promtool, folder, [(rules, tests)])
+    return "" if said.strip() == "SUCCESS" else said
+
+
+def passed(promtool: str, tests: Sequence[tuple[Sequence[Group], Mapping[str, Any]]]) -> list[bool]:
+    """Whether each test file passes with its rules; one start of promtool judges all."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [said.strip() == "SUCCESS" for said in _said(promtool, Path(folder), tests)]
+
+
+def _said(promtool: str, folder: Path, tests: Sequence[tuple[Sequence[Group], Mapping[str, Any]]]) -> list[str]:
+    """What promtool says about each test file."""
+    names = [f"{number}.json" for number in range(len(tests))]
+    for name, (rules, test) in zip(names, tests, strict=True):
+        (folder / f"rules-{name}").write_text(json.dumps({"groups": rules}))
+        (folder / name).write_text(json.dumps({**test, "rule_files": [f"rules-{name}"]}))
+    command = [promtool, "test", "rules", *names]
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    said = re.split(r"^Unit Testing: .*\n", done.stdout, flags=re.MULTILINE)[1:]
+    if len(said) != len(tests):
+        raise RuntimeError(done.stdout)
+    return said
 
 
 def _test(groups: Sequence[Group], case: Case) -> dict[str, Any]:
@@ -103,7 +130,7 @@ def _expected(groups: Sequence[Group], name: str, labels: Labels) -> dict[str, A
     ]
     rules.sort(key=lambda rule: len(rule["labels"].keys() & labels.keys()), reverse=True)
     if not rules:
-        raise LookupError(f"no rule {name} has {labels}")
+        raise NoRuleError(f"no rule {name} has {labels}")
     own = rules[0]["labels"]
     # A template knows the labels of the query, not those of the rule.
     notes = {key: _filled(text, labels.keys() - own.keys(), labels) for key, text in rules[0]["annotations"].items()}

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from fleet.facts import versions
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE
 from fleet.settings.operator import OperatorSettings
+from tests.stubs import Call
 from tests.workflows import kubeflow
 from tests.workflows.stub_gpu_machine import (
     ACTION,
@@ -30,7 +30,6 @@ from tests.workflows.stub_gpu_machine import (
     PRESENT,
     SCRIPT,
     UUIDS,
-    Call,
     StubGpuMachine,
     replicated,
     runtimes,
@@ -98,6 +97,19 @@ def test_every_stub_is_used_and_every_step_has_its_turn(good):
     begun = re.findall(r"^kubeflow-gpu-cluster step=(\w+)$", good.output, re.MULTILINE)
     assert ["start", *begun] == STEPS
     assert {call.name for call in good.calls} == {*COMMANDS} - {*PRESENT, "sleep", "tail"}, "these are for failures"
+
+
+@pytest.mark.parametrize("fail", ["", "chmod"])
+def test_commands_that_are_programs_end_a_run_as_functions_do(tmp_path, fail):
+    functions, programs = (StubGpuMachine(tmp_path / name, programs=name == "programs") for name in ("functions", "programs"))
+    assert functions.run(fail=fail) == programs.run(fail=fail)
+    assert functions.classes == programs.classes
+    if fail:
+        assert refused(programs).endswith(': chmod 0644 "$STATE/preferences"')
+        assert refused(functions).rpartition(": ")[0] == refused(programs).rpartition(": ")[0], "the same line"
+    # Both ends of a pipe write at once.
+    outputs = [sorted(end.output.replace(str(end.folder), "").splitlines()) for end in (functions, programs)]
+    assert [line for line in outputs[0] if "::error " not in line] == [line for line in outputs[1] if "::error " not in line]
 
 
 def test_nothing_of_the_machine_is_changed(good):
@@ -182,7 +194,7 @@ def test_every_job_that_trains_gets_the_runtime_class_and_initializers_do_not(go
 def test_a_patch_changes_nothing_else(tmp_path):
     machine = StubGpuMachine(tmp_path / "machine", held=runtimes(one=[replicated("node", "trainer", hostNetwork=True)]))
     assert machine.run() == 0
-    (item,) = json.loads((machine.folder / "runtimes.json").read_text())["items"]
+    (item,) = machine.runtimes
     (job,) = item["spec"]["template"]["spec"]["replicatedJobs"]
     assert job["template"]["spec"]["template"]["spec"].pop("runtimeClassName") == "nvidia"
     assert {"items": [item]} == {"items": machine.held["items"]}
@@ -253,8 +265,7 @@ def failures(good: StubGpuMachine, folder: Path) -> list[Row]:
 
     # What timeout runs fails in its own turn.
     calls = [call for call in good.calls if call.name != "timeout"]
-    with ThreadPoolExecutor(4) as pool:
-        return list(pool.map(row, range(len(calls)), calls))
+    return [row(number, call) for number, call in enumerate(calls)]
 
 
 def test_every_command_that_fails_leaves_no_cluster_no_output_and_one_line_of_its_step(good, tmp_path):
@@ -361,7 +372,7 @@ def test_what_is_not_as_expected_is_told(machine, behaviour, step, said):
 
 
 def test_somebody_elses_cluster_of_the_same_name_is_left_alone(machine):
-    (machine.folder / "cluster").touch()
+    (machine.stub / "cluster").touch()
     machine.run(clusters="gpu")
     assert machine.has_cluster
     assert "delete" not in str(machine.called("kind"))
@@ -389,7 +400,7 @@ def test_a_toolkit_that_does_not_fit_is_told_with_the_pinned_one(machine):
     ],
 )
 def test_what_nvkind_is_known_to_fail_with_is_told_with_its_mend(machine, says, cause):
-    assert machine.run(fail="nvkind", says=says) == 1
+    assert machine.run(fail="nvkind", error=says) == 1
     assert refused(machine).startswith(f"step cluster: Failed to create Kind cluster with GPU support: {cause}")
 
 

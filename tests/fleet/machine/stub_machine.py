@@ -1,25 +1,21 @@
 """A machine whose every command is a stub: the bootstrap runs on it in a folder, and each call is written down.
 
-PATH holds the stubs alone, so a command that has none is not found. A stub writes its call to the log, fails or hangs if the test
-says so, and then does what BODIES has for it. Where one hangs, the machine's time is up at once: the command of
-systemd-run is run then. `REAL` commands do their work on the folder.
+Where a stub hangs, the machine's time is up at once: the command of systemd-run is run then.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
-import os
 import re
-import shutil
-import subprocess
-import sys
 import tarfile
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 from fleet.providers.oke.machine import launch as cloudinit
+from tests.stubs import TIMEOUT, StubbedScript, bodies
 
 SCRIPT = Path(cloudinit.__file__).parent / "bootstrap.sh"
 JIT = "ZXlKaGJHY2lPaUpTVXpJMU5pSXNJblI1Y0NJNklrcFhWQ0o5" * 60
@@ -30,24 +26,23 @@ CLOSED = 7
 """curl's status for a connection that was refused."""
 
 METRICS_URL = "http://10.0.255.226:30000/api/v1/write"
-REAL = ("chmod", "env", "install", "mv", "rm", "sha256sum", "tar", "timeout")
+REAL = ("chmod", "install", "mv", "rm", "sha256sum")
 
-STUB = """#!/bin/bash
-name="${0##*/}"
-{ read -r calls <"$STUB/count/$name"; } 2>/dev/null || calls=0
-calls=$((calls + 1))
-printf '%s\\n' "$calls" >"$STUB/count/$name"
-declare -x >"$STUB/environment/$name.$calls"
-printf 'CALL\\t%s\\t%s\\t%s\\n' "$name" "$calls" "${*//$'\\n'/ }" >>"$STUB/log"
-if [[ $name == "${STUB_FAIL-}" && $calls -ge ${STUB_FROM-1} && $calls -le ${STUB_TO-999} ]]; then exit "${STUB_CODE-1}"; fi
-if [[ $name == "${STUB_HANG-}" && $calls -ge ${STUB_FROM-1} ]]; then
+AT_CALL = """
+at_call() {
+  { printf 'CALL %s\\n' "$name"; declare -x; } >>"$STUB/environments"
+  if [[ $name == "${STUB_HANG-}" ]]; then
+    count "$name"
+    if [[ $calls -ge ${STUB_FROM-1} ]]; then hang; fi
+  fi
+}
+hang() {
+  local timer
   mapfile -d "" -t timer <"$STUB/timers/gpu-ci-boot-deadline"
   # Without a parent, as systemd has it.
   (PATH="$STUB_PATH" "${timer[@]}" </dev/null >/dev/null 2>&1 &)
-  PATH="$STUB_PATH"
-  command sleep 90
-fi
-if [[ -e $STUB/bodies/$name ]]; then . "$STUB/bodies/$name"; fi
+  PATH="$STUB_PATH" command sleep 90
+}
 """
 
 BODIES = {
@@ -57,23 +52,20 @@ BODIES = {
           *persistence_mode*) printf '%s\\n' "$STUB_PERSISTENCE" ;;
         esac""",
     "curl": """
-        url="${!#}"
+        local url="${!#}" output="" at next calls miss
         for ((at = 1; at <= $#; at++)); do
-          if [[ ${!at} == --output ]]; then next=$((at + 1)) output="${!next}"; fi
+          if [[ ${!at} == --output ]]; then next=$((at + 1)); output="${!next}"; fi
         done
         case "$url" in
           */gpu-ci-jit)
-            tries=0
-            { read -r tries <"$STUB/count/imds"; } 2>/dev/null
-            tries=$((tries + 1))
-            printf '%s\\n' "$tries" >"$STUB/count/imds"
-            if [[ $tries -le ${STUB_WAITS-2} ]]; then
-              if ((tries % ${STUB_REST-1000} == 0)); then miss=404; else miss="${STUB_MISS-404}"; fi
+            count imds
+            if [[ $calls -le ${STUB_WAITS-2} ]]; then
+              if ((calls % ${STUB_REST-1000} == 0)); then miss=404; else miss="${STUB_MISS-404}"; fi
               printf 'no such key\\n%s' "$miss"
             else printf '%s\\n200' "$(<"$STUB/reply")"; fi ;;
-          */gpu-ci-metrics) if [[ $STUB_METRICS ]]; then printf '%s' "$STUB_METRICS"; else exit 22; fi ;;
-          http*/opc/v2/instance/) if [[ ${STUB_OPEN-} == *"$url"* ]]; then exit 0; else exit 7; fi ;;
-          *helm*) printf '%s' "$(<"$STUB/helm")" | base64 -d >"$output" ;;
+          */gpu-ci-metrics) if [[ $STUB_METRICS ]]; then printf '%s' "$STUB_METRICS"; else return 22; fi ;;
+          http*/opc/v2/instance/) if [[ ${STUB_OPEN-} == *"$url"* ]]; then return 0; else return 7; fi ;;
+          *helm*) PATH="$STUB_PATH" command cp "$STUBS/helm" "$output" ;;
           *) printf 'content of %s\\n' "$url" >"$output" ;;
         esac""",
     "gpg": """
@@ -84,49 +76,56 @@ BODIES = {
           while [[ $1 != --output ]]; do shift; done
           printf 'key\\n' >"$2"
         fi""",
-    "apt-get": """if [[ $* == *update && $calls -le ${STUB_BUSY-0} ]]; then exit 100; fi""",
+    "apt-get": """
+        if [[ $* == *update ]]; then
+          local calls
+          count updates
+          if [[ $calls -le ${STUB_BUSY-0} ]]; then return 100; fi
+        fi""",
     "apt-mark": "if [[ $1 == showhold ]]; then printf '%s\\n' $STUB_HELD; fi",
     "dpkg-query": "printf '%s' \"$STUB_INSTALLED\"",
     "nvidia-ctk": """
+        local word
         for word; do if [[ $word == --config=* ]]; then printf '{"runtimes": {}}' >"${word#*=}"; fi; done""",
-    "jq": """exec "$STUB_PYTHON" "$STUB/jq.py" "$@\"""",
+    # What jq does with the bootstrap's one filter.
+    "jq": """
+        local before
+        if [[ $1 != '.features = (.features // {}) + {"cdi": false}' ]]; then return 3; fi
+        before="$(<"$2")"
+        printf '%s, "features": {"cdi": false}}\\n' "${before%\\}}" """,
     "docker": """
         case "$1 $*" in
           info*) printf '%s\\n' "$STUB_RUNTIME" ;;
           create*) printf 'container1\\n' ;;
-          cp*) mkdir -p "$3/bin" && cp "$STUB/stub" "$3/run.sh" && cp "$STUB/stub" "$3/bin/installdependencies.sh" ;;
+          cp*) PATH="$STUB_PATH" command cp -R "$STUBS/home/." "$3" ;;
           run*nvidia-smi*) printf '%s\\n' "$STUB_SEEN" ;;
-          run*curl*) if [[ ${STUB_OPEN-} == *container* ]]; then exit 0; else exit 7; fi ;;
+          run*curl*) if [[ ${STUB_OPEN-} == *container* ]]; then return 0; else return 7; fi ;;
         esac""",
     "go": """: >"$GOBIN/nvkind" """,
-    "useradd": """mkdir -p "$GPU_CI_ROOT/home/runner" """,
+    "useradd": """PATH="$STUB_PATH" command mkdir -p "$GPU_CI_ROOT/home/runner" """,
     "systemd-run": """
+        local unit
         while [[ $1 == --* ]]; do
           if [[ $1 == --unit=* ]]; then unit="${1#*=}"; fi
           shift
         done
         printf '%s\\0' "$@" >"$STUB/timers/$unit" """,
     "systemctl": """
-        if [[ $1 == stop && " ${STUB_ABSENT-} " == *" $2 "* ]]; then exit "${STUB_ABSENCE-5}"; fi""",
+        if [[ $1 == stop && " ${STUB_ABSENT-} " == *" $2 "* ]]; then return "${STUB_ABSENCE-5}"; fi""",
+    "env": """
+        while [[ $1 == *=* ]]; do
+          local -x "$1"
+          shift
+        done
+        "$@" """,
+    "timeout": TIMEOUT,
+    "tar": """PATH="$STUB_PATH" command tar "$@" """,
     "setpriv": """while [[ $1 == --* ]]; do shift; done
         exec "$@" """,
     "run.sh": """printf '%s' "$STUB_SAYS"
-        exit "${STUB_JOB-0}" """,
+        return "${STUB_JOB-0}" """,
 }
-JQ = """
-import json, sys
-assert sys.argv[1] == '.features = (.features // {}) + {"cdi": false}', sys.argv[1]
-held = json.load(open(sys.argv[2]))
-print(json.dumps({**held, "features": {**held.get("features", {}), "cdi": False}}))
-"""
-"""What jq does with the bootstrap's one filter."""
-
-PLAIN = (
-    "chown",
-    "ip6tables",
-    "iptables",
-    "sleep",
-)
+PLAIN = ("chown", "ip6tables", "iptables", "sleep")
 """Stubs that do nothing but write down that they were called."""
 
 COMMANDS = tuple(sorted({*REAL, *PLAIN, *BODIES} - {"run.sh"}))
@@ -145,48 +144,40 @@ FOLDERS = (
 )
 
 
-@dataclass(frozen=True)
-class Call:
-    """One call of a command: the step it was in, its name, its count among the calls of that name, its arguments."""
-
-    step: str
-    name: str
-    count: int
-    arguments: str
+@cache
+def helm_archive() -> bytes:
+    """Helm as its project publishes it."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        entry = tarfile.TarInfo("linux-amd64/helm")
+        entry.size = 4
+        tar.addfile(entry, io.BytesIO(b"helm"))
+    return archive.getvalue()
 
 
 @dataclass
-class StubMachine:
+class StubMachine(StubbedScript):
     """A machine in a folder. `run` boots it once; the rest shows what happened."""
 
-    folder: Path
     settings: dict[str, str] = field(default_factory=dict)
-    output: str = ""
+    announces: ClassVar[str] = "gpu-ci step="
+    commands: ClassVar[tuple[str, ...]] = COMMANDS
+    bodies: ClassVar[dict[str, str]] = bodies(BODIES, REAL, (*PLAIN, "installdependencies.sh"))
+    more: ClassVar[str] = AT_CALL
+
+    @staticmethod
+    def add_files(folder: Path) -> None:
+        """Helm's archive, and what comes out of the runner's image."""
+        (folder / "helm").write_bytes(helm_archive())
+        (folder / "home/bin").mkdir(parents=True)
+        for name in ("run.sh", "bin/installdependencies.sh"):
+            (folder / "home" / name).symlink_to(folder / "program")
 
     def __post_init__(self) -> None:
         """Make the folder."""
         for name in FOLDERS:
             (self.root / name).mkdir(parents=True)
-        for name in ("bin", "count", "environment", "bodies", "timers"):
-            (self.stub / name).mkdir(parents=True)
-        for name, body in BODIES.items():
-            (self.stub / "bodies" / name).write_text(body)
-        for name in REAL:
-            (self.stub / "bodies" / name).write_text(f'exec {shutil.which(name)} "$@"')
-        own = f"PATH={os.environ['PATH']}\n"
-        for name in ("curl", "docker", "tar", "useradd"):
-            path = self.stub / "bodies" / name
-            path.write_text(own + path.read_text())
-        for path in [self.stub / "stub", *(self.stub / "bin" / name for name in COMMANDS)]:
-            path.write_text(STUB)
-            path.chmod(0o755)
-        (self.stub / "jq.py").write_text(JQ)
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w:gz") as tar:
-            entry = tarfile.TarInfo("linux-amd64/helm")
-            entry.size = 4
-            tar.addfile(entry, io.BytesIO(b"helm"))
-        (self.stub / "helm").write_bytes(base64.b64encode(archive.getvalue()))
+        (self.stub / "timers").mkdir(parents=True)
         kubectl, kind = "https://dl.example/kubectl", "https://kind.example/kind"
         self.settings = {
             "DRIVER": "570.195.03",
@@ -202,7 +193,7 @@ class StubMachine:
             "KUBECTL_URL": kubectl,
             "KUBECTL_SHA256": hashlib.sha256(f"content of {kubectl}\n".encode()).hexdigest(),
             "HELM_URL": "https://get.example/helm.tar.gz",
-            "HELM_SHA256": hashlib.sha256(archive.getvalue()).hexdigest(),
+            "HELM_SHA256": hashlib.sha256(helm_archive()).hexdigest(),
             "KIND_URL": kind,
             "KIND_SHA256": hashlib.sha256(f"content of {kind}\n".encode()).hexdigest(),
         } | self.settings
@@ -211,11 +202,6 @@ class StubMachine:
     def root(self) -> Path:
         """What the machine takes for /."""
         return self.folder / "root"
-
-    @property
-    def stub(self) -> Path:
-        """Where the stubs are."""
-        return self.folder / "stub"
 
     def run(self, reply: str = JIT, **behaviour: str) -> int:
         """Boot. `reply` is what the metadata endpoint has in the end, `behaviour` the stubs' variables: fail="curl", from_="2".
@@ -235,37 +221,8 @@ class StubMachine:
             "seen": "GPU 0: NVIDIA A10 (UUID: x)\nGPU 1: NVIDIA A10 (UUID: y)",
             "says": "Listening for Jobs\n2026-11-21 12:00:00Z: Running job: build\n",
             "metrics": METRICS_URL,
-            "python": sys.executable,
-            "path": os.environ["PATH"],
         }
-        variables = {f"STUB_{name.rstrip('_').upper()}": value for name, value in (default | behaviour).items()}
-        with (self.stub / "log").open("ab") as log:
-            done = subprocess.run(
-                ["/bin/bash", str(SCRIPT)],
-                env={"PATH": str(self.stub / "bin"), "GPU_CI_ROOT": str(self.root), "STUB": str(self.stub), **variables},
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                check=False,
-            )
-        self.output = (self.stub / "log").read_text()
-        return done.returncode
-
-    @property
-    def calls(self) -> list[Call]:
-        """Every call, in order."""
-        step, found = "start", []
-        for line in self.output.splitlines():
-            if begun := re.fullmatch(r"gpu-ci step=([a-z]+)", line):
-                step = begun[1]
-            elif line.startswith("CALL\t"):
-                _, name, count, arguments = line.split("\t", 3)
-                found.append(Call(step, name, int(count), arguments))
-        return found
-
-    def called(self, name: str) -> list[str]:
-        """Arguments of each call of a command."""
-        return [call.arguments for call in self.calls if call.name == name]
+        return self.start(SCRIPT, {"GPU_CI_ROOT": str(self.root)}, default | behaviour)
 
     @property
     def shown(self) -> list[str]:
@@ -284,10 +241,16 @@ class StubMachine:
         path = self.root / "var/lib/gpu-ci/status"
         return path.read_text().rstrip("\n") if path.exists() else ""
 
+    @property
+    def environments(self) -> list[tuple[str, str]]:
+        """The name and the exported variables of each call, in order."""
+        path = self.stub / "environments"
+        parts = re.split(r"^CALL (\S+)\n", path.read_text() if path.exists() else "", flags=re.MULTILINE)[1:]
+        return list(zip(parts[::2], parts[1::2], strict=True))
+
     def saw_registration(self) -> set[str]:
         """Commands that had the registration in their environment."""
-        found = (self.stub / "environment").iterdir()
-        return {path.name.rpartition(".")[0] for path in found if JIT in path.read_text()}
+        return {name for name, variables in self.environments if JIT in variables}
 
     def files_with_registration(self) -> list[str]:
         """Files of the machine that hold the registration."""

@@ -23,9 +23,9 @@ from tests.fleet.machine.stub_machine import (
     JIT,
     METRICS_URL,
     SCRIPT,
-    Call,
     StubMachine,
 )
+from tests.stubs import Call
 
 STEPS = [
     "start",
@@ -82,13 +82,26 @@ def refused(machine: StubMachine) -> str:
 # -- success -------------------------------------------------------------------------------------------------------------
 
 
-def test_success_is_one_registration_one_job_one_end(machine):
-    assert machine.run() == 0
-    assert ended(machine) == "gpu-ci status=done step=done code=0"
-    assert machine.status == "gpu-ci status=done step=done code=0"
-    assert machine.called("run.sh") == [""], "once, and without arguments"
-    assert machine.called("setpriv") == ["--reuid=runner --regid=runner --init-groups ./run.sh"]
-    assert machine.saw_registration() == {"setpriv", "run.sh"}
+def test_success_is_one_registration_one_job_one_end(booted):
+    assert ended(booted) == "gpu-ci status=done step=done code=0"
+    assert booted.status == "gpu-ci status=done step=done code=0"
+    assert booted.called("run.sh") == [""], "once, and without arguments"
+    assert booted.called("setpriv") == ["--reuid=runner --regid=runner --init-groups ./run.sh"]
+    assert booted.saw_registration() == {"setpriv", "run.sh"}
+
+
+@pytest.mark.parametrize("fail", ["", "mv", "gpg"])
+def test_commands_that_are_programs_end_a_boot_as_functions_do(tmp_path, booted, fail):
+    functions = StubMachine(tmp_path / "functions") if fail else booted
+    programs = StubMachine(tmp_path / "programs", programs=True)
+    code = programs.run(fail=fail)
+    if fail:
+        assert functions.run(fail=fail) == code
+    outputs = [re.sub(r" sh \d+ ", " ", end.output.replace(str(end.folder), "")) for end in (programs, functions)]
+    assert outputs[0] == outputs[1], "but for the script's own id"
+    assert programs.shown == functions.shown
+    assert ended(programs) == ended(functions)
+    assert programs.saw_registration() == functions.saw_registration()
 
 
 def test_every_stub_is_used_and_every_step_has_its_turn(booted):
@@ -130,8 +143,8 @@ def test_the_registration_is_read_only_when_the_machine_is_ready(booted):
 
 
 def test_a_machine_waits_for_its_job_for_days(machine):
-    assert machine.run(waits="90") == 0
-    assert len(machine.called("sleep")) == 90
+    assert machine.run(waits="61") == 0
+    assert len(machine.called("sleep")) == 61, "more often than an endpoint may miss an answer"
 
 
 def test_the_four_toolkit_packages_have_one_version_and_are_held(booted):
@@ -187,7 +200,7 @@ def test_the_runner_comes_from_its_image_and_may_use_sudo_and_docker(booted):
 
 def test_a_registration_in_quotes_is_read_without_them(machine):
     assert machine.run(reply=f'"{JIT}"') == 0
-    environment = (machine.stub / "environment/run.sh.1").read_text()
+    environment = dict(machine.environments)["run.sh"]
     assert f'ACTIONS_RUNNER_INPUT_JITCONFIG="{JIT}"' in environment
     assert 'GPU_CI_USD_PER_HOUR="4"' in environment
     assert ended(machine) == "gpu-ci status=done step=done code=0"
@@ -222,10 +235,8 @@ def of_metrics(call: Call) -> bool:
     return call.step == "metrics" or "stop -t 30 gpu-ci-agent" in call.arguments
 
 
-def failures(folder: Path) -> list[Row]:
+def failures(good: StubMachine, folder: Path) -> list[Row]:
     """Every call of a good boot, made to fail in turn. Checks at each end the facts of all."""
-    good = StubMachine(folder / "good")
-    assert good.run() == 0
     rows = []
     for number, call in enumerate(good.calls):
         machine = StubMachine(folder / str(number))
@@ -245,8 +256,8 @@ def table(rows: list[Row]) -> str:
     return "\n".join(["step          command                 nth status", *lines])
 
 
-def test_every_command_that_fails_leaves_no_registration_and_one_status_of_its_step(tmp_path):
-    rows = failures(tmp_path)
+def test_every_command_that_fails_leaves_no_registration_and_one_status_of_its_step(booted, tmp_path):
+    rows = failures(booted, tmp_path)
     assert {row.call.name for row in rows} == {*COMMANDS, *IMAGES_OWN}, "each has failed"
     assert {row.status for row in rows if of_metrics(row.call)} == {"gpu-ci status=done step=done code=0"}, table(rows)
     wrong = [
@@ -322,21 +333,20 @@ def test_a_machine_whose_console_cannot_be_written_does_its_job(machine):
 # -- metrics -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_machine_reads_its_gpus_on_loopback_and_pushes_to_where_its_metadata_says(machine):
-    assert machine.run() == 0
-    config = json.loads((machine.root / "var/lib/gpu-ci/agent.json").read_text())
+def test_a_machine_reads_its_gpus_on_loopback_and_pushes_to_where_its_metadata_says(booted):
+    config = json.loads((booted.root / "var/lib/gpu-ci/agent.json").read_text())
     (scrape,) = config["scrape_configs"]
     (target,) = scrape["static_configs"]
     assert (config["global"]["scrape_interval"], target["targets"]) == ("15s", ["127.0.0.1:9400"])
     assert re.fullmatch(VALUES["instance"], target["labels"]["instance"]), "the gateway accepts it"
     assert config["remote_write"] == [{"url": METRICS_URL}]
-    pulled, _, exporter, agent = (call.arguments for call in machine.calls if call.name == "docker" and call.step == "metrics")
+    pulled, _, exporter, agent = (call.arguments for call in booted.calls if call.name == "docker" and call.step == "metrics")
     assert pulled == f"pull --quiet {EXPORTER}"
-    assert f"--volume {machine.root}/etc/gpu-ci/counters.csv:/counters.csv:ro " in exporter
+    assert f"--volume {booted.root}/etc/gpu-ci/counters.csv:/counters.csv:ro " in exporter
     assert "--env DCGM_EXPORTER_LISTEN=127.0.0.1:9400 --env DCGM_EXPORTER_COLLECTORS=/counters.csv" in exporter
     assert "--env DCGM_EXPORTER_INTERVAL=15000 " in exporter, "as often as it is scraped"
     assert " --web.listen-address=127.0.0.1:9401 " in agent
-    assert machine.root.name + "/var/lib/gpu-ci/agent.json:/agent.json:ro" in agent
+    assert booted.root.name + "/var/lib/gpu-ci/agent.json:/agent.json:ro" in agent
 
 
 def test_the_agent_gets_time_to_send_its_last_samples_after_the_status_and_before_power_off(booted):
@@ -458,8 +468,7 @@ def test_a_setting_that_is_missing_stops_the_machine_at_once(tmp_path, name):
 
 
 def test_a_command_that_the_machine_has_not_stops_it(machine):
-    (machine.stub / "bin/nvidia-smi").unlink()
-    assert machine.run() == 127
+    assert machine.without("nvidia-smi").run() == 127
     assert refused(machine).startswith("gpu-ci status=failed step=driver code=127 ")
 
 
@@ -469,7 +478,7 @@ def test_an_endpoint_that_misses_an_answer_now_and_then_is_asked_again(machine):
 
 
 def test_an_endpoint_that_answers_in_between_is_asked_for_days(machine):
-    assert machine.run(waits="100", miss="500", rest="40") == 0, "misses count only while no answer comes between them"
+    assert machine.run(waits="62", miss="500", rest="31") == 0, "misses count only while no answer comes between them"
 
 
 @pytest.mark.parametrize("code", ["1", "3", "143"])
