@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -9,11 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import grpc
+import pulumi
+import pytest
 from google.protobuf import empty_pb2, struct_pb2
+from pulumi.provider.server import ProviderServicer
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import (
     engine_pb2_grpc,
@@ -25,6 +30,7 @@ from pulumi.runtime.proto import (
     status_pb2,
 )
 
+from package.provider import PackageProvider
 from tests.builders import ROOT
 from tests.components.oke import ANSWERS
 
@@ -164,6 +170,24 @@ class Plugin:
             return Constructed(engine.asked, errors=tuple(_property_errors(error)))
         finally:
             engine.stop()
+
+
+def refusal(component: str, inputs: Mapping[str, Any]) -> tuple[str, str]:
+    """The property error for inputs as on the wire, and its reason, from the provider in this process."""
+    values = struct_pb2.Struct()
+    values.update(inputs)
+
+    async def construct() -> None:
+        _provider().construct("x", f"gpu-ci:index:{component}", await ProviderServicer._construct_inputs(values, {}))
+
+    with pytest.raises(pulumi.InputPropertyError) as caught:
+        asyncio.run(construct())
+    return caught.value.property_path, caught.value.reason
+
+
+@cache
+def _provider() -> PackageProvider:
+    return PackageProvider()
 
 
 def _property_errors(error: Any) -> Iterator[tuple[str, str]]:
