@@ -136,15 +136,12 @@ class Constructed:
         return found
 
 
+@dataclass(frozen=True)
 class Plugin:
     """A running plugin."""
 
-    def __init__(self, port: int) -> None:
-        self._channel = grpc.insecure_channel(f"127.0.0.1:{port}")
-        self._provider = provider_pb2_grpc.ResourceProviderStub(self._channel)
-
-    def close(self) -> None:
-        self._channel.close()
+    port: int
+    _provider: provider_pb2_grpc.ResourceProviderStub
 
     def schema(self) -> str:
         """The schema's JSON text."""
@@ -201,12 +198,12 @@ def _property_errors(error: Any) -> Iterator[tuple[str, str]]:
 @contextmanager
 def started(folder: Path) -> Iterator[Plugin]:
     """The plugin, started as the engine does it, in the folder of some other program."""
-    engine = Engine(preview=True)
     log = folder / "stderr"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with log.open("w") as stderr:
         process = subprocess.Popen(
-            [sys.executable, str(ROOT / "package"), engine.address],
+            # No address of an engine: the SDK would send it thousands of debug messages.
+            [sys.executable, str(ROOT / "package"), ""],
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
@@ -217,11 +214,16 @@ def started(folder: Path) -> Iterator[Plugin]:
     try:
         port = process.stdout.readline()
         assert port.strip().isdigit(), f"the first line is the port; got {port!r}: {log.read_text()}"
-        plugin = Plugin(int(port))
-        yield plugin
-        plugin.close()
+        with opened(int(port)) as plugin:
+            yield plugin
     finally:
         process.terminate()
         process.wait()
         process.stdout.close()
-        engine.stop()
+
+
+@contextmanager
+def opened(port: int) -> Iterator[Plugin]:
+    """A plugin that runs already."""
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        yield Plugin(port, provider_pb2_grpc.ResourceProviderStub(channel))
