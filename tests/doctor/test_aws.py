@@ -6,7 +6,6 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from fleet.providers.eks.cluster import EksPools
 from fleet.providers.eks.doctor import findings
 from fleet.providers.finding import Finding
 from fleet.providers.fleet import Fleet
+from tests import aws_models  # noqa: F401 - it keeps what is read
 from tests.builders import ROOT
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import edited, fixes, lines, shipped
@@ -35,23 +35,18 @@ def checked(fleet: Fleet, session: Any = None) -> Iterator[Finding]:
     return findings({name: each for name, each in fleet.clusters_by_name() if isinstance(each, EksPools)}, session)
 
 
-@cache
-def real() -> boto3.Session:
-    """One session for all tests of a process: each would read the models of the services again."""
-    return boto3.Session()
-
-
 class Cloud:
     """A boto3 session whose clients of some services have stubs. `called` are the operations of all clients."""
 
     def __init__(self) -> None:
+        self._session = boto3.Session()
         self.called: list[str] = []
         self.quotas: dict[str, float | str] = dict.fromkeys(CODES, 400.0)
         self.addons: dict[str, list[str]] = {name: [version, "v0.0.1"] for name, version in MINOR.addons.items()}
         self.images: dict[str, str] = {parameter(MINOR.ami_release, each): "ami-0a" for each in ("standard", "nvidia")}
 
     def client(self, name: str, **options: Any) -> Any:
-        client = real().client(name, **options)
+        client = self._session.client(name, **options)
         client.meta.events.register("before-parameter-build", lambda model, **_: self.called.append(model.name))
         fill: dict[str, Callable[[Stubber], None]] = {"service-quotas": self._quotas, "eks": self._addons, "ssm": self._images}
         if name in fill:
@@ -186,10 +181,10 @@ def test_a_zone_without_the_type_is_wrong(cloud: Cloud, tmp_path: Any) -> None:
 
 def test_a_zone_that_offers_one_of_the_types_of_a_pool_is_enough(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """An Auto Scaling group starts any of its types. Here us-west-2c lacks the second type of the pool."""
-    complete = cloud.client
+    real = cloud.client
 
     def client(name: str, **options: Any) -> Any:
-        made = complete(name, **options)
+        made = real(name, **options)
         if name == "ec2":
             lack = {"InstanceType": "g4dn.4xlarge", "Location": "us-west-2c"}
 
@@ -225,7 +220,7 @@ def test_a_release_of_the_node_image_that_is_not_on_offer_is_wrong(cloud: Cloud)
     ("exists", "said"), [(True, "ok: usw2: image {} exists"), (False, "wrong: usw2: us-west-2 has no image {}")]
 )
 def test_an_image_of_your_own_exists_or_not(cloud: Cloud, tmp_path: Any, exists: bool, said: str) -> None:
-    image = real().client("ec2", region_name="us-west-2").register_image(Name="own")["ImageId"] if exists else "ami-0f0f0f0f"
+    image = boto3.client("ec2", region_name="us-west-2").register_image(Name="own")["ImageId"] if exists else "ami-0f0f0f0f"
     fleet = edited("staging", tmp_path, ("          role: burst", f"          role: burst\n          ami: {image}"))
     assert any(each.startswith(said.format(image)) for each in lines(checked(fleet, cloud)))
 
