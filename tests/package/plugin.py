@@ -140,7 +140,6 @@ class Constructed:
 class Plugin:
     """A running plugin."""
 
-    port: int
     _provider: provider_pb2_grpc.ResourceProviderStub
 
     def schema(self) -> str:
@@ -214,16 +213,9 @@ def started(folder: Path) -> Iterator[Plugin]:
     try:
         port = process.stdout.readline()
         assert port.strip().isdigit(), f"the first line is the port; got {port!r}: {log.read_text()}"
-        with opened(int(port)) as plugin:
-            yield plugin
+        with grpc.insecure_channel(f"127.0.0.1:{int(port)}") as channel:
+            yield Plugin(provider_pb2_grpc.ResourceProviderStub(channel))
     finally:
         process.terminate()
         process.wait()
         process.stdout.close()
-
-
-@contextmanager
-def opened(port: int) -> Iterator[Plugin]:
-    """A plugin that runs already."""
-    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        yield Plugin(port, provider_pb2_grpc.ResourceProviderStub(channel))
