@@ -21,6 +21,7 @@ from fleet.providers.oke.leftovers import DELETE as OCI
 from fleet.providers.oke.leftovers import OciLeftovers
 from fleet.providers.provider import Left
 from gpu_ci.acceptance.steps import Scan
+from tests import aws_models  # noqa: F401 - it keeps what is read
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import shipped
 from tests.doctor.loopback import serve

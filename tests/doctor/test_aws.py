@@ -21,6 +21,7 @@ from fleet.providers.eks.cluster import EksPools
 from fleet.providers.eks.doctor import findings
 from fleet.providers.finding import Finding
 from fleet.providers.fleet import Fleet
+from tests import aws_models  # noqa: F401 - it keeps what is read
 from tests.builders import ROOT
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import edited, fixes, lines, shipped

@@ -72,6 +72,10 @@ def key() -> bytes:
     )
 
 
+LOADED = cache(oci.signer.load_private_key)
+"""Each client of the SDK would check the key again, for a tenth of a second."""
+
+
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A config file of the SDK with a key."""
@@ -83,6 +87,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / name).chmod(0o600)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("OCI_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setattr(oci.signer, "load_private_key", LOADED)
 
 
 @pytest.fixture(scope="module")

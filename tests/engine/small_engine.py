@@ -11,10 +11,10 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent import futures
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import grpc
 from google.protobuf import empty_pb2, struct_pb2
@@ -39,14 +39,25 @@ _PROVIDER = "pulumi:providers:"
 
 # What the CLI's language host does, reduced to what the SDK needs.
 _RUNNER = """
-import asyncio, json, runpy, sys
+import asyncio, gc, json, os, runpy, sys
+gc.disable()
 import pulumi
 given = json.load(sys.stdin)
-pulumi.runtime.set_all_config(given["config"], given["secretKeys"])
-pulumi.runtime.configure(pulumi.runtime.Settings(**given["settings"]))
-asyncio.new_event_loop().run_until_complete(
-    pulumi.runtime.run_in_stack(lambda: runpy.run_path(given["program"], run_name="__main__"))
-)
+sys.path.insert(0, given["program"])
+import components.build, components.eks.stack
+for settings in given["settings"]:
+    if child := os.fork():
+        if os.waitpid(child, 0)[1]:
+            os._exit(1)
+        continue
+    pulumi.runtime.set_all_config(given["config"], given["secretKeys"])
+    pulumi.runtime.configure(pulumi.runtime.Settings(**settings))
+    asyncio.new_event_loop().run_until_complete(
+        pulumi.runtime.run_in_stack(lambda: runpy.run_path(given["program"], run_name="__main__"))
+    )
+    sys.stdout.flush(), sys.stderr.flush()
+    os._exit(0)  # the end of an interpreter that has the SDKs takes a second
+os._exit(0)
 """
 
 
@@ -58,6 +69,7 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
         self._providers = providers
         self._preview = preview
         self._configured: set[str] = set()
+        self._channels: dict[str, grpc.Channel] = {}
         self._transforms: list[Any] = []
         self._lock = threading.Lock()
         self.resources: dict[str, dict[str, Any]] = {}
@@ -68,9 +80,18 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
         engine_pb2_grpc.add_EngineServicer_to_server(self.log, self._server)
         self._address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
 
-    def run(self, folder: Path, secrets: Mapping[str, str], timeout: float = 100) -> subprocess.CompletedProcess[str]:
-        """Runs the program of `folder` in a process of its own; `secrets` are the clear texts of secret keys."""
-        settings = {
+    def __enter__(self) -> Self:
+        self._server.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.stop(grace=None).wait()
+        for channel in self._channels.values():
+            channel.close()
+
+    def settings(self, folder: Path) -> dict[str, Any]:
+        """What the SDK needs to know of this engine."""
+        return {
             "project": self._config.project,
             "stack": self._config.stack,
             "organization": "organization",
@@ -80,25 +101,6 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
             "parallel": 16,
             "root_directory": str(folder),
         }
-        given = {
-            "program": str(folder),
-            "settings": settings,
-            "config": {**self._config.values, **secrets},
-            "secretKeys": sorted({*self._config.secret_keys, *secrets}),
-        }
-        self._server.start()
-        try:
-            return subprocess.run(
-                [sys.executable, "-c", _RUNNER],
-                input=json.dumps(given),
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                timeout=timeout,
-                check=False,
-            )
-        finally:
-            self._server.stop(grace=None).wait()
 
     def SupportsFeature(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name, as below
         """Says yes to what this engine honours."""
@@ -151,10 +153,9 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
         asked = resource_pb2.TransformRequest(
             type=request.type, name=request.name, custom=request.custom, parent=request.parent, properties=request.object
         )
-        with grpc.insecure_channel(callback.target, options=MESSAGE_LIMIT) as channel:
-            answer = callback_pb2_grpc.CallbacksStub(channel).Invoke(
-                callback_pb2.CallbackInvokeRequest(token=callback.token, request=asked.SerializeToString())
-            )
+        answer = callback_pb2_grpc.CallbacksStub(self._channel(callback.target)).Invoke(
+            callback_pb2.CallbackInvokeRequest(token=callback.token, request=asked.SerializeToString())
+        )
         request.object.CopyFrom(resource_pb2.TransformResponse.FromString(answer.response).properties)
 
     def _urn(self, request: Any) -> str:
@@ -165,8 +166,13 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
         return f"urn:pulumi:{self._config.stack}::{self._config.project}::{kind}::{request.name}"
 
     def _stub(self, package: str) -> Any:
-        channel = grpc.insecure_channel(f"127.0.0.1:{self._providers[package].port}", options=MESSAGE_LIMIT)
-        return provider_pb2_grpc.ResourceProviderStub(channel)
+        return provider_pb2_grpc.ResourceProviderStub(self._channel(f"127.0.0.1:{self._providers[package].port}"))
+
+    def _channel(self, address: str) -> grpc.Channel:
+        with self._lock:
+            if address not in self._channels:
+                self._channels[address] = grpc.insecure_channel(address, options=MESSAGE_LIMIT)
+            return self._channels[address]
 
     def _configure(self, urn: str, request: Any) -> None:
         stub = self._stub(request.type.removeprefix(_PROVIDER))
@@ -207,6 +213,31 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
             for key, value in made.stateDependencies.items()
         }
         return resource_pb2.RegisterResourceResponse(urn=made.urn, object=made.state, propertyDependencies=sources)
+
+
+def run(
+    engines: Sequence[SmallEngine], folder: Path, secrets: Mapping[str, str], timeout: float = 100
+) -> subprocess.CompletedProcess[str]:
+    """Runs the program of `folder` for each engine in a fork of one process, whose imports take most of its time.
+
+    `secrets` are the clear texts of secret keys.
+    """
+    config = engines[0]._config
+    given = {
+        "program": str(folder),
+        "settings": [engine.settings(folder) for engine in engines],
+        "config": {**config.values, **secrets},
+        "secretKeys": sorted({*config.secret_keys, *secrets}),
+    }
+    return subprocess.run(
+        [sys.executable, "-c", _RUNNER],
+        input=json.dumps(given),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
 
 
 class _Log(engine_pb2_grpc.EngineServicer):

@@ -19,20 +19,19 @@ from pulumi.runtime.proto import (
     resource_pb2_grpc,
 )
 
-from fleet.loading import stackfile
 from gpu_ci.offline import wire
-from gpu_ci.offline.record import record
 from policies.rules.record import SECRET, SIGNATURE
+from tests.components.recorded import SECRET as KEY
+from tests.components.recorded import recordings, stack_config
 from tests.engine.cli import ROOT
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
 from tests.engine.eks_cluster import CONTROL_PLANE, ROLE
 from tests.engine.eks_cluster import TYPE as CLUSTER
 from tests.engine.provider import Provider, attach, providers
-from tests.engine.small_engine import SmallEngine
+from tests.engine.small_engine import SmallEngine, run
 
 TAG = "aws:autoscaling/tag:Tag"
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
-KEY = "gpu-ci:githubPrivateKey"
 
 
 def struct(**values):
@@ -267,38 +266,38 @@ def test_a_provider_ends_with_its_process_even_when_nobody_stops_it():
     assert free(port), "a port is still open"
 
 
-@pytest.fixture(scope="module")
-def config():
-    return stackfile.with_stand_ins(stackfile.load("staging", ROOT), [KEY])
+def test_the_staging_program_runs_to_its_end_on_them_and_asks_for_what_the_plan_shows():
+    config, (plan, _) = stack_config("staging"), recordings("staging")
+    assert plan is not None
+    packages = sorted(entry.type.rpartition(":")[2] for entry in plan.resources if entry.type.startswith("pulumi:providers:"))
+    with providers(packages) as previewing, providers(packages) as updating:
+        preview = SmallEngine(config, previewing, preview=True)
+        update = SmallEngine(config, updating, preview=False)
+        with preview, update:
+            done = run([preview, update], ROOT, {KEY: "clear-text-of-the-key"})
+    assert done.returncode == 0, f"{done.stderr}\n" + "\n".join([*preview.log.lines, *update.log.lines])
+    assert_registered(plan, preview)
+    assert_registered(plan, update)
+    # In a preview the cluster's kubeconfig is unknown, so nothing in the cluster reaches its provider.
+    asked = [entry for entry in plan.resources if entry.provider and not entry.remote]
+    assert_asked([entry for entry in asked if not entry.type.startswith("kubernetes:")], previewing, preview=True)
+    assert_asked(asked, updating, preview=False)
+    assert "clear-text-of-the-key" not in f"{done.stdout}{done.stderr}"
 
 
-@pytest.fixture(scope="module")
-def plan(config):
-    return record(ROOT / "__main__.py", config)
-
-
-@pytest.mark.parametrize("preview", [True, False], ids=["preview", "update"])
-def test_the_staging_program_runs_to_its_end_on_them_and_asks_for_what_the_plan_shows(config, plan, preview):
-    packages = sorted(found.type.rpartition(":")[2] for found in plan.resources if found.type.startswith("pulumi:providers:"))
-    with providers(packages) as serving:
-        engine = SmallEngine(config, serving, preview=preview)
-        done = engine.run(ROOT, {KEY: "clear-text-of-the-key"})
-    assert done.returncode == 0, f"{done.stderr}\n" + "\n".join(engine.log.lines)
+def assert_registered(plan, engine):
+    """The graph and the outputs that the plan shows, and no secret in clear text."""
     state = list(engine.resources.values())
-    remote = [found.urn for found in plan.resources if found.remote]
+    remote = [entry.urn for entry in plan.resources if entry.remote]
     assert graph_differences(planned(plan), deployed(state, remote)) == []
     assert on_default_provider(state) == []
-    asked = {urn: inputs for provider in serving.values() for urn, inputs in provider.checked(preview=preview).items()}
-    # In a preview the cluster's kubeconfig is unknown, so nothing in the cluster reaches its provider.
-    expected = {
-        found.urn: found
-        for found in plan.resources
-        if found.provider and not found.remote and not (preview and found.type.startswith("kubernetes:"))
-    }
-    assert expected.keys() <= asked.keys()
-    differences = {
-        urn: lines for urn, found in expected.items() if (lines := input_differences(found.inputs, asked[urn], exact=preview))
-    }
-    assert differences == {}
     assert set(engine.outputs) == set(plan.outputs)
-    assert "clear-text-of-the-key" not in f"{done.stdout}{done.stderr}{engine.log.lines}{state}"
+    assert "clear-text-of-the-key" not in f"{engine.log.lines}{state}"
+
+
+def assert_asked(expected, serving, *, preview):
+    """The providers were asked for these resources."""
+    asked = {urn: inputs for provider in serving.values() for urn, inputs in provider.checked(preview=preview).items()}
+    assert {entry.urn for entry in expected} <= asked.keys()
+    differences = [input_differences(entry.inputs, asked[entry.urn], exact=preview) for entry in expected]
+    assert [(entry.urn, lines) for entry, lines in zip(expected, differences, strict=True) if lines] == []

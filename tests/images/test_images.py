@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from fleet.facts import versions
 from fleet.facts.errors import InputError
@@ -18,6 +19,7 @@ from fleet.facts.pods import RUNNER_UID
 from fleet.facts.versions import RUNNER_GPU, RUNNER_IMAGE
 from fleet.loading.config import load
 from gpu_ci import image
+from gpu_ci.cli import app
 from images.image import build_command, built, cells, find_tool, push_script, run_test
 from tests.builders import ROOT, cluster, config, existing_context, oke_cluster, pool, staging, talos_cluster
 
@@ -264,17 +266,12 @@ def test_the_matrix_of_a_stack_has_every_image_on_every_pool():
     assert {each.verdict for each in cells(elsewhere)} == {"undeterminable: the driver is unknown; the GPU fits"}
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpu_ci", "image", *words], cwd=ROOT, capture_output=True, text=True, check=False, timeout=100
-    )
-
-
 def test_the_command_prints_the_matrix_and_the_push_and_refuses_with_status_2():
-    done = run("matrix", "staging")
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"usw2/t4-spot +T4 +[\d.]+ +cuda12\.1-ubuntu22\.04, .*runs$", done.stdout, re.MULTILINE)
-    done = run("push", "staging", "--cuda", "9")
+    shown = CliRunner().invoke(app, ["image", "matrix", "staging"])
+    assert shown.exit_code == 0, shown.stderr
+    assert re.search(r"usw2/t4-spot +T4 +[\d.]+ +cuda12\.1-ubuntu22\.04, .*runs$", shown.stdout, re.MULTILINE)
+    command = [sys.executable, "-m", "gpu_ci", "image", "push", "staging", "--cuda", "9"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: CUDA 9 on Ubuntu 22.04 is not in the matrix")
     assert done.stderr.count("\n") == 1

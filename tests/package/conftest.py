@@ -11,5 +11,5 @@ from tests.package.plugin import Plugin, started
 
 @pytest.fixture(scope="session")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plugin]:
-    with started(tmp_path_factory.mktemp("plugin")) as found:
-        yield found
+    with started(tmp_path_factory.mktemp("plugin")) as running:
+        yield running

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -9,11 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import grpc
+import pulumi
+import pytest
 from google.protobuf import empty_pb2, struct_pb2
+from pulumi.provider.server import ProviderServicer
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import (
     engine_pb2_grpc,
@@ -25,6 +30,7 @@ from pulumi.runtime.proto import (
     status_pb2,
 )
 
+from package.provider import PackageProvider
 from tests.builders import ROOT
 from tests.components.oke import ANSWERS
 
@@ -130,15 +136,11 @@ class Constructed:
         return found
 
 
+@dataclass(frozen=True)
 class Plugin:
     """A running plugin."""
 
-    def __init__(self, port: int) -> None:
-        self._channel = grpc.insecure_channel(f"127.0.0.1:{port}")
-        self._provider = provider_pb2_grpc.ResourceProviderStub(self._channel)
-
-    def close(self) -> None:
-        self._channel.close()
+    _provider: provider_pb2_grpc.ResourceProviderStub
 
     def schema(self) -> str:
         """The schema's JSON text."""
@@ -166,6 +168,24 @@ class Plugin:
             engine.stop()
 
 
+def refusal(component: str, inputs: Mapping[str, Any]) -> tuple[str, str]:
+    """The property error for inputs as on the wire, and its reason, from the provider in this process."""
+    values = struct_pb2.Struct()
+    values.update(inputs)
+
+    async def construct() -> None:
+        _provider().construct("x", f"gpu-ci:index:{component}", await ProviderServicer._construct_inputs(values, {}))
+
+    with pytest.raises(pulumi.InputPropertyError) as caught:
+        asyncio.run(construct())
+    return caught.value.property_path, caught.value.reason
+
+
+@cache
+def _provider() -> PackageProvider:
+    return PackageProvider()
+
+
 def _property_errors(error: Any) -> Iterator[tuple[str, str]]:
     (packed,) = [value for key, value in error.trailing_metadata() if key == "grpc-status-details-bin"]
     for detail in status_pb2.Status.FromString(packed).details:
@@ -177,12 +197,12 @@ def _property_errors(error: Any) -> Iterator[tuple[str, str]]:
 @contextmanager
 def started(folder: Path) -> Iterator[Plugin]:
     """The plugin, started as the engine does it, in the folder of some other program."""
-    engine = Engine(preview=True)
     log = folder / "stderr"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with log.open("w") as stderr:
         process = subprocess.Popen(
-            [sys.executable, str(ROOT / "package"), engine.address],
+            # No address of an engine: the SDK would send it thousands of debug messages.
+            [sys.executable, str(ROOT / "package"), ""],
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
@@ -193,11 +213,9 @@ def started(folder: Path) -> Iterator[Plugin]:
     try:
         port = process.stdout.readline()
         assert port.strip().isdigit(), f"the first line is the port; got {port!r}: {log.read_text()}"
-        plugin = Plugin(int(port))
-        yield plugin
-        plugin.close()
+        with grpc.insecure_channel(f"127.0.0.1:{int(port)}") as channel:
+            yield Plugin(provider_pb2_grpc.ResourceProviderStub(channel))
     finally:
         process.terminate()
         process.wait()
         process.stdout.close()
-        engine.stop()

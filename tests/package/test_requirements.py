@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 from tests.builders import ROOT
@@ -19,6 +20,7 @@ def locked(path: Path) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", path.read_text(), re.MULTILINE))
 
 
+@cache
 def used() -> set[str]:
     """Distributions that the plugin imports. Only programs of machines, which do not run here, import inside functions."""
     found: set[str] = set()

@@ -44,11 +44,12 @@ def check(rules: Rules, properties: Collection[str] = PROPERTIES) -> Result:
     first = World()
     before: dict[World, tuple[World, str] | None] = {first: None}
     waiting = deque([first])
+    asked_of, ends = set(properties), Ends(rules)
     while waiting and not result.broken:
         world = waiting.popleft()
         if lost := owed(world):
             result.owed += 1
-            if "never lost" in properties and (lost := owed(drained(world, rules))):
+            if "never lost" in properties and (lost := owed(drained(world, ends))):
                 result.broken, result.trace = "never lost", [*path(before, world), f"all that is under way ends, and {lost}"]
                 break
         for name, after in moves(world, rules):
@@ -57,8 +58,8 @@ def check(rules: Rules, properties: Collection[str] = PROPERTIES) -> Result:
             if after not in before:
                 before[after] = (world, name)
                 waiting.append(after)
-            if (broken := violated(world, after, rules)) & set(properties):
-                result.broken, result.trace = min(broken & set(properties)), [*path(before, world), name]
+            if broken := violated(world, after, rules) & asked_of:
+                result.broken, result.trace = min(broken), [*path(before, world), name]
                 break
     result.states = len(before)
     result.seconds = perf_counter() - begun
@@ -67,8 +68,13 @@ def check(rules: Rules, properties: Collection[str] = PROPERTIES) -> Result:
 
 def violated(world: World, after: World, rules: Rules) -> set[str]:
     """The properties that this step breaks."""
-    many = after.attempt > 2 + after.reruns or any(at.asked > 4 for at in after.workers)
-    found = {"bounded"} if many or after.wakes > ACTION.MOST_WAKES + rules.workers - 1 else set()
+    found: set[str] = set()
+    if (
+        after.attempt > 2 + after.reruns
+        or after.wakes > ACTION.MOST_WAKES + rules.workers - 1
+        or any(at.asked > 4 for at in after.workers)
+    ):
+        found.add("bounded")
     if after.ours > world.ours:
         found |= {
             name
@@ -84,21 +90,27 @@ def violated(world: World, after: World, rules: Rules) -> set[str]:
     return found
 
 
-def drained(world: World, rules: Rules) -> World:
+class Ends(dict[World, World]):
+    """The world after its workers ran to their ends without a crash, by the world before. Many worlds share their way."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+
+    def __missing__(self, world: World) -> World:
+        asked = (after for name, after in moves(world, self.rules) if name.startswith("a worker asks"))
+        after = next(asked, None)
+        self[world] = world if after is None else self[after]
+        return self[world]
+
+
+def drained(world: World, ends: Ends) -> World:
     """The world after every worker, every waiting event and then one sweep ran to the end, with no other worker about."""
-    world = finished(world, rules)
-    while begun := [after for name, after in moves(world, rules) if "starts a worker" in name]:
-        world = finished(begun[0], rules)
-    for name, after in moves(world, rules):
+    world = ends[world]
+    while begun := [after for name, after in moves(world, ends.rules) if "starts a worker" in name]:
+        world = ends[begun[0]]
+    for name, after in moves(world, ends.rules):
         if name == "a sweep starts":
-            return finished(after, rules)
-    return world
-
-
-def finished(world: World, rules: Rules) -> World:
-    """The world after its workers ran to their ends without a crash."""
-    while asked := [after for name, after in moves(world, rules) if name.startswith("a worker asks")]:
-        world = asked[0]
+            return ends[after]
     return world
 
 

@@ -66,9 +66,12 @@ def _reclaimed(job: Any) -> Any:
 
 
 MUTANTS: dict[str, tuple[Rules, str]] = {
-    "counts no attempts": (_run(attempt=1), "never twice"),
+    # One worker, as below: all that it does can happen with two.
+    "counts no attempts": (replace(_run(attempt=1), workers=1), "never twice"),
     "reruns a rerun that is interrupted too": (
-        _sees(lambda reply: replace(reply, attempt=1) if isinstance(reply, Run) and reply.attempt == 2 else reply),
+        replace(
+            _sees(lambda reply: replace(reply, attempt=1) if isinstance(reply, Run) and reply.attempt == 2 else reply), workers=1
+        ),
         "bounded",
     ),
     "does not look for a newer run": (_run(newer=False), "never superseded"),

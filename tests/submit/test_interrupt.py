@@ -6,8 +6,6 @@ import dataclasses
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -15,7 +13,6 @@ import pytest
 from gpu_ci.submit import Outcome, follow, run, run_all
 from gpu_ci.submit.follower import Follower
 from gpu_ci.submit.objects import JOBS
-from tests.builders import ROOT
 from tests.submit.commands import Commands
 from tests.submit.conftest import OPTIONS
 from tests.submit.life import complete, ctrl_c, polled, ready, show, until
@@ -280,27 +277,16 @@ def test_the_command_says_how_a_job_ended(server, start):
     assert command.progress.splitlines()[-1].startswith("train: complete after ")
 
 
-def test_the_command_ends_quietly_when_nobody_reads_it(server, config, tmp_path):
-    (tmp_path / "job.yaml").write_text(json.dumps(job()))
-    words = ["run", "--manifest", str(tmp_path / "job.yaml"), "--cancel-on-interrupt", "--kubeconfig", str(config)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gpu_ci", "submit", *words],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    made = ready(server)
-    server.write("train-a", "one")
-    show(server, made, "train-a", running())
-    assert process.stdout.readline() == "one\n"
-    process.stdout.close()
+def test_the_command_ends_quietly_when_nobody_reads_it(server, start, tmp_path):
+    os.mkfifo(tmp_path / "stdout")
+    command = start("--cancel-on-interrupt")
+    with (tmp_path / "stdout").open() as reader:
+        made = ready(server)
+        server.write("train-a", "one")
+        show(server, made, "train-a", running())
+        assert reader.readline() == "one\n"
     server.write("train-a", "two", "three")
-    progress = process.stderr.read()
-    assert process.wait() == 141, progress
-    assert "Traceback" not in progress
-    assert "Exception ignored" not in progress
+    assert command.wait() == 141, command.progress
+    assert "Traceback" not in command.progress
+    assert "Exception ignored" not in command.progress
     assert not server.asked("delete", "jobs"), "that was no Ctrl-C"
