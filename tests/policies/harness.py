@@ -41,6 +41,17 @@ def secret(value: Any) -> dict[str, Any]:
     return {SIGNATURE: SECRET, "value": value}
 
 
+def veiled(props: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties, in which each value is a secret and has only secrets in it."""
+    return {key: _hidden(value) for key, value in props.items()}
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, dict):
+        return secret(veiled(value))
+    return secret([_hidden(part) for part in value] if isinstance(value, list | tuple) else value)
+
+
 def changed(props: Any, *path_and_value: Any) -> Any:
     """A copy with the value at a path replaced, added or removed (REMOVE). The rest is shared with the original."""
     *path, last, value = path_and_value

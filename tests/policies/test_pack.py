@@ -102,7 +102,7 @@ def test_every_table_of_the_data_file_is_a_rule() -> None:
 
 
 def test_config_defaults_fit_their_schemas() -> None:
-    # The properties that all rules share are looked at once.
+    # All rules have the same shared properties, so those of one are enough.
     for name, schema in {
         **RULES[0].schemas,
         **{f"{rule.id}.{name}": rule.config[name] for rule in RULES for name in rule.config},

@@ -40,6 +40,7 @@ from tests.policies.harness import (
     stack_subject,
     subject,
     urn,
+    veiled,
     wire,
 )
 from tests.policies.suite import counts, few, suite_of, table
@@ -210,13 +211,6 @@ def test_a_verdict_with_an_unknown_holds_whatever_the_value_turns_out_to_be(rule
     assert met, "an unknown is met somewhere, else this proves nothing"
 
 
-def hidden(value: Any) -> Any:
-    """A value in which every part is a secret, and the whole, too."""
-    if isinstance(value, dict):
-        return secret({key: hidden(part) for key, part in value.items()})
-    return secret([hidden(part) for part in value] if isinstance(value, list | tuple) else value)
-
-
 def test_a_secret_is_judged_as_its_value() -> None:
     for rule in RULES:
         for case in few_of(rule):
@@ -226,11 +220,6 @@ def test_a_secret_is_judged_as_its_value() -> None:
             else:
                 other = replace(case, props=veiled(case.props))
             assert verdict(rule, other) == verdict(rule, case), (rule.id, case)
-
-
-def veiled(props: Props) -> dict[str, Any]:
-    """Properties each of which is a secret, with all of its parts."""
-    return {key: hidden(value) for key, value in props.items()}
 
 
 def test_a_resource_of_another_type_is_not_read() -> None:
