@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from fleet.facts import scheduling
-from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT, Machine, UnknownMachine, machine, preemptible
+from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT, Machine, find, preemptible
 from fleet.facts.quantities import quantity
 
 from . import kinds
@@ -92,7 +92,7 @@ CATEGORY_LABEL = "karpenter.k8s.aws/instance-category"
 @lru_cache(maxsize=1024)
 def machine_sign(name: str) -> str:
     """Why a machine is a GPU machine ("g5.xlarge has 1 GPU"); "" for a machine without GPU."""
-    row = row_of(name)
+    row = find(name)
     if row is None:
         accelerated_name = _ACCELERATED.fullmatch(name) is not None
         return f"{shown(name)} is of an accelerated family, though not in the hardware table" if accelerated_name else ""
@@ -102,7 +102,7 @@ def machine_sign(name: str) -> str:
 @lru_cache(maxsize=1024)
 def sold_as_spot(name: str) -> bool:
     """Whether the machine's cloud sells it as spot; False for a name that is not in the hardware table."""
-    row = row_of(name)
+    row = find(name)
     return row is not None and preemptible(row)
 
 
@@ -364,7 +364,7 @@ class Choice:
     @property
     def machine(self) -> Machine | None:
         """Its row of the hardware table, if there is one."""
-        return row_of(self.name)
+        return find(self.name)
 
     @property
     def gpus(self) -> int | None:
@@ -373,15 +373,6 @@ class Choice:
         if row is not None:
             return row.gpus
         return None if machine_sign(self.name) else 0
-
-
-@lru_cache(maxsize=1024)
-def row_of(name: str) -> Machine | None:
-    """The machine of this name; None if the hardware table does not have it."""
-    try:
-        return machine(name)
-    except UnknownMachine:
-        return None
 
 
 def choices(token: str, props: Data, later: Later) -> Iterator[Choice]:

@@ -18,14 +18,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 
-from fleet.facts.hardware import Machine, quota_code, quota_units
+from fleet.facts.hardware import Machine, find, quota_code, quota_units
 from fleet.facts.quantities import quantity
 
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import RESOURCE_QUOTA
 from .pods import containers_of, gpu_amounts
-from .pools import row_of
 from .read import Data, Later, UndeterminableError, items, line, shown, text, walk
 from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violations, facts, stack_file, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, lacks, place_of, runner_sets
@@ -85,7 +84,7 @@ def _needs(machine_groups: Iterator[Group]) -> Mapping[Key, _Need]:
 def _of_group(group: Group) -> Mapping[str, int]:
     """Units of each quota that the group uses if all its machines are of the largest type of that quota."""
     units_by_code: dict[str, int] = {}
-    for machine in filter(None, map(row_of, group.types)):
+    for machine in filter(None, map(find, group.types)):
         code = quota_code(machine, group.capacity)
         if code is not None:
             units_by_code[code] = max(units_by_code.get(code, 0), _count(group, machine) * quota_units(machine))

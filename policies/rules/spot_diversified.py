@@ -13,13 +13,13 @@ Judged: EKS managed node groups, Auto Scaling groups, OKE node pools and Karpent
 
 from collections.abc import Callable
 
-from fleet.facts.hardware import SPOT
+from fleet.facts.hardware import SPOT, find
 from fleet.facts.quantities import quantity
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES
 from fleet.facts.spot import spread as how_many_times
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, OVERRIDES, POOLS
-from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, requirements, row_of, sold_as_spot
+from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, requirements, sold_as_spot
 from .read import Data, Faults, Later, bound, count, entries, keys, provided, shown, text, walk
 from .rule import POOL_SETTINGS, Args, StackRule, each, facts, stack_file
 
@@ -58,7 +58,7 @@ def _types(token: str, props: Data, minimum: int, spread: Data, later: Later) ->
 
 def _alike(types: list[Choice], spread: Data) -> Faults:
     """The faults of types that differ too much from the first one."""
-    machines = [(choice, machine) for choice in types if (machine := row_of(choice.name)) is not None]
+    machines = [(choice, machine) for choice in types if (machine := find(choice.name)) is not None]
     if not machines:
         return
     first, reference = machines[0]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,17 @@ Step = str | int
 def secret(value: Any) -> dict[str, Any]:
     """A secret as the engine sends it."""
     return {SIGNATURE: SECRET, "value": value}
+
+
+def veiled(props: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties, in which each value is a secret and has only secrets in it."""
+    return {key: _hidden(value) for key, value in props.items()}
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, dict):
+        return secret(veiled(value))
+    return secret([_hidden(part) for part in value] if isinstance(value, list | tuple) else value)
 
 
 def changed(props: Any, *path_and_value: Any) -> Any:
@@ -124,16 +136,6 @@ class Verdict:
 _ADDED = re.compile(r"\. Change (Pulumi\.staging\.yaml: gpu-ci:\S+)$")
 
 
-def parted(messages: Iterable[str]) -> Verdict:
-    """The verdict with messages as the check wrote them, and the setting that was added to each."""
-    said, changes = [], []
-    for message in messages:
-        words, *added = _ADDED.split(message)
-        said.append(words)
-        changes.append(added[0] if added else "")
-    return Verdict(tuple(said), changes=tuple(changes))
-
-
 def said(*messages: str, unknown: str = "") -> Verdict:
     """The verdict with these messages."""
     return Verdict(messages, unknown)
@@ -160,16 +162,62 @@ def judge(
     """
     if unknown:
         props = changed(props, *unknown, UNKNOWN)
-    args = _arguments(rule, token, as_read(props), config, parent, protect, provider)
-    return _verdict(rule.judge(args, as_of))
+    return subject(rule, token, props, config, parent=parent, protect=protect, provider=provider).verdict(as_of)
 
 
-def _verdict(outcome: Outcome) -> Verdict:
+def subject(
+    rule: Rule,
+    token: str,
+    props: Mapping[str, Any],
+    config: Mapping[str, Any] | None = None,
+    *,
+    parent: str = "",
+    protect: bool = False,
+    provider: Mapping[str, Any] | None = None,
+) -> Subject:
+    """A rule and the resource that it judges, as `judge` takes them."""
+    return Subject(rule, [_arguments(rule, token, as_read(props), config, parent, protect, provider)])
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A rule and what it judges: one resource with the config, or the resources of a stack."""
+
+    rule: AnyRule
+    resources: list[Any]
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    def verdict(self, as_of: date = AS_OF) -> Verdict:
+        """What the rule says of them as they are."""
+        if isinstance(self.rule, Rule):
+            return _verdict(self.rule.judge(self.resources[0], as_of))
+        outcome = self.rule.judge(self.resources, self.config, as_of)
+        return _verdict(outcome, tuple(of or "" for _, of in outcome.violations))
+
+    def altered(self, *changes: tuple[int, tuple[Step, ...], Any]) -> Verdict:
+        """What the rule says with other values: each with the number of its resource and its path, and as a check reads it."""
+        before = [resource.props for resource in self.resources]
+        try:
+            for number, path, value in changes:
+                resource = self.resources[number]
+                resource.props = changed(resource.props, *path, value) if path else value
+            return self.verdict()
+        finally:
+            for resource, props in zip(self.resources, before, strict=True):
+                resource.props = props
+
+
+def _verdict(outcome: Outcome, urns: tuple[str, ...] = ()) -> Verdict:
+    """The verdict with messages as the check wrote them, and the setting that was added to each."""
     unknown = outcome.unknown
-    found = replace(parted(message for message, _ in outcome.violations), excepted=outcome.excepted)
+    place = reason = ""
     if isinstance(unknown, UndeterminableError):
-        return replace(found, undeterminable=unknown.message)
-    return found if unknown is None else replace(found, unknown=unknown.place.removeprefix("."))
+        reason = unknown.message
+    elif unknown is not None:
+        place = unknown.place.removeprefix(".")
+    parts = [_ADDED.split(message) for message, _ in outcome.violations]
+    messages, changes = tuple(words for words, *_ in parts), tuple(added[0] if added else "" for _, *added in parts)
+    return Verdict(messages, place, outcome.excepted, urns, reason, changes)
 
 
 def remedied(
@@ -191,25 +239,31 @@ def judge_stack(
     rule: StackRule, members: Iterable[Any], config: Mapping[str, Any] | None = None, *, as_of: date = AS_OF
 ) -> Verdict:
     """The verdict on a stack of members (`suite.Member`)."""
+    return stack_subject(rule, members, config).verdict(as_of)
+
+
+def stack_subject(rule: StackRule, members: Iterable[Any], config: Mapping[str, Any] | None = None) -> Subject:
+    """A rule and a stack of members, in their order."""
     placed = list(members)
-    found = {
-        each.name: Resource(
-            each.token, each.seen, urn(each.token, each.name), each.name, Options(each.protect), _provider(each.seen_provider)
+    resources = {
+        member.name: Resource(
+            member.token,
+            member.seen,
+            urn(member.token, member.name),
+            member.name,
+            Options(member.protect),
+            _provider(member.seen_provider),
         )
-        for each in placed
+        for member in placed
     }
-    for each in placed:
-        found[each.name].parent = found.get(each.parent)
-        found[each.name].dependencies = [found[name] for name in each.depends_on]
-        found[each.name].property_dependencies = {
-            field: [found[name] for name in names] for field, names in each.property_depends.items()
+    for member in placed:
+        resource = resources[member.name]
+        resource.parent = resources.get(member.parent)
+        resource.dependencies = [resources[name] for name in member.depends_on]
+        resource.property_dependencies = {
+            field: [resources[name] for name in names] for field, names in member.property_depends.items()
         }
-    return _judged(rule, list(found.values()), config, as_of)
-
-
-def _judged(rule: StackRule, resources: list[Resource], config: Mapping[str, Any] | None, as_of: date) -> Verdict:
-    outcome = rule.judge(resources, _config(rule, config), as_of)
-    return replace(_verdict(outcome), urns=tuple(of or "" for _, of in outcome.violations))
+    return Subject(rule, list(resources.values()), _config(rule, config))
 
 
 def judge_alone(
@@ -225,7 +279,7 @@ def judge_alone(
     if unknown:
         props = changed(props, *unknown, UNKNOWN)
     only = Resource(token, as_read(props), urn(token), NAME, Options(False, ignored))
-    return replace(_judged(rule, [only], config, AS_OF), urns=())
+    return replace(Subject(rule, [only], _config(rule, config)).verdict(), urns=())
 
 
 def as_read(props: Mapping[str, Any]) -> Any:
@@ -252,7 +306,12 @@ def _provider(props: Any) -> Provider | None:
 
 
 def _config(rule: AnyRule, config: Mapping[str, Any] | None) -> dict[str, Any]:
-    return wire({name: schema["default"] for name, schema in rule.schemas.items()} | dict(config or {}))
+    return {**_defaults(rule), **wire(config or {})}
+
+
+@cache
+def _defaults(rule: AnyRule) -> dict[str, Any]:
+    return wire({name: schema["default"] for name, schema in rule.schemas.items()})
 
 
 def spelled(path: Iterable[Step]) -> str:
@@ -355,6 +414,16 @@ def _diagnostics(answer: Any) -> list[Diagnostic]:
         )
         for each in answer.diagnostics
     ]
+
+
+@contextmanager
+def naming(case: object) -> Iterator[None]:
+    """Add to an error what it is about: a test has many cases, and pytest shows the note."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in the case {case}")
+        raise
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from policies.rules.pools import GPU_TAINTS, PLACEMENT_LABELS, gpu_sign, key_mea
 from policies.rules.read import Later
 from policies.rules.runner_ephemeral import LEGACY
 from tests.components.recorded import ROOT
+from tests.policies.harness import naming
 
 CUSTOM = re.compile(
     r"kubernetes:(argoproj\.io|actions\.github\.com|actions\.summerwind\.dev|karpenter\.sh|karpenter\.k8s\.aws|kueue\.x-k8s\.io|monitoring\.coreos\.com|nvidia\.com)/v1(alpha1|beta[12])?:\w+"
 )
 
 
+@cache
 def package(name: str) -> Path:
     spec = find_spec(name)
     assert spec is not None
@@ -31,26 +34,25 @@ def package(name: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-@pytest.mark.parametrize("token", sorted({token for rule in RULES for token in rule.types}))
-def test_every_token_is_one_of_the_providers(token: str) -> None:
-    if CUSTOM.fullmatch(token):
-        return
-    provider, module, kind = token.split(":")
-    if provider == "kubernetes":
-        folder = package("pulumi_kubernetes").joinpath(*(part.partition(".")[0] for part in module.split("/")))
-        assert (folder / f"{kind}.py").is_file(), "the SDK has no such resource"
-        return
-    if provider == "gpu-ci":
-        assert any(f'"{token}"' in file.read_text() for file in (ROOT / "components").rglob("*.py")), "no component has the token"
-        return
-    if provider == "pulumi":
-        assert module == "providers"
-        assert f'type_token("{token}")' in (package(f"pulumi_{kind}") / "provider.py").read_text(), "no SDK has the provider"
-        return
-    # The module index has no folder of its own.
-    folder = package(f"pulumi_{provider}") / module.partition("/")[0].lower().replace("index", "")
-    file = re.sub(r"(?<!^)(?=[A-Z])", "_", kind).lower()
-    assert f"'{token}'" in (folder / f"{file}.py").read_text(), "the SDK has no such token"
+def test_every_token_is_one_of_the_providers() -> None:
+    ours = "".join(file.read_text() for file in (ROOT / "components").rglob("*.py"))
+    for token in sorted({token for rule in RULES for token in rule.types if not CUSTOM.fullmatch(token)}):
+        with naming(token):
+            provider, module, kind = token.split(":")
+            if provider == "kubernetes":
+                folder = package("pulumi_kubernetes").joinpath(*(part.partition(".")[0] for part in module.split("/")))
+                assert (folder / f"{kind}.py").is_file(), "the SDK has no such resource"
+            elif provider == "gpu-ci":
+                assert f'"{token}"' in ours, "no component has the token"
+            elif provider == "pulumi":
+                assert module == "providers"
+                text = (package(f"pulumi_{kind}") / "provider.py").read_text()
+                assert f'type_token("{token}")' in text, "no SDK has the provider"
+            else:
+                # The module index has no folder of its own.
+                folder = package(f"pulumi_{provider}") / module.partition("/")[0].lower().replace("index", "")
+                file = re.sub(r"(?<!^)(?=[A-Z])", "_", kind).lower()
+                assert f"'{token}'" in (folder / f"{file}.py").read_text(), "the SDK has no such token"
 
 
 def test_custom_resources_are_judged_by_the_kinds_of_their_api() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
-from policies.rules import RULES, AnyRule
+from policies.rules import RULES
 from policies.rules.rule import entry, filled, pod_settings, setting, stack_file
 from policies.rules.stack_gpu_ceiling import RULE as CEILING
 from tests.policies.cases import Member
@@ -49,27 +50,20 @@ UNSET = {
 """Rules with a message that names no place, and why nothing of the stack could be changed."""
 
 
-def messages(rule: AnyRule) -> list[str]:
-    return [message for case in suite_of(rule).violating for message in verdict(rule, case).whole]
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_every_message_names_a_file_and_a_key(rule: AnyRule) -> None:
-    without = [message for message in messages(rule) if not PLACED.search(message)]
-    assert bool(without) == (rule.id in UNSET), without[:3]
+def test_every_message_names_a_file_and_a_key_that_the_policy_has() -> None:
+    for rule in RULES:
+        messages = [message for case in suite_of(rule).violating for message in verdict(rule, case).whole]
+        without = [message for message in messages if not PLACED.search(message)]
+        assert bool(without) == (rule.id in UNSET), (rule.id, without[:3])
+        for message in messages:
+            assert "\x00" not in message
+            for policy, name in NAMED.findall(message):
+                assert policy == rule.id, message
+                assert name in rule.schemas, message
 
 
 def test_the_fleet_sets_what_no_setting_changes() -> None:
     assert {rule.id for rule in RULES if not rule.settings} >= UNSET.keys() - {"addon-version-pinned", "nothing-expired"}
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_message_names_properties_that_the_policy_has(rule: AnyRule) -> None:
-    for message in messages(rule):
-        assert "\x00" not in message
-        for policy, name in NAMED.findall(message):
-            assert policy == rule.id, message
-            assert name in rule.schemas, message
 
 
 def keys(schema: dict[str, Any], of: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -90,23 +84,27 @@ def exists(path: str) -> bool:
     first, *rest = path.split(".")
     if first != "clusters":
         return first in {field.alias or name for name, field in Fleet.model_fields.items()}
-    for provider in PROVIDERS.values():
-        for settings in filter(None, (provider.settings, provider.existing)):
-            schema = settings.model_json_schema(by_alias=True)
-            found = [schema]
-            for step in rest[1:]:
-                named = "*" if step.startswith("<") else step
-                found = [part for each in found for name, part in keys(each, schema["$defs"]) if name == named]
-            if found:
-                return True
+    for schema in schemas():
+        parts = [schema]
+        for step in rest[1:]:
+            named = "*" if step.startswith("<") else step
+            parts = [part for above in parts for name, part in keys(above, schema["$defs"]) if name == named]
+        if parts:
+            return True
     return False
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.settings], ids=lambda rule: rule.id)
-def test_the_settings_of_a_rule_are_keys_of_a_stack_file(rule: AnyRule) -> None:
-    settings = rule.settings if isinstance(rule.settings, str) else None
-    for key in {settings} if settings else set(rule.settings.values()):  # type: ignore[union-attr]
-        assert exists(key), key
+@cache
+def schemas() -> list[dict[str, Any]]:
+    """Of the settings of a cluster, by provider."""
+    kinds = (kind for provider in PROVIDERS.values() for kind in (provider.settings, provider.existing) if kind)
+    return [settings.model_json_schema(by_alias=True) for settings in kinds]
+
+
+def test_the_settings_of_a_rule_are_keys_of_a_stack_file() -> None:
+    for rule in (rule for rule in RULES if rule.settings):
+        settings = {rule.settings} if isinstance(rule.settings, str) else set(rule.settings.values())
+        assert not [key for key in settings if not exists(key)], rule.id
 
 
 def test_a_key_that_no_provider_has_is_found() -> None:
