@@ -159,7 +159,7 @@ FLEETS = {
     "capacity that waits": cluster(
         zones=["us-west-2a", "us-west-2b", "us-west-2c"],
         pools={
-            "t4": pool(nodes={"min": 1, "max": 5}, placeholders=2, schedules=scheduled("nodes", 4)),
+            "t4": pool(nodes={"min": 1, "max": 9}, placeholders=2, schedules=scheduled("nodes", 8)),
             "stopped": pool(
                 instanceTypes=["g4dn.12xlarge"], nodes={"max": 5}, warm={"min": 1, "maxPrepared": 3, "state": "stopped"}
             ),
