@@ -77,13 +77,23 @@ def module_of(name: str) -> str:
     return name
 
 
-@cache
 def imported(module: str, lazy: bool = True) -> frozenset[str]:
     """What one of our modules imports: our modules by name, others as spelled."""
+    return _imported(module)[0 if lazy else 1]
+
+
+@cache
+def _imported(module: str) -> tuple[frozenset[str], frozenset[str]]:
+    """All that a module imports, and what loading it imports."""
     path = modules()[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     text = path.read_text()
-    names = [*imports(ast.parse(text), package, lazy)]
+    tree = ast.parse(text)
+    return _named(module, text, imports(tree, package)), _named(module, text, imports(tree, package, lazy=False))
+
+
+def _named(module: str, text: str, spelled: Iterator[str]) -> frozenset[str]:
+    names = [*spelled]
     for of in re.findall(r"iter_modules\((?:(\w+)\.)?__path__", text):
         # Imports whatever is in its own folder, or in that of a package.
         homes = [name for name in names if name.rpartition(".")[2] == of] if of else [module]
@@ -237,7 +247,14 @@ def asks(tree: ast.Module) -> Iterator[str]:
 def leaks(module: str) -> list[str]:
     """Where a module imports a cloud, or asks which one something is of."""
     walled = (name for name in sorted(imported(module)) if any(name == each or name.startswith(f"{each}.") for each in BEHIND))
-    return [*(f"imports {name}" for name in walled), *asks(ast.parse(modules()[module].read_text()))]
+    text = modules()[module].read_text()
+    return [*(f"imports {name}" for name in walled), *(asks(ast.parse(text)) if names_a_cloud().search(text) else ())]
+
+
+@cache
+def names_a_cloud() -> re.Pattern[str]:
+    """What a text must have in which `asks` finds something: most have none, and parsing takes long."""
+    return re.compile(rf"""["'](?:{"|".join(CLOUDS)})["']|\b(?:{"|".join(behind_classes())})\b""")
 
 
 def outside() -> Iterator[str]:
@@ -276,6 +293,7 @@ def test_every_opening_in_the_wall_is_needed():
     ],
 )
 def test_every_way_to_ask_is_seen(text, found):
+    assert names_a_cloud().search(text) or not found
     assert sorted(asks(ast.parse(text))) == found
 
 
