@@ -32,7 +32,7 @@ def children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def last_name(node: ast.expr) -> str:
-    """The last part of a dotted name; "" of what is none."""
+    """The last part of a dotted name; "" of another expression."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 

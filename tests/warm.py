@@ -1,4 +1,4 @@
-"""A process with Pulumi's SDKs and nothing of ours, which runs each program in a fork: loading them takes seconds."""
+"""A process with Pulumi's SDKs and none of our modules, which runs each program in a fork: loading them takes seconds."""
 
 from __future__ import annotations
 
