@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,11 @@ import pytest
 import typer
 
 from gpu_ci.cli import app
+from tests import warm
 from tests.builders import ROOT
+from tests.warm import lend_compiled
+
+Words = tuple[str, ...]
 
 NO_STACK = (
     "audit",
@@ -100,97 +103,131 @@ def test_a_command_of_a_job_takes_no_stack_as_an_argument(name):
     assert "stack" not in [parameter.name for parameter in COMMANDS[name].params if parameter.param_type_name == "argument"]
 
 
-def run(program: str, *words: str, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A process of Python that runs a program, with these words as its arguments."""
-    command = [sys.executable, "-c", program, *words]
-    return subprocess.run(
-        command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False, timeout=100
-    )
+# -- in processes --------------------------------------------------------------------------------------------------------
 
-
-def loaded(*words: str) -> set[str]:
-    """Modules of a process that runs `gpu-ci` with these words."""
-    program = (
-        "import atexit, sys; from gpu_ci.__main__ import main\n"
-        "atexit.register(lambda: print(sorted(sys.modules), file=sys.stderr)); main()"
-    )
-    done = run(program, *words)
-    assert done.returncode == 0, done.stderr
-    return set(ast.literal_eval(done.stderr.splitlines()[-1]))
-
-
-def test_a_command_loads_no_other_command():
-    names = loaded("image", "matrix", "staging")
-    assert "images.image" in names
-    assert not {"pulumi", "kubernetes", "gpu_ci.offline.plan", "gpu_ci.submit.cli", "gpu_ci.acceptance.cli"} & names
-    names = loaded("submit", "print", "--task-id", "a", "--image", "a:1")
-    assert not {"pulumi", "kubernetes", "gpu_ci.offline.plan", "gpu_ci.image"} & names
-
-
-# -- without Pulumi's SDK ------------------------------------------------------------------------------------------------
-
-WITHOUT = """
+SDK = ("pulumi", "pulumi_policy", "pulumi_aws", "pulumi_kubernetes", "google", "grpc")
+FORKS = """
 import json, os, sys, tempfile
-for name in ("pulumi", "pulumi_policy", "pulumi_aws", "pulumi_kubernetes", "google", "grpc"):
-    sys.modules[name] = None
-import gpu_ci.__main__, gpu_ci.offline.commands.plan
+import gpu_ci.__main__
+first, with_sdk, sdk, without_sdk = json.loads(sys.argv[1])
 ended = []
-for words in json.loads(sys.argv[1]):
-    files = [tempfile.TemporaryFile("w+") for _ in range(2)]
+def run(words):
+    files = [tempfile.TemporaryFile("w+") for _ in range(3)]
     pid = os.fork()
     if not pid:
         for number, file in zip((1, 2), files):
             os.dup2(file.fileno(), number)
         sys.argv = ["gpu-ci", *words]
-        gpu_ci.__main__.main()
+        try:
+            gpu_ci.__main__.main()
+        finally:
+            json.dump(sorted(sys.modules), files[2])
+            files[2].flush()
         sys.exit()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     for file in files:
         file.seek(0)
     ended.append([status, *(file.read() for file in files)])
+if first:
+    sys.argv = ["gpu-ci", *first]
+    try:
+        gpu_ci.__main__.main()
+    except SystemExit as end:
+        assert not end.code
+else:
+    # Every command loads it.
+    import fleet.loading.config
+for words in with_sdk:
+    run(words)
+for name in sdk:
+    sys.modules[name] = None
+import gpu_ci.offline.commands.plan
+for words in without_sdk:
+    run(words)
 print(json.dumps(ended))
 """
-"""`gpu-ci` where no import of the extra `pulumi` succeeds: each command in a fork of one process, which loads the program."""
+"""`gpu-ci`: one command, then each of others in a fork, some of them with the SDK. Of the last no import of the SDK succeeds."""
 INSTALL = "resources and policies not judged: install gpu-ci[pulumi]"
 
 
-def without(*commands: tuple[str, ...], folder: Path = ROOT, **environment: str) -> list[tuple[int, str, str]]:
-    """The status, stdout and stderr of each of these commands of `gpu-ci` without the SDK."""
-    done = run(WITHOUT, json.dumps(commands), folder=folder, **environment)
-    assert done.returncode == 0, done.stderr
-    return [(status, stdout, stderr) for status, stdout, stderr in json.loads(done.stdout)]
+@dataclass
+class Ended:
+    """A command that has ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+    modules: str
+    """JSON of the names of the modules that it had loaded."""
 
 
-def test_a_plan_without_the_sdk_says_in_each_form_what_it_did_not_judge():
+def arguments(first: Words, with_sdk: Sequence[Words], without_sdk: Sequence[Words]) -> str:
+    """The argument of `FORKS`."""
+    return json.dumps([first, with_sdk, SDK, without_sdk])
+
+
+def results(stdout: str) -> list[Ended]:
+    """What the commands did that ran in forks."""
+    return [Ended(*each) for each in json.loads(stdout.splitlines()[-1])]
+
+
+MATRIX = ("image", "matrix", "staging")
+PRINT = ("submit", "print", "--task-id", "a", "--image", "a:1")
+PLAN = ("plan", "homelab")
+NEEDING = (("render", "staging", "--out", "build/none"), ("check", "staging", "homelab"))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> dict[Words, Ended]:
+    """What the commands of these tests did."""
+    text = (ROOT / "Pulumi.homelab.yaml").read_text()
+    path = tmp_path_factory.mktemp("small") / "Pulumi.homelab.yaml"
+    path.write_text(text.replace("memory: 128Gi", "memory: 8Gi"))
+    assert path.read_text() != text
+    small = (*PLAN, "--file", str(path))
+    without_sdk = (PLAN, (*PLAN, "--json"), (*PLAN, "--markdown"), small, *NEEDING)
+    command = [sys.executable, "-c", FORKS, arguments((), (MATRIX, PRINT), without_sdk)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
+    assert ran.returncode == 0, ran.stderr
+    return dict(zip((MATRIX, PRINT, *without_sdk[:3], ("small",), *NEEDING), results(ran.stdout), strict=True))
+
+
+def test_a_command_loads_no_other_command(done):
+    assert (done[MATRIX].status, done[PRINT].status) == (0, 0), done[MATRIX].stderr + done[PRINT].stderr
+    names = set(json.loads(done[MATRIX].modules))
+    assert "images.image" in names
+    assert not {"pulumi", "kubernetes", "gpu_ci.offline.plan", "gpu_ci.submit.cli", "gpu_ci.acceptance.cli"} & names
+    names = set(json.loads(done[PRINT].modules))
+    assert "gpu_ci.submit.cli" in names
+    assert not {"pulumi", "kubernetes", "gpu_ci.offline.plan", "gpu_ci.image"} & names
+
+
+# -- without Pulumi's SDK ------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_without_the_sdk_says_in_each_form_what_it_did_not_judge(done):
     """It has placement and bill, and is clean in no format."""
-    plan = ("plan", "homelab")
-    shown, as_json, as_markdown = without(plan, (*plan, "--json"), (*plan, "--markdown"))
-    status, stdout, stderr = shown
-    assert status == 0, stderr
-    first = stdout.splitlines()[1]
+    shown, as_json, as_markdown = (done[*PLAN, *form] for form in ((), ("--json",), ("--markdown",)))
+    assert shown.status == 0, shown.stderr
+    first = shown.stdout.splitlines()[1]
     assert first.startswith("PLACED · idle ")
     assert first.endswith(INSTALL)
-    assert "OK" not in stdout.split()
-    assert all(f"\n{heading}" in stdout for heading in ("Placement", "Price"))
-    plan = json.loads(as_json[1])
+    assert "OK" not in shown.stdout.split()
+    assert all(f"\n{heading}" in shown.stdout for heading in ("Placement", "Price"))
+    plan = json.loads(as_json.stdout)
     assert (plan["clean"], plan["judged"], plan["result"]) == (False, False, "placed")
-    head = as_markdown[1].splitlines()
+    head = as_markdown.stdout.splitlines()
     assert head[0] == "## ❔ `homelab`: the placement holds"
     assert INSTALL in head[2]
 
 
-def test_a_command_without_the_sdk_fails_for_what_has_no_place_and_says_what_to_install(tmp_path):
-    text = (ROOT / "Pulumi.homelab.yaml").read_text()
-    path = tmp_path / "Pulumi.homelab.yaml"
-    path.write_text(text.replace("memory: 128Gi", "memory: 8Gi"))
-    assert path.read_text() != text
-    needing = (("render", "staging", "--out", "build/none"), ("check", "staging", "homelab"))
-    (status, stdout, stderr), *refused = without(("plan", "homelab", "--file", str(path)), *needing)
-    assert status == 1, stdout + stderr
-    assert stdout.splitlines()[1].startswith("FAILED: ")
-    for words, ended in zip(needing, refused, strict=True):
+def test_a_command_without_the_sdk_fails_for_what_has_no_place_and_says_what_to_install(done):
+    small = done["small",]
+    assert small.status == 1, small.stdout + small.stderr
+    assert small.stdout.splitlines()[1].startswith("FAILED: ")
+    for words in NEEDING:
         said = f"error: {words[0]}: needs the resources of a stack, and Pulumi's SDK records them; install gpu-ci[pulumi]\n"
-        assert ended == (2, "", said)
+        assert (done[words].status, done[words].stdout, done[words].stderr) == (2, "", said)
 
 
 # -- from a wheel, and in a bare clone -----------------------------------------------------------------------------------
@@ -203,13 +240,12 @@ def wheel(tmp_path_factory) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (built,) = folder.glob("gpu_ci-*-py3-none-any.whl")
+    site = folder / "site"
     with zipfile.ZipFile(built) as archive:
-        archive.extractall(folder / "site")
-    return folder / "site"
-
-
-ENTRY = "from gpu_ci.__main__ import main; main()"
-"""What the script of `[project.scripts]` does."""
+        archive.extractall(site)
+    lend_compiled(site / "gpu_ci", ROOT / "gpu_ci")
+    lend_compiled(site / "gpu_ci" / "_tree", ROOT)
+    return site
 
 
 def test_the_wheel_has_one_import_name(wheel):
@@ -219,21 +255,24 @@ def test_the_wheel_has_one_import_name(wheel):
 
 
 def test_a_wheel_makes_and_plans_a_stack_in_an_empty_folder(wheel, tmp_path):
-    given = ("--provider", "eks", "--region", "us-west-2", "--gpu", "T4", "--organization", "acme", "--jobs", "tests")
-    done = run(ENTRY, "init", "acme", *given, folder=tmp_path, PYTHONPATH=str(wheel))
-    assert done.returncode == 0, done.stderr
+    init = ("init", "acme", "--provider", "eks", "--region", "us-west-2", "--gpu", "T4", "--organization", "acme")
+    commands = arguments((*init, "--jobs", "tests"), (("plan", "acme"),), (("plan", "acme"), ("plan", "staging")))
+    status, stdout, stderr = warm.run(FORKS, commands, folder=tmp_path, path=wheel)
+    assert status == 0, stderr
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")) == [
         "Pulumi.acme.yaml",
         "policies/config/acme.json",
         "policies/stacks.toml",
     ]
-    done = run(ENTRY, "plan", "acme", folder=tmp_path, PYTHONPATH=str(wheel))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1].split(" ")[0] == "OK", done.stdout
-    (status, stdout, stderr), other = without(("plan", "acme"), ("plan", "staging"), folder=tmp_path, PYTHONPATH=str(wheel))
-    assert status == 0, stderr
-    assert stdout.splitlines()[1].split(" ")[0] == "PLACED", stdout
-    assert other[0] == 2, "the stacks of the wheel's source are not those of the folder"
+    whole, placed, other = results(stdout)
+    assert whole.status == 0, whole.stderr
+    assert whole.stdout.splitlines()[1].split(" ")[0] == "OK", whole.stdout
+    names = set(json.loads(whole.modules))
+    assert "components.eks.stack" in names, "it records an EKS stack"
+    assert "pulumi_oci" not in names, "it costs every plan seconds and memory"
+    assert placed.status == 0, placed.stderr
+    assert placed.stdout.splitlines()[1].split(" ")[0] == "PLACED", placed.stdout
+    assert other.status == 2, "the stacks of the wheel's source are not those of the folder"
 
 
 BARE = """
@@ -272,9 +311,9 @@ def test_the_program_runs_in_a_clone_without_gpu_ci(tmp_path):
     for name in ("fleet", "components"):
         # With the compiled files, which are valid for a copy that keeps the times. Another process may still write some.
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.pyc.*"))
-    done = run(BARE, folder=tmp_path, PYTHONPATH="")
-    assert done.returncode == 0, done.stderr
-    assert "aws:eks/nodeGroup:NodeGroup" in json.loads(done.stdout.splitlines()[-1])
+    status, stdout, stderr = warm.run(BARE, folder=tmp_path, path=tmp_path)
+    assert status == 0, stderr
+    assert "aws:eks/nodeGroup:NodeGroup" in json.loads(stdout.splitlines()[-1])
 
 
 def test_the_root_has_at_most_30_entries():

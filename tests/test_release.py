@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 import io
 import json
-import subprocess
+import runpy
 import sys
 import tarfile
 import tomllib
@@ -20,7 +20,9 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.schema._res import BOM_JSON_STRICT, JSF, SPDX_JSON
 from referencing import Registry, Resource
 
+from tests import warm
 from tests.builders import ROOT
+from tests.warm import lend_compiled
 
 CHANGELOG = "# Changelog\n\n## 0.2.0 (2026-12-01)\n\n- New: templates.\n\n## 0.1.0 (2026-11-01)\n\n- First.\n"
 
@@ -64,16 +66,19 @@ def test_a_tag_that_does_not_fit_is_refused(release, tmp_path, tag, changelog, s
         release.notes(tag, project(tmp_path, changelog))
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [(["v9.9.9", "out"], "error: tag v9.9.9: "), ([], "error: release.py: takes"), (["v9.9.9"], "error: release.py: ")],
-)
-def test_wrong_arguments_are_one_line_and_status_2(tmp_path, words, said):
-    command = [sys.executable, str(ROOT / ".ci" / "release.py"), *words]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith(said)
-    assert not (tmp_path / "out").exists()
+def test_wrong_arguments_are_one_line_and_status_2(tmp_path, monkeypatch, capsys):
+    path = ROOT / ".ci" / "release.py"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for words, said in ((["v9.9.9", "out"], "tag v9.9.9: "), ([], "release.py: takes"), (["v9.9.9"], "release.py: ")):
+        monkeypatch.setattr(sys, "argv", [str(path), *words])
+        with pytest.raises(SystemExit) as end:
+            runpy.run_path(str(path), run_name="__main__")
+        assert end.value.code == 2
+        stdout, stderr = capsys.readouterr()
+        assert (stdout, stderr.count("\n")) == ("", 1), words
+        assert stderr.startswith(f"error: {said}"), words
+        assert not (tmp_path / "out").exists()
 
 
 def test_the_sbom_is_cyclonedx_and_has_packages_charts_and_images(release):
@@ -114,10 +119,13 @@ def test_the_unpacked_package_serves_its_schema(artifacts, tmp_path):
     (content,) = [held for name, held in artifacts.items() if "components" in name]
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         tar.extractall(tmp_path, filter="data")
-    command = [sys.executable, "-c", "from package.provider import packaged; print(len(packaged()))"]
-    done = subprocess.run(command, cwd=tmp_path / "gpu-ci-components-0.1.0", capture_output=True, text=True, check=True)
+    unpacked = tmp_path / "gpu-ci-components-0.1.0"
+    lend_compiled(unpacked, ROOT)
+    program = "from package.provider import packaged; print(len(packaged()))"
+    status, stdout, stderr = warm.run(program, folder=unpacked, path=unpacked)
+    assert status == 0, stderr
     examples = list((ROOT / "examples" / "components").glob("*/__main__.py"))
-    assert int(done.stdout) == len(examples)
+    assert int(stdout) == len(examples)
 
 
 def test_a_release_needs_a_tag_and_only_its_last_job_may_write():

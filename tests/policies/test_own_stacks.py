@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date
 from functools import cache
 from typing import Any
@@ -20,12 +20,13 @@ from gpu_ci.offline.plan import blocked_of
 from gpu_ci.offline.policyconfig import policy_settings
 from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import raw
-from policies.rules import RULES, AnyRule, Rule, StackRule
+from policies.rules import RULES, Rule, StackRule
 from policies.rules.kinds import APPLICATION, EXISTING_CLUSTER, RELEASE, TALOS_NODE
 from tests.analyzed import analyze_request, stack_request
 from tests.components.recorded import ROOT, STACKS, recorded, stack_config
 from tests.day import AS_OF
 from tests.policies.harness import POLICIES, Pack, started
+from tests.policies.served import served
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
@@ -43,8 +44,8 @@ BUYING = [stack for stack in DEPLOYED if stack != "existing-context"]
 
 
 @pytest.fixture(scope="module")
-def pack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pack]:
-    with started(POLICIES, tmp_path_factory.mktemp("pack") / "stderr") as running:
+def pack() -> Iterator[Pack]:
+    with served() as running:
         yield running
 
 
@@ -56,14 +57,35 @@ BY_DAY = "nothing-expired"
 """What it refuses depends on the day, and no change of the stacks makes it so. A test of its own has it."""
 
 
-def verdicts(recording: Recording, stack: str, kind: Any = AnyRule) -> tuple[Verdict, ...]:
-    """The verdicts of one or both kinds of rule, without versions that have ended and are not excepted."""
-    rules = [each for each in configured(stack) if isinstance(each.policy, kind)]
+EVERY = frozenset(rule.id for rule in RULES)
+OF_ONE = frozenset(rule.id for rule in RULES if isinstance(rule, Rule))
+READ = frozenset[str]().union(*(rule.reads for rule in RULES if isinstance(rule, Rule)))
+OF_STACK = {rule.id: rule for rule in RULES if isinstance(rule, StackRule)}
+
+
+def verdicts(recording: Recording, stack: str, rules: Set[str] = EVERY) -> tuple[Verdict, ...]:
+    """The verdicts of these rules, without versions that have ended and are not excepted."""
+    return _timeless(judge(recording, [each for each in configured(stack) if each.policy.id in rules]))
+
+
+def _timeless(judged: Iterable[Verdict]) -> tuple[Verdict, ...]:
     return tuple(
         dataclasses.replace(each, message=_short(each.message))
-        for each in judge(recording, rules)
+        for each in judged
         if (each.rule, each.kind) != (BY_DAY, "violation")
     )
+
+
+@cache
+def judged(stack: str) -> tuple[Verdict, ...]:
+    """Every verdict on the stack as it is declared."""
+    return judge(recorded(stack), configured(stack))
+
+
+@cache
+def as_declared(stack: str) -> tuple[Verdict, ...]:
+    """Those without versions that have ended and are not excepted."""
+    return _timeless(judged(stack))
 
 
 def _short(message: str) -> str:
@@ -126,6 +148,13 @@ def _role(inputs: dict[str, Any]) -> Any:
 
 def _places(inputs: dict[str, Any]) -> list[dict[str, Any]]:
     return _dig(inputs, "nodeConfigDetails", "placementConfigs") or []
+
+
+def _pool(target: Resource) -> str:
+    """The name of the pool whose nodes a resource makes; its own name if it makes none."""
+    inputs = raw(target.wire)
+    labels = inputs.get("labels")
+    return str(labels["gpu-ci/pool"]) if isinstance(labels, Mapping) and "gpu-ci/pool" in labels else target.name
 
 
 def _takes_a_gpu(inputs: dict[str, Any]) -> bool:
@@ -270,17 +299,28 @@ def among(resource: Resource, stack: str) -> Recording:
 @cache
 def of_each(stack: str) -> Mapping[str, Sequence[Verdict]]:
     """What the rules of one resource say of the stack as it is declared, by URN."""
-    found: dict[str, list[Verdict]] = {each.urn: [] for each in recorded(stack).resources}
-    for each in verdicts(recorded(stack), stack, Rule):
-        found[each.urn].append(each)
-    return found
+    by_urn: dict[str, list[Verdict]] = {each.urn: [] for each in recorded(stack).resources}
+    for verdict in as_declared(stack):
+        if verdict.rule in OF_ONE:
+            by_urn[verdict.urn].append(verdict)
+    return by_urn
 
 
 def verdicts_with(resource: Resource, stack: str) -> tuple[Verdict, ...]:
-    """The verdicts on the stack with the resource in place of its own: rules of one resource judge only this one again."""
+    """The verdicts on the stack with the resource in place of its own. A rule judges again only what it reads.
+
+    A rule of one resource judges the resource alone, a rule of the stack judges the stack if it reads this type.
+    """
     alone = dataclasses.replace(recorded(stack), resources=(resource,))
-    told = {**of_each(stack), resource.urn: verdicts(alone, stack, Rule)}
-    return (*(each for those in told.values() for each in those), *verdicts(among(resource, stack), stack, StackRule))
+    of_resources = {**of_each(stack), resource.urn: verdicts(alone, stack, OF_ONE)}
+    reading = {name for name, rule in OF_STACK.items() if resource.type in rule.reads}
+    of_stack = {name: [each for each in as_declared(stack) if each.rule == name] for name in OF_STACK.keys() - reading}
+    again = verdicts(among(resource, stack), stack, reading)
+    of_stack |= {name: [each for each in again if each.rule == name] for name in reading}
+    return (
+        *(each for those in of_resources.values() for each in those),
+        *(each for name in OF_STACK for each in of_stack[name]),
+    )
 
 
 @pytest.fixture
@@ -353,12 +393,12 @@ def unshown(stack: str) -> list[Verdict]:
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_our_own_stacks_break_no_policy_and_leave_undetermined_quotas_what_oke_enforces_and_existing_clusters_alone(stack):
-    assert [each for each in verdicts(recorded(stack), stack) if each.kind != "excepted"] == unshown(stack)
+    assert [each for each in as_declared(stack) if each.kind != "excepted"] == unshown(stack)
 
 
 @pytest.mark.parametrize("stack", ["staging", "prod", "homelab"])
 def test_a_version_that_has_ended_stops_no_update_of_a_shipped_stack(stack):
-    late = [verdict for verdict in judge(recorded(stack), configured(stack)) if verdict.rule == BY_DAY]
+    late = [verdict for verdict in judged(stack) if verdict.rule == BY_DAY]
     assert {(verdict.kind, verdict.level) for verdict in late} <= {("violation", "advisory"), ("excepted", "mandatory")}
     assert late, "this day is after the end of the pinned runner"
 
@@ -370,7 +410,7 @@ def test_a_strict_plan_passes_where_the_owner_has_accepted_that_oke_enforces_not
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_every_exception_of_our_own_hides_something(stack):
-    told = verdicts(recorded(stack), stack)
+    told = as_declared(stack)
     for each in configured(stack):
         for index, entry in enumerate(each.config["exceptions"]):
             found = [verdict for verdict in told if verdict.rule == each.policy.id and f"exceptions[{index}]" in verdict.message]
@@ -409,7 +449,8 @@ def test_a_rule_of_one_resource_says_the_same_of_others_whatever_one_resource_ha
 @pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize("mutation", MUTATIONS.values(), ids=MUTATIONS)
 def test_one_thing_broken_is_told_by_the_policy_that_guards_it_and_no_other(mutation):
-    pairs = [(stack, target) for stack in STACKS for target in targets(mutation, stack)]
+    # The node groups of a pool differ in their zones alone.
+    pairs = [(stack, target) for stack in STACKS for target in {_pool(each): each for each in targets(mutation, stack)}.values()]
     assert {level(mutation.rule, stack) for stack, _ in pairs} - {"disabled"}, "nothing of our own shows it"
     for stack, target in pairs:
         enforced = level(mutation.rule, stack)
@@ -434,16 +475,20 @@ def test_a_node_group_without_its_taint_is_told_what_to_add():
     )
 
 
-# -- as the process sees them ------------------------------------------------------------------------------------------
+# -- as the pack sees them over the wire -----------------------------------------------------------------------------------
 
 
 def _said(pack: Pack, recording: Recording) -> list[tuple[str, str, str, str]]:
-    """(policy, level, urn, message) of each diagnostic of the process, without the description that it puts before."""
+    """(policy, level, urn, message) of each diagnostic of the pack, without the description that it puts before."""
+    # The engine does not analyze what is only read. Of a type that no rule reads, one resource is enough.
+    analyzed = {
+        resource.urn if resource.type in READ else resource.type: resource
+        for resource in recording.resources
+        if not resource.read
+    }
     told = [
         (each, resource.urn)
-        for resource in recording.resources
-        # The engine does not analyze what is only read.
-        if not resource.read
+        for resource in analyzed.values()
         for each in pack.stub.Analyze(analyze_request(resource)).diagnostics
     ]
     told += [(each, each.urn) for each in pack.stub.AnalyzeStack(stack_request(recording)).diagnostics]
@@ -453,7 +498,7 @@ def _said(pack: Pack, recording: Recording) -> list[tuple[str, str, str, str]]:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_the_pack_as_a_process_says_the_same_of_every_resource(pack, stack):
+def test_the_pack_over_the_wire_says_the_same_of_every_resource(pack, stack):
     pack.configure(policy_settings(stack, ROOT))
     said = [
         (policy, level, urn, _short(message.partition(" during preview: ")[2]))
@@ -461,27 +506,41 @@ def test_the_pack_as_a_process_says_the_same_of_every_resource(pack, stack):
     ]
     ended = [
         (each.rule, "1" if each.level == "mandatory" else "0", each.urn)
-        for each in judge(recorded(stack), configured(stack))
+        for each in judged(stack)
         if (each.rule, each.kind) == (BY_DAY, "violation")
     ]
     assert [each[:3] for each in said if each[0] == BY_DAY] == ended
     assert [each for each in said if each[0] != BY_DAY] == [(each.rule, "0", each.urn, each.message) for each in unshown(stack)]
 
 
+def test_the_process_says_what_the_same_server_says_here(pack, tmp_path):
+    stack = "homelab"
+    mutation = MUTATIONS["a machine of one's own without its taint"]
+    recording = among(broken(mutation, targets(mutation, stack)[0]), stack)
+    with started(POLICIES, tmp_path / "stderr") as process:
+        told = []
+        for running in (process, pack):
+            running.configure(policy_settings(stack, ROOT))
+            told.append(_said(running, recording))
+    assert told[0] == told[1]
+    assert mutation.rule in {policy for policy, *_ in told[0]}
+
+
 def test_a_plan_and_the_pack_differ_in_one_thing_what_has_ended_fails_the_pack_alone(pack):
     stack = "ordered-pools"
     pack.configure(policy_settings(stack, ROOT))
     refused = {(policy, urn) for policy, level, urn, _ in _said(pack, recorded(stack)) if level == "1"}
-    judged = judge(recorded(stack), configured(stack))
     early = [each for each in configure(RULES, policy_settings(stack, ROOT), date.min) if each.policy.id == BY_DAY]
-    offline = by_time(judged, lambda rules: judge(recorded(stack), early) if rules == {BY_DAY} else pytest.fail(str(rules)))
+    offline = by_time(
+        judged(stack), lambda rules: judge(recorded(stack), early) if rules == {BY_DAY} else pytest.fail(str(rules))
+    )
     assert refused == {(each.rule, each.urn) for each in offline if each.kind == ENDED}
     assert refused
     assert blocked_of(offline, strict=True) == blocked_of(unshown(stack), strict=True)
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_the_pack_as_a_process_says_the_same_of_what_is_broken(pack, stack):
+def test_the_pack_over_the_wire_says_the_same_of_what_is_broken(pack, stack):
     pack.configure(policy_settings(stack, ROOT))
     told = set()
     for name, mutation in MUTATIONS.items():
