@@ -11,12 +11,16 @@ import os
 from collections.abc import Iterator, Sequence
 from multiprocessing import connection
 from multiprocessing.context import ForkProcess
-from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 _FORK = multiprocessing.get_context("fork")
+Nodes = Sequence[pytest.Item | pytest.Collector]
+_FILES = pytest.StashKey[Nodes]()
+_CHOICES = ("keyword", "markexpr")
+"""Options that choose tests: a file has none of them before it is imported."""
 _SHORT = 0.005
 """Seconds: no list of the slowest tests needs a set-up that is shorter."""
 
@@ -32,26 +36,45 @@ def _count(config: pytest.Config) -> int:
 
 
 def pytest_collection(session: pytest.Session) -> bool | None:
-    """Leave the collection to the processes."""
-    return True if _count(session.config) > 1 and not session.config.option.collectonly else None
+    """Find the files. The processes import them."""
+    if _count(session.config) == 1 or session.config.option.collectonly:
+        return None
+    chosen = {name: getattr(session.config.option, name) for name in _CHOICES}
+    vars(session.config.option).update(dict.fromkeys(_CHOICES, ""))
+    # It would import each file for its tests.
+    with mock.patch.object(session, "genitems", _files):
+        session.stash[_FILES] = sorted(session.perform_collect(), key=_size, reverse=True)
+    vars(session.config.option).update(chosen)
+    return True
+
+
+def _files(node: pytest.Item | pytest.Collector) -> Iterator[pytest.Item | pytest.Collector]:
+    if isinstance(node, pytest.Directory):
+        for child in node.ihook.pytest_make_collect_report(collector=node).result:
+            yield from _files(child)
+    else:
+        yield node
+
+
+def _size(node: pytest.Item | pytest.Collector) -> int:
+    """The largest file is the first, because the last ones to end should be short."""
+    return node.path.stat().st_size
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Run every file in one of the processes, and report what they say as if this process had run it."""
-    count = _count(session.config)
-    if count == 1 or session.config.option.collectonly:
+    files = session.stash.get(_FILES, None)
+    if files is None:
         return None
-    files, next_file = list(_files(session.config)), _FORK.Value("i", 0)
-    ends, processes = [], []
-    for _ in range(min(count, len(files))):
+    next_file, processes = _FORK.Value("i", 0), {}
+    for _ in range(min(_count(session.config), len(files))):
         here, there = _FORK.Pipe(duplex=False)
-        process = _FORK.Process(target=_work, args=(session, files, next_file, there))
-        process.start()
+        processes[here] = _FORK.Process(target=_work, args=(session, files, next_file, there))
+        processes[here].start()
         there.close()
-        ends.append(here)
-        processes.append(process)
+    session.testscollected = 0
     try:
-        for report in _reports(session, dict(zip(ends, processes, strict=True))):
+        for report in _reports(session, dict(processes)):
             # Not all of them, but none exactly if no test ran.
             session.testscollected += 1
             collected = isinstance(report, pytest.CollectReport)
@@ -60,22 +83,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
             if session.shouldfail:
                 raise session.Failed(session.shouldfail)
     finally:
-        for process in processes:
+        for process in processes.values():
             process.terminate()
             process.join()
     return True
-
-
-def _files(config: pytest.Config) -> Iterator[str]:
-    """The test files of the command line, the largest first: the last ones to end are short."""
-    ignored = [Path(path).absolute() for path in config.getoption("ignore") or ()]
-    sizes = {}
-    for argument in config.args:
-        path = Path(argument)
-        for file in path.rglob("test_*.py") if path.is_dir() else [path]:
-            if not any(file.absolute().is_relative_to(other) for other in ignored):
-                sizes[str(file)] = file.stat().st_size if file.exists() else 0
-    yield from sorted(sizes, key=lambda file: (-sizes[file], file))
 
 
 def _reports(session: pytest.Session, processes: dict[connection.Connection, ForkProcess]) -> Iterator[Any]:
@@ -131,7 +142,7 @@ class _Reporter:
         self._waiting.append(self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
 
 
-def _work(session: pytest.Session, files: Sequence[str], next_file: Any, end: connection.Connection) -> None:
+def _work(session: pytest.Session, files: Nodes, next_file: Any, end: connection.Connection) -> None:
     """Run the tests of one file after the other, of those that no other process has taken."""
     plugins = session.config.pluginmanager
     capture = plugins.getplugin("capturemanager")
@@ -152,12 +163,16 @@ def _work(session: pytest.Session, files: Sequence[str], next_file: Any, end: co
         reporter.send("")
 
 
-def _items(session: pytest.Session, files: Sequence[str], next_file: Any, reporter: _Reporter) -> Iterator[pytest.Item]:
+def _items(session: pytest.Session, files: Nodes, next_file: Any, reporter: _Reporter) -> Iterator[pytest.Item]:
+    hook = session.config.hook
     while True:
         with next_file.get_lock():
             index = next_file.value
             next_file.value += 1
         if index >= len(files):
             return
-        reporter.send(files[index])
-        yield from session.perform_collect([files[index]])
+        reporter.send(files[index].nodeid)
+        items = list(session.genitems(files[index]))
+        hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)
+        hook.pytest_collection_finish(session=session)
+        yield from items
