@@ -27,8 +27,9 @@ settings.load_profile("same")
 # It would read a megabyte of schemas and list their folder again for each object that it validates.
 for _name in ("schema_contents", "all_versions", "major_minor"):
     setattr(kubernetes_validate.utils, _name, cache(getattr(kubernetes_validate.utils, _name)))
-# It would make the whole tree of commands again for each call of one.
-typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
+# It would make the whole tree of commands again for each call of one. An import registers more of them.
+_commands = cache(lambda app, _modules, make=typer.testing._get_command: make(app))  # type: ignore[attr-defined]
+setattr(typer.testing, "_get_command", lambda app: _commands(app, sum(name.startswith("gpu_ci.") for name in sys.modules)))  # noqa: B010
 os.environ["GPU_CI_AS_OF"] = AS_OF.isoformat()
 # Without libyaml it would take eight times as long.
 yaml.safe_load = partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))

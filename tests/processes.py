@@ -153,26 +153,37 @@ def _work(session: pytest.Session, files: Nodes, next_file: Any, end: connection
     plugins.unregister(name="terminalreporter")
     reporter = _Reporter(session.config, end)
     plugins.register(reporter)
-    items = _items(session, files, next_file, reporter)
+    between = _Between.from_parent(session, name="between")
     with contextlib.suppress(KeyboardInterrupt):
-        item = next(items, None)
-        while item is not None:
-            following = next(items, None)
-            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            item = following
+        for file in _taken(files, next_file):
+            reporter.send(file.nodeid)
+            items = _tests(session, file)
+            for item, following in zip(items, [*items[1:], between], strict=False):
+                session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        plugins.getplugin("runner").pytest_sessionfinish(session)
         reporter.send("")
 
 
-def _items(session: pytest.Session, files: Nodes, next_file: Any, reporter: _Reporter) -> Iterator[pytest.Item]:
-    hook = session.config.hook
+class _Between(pytest.Item):
+    """What follows the last test of a file: fixtures of the session stay, and those of the file end before the next import."""
+
+    def runtest(self) -> None:
+        """Nothing."""
+
+
+def _taken(files: Nodes, next_file: Any) -> Iterator[pytest.Item | pytest.Collector]:
     while True:
         with next_file.get_lock():
             index = next_file.value
             next_file.value += 1
         if index >= len(files):
             return
-        reporter.send(files[index].nodeid)
-        items = list(session.genitems(files[index]))
-        hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)
-        hook.pytest_collection_finish(session=session)
-        yield from items
+        yield files[index]
+
+
+def _tests(session: pytest.Session, file: pytest.Item | pytest.Collector) -> list[pytest.Item]:
+    items = list(session.genitems(file))
+    hook = session.config.hook
+    hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)
+    hook.pytest_collection_finish(session=session)
+    return items

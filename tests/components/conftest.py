@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+
 import pytest
 
 from gpu_ci.offline.recording import Recording
@@ -48,3 +51,13 @@ def capacity_block() -> Recording:
 def machines() -> Recording:
     """The example of what prod does not use of OCI, in preview."""
     return recorded("oci-machines")
+
+
+@pytest.fixture
+def loop() -> Iterator[None]:
+    """An event loop for outputs outside of a program: one that ran before leaves none."""
+    made = asyncio.new_event_loop()
+    asyncio.set_event_loop(made)
+    yield
+    made.close()
+    asyncio.set_event_loop(None)

@@ -143,6 +143,7 @@ def test_a_cluster_without_workloads_has_none_of_it():
     assert not tokens & {WORKLOAD, "gpu-ci:index:Priorities", "gpu-ci:index:Namespaces"}
 
 
+@pytest.mark.usefixtures("loop")
 def test_a_workload_that_does_not_fit_stops_the_program_before_the_first_resource():
     fleet = load(config(clusters={"usw2": cluster(workloads={"big": workload("ollama", gpus=2)})}))
     with pytest.raises(PlacementError, match=r"usw2\.workloads\.big: asks for 2 GPUs"):

@@ -139,6 +139,7 @@ class Reader(pulumi.runtime.Mocks):
         raise AssertionError(f"the example calls {args.token}")
 
 
+@pytest.mark.usefixtures("loop")
 @pytest.mark.parametrize(("stack", "cluster"), [("staging", "usw2"), ("prod", "sjc")])
 def test_the_example_reads_what_a_stack_exports(stack, cluster):
     """On EKS and on OKE: it breaks if an output that it reads is renamed."""
