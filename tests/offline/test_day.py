@@ -34,7 +34,7 @@ def test_what_is_not_a_day_is_wrong_input(text: str, monkeypatch: pytest.MonkeyP
 
 
 def test_nothing_else_reads_the_day_of_the_clock() -> None:
-    """So that a plan of next year is the plan that next year prints. Programs of machines, sweeps and acceptance run on that day."""
+    """So that a plan of next year is the plan that next year prints. Machines, sweeps and acceptance run on that day."""
     found = {
         str(path.relative_to(ROOT))
         for folder in ("fleet", "components", "policies", "gpu_ci")

@@ -15,7 +15,7 @@ from policies.rules import RULES
 from tests.components.recorded import ROOT
 from tests.components.test_git_tree import DEPLOYED, both
 from tests.day import TIMELESS
-from tests.offline.test_gitops import of
+from tests.offline.git_tree import of
 
 HOME = "homelab/gpu-ci-homelab-home"
 WALLS = {"quota-declared", "runner-namespace-isolated"}
