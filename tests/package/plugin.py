@@ -177,8 +177,14 @@ def refusal(component: str, inputs: Mapping[str, Any]) -> tuple[str, str]:
         _provider().construct("x", f"gpu-ci:index:{component}", await ProviderServicer._construct_inputs(values, {}))
 
     with pytest.raises(pulumi.InputPropertyError) as caught:
-        asyncio.run(construct())
+        _loop().run_until_complete(construct())
     return caught.value.property_path, caught.value.reason
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """One loop for all refusals: the end of `asyncio.run` goes through the tasks that every test of the process left."""
+    return asyncio.new_event_loop()
 
 
 @cache
