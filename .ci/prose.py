@@ -42,8 +42,12 @@ TOKEN = re.compile(
 SENTENCE = re.compile(r"(?:(?![.!?:;][\s\"')*]|\n\s*\n|\n\s*(?:[-*#>]|\d+\.)\s|[|\0]).)+", re.DOTALL)
 
 
+def _blanks(text: str) -> str:
+    return "\n".join(" " * len(line) for line in text.split("\n"))
+
+
 def _blank(match: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", match[0])
+    return _blanks(match[0])
 
 
 def _a_word(match: re.Match[str]) -> str:
@@ -60,26 +64,22 @@ def of_python(source: str) -> str:
     parts = []
     end = 0
     for token in TOKEN.finditer(source):
-        parts += [_code(source[end : token.start()]), (_comment if token["comment"] else _string)(token, source)]
+        parts += [_blanks(source[end : token.start()]), (_comment if token["comment"] else _string)(token)]
         end = token.end()
-    return "".join((*parts, _code(source[end:])))
+    return "".join((*parts, _blanks(source[end:])))
 
 
-def _code(text: str) -> str:
-    return "\n".join(" " * len(line) for line in text.split("\n"))
-
-
-def _comment(token: re.Match[str], source: str) -> str:
-    before, _, line = source[: token.start()].rpartition("\n")
+def _comment(token: re.Match[str]) -> str:
+    before, _, line = token.string[: token.start()].rpartition("\n")
     continues = not line.strip() and before[before.rfind("\n") + 1 :].lstrip().startswith("#")
     text = re.sub(r"!.*|noqa.*|type: ignore.*", _blank, token[0][1:].rstrip())
     return (" " if continues else "\0") + CODE_SPAN.sub(_a_word, text).ljust(len(token[0]) - 1)
 
 
-def _string(token: re.Match[str], source: str) -> str:
+def _string(token: re.Match[str]) -> str:
     text = token[0]
     if "b" in token["prefix"].lower() or not SEVERAL_WORDS.search(text):
-        return _code(text)
+        return _blanks(text)
     text = re.sub(r"\{[^{}]*\}", _a_word, QUOTES.sub(_blank, text))
     return CODE_SPAN.sub(_a_word, f"\0{text[1:-1]}\0")
 
