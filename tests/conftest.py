@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import sys
 from functools import cache, partial
 
 import kubernetes_validate.utils
 import pytest
+import typer
 import typer.testing
 import yaml
 from hypothesis import HealthCheck, given, settings
@@ -27,9 +29,17 @@ settings.load_profile("same")
 # It would read a megabyte of schemas and list their folder again for each object that it validates.
 for _name in ("schema_contents", "all_versions", "major_minor"):
     setattr(kubernetes_validate.utils, _name, cache(getattr(kubernetes_validate.utils, _name)))
-# It would make the whole tree of commands again for each call of one. An import registers more of them.
-_commands = cache(lambda app, _modules, make=typer.testing._get_command: make(app))  # type: ignore[attr-defined]
-setattr(typer.testing, "_get_command", lambda app: _commands(app, sum(name.startswith("gpu_ci.") for name in sys.modules)))  # noqa: B010
+_get_command = typer.testing._get_command  # type: ignore[attr-defined]
+
+
+@cache
+def _commands(app: typer.Typer) -> object:
+    """The tree of commands, made once and not for each call. The import registers every command, so that the tree is whole."""
+    importlib.import_module("gpu_ci.cli")
+    return _get_command(app)
+
+
+setattr(typer.testing, "_get_command", _commands)  # noqa: B010 - no name of the module's types
 os.environ["GPU_CI_AS_OF"] = AS_OF.isoformat()
 # Without libyaml it would take eight times as long.
 yaml.safe_load = partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))

@@ -19,8 +19,6 @@ import pytest
 _FORK = multiprocessing.get_context("fork")
 Nodes = Sequence[pytest.Item | pytest.Collector]
 _FILES = pytest.StashKey[Nodes]()
-_CHOICES = ("keyword", "markexpr")
-"""Options that choose tests: a file has none of them before it is imported."""
 _SLOW = {"test_construct.py", "test_rules.py", "test_charts.py", "test_credentials.py"}
 """Files that take longest, whatever their size."""
 _LONG = 1_000_000
@@ -42,12 +40,10 @@ def pytest_collection(session: pytest.Session) -> bool | None:
     """Find the files. The processes import them."""
     if _count(session.config) == 1 or session.config.option.collectonly:
         return None
-    chosen = {name: getattr(session.config.option, name) for name in _CHOICES}
-    vars(session.config.option).update(dict.fromkeys(_CHOICES, ""))
-    # It would import each file for its tests.
-    with mock.patch.object(session, "genitems", _files):
+    # It would import each file for its tests. The options choose tests, which a file has when it is imported.
+    files = mock.patch.object(session, "genitems", _files)
+    with files, mock.patch.multiple(session.config.option, keyword="", markexpr=""):
         session.stash[_FILES] = sorted(session.perform_collect(), key=_size, reverse=True)
-    vars(session.config.option).update(chosen)
     return True
 
 
