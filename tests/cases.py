@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -11,6 +12,16 @@ import pytest
 Test = Callable[..., None]
 _NAMED = type(pytest.param())
 """What `pytest.param` makes."""
+
+
+@contextmanager
+def naming(case: object) -> Iterator[None]:
+    """Add to an error what it is about: a test has many cases, and pytest shows the note."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"case {case}")
+        raise
 
 
 def cases(
@@ -30,13 +41,11 @@ def cases(
             skipped = None
             for name, value in every:
                 try:
-                    arguments = make(value) if len(keys) > 1 else (make(value),)
-                    test(**dict(zip(keys, arguments, strict=True)), **fixtures)
+                    with naming(f"of {', '.join(keys)}: {name:.200}"):
+                        arguments = make(value) if len(keys) > 1 else (make(value),)
+                        test(**dict(zip(keys, arguments, strict=True)), **fixtures)
                 except pytest.skip.Exception as error:
                     skipped = error
-                except BaseException as error:
-                    error.add_note(f"case of {', '.join(keys)}: {name:.200}")
-                    raise
             if skipped is not None:
                 raise skipped
 

@@ -20,7 +20,7 @@ import typer
 from gpu_ci.cli import app
 from tests import warm
 from tests.builders import ROOT
-from tests.warm import lend_compiled
+from tests.warm import FORKED, lend_compiled
 
 Words = tuple[str, ...]
 
@@ -106,28 +106,20 @@ def test_a_command_of_a_job_takes_no_stack_as_an_argument(name):
 # -- in processes --------------------------------------------------------------------------------------------------------
 
 SDK = ("pulumi", "pulumi_policy", "pulumi_aws", "pulumi_kubernetes", "google", "grpc")
-FORKS = """
-import json, os, sys, tempfile
+FORKS = f"""
+{FORKED}
 import gpu_ci.__main__
 first, with_sdk, sdk, without_sdk = json.loads(sys.argv[1])
 ended = []
 def run(words):
-    files = [tempfile.TemporaryFile("w+") for _ in range(3)]
-    pid = os.fork()
-    if not pid:
-        for number, file in zip((1, 2), files):
-            os.dup2(file.fileno(), number)
+    def act(modules):
         sys.argv = ["gpu-ci", *words]
         try:
             gpu_ci.__main__.main()
         finally:
-            json.dump(sorted(sys.modules), files[2])
-            files[2].flush()
-        sys.exit()
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    for file in files:
-        file.seek(0)
-    ended.append([status, *(file.read() for file in files)])
+            json.dump(sorted(sys.modules), modules)
+            modules.flush()
+    ended.append(forked(act, 3))
 if first:
     sys.argv = ["gpu-ci", *first]
     try:

@@ -12,8 +12,24 @@ import sys
 from functools import cache
 from pathlib import Path
 
-_PARENT = """
+FORKED = """
 import json, os, sys, tempfile
+def forked(act, count=2):
+    files = [tempfile.TemporaryFile("w+") for _ in range(count)]
+    pid = os.fork()
+    if not pid:
+        for number, file in zip((1, 2), files):
+            os.dup2(file.fileno(), number)
+        act(*files[2:])
+        sys.exit()
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    for file in files:
+        file.seek(0)
+    return [status, *(file.read() for file in files)]
+"""
+"""A function for programs: it runs another one in a fork and gives the status, stdout, stderr and the text of more files."""
+_PARENT = f"""
+{FORKED}
 import pulumi, pulumi_aws, pulumi_eks, pulumi_kubernetes
 import pulumi_kubernetes.core.v1, pulumi_kubernetes.helm.v3
 aws = pulumi_aws
@@ -21,19 +37,11 @@ aws = pulumi_aws
 aws.ec2.Vpc, aws.eks.Cluster, aws.iam.Role, aws.autoscaling.Group
 for line in sys.stdin:
     program, words, folder, path = json.loads(line)
-    files = [tempfile.TemporaryFile("w+") for _ in range(2)]
-    pid = os.fork()
-    if not pid:
-        for number, file in zip((1, 2), files):
-            os.dup2(file.fileno(), number)
+    def act():
         os.chdir(folder)
         sys.path[0:1], sys.argv = [path], ["-c", *words]
-        exec(compile(program, "<program>", "exec"), {"__name__": "__main__"})
-        sys.exit()
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    for file in files:
-        file.seek(0)
-    print(json.dumps([status, *(file.read() for file in files)]), flush=True)
+        exec(compile(program, "<program>", "exec"), {{"__name__": "__main__"}})
+    print(json.dumps(forked(act)), flush=True)
 """
 
 

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from functools import cache
 
-from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import StackConfig
@@ -15,14 +14,10 @@ from gpu_ci.offline.gitops import git_files
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.record import record
 from tests import plans
+from tests.components.recorded import stack_config
 from tests.day import AS_OF
 
 STACKS = ("homelab", "gitops")
-
-
-def stack(name: str) -> StackConfig:
-    path = None if name == "homelab" else ROOT / "examples" / f"Pulumi.{name}.yaml"
-    return stackfile.with_stand_ins(stackfile.load(name, ROOT, stack_file=path), ["gpu-ci:githubPrivateKey"])
 
 
 def files(config: StackConfig) -> dict[str, str]:
@@ -36,7 +31,7 @@ def files(config: StackConfig) -> dict[str, str]:
 
 @cache
 def of(name: str) -> Mapping[str, str]:
-    return files(stack(name))
+    return files(stack_config(name))
 
 
 def digests() -> dict[str, str]:

@@ -26,7 +26,8 @@ from fleet.settings.cluster import physical_name
 from gpu_ci.cli import app
 from gpu_ci.offline.gitops import encrypted_secret
 from tests.builders import reference
-from tests.offline.git_tree import STACKS, files, of, stack
+from tests.components.recorded import stack_config
+from tests.offline.git_tree import STACKS, files, of
 from tests.offline.rendered import rendered_once
 
 KEY = "gpu-ci:clusters"
@@ -79,7 +80,7 @@ def test_the_homelabs_tree_has_what_seed_004_asks_of_git():
 
 
 def test_the_order_of_pools_is_beside_the_autoscaler() -> None:
-    config = stack("two-regions")
+    config = stack_config("two-regions")
     git = {"repository": "https://github.com/example/gpu-ci", "secrets": {"by": "program"}}
     called = {name: physical_name(config.project, config.stack, name) for name in ("usw2", "use1")}
     found = files(
@@ -111,7 +112,7 @@ def test_the_operator_leaves_driver_and_toolkit_to_talos():
 
 
 def test_the_plugin_alone_gets_the_runtime_class_that_talos_handler_needs():
-    found = files(changed(stack("homelab"), home={"enablement": "device-plugin"}))
+    found = files(changed(stack_config("homelab"), home={"enablement": "device-plugin"}))
     runtime = yaml.safe_load(found[f"{HOME}/infrastructure/controllers/device-plugin/runtime-class.yaml"])
     assert (runtime["kind"], runtime["metadata"]["name"], runtime["handler"]) == ("RuntimeClass", "nvidia", "nvidia")
     assert not [path for path in of("homelab") if "runtime-class" in path], "the operator makes its own"
@@ -138,7 +139,7 @@ def test_every_chart_is_an_application_of_a_pinned_version_that_applies_on_the_s
 
 @both
 def test_every_chart_is_where_it_says_and_has_its_wave(name):
-    config = stack(name)
+    config = stack_config(name)
     fleet = fleet_of(config)
     found = {path: held for path, held in manifests(name) if held["kind"] == "Application" and "chart" in held["spec"]["source"]}
     listed = {}
@@ -196,7 +197,7 @@ def test_a_claim_outlives_its_file_and_so_does_its_namespace():
 
 
 def test_a_job_and_a_workload_of_one_name_are_two_files():
-    config = stack("gitops")
+    config = stack_config("gitops")
     held = json.loads(config.values[KEY])["use1"]
     jobs = {"device-query": held["jobs"]["baseline"]}
     found = files(changed(config, use1={"jobs": jobs}))
@@ -205,7 +206,7 @@ def test_a_job_and_a_workload_of_one_name_are_two_files():
 
 
 def test_a_runner_set_may_be_called_as_a_chart_is():
-    config = stack("gitops")
+    config = stack_config("gitops")
     held = json.loads(config.values[KEY])["use1"]
     found = files(changed(config, use1={"runners": {"cluster-autoscaler": held["runners"]["gpu-t4-quarter"]}}))
     folder = "gpu-ci-gitops-use1/infrastructure"
@@ -215,11 +216,11 @@ def test_a_runner_set_may_be_called_as_a_chart_is():
 
 
 def test_a_path_that_ends_otherwise_than_the_folder_is_refused():
-    git = json.loads(stack("homelab").values[KEY])["home"]["gitops"]
+    git = json.loads(stack_config("homelab").values[KEY])["home"]["gitops"]
     with pytest.raises(
         InputError, match=rf"clusters\.home\.gitops\.path: make render writes the cluster's files to the folder {HOME}; end"
     ):
-        files(changed(stack("homelab"), home={"gitops": {**git, "path": "clusters/home"}}))
+        files(changed(stack_config("homelab"), home={"gitops": {**git, "path": "clusters/home"}}))
 
 
 def test_the_applicationset_makes_an_application_of_each_tier():
@@ -282,7 +283,7 @@ def test_objects_of_custom_kinds_are_valid(name):
 # -- the same every time -------------------------------------------------------------------------------------------------
 
 
-RUNNER = {"gpu-3090": {**json.loads(stack("homelab").values[KEY])["home"]["runners"]["gpu-3090"]}}
+RUNNER = {"gpu-3090": {**json.loads(stack_config("homelab").values[KEY])["home"]["runners"]["gpu-3090"]}}
 CHANGES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "a volume": (
         {"workloads": {"ollama": {"kind": "ollama", "pool": "gpu", "storage": {"size": "300Gi", "storageClass": "local-path"}}}},
@@ -293,7 +294,7 @@ CHANGES: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"infrastructure/runners/gpu-3090/application.yaml", "infrastructure/runners/gpu-3090/quota.yaml"},
     ),
     "the revision": (
-        {"gitops": {**json.loads(stack("homelab").values[KEY])["home"]["gitops"], "revision": "v2"}},
+        {"gitops": {**json.loads(stack_config("homelab").values[KEY])["home"]["gitops"], "revision": "v2"}},
         {"bootstrap/applicationset.yaml"},
     ),
 }
@@ -302,7 +303,7 @@ CHANGES: dict[str, tuple[dict[str, Any], set[str]]] = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_change_of_one_setting_touches_only_its_files(what):
     keys, wanted = CHANGES[what]
-    config = stack("homelab")
+    config = stack_config("homelab")
     held = json.loads(config.values[KEY])["home"]
     before, after = of("homelab"), files(changed(config, home=_merged(held, keys)))
     astray = {path.removeprefix(f"{HOME}/") for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
@@ -314,7 +315,7 @@ def _merged(held: dict[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def test_a_workload_that_goes_takes_its_files_and_no_others():
-    config = stack("homelab")
+    config = stack_config("homelab")
     left = {name: held for name, held in json.loads(config.values[KEY])["home"]["workloads"].items() if name != "comfyui"}
     after = files(changed(config, home={"workloads": left}))
     gone = {path.removeprefix(f"{HOME}/") for path in of("homelab").keys() - after.keys()}
@@ -341,7 +342,7 @@ def test_an_external_secret_names_the_key_and_carries_what_is_no_secret():
 
 
 def test_a_sealed_secret_holds_the_ciphertext_for_every_namespace():
-    found = files(_secrets(stack("homelab"), by="sealed-secrets", privateKey=CIPHERTEXT))
+    found = files(_secrets(stack_config("homelab"), by="sealed-secrets", privateKey=CIPHERTEXT))
     held = yaml.safe_load(found[f"{HOME}/infrastructure/runners/gpu-3090/github-app.yaml"])
     assert held["spec"]["encryptedData"] == {"github_app_private_key": CIPHERTEXT}
     assert held["metadata"]["annotations"]["sealedsecrets.bitnami.com/cluster-wide"] == "true", "read there and nowhere else"
@@ -360,7 +361,7 @@ SOPS: dict[str, Any] = {
 def _beside(folder: Path, document: object) -> StackConfig:
     """The homelab in a folder of its own with an encrypted file, or a file in its place."""
     (folder / "app.enc.yaml").write_text(document if isinstance(document, str) else yaml.safe_dump(document))
-    return replace(_secrets(stack("homelab"), by="sops", file="app.enc.yaml"), path=folder / "Pulumi.homelab.yaml")
+    return replace(_secrets(stack_config("homelab"), by="sops", file="app.enc.yaml"), path=folder / "Pulumi.homelab.yaml")
 
 
 def test_what_sops_encrypted_is_copied_as_it_is_into_a_folder_that_kustomize_reads(tmp_path):
@@ -374,7 +375,7 @@ def test_what_sops_encrypted_is_copied_as_it_is_into_a_folder_that_kustomize_rea
     assert not [path for path in found if path.split("/")[1] in TIERS and "enc" in path], "no tier reads it as an object"
     (tmp_path / "app.enc.yaml").unlink()
     with pytest.raises(InputError, match="cannot be read"):
-        files(_secrets(stack("homelab"), by="sops", file="app.enc.yaml"))
+        files(_secrets(stack_config("homelab"), by="sops", file="app.enc.yaml"))
 
 
 WRONG = {

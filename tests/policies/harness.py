@@ -417,16 +417,6 @@ def _diagnostics(answer: Any) -> list[Diagnostic]:
 
 
 @contextmanager
-def naming(case: object) -> Iterator[None]:
-    """Add to an error what it is about: a test has many cases, and pytest shows the note."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"in the case {case}")
-        raise
-
-
-@contextmanager
 def started(directory: Path, log: Path, dry_run: bool = True) -> Iterator[Pack]:
     """The pack in `directory`, started as the Python language host starts it; stderr goes to `log`."""
     environment = {

@@ -18,8 +18,8 @@ from policies.rules.monitoring_complete import POD_MONITOR, PROMETHEUS_RULE, SER
 from policies.rules.pools import GPU_TAINTS, PLACEMENT_LABELS, gpu_sign, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from policies.rules.read import Later
 from policies.rules.runner_ephemeral import LEGACY
+from tests.cases import naming
 from tests.components.recorded import ROOT
-from tests.policies.harness import naming
 
 CUSTOM = re.compile(
     r"kubernetes:(argoproj\.io|actions\.github\.com|actions\.summerwind\.dev|karpenter\.sh|karpenter\.k8s\.aws|kueue\.x-k8s\.io|monitoring\.coreos\.com|nvidia\.com)/v1(alpha1|beta[12])?:\w+"

@@ -22,6 +22,7 @@ from gpu_ci.offline.policyconfig import policy_settings
 from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import OKE_CLUSTER
 from policies.rules.rule import STACK_KINDS
+from tests.cases import naming
 from tests.day import AS_OF
 from tests.policies import fixtures
 from tests.policies.cases import Case, Member, StackCase
@@ -35,7 +36,6 @@ from tests.policies.harness import (
     changed,
     judge,
     judge_stack,
-    naming,
     paths,
     secret,
     started,

@@ -20,6 +20,7 @@ from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import HELM, RELEASE
 from policies.rules.record import SECRET, SIGNATURE, Unknown, UnknownError, plain
 from policies.rules.record import UNKNOWNS as SENTINELS
+from tests.cases import naming
 from tests.day import AS_OF
 from tests.examples import examples
 from tests.policies import fixtures
@@ -33,7 +34,6 @@ from tests.policies.harness import (
     changed,
     judge,
     judge_stack,
-    naming,
     paths,
     remedied,
     secret,
