@@ -32,7 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _count(config: pytest.Config) -> int:
-    number = config.getoption("processes")
+    # syrupy writes what it was given when one process ends.
+    number = "1" if config.getoption("update_snapshots", False) else config.getoption("processes")
     return (os.cpu_count() or 1) if number == "auto" else int(number)
 
 

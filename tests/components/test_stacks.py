@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
@@ -47,6 +49,12 @@ def test_inventory_is_the_reviewed_one(snapshot):
         if inventory != reviewed:
             different[stack] = reviewed.get_assert_diff()
     assert not different
+
+
+def test_no_inventory_is_left_of_a_stack_that_is_gone():
+    reviewed = (Path(__file__).parent / "__snapshots__" / "test_stacks.ambr").read_text(encoding="utf-8")
+    names = re.findall(r"^# name: test_inventory_is_the_reviewed_one\[(.+)\]$", reviewed, re.MULTILINE)
+    assert set(names) == set(STACKS), "pytest --snapshot-update tests/components/test_stacks.py"
 
 
 @in_every_stack
