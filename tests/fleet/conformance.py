@@ -18,7 +18,7 @@ from components.oci.autoscaler import addon_values
 from components.oci.launchers import sweep_spec
 from fleet.charts.arc import CONTROLLER, arc_controller, place_in, runner_set
 from fleet.charts.argo_cd import ARGO_CD, argo_cd
-from fleet.charts.chart import Chart
+from fleet.charts.chart import Chart, Pod
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER
 from fleet.charts.device_plugin import device_plugin
@@ -331,6 +331,15 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     return {chart.name: chart for chart in found}
 
 
+def _chosen(pod: Pod, settings: Cluster, system: frozenset[str]) -> frozenset[str]:
+    """The pools whose nodes a plain chart's pod runs on."""
+    if pod.on == "system pool":
+        return system
+    pools = settings.pools.items()
+    chosen = (name for name, pool in pools if pod.strategy in ("", pool.sharing and pool.sharing.strategy))
+    return frozenset(chosen) | (system if pod.on == "all nodes" else frozenset())
+
+
 def _our_autoscaler(settings: Cluster) -> bool:
     """Whether the program installs the autoscaler, which reads the node groups. Otherwise it is the provider's add-on."""
     reads_groups = bool(provided()[settings.provider].get("template", {}).get("from") == "node-group")
@@ -368,7 +377,7 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     if CONTROLLER in made:
         yield pods_of("ARC's controller", system, made[CONTROLLER].values)
     for chart in plain_charts(settings):
-        yield pods_of(chart.name, system, chart.values)
+        yield pods_of(chart.name, _chosen(chart.pods[0], settings, system), chart.values)
     if ARGO_CD in made:
         yield pods_of("ArgoCD", system, made[ARGO_CD].values["global"])
     if _our_autoscaler(settings):
