@@ -84,6 +84,9 @@ def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulu
         space = namespace(f"{name}-namespace", chart, parent=parent, depends_on=() if of_set.gitops is not None else needed)
         home = space.metadata.name
         needed.append(space)
+    elif needed:
+        # The objects in a namespace of the caller wait by its name, as those in our own do.
+        home = pulumi.Output.all(*(resource.urn for resource in needed)).apply(lambda _: chart.namespace)
     if of_set.isolate:
         policy = network_policy(of_set.closed_networks, args.opened, args.private_ports)
         needed += isolate(name, chart, home, policy, parent=parent)

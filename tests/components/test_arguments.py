@@ -133,6 +133,21 @@ def test_children_wait_for_what_the_component_depends_on():
     assert first in named(found, "one-namespace", "kubernetes:core/v1:Namespace").dependencies
 
 
+def test_the_objects_of_a_set_wait_for_the_namespace_that_the_caller_creates():
+    def program() -> None:
+        provider = kubernetes.Provider("cluster", kubeconfig="{}")
+        first = kubernetes.core.v1.Namespace("first", opts=pulumi.ResourceOptions(provider=provider))
+        args = SET | {"create_namespace": False, "namespace": "ci", "github_app": APP, "github_private_key": KEY}
+        ArcRunnerSet("one", args, pulumi.ResourceOptions(providers=[provider], depends_on=[first]))  # type: ignore[arg-type]
+
+    found = build_alone(program)
+    first = named(found, "first", "kubernetes:core/v1:Namespace").urn
+    objects = [resource for resource in found.resources if resource.name.startswith("one-")]
+    assert {resource.name for resource in objects} == {"one-network", "one-quota", "one-limits", "one-github-app", "one-chart"}
+    assert [resource.name for resource in objects if first not in resource.dependencies] == []
+    assert {resource.inputs["metadata"]["namespace"] for resource in objects if resource.type != RELEASE} == {"ci"}
+
+
 def test_gitops_declares_an_application_instead_of_a_release():
     git = {"repository": "https://github.com/acme/fleet", "path": "clusters/one"}
     found = alone(DevicePluginStack, {"gitops": git})
