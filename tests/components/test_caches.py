@@ -19,7 +19,7 @@ from policies.rules import RULES
 from tests.builders import cluster, oke_cluster, oke_pool, pool
 from tests.cases import cases
 from tests.components import oke
-from tests.components.built import built
+from tests.components.built import TAGS, built, planned
 from tests.components.recorded import before, named, of_type
 from tests.day import AS_OF
 from tests.fleet.test_isolation import MINORS
@@ -39,20 +39,15 @@ INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 OCI_TARGET = "oci:FileStorage/mountTarget:MountTarget"
 
 OF_NETWORK = "ocid1.compartment.oc1..examplenetwork"
-TAGS = {"owner": "ci", "cost-center": "ci", "stack": "test", "ttl": "permanent"}
 DISK = {"storage": "ebs", "size": "200Gi", "namespaces": ["research"], "iops": 4000, "throughput": 250, "retain": False}
-EKS_CACHES = {"models": {"storage": "efs", "size": "500Gi", "namespaces": ["research", "speech"]}, "work": DISK}
+EKS_CACHES: dict[str, Any] = {"models": {"storage": "efs", "size": "500Gi", "namespaces": ["research", "speech"]}, "work": DISK}
 BLOCK = {"storage": "block", "size": "200Gi", "namespaces": ["research"], "vpus": 20}
-OKE_CACHES = {"models": {"storage": "fss", "size": "500Gi", "namespaces": ["research", "speech"]}, "work": BLOCK}
+OKE_CACHES: dict[str, Any] = {"models": {"storage": "fss", "size": "500Gi", "namespaces": ["research", "speech"]}, "work": BLOCK}
 
 
 LONGEST = "c" * 28
 """A cluster's name."""
 SUBNETS = {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}
-
-
-def planned(**clusters: dict[str, Any]) -> Recording:
-    return built(clusters=clusters, tags=TAGS)
 
 
 def made(**clusters: dict[str, Any]) -> Recording:
