@@ -19,6 +19,7 @@ from tests.components.oke import ANSWERS
 from tests.components.recorded import ROOT, build_alone, of_tests, stack_config
 from tests.day import AS_OF
 
+TAGS = {"owner": "ci", "cost-center": "ci", "stack": "test", "ttl": "permanent"}
 MADE_BY_EKS = "eks-made-by-eks"
 OUTPUTS: dict[str, dict[str, Any]] = {
     "aws:eks/nodeGroup:NodeGroup": {
@@ -37,6 +38,11 @@ def built(*, preview: bool = True, **settings: Any) -> Recording:
         build(load(config(**settings)), "gpu-ci", "test", pulumi.Output.secret("a made-up key"))
 
     return build_alone(program, f"{settings}", preview=preview, answers=None if preview else ANSWERS)
+
+
+def planned(**clusters: dict[str, Any]) -> Recording:
+    """A stack of these clusters in preview, with all tags that our policies ask for."""
+    return built(clusters=clusters, tags=TAGS)
 
 
 @cache

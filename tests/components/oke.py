@@ -13,7 +13,7 @@ from fleet.loading.config import load
 from fleet.providers.fleet import Fleet
 from gpu_ci.offline.record import Answer
 from gpu_ci.offline.recording import Recording, Resource
-from tests.builders import config, oke_cluster
+from tests.builders import THERE, config, oke_cluster, oke_pool, place, vm, vm_per_job
 from tests.components.recorded import build_alone, of_type
 
 CLUSTER = "oci:ContainerEngine/cluster:Cluster"
@@ -60,6 +60,22 @@ def answered(answers: Mapping[str, Answer], **changes: Any) -> Recording:
 def _build(described: Fleet) -> None:
     context = Context("gpu-ci", "test", TAGS)
     build("sjc", described.clusters["sjc"], described, context, pulumi.Output.secret(KEY))
+
+
+CNCF_PLACE = place() | {"subnet": "ocid1.subnet.oc1.sjc.examplepublic"}
+CNCF = {key: value for key, value in vm_per_job(launcher="cncf", places=[CNCF_PLACE]).items() if key != "image"}
+EMPTY: dict[str, Any] = {"pools": {}, "runners": {}}
+"""For a test of what a cluster has without any."""
+MACHINES: dict[str, Any] = {
+    "runners": {"vm": vm(count=2), "job": vm_per_job(places=[place(), place(THERE)]), "theirs": CNCF},
+}
+"""Machines of each kind: standing ones, one for each job here and in another region, and those of CNCF's launcher."""
+PLUGIN: dict[str, Any] = {"enablement": "device-plugin", "pools": {"a10": oke_pool(cdi=True), "plain": oke_pool()}}
+OPERATOR: dict[str, Any] = {"enablement": "gpu-operator", "pools": {name: oke_pool(image="ubuntu") for name in ("a10", "b10")}}
+"""Something else than OKE's plugin advertises the GPUs of these clusters."""
+DOMAINS = [f"abcd:US-ASHBURN-AD-{number}" for number in (1, 2, 3)]
+IN_DOMAINS: dict[str, Any] = {"region": THERE, "zones": DOMAINS, "pools": {"a10": oke_pool(zones=DOMAINS[1:2])}}
+"""A cluster of three availability domains with a pool in one of them."""
 
 
 def the(recording: Recording, token: str) -> Resource:

@@ -19,7 +19,7 @@ from policies.rules import RULES
 from tests.builders import cluster, oke_cluster, oke_pool, pool
 from tests.cases import cases
 from tests.components import oke
-from tests.components.built import built
+from tests.components.built import TAGS, built, planned
 from tests.components.recorded import before, named, of_type
 from tests.day import AS_OF
 from tests.fleet.test_isolation import MINORS
@@ -38,20 +38,16 @@ GROUP = "aws:ec2/securityGroup:SecurityGroup"
 INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 OCI_TARGET = "oci:FileStorage/mountTarget:MountTarget"
 
-TAGS = {"owner": "ci", "cost-center": "ci", "stack": "test", "ttl": "permanent"}
+OF_NETWORK = "ocid1.compartment.oc1..examplenetwork"
 DISK = {"storage": "ebs", "size": "200Gi", "namespaces": ["research"], "iops": 4000, "throughput": 250, "retain": False}
-EKS_CACHES = {"models": {"storage": "efs", "size": "500Gi", "namespaces": ["research", "speech"]}, "work": DISK}
+EKS_CACHES: dict[str, Any] = {"models": {"storage": "efs", "size": "500Gi", "namespaces": ["research", "speech"]}, "work": DISK}
 BLOCK = {"storage": "block", "size": "200Gi", "namespaces": ["research"], "vpus": 20}
-OKE_CACHES = {"models": {"storage": "fss", "size": "500Gi", "namespaces": ["research", "speech"]}, "work": BLOCK}
+OKE_CACHES: dict[str, Any] = {"models": {"storage": "fss", "size": "500Gi", "namespaces": ["research", "speech"]}, "work": BLOCK}
 
 
-BOTH = {"usw2": cluster(caches=EKS_CACHES), "sjc": oke_cluster(caches=OKE_CACHES)}
-"""A cluster of each cloud, each with a cache of each storage."""
+LONGEST = "c" * 28
+"""A cluster's name."""
 SUBNETS = {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}
-
-
-def planned(**clusters: dict[str, Any]) -> Recording:
-    return built(clusters=clusters, tags=TAGS)
 
 
 def made(**clusters: dict[str, Any]) -> Recording:
@@ -59,35 +55,57 @@ def made(**clusters: dict[str, Any]) -> Recording:
     return built(preview=False, clusters=clusters, tags=TAGS)
 
 
-@pytest.fixture(scope="module", params=[planned, made], ids=["planned", "updated"])
-def cached(request: pytest.FixtureRequest) -> Recording:
-    """That fleet in preview, and as an update."""
-    recording: Recording = request.param(**BOTH)
-    return recording
+def of_both(**changes: Any) -> dict[str, Any]:
+    """A cluster of each cloud, each with a cache of each storage."""
+    on_eks = cluster(caches=EKS_CACHES, runners={}, **changes)
+    return {"usw2": on_eks, "sjc": oke_cluster(caches=OKE_CACHES, runners={}, **changes)}
 
 
 @pytest.fixture(scope="module")
 def updated() -> Recording:
-    return made(**BOTH)
+    return made(**of_both())
 
 
 @pytest.fixture(scope="module")
 def protected() -> Recording:
-    return planned(usw2=cluster(caches=EKS_CACHES, protect=True), sjc=oke_cluster(caches=OKE_CACHES, protect=True))
+    return planned(**of_both(protect=True))
+
+
+@pytest.fixture(scope="module", params=["protected", "updated"])
+def cached(request: pytest.FixtureRequest) -> Recording:
+    """That fleet in preview, and as an update."""
+    recording: Recording = request.getfixturevalue(request.param)
+    return recording
 
 
 @pytest.fixture(scope="module")
 def in_given_subnets() -> Recording:
-    """A cluster in subnets that exist already, with a pool in one zone and one in both."""
+    """A cluster in subnets that exist already, with a pool in one zone and one in both, and a file system alone."""
     network = {"vpcId": "vpc-01234567", "privateSubnets": SUBNETS}
     pools = {"t4": pool(zones=["us-west-2b"]), "t4-wide": pool()}
-    return planned(usw2=cluster(caches=EKS_CACHES, network=network, pools=pools))
+    caches = {"models": EKS_CACHES["models"]}
+    return planned(**{LONGEST: cluster(caches=caches, network=network, pools=pools, runners={})})
+
+
+@pytest.fixture(scope="module")
+def with_disks() -> Recording:
+    """Disks alone."""
+    return planned(**{LONGEST: cluster(caches={"work": DISK}, runners={})})
 
 
 @pytest.fixture(scope="module")
 def on_metal() -> Recording:
     """Block volumes alone, for machines of bare metal."""
-    return planned(sjc=oke_cluster(caches={"work": BLOCK}, pools={"a10": oke_pool(instanceTypes=["BM.GPU.A10.4"])}))
+    pools = {"a10": oke_pool(instanceTypes=["BM.GPU.A10.4"])}
+    return planned(sjc=oke_cluster(caches={"work": BLOCK}, pools=pools, runners={}))
+
+
+@pytest.fixture(scope="module")
+def in_given_network() -> Recording:
+    """Caches in a network of another compartment, whose mounts are encrypted."""
+    given = {"vcn": "ocid1.vcn.oc1..example", "endpointSubnet": "ocid1.subnet.oc1..one", "nodeSubnet": "ocid1.subnet.oc1..two"}
+    caches = OKE_CACHES | {"models": OKE_CACHES["models"] | {"encryptInTransit": True}}
+    return made(sjc=oke_cluster(caches=caches, network=given | {"compartment": OF_NETWORK}, runners={}))
 
 
 @pytest.fixture(scope="module")
@@ -100,11 +118,14 @@ def shared() -> Recording:
     return planned(
         usw2=cluster(
             caches=EKS_CACHES,
+            runners={},
             queues={"teams": {"ml": {"namespaces": ["research"], "quotas": [{"pool": "t4", "nominal": 1}]}}},
             workloads={name: each | {"pool": "t4"} for name, each in workloads.items()} | {"chat": chat},
             jobs={"train": {"namespace": "research", "image": "docker.io/library/python:3.13", "pool": "t4"}},
         ),
-        sjc=oke_cluster(caches=OKE_CACHES, workloads={name: each | {"pool": "a10"} for name, each in workloads.items()}),
+        sjc=oke_cluster(
+            caches=OKE_CACHES, runners={}, workloads={name: each | {"pool": "a10"} for name, each in workloads.items()}
+        ),
     )
 
 
@@ -247,10 +268,10 @@ def test_protection_is_of_file_systems_and_claims_too(protected: Recording) -> N
 
 
 def test_without_caches_there_is_nothing_of_them() -> None:
-    recording = planned(usw2=cluster(), sjc=oke_cluster())
+    on_eks = planned(usw2=cluster())
     for token in (CLASS, CLAIM, FILES, OCI_TARGET):
-        assert of_type(recording, token) == ()
-    assert not any("csi-driver" in str(each.inputs["addonName"]) for each in of_type(recording, ADDON))
+        assert of_type(on_eks, token) == of_type(oke.planned(), token) == ()
+    assert not any("csi-driver" in str(each.inputs["addonName"]) for each in of_type(on_eks, ADDON))
 
 
 def test_our_own_policies_have_nothing_against_them(protected: Recording) -> None:
@@ -271,13 +292,12 @@ def test_a_driver_is_installed_once_where_a_cache_needs_it_by_its_pinned_version
         assert "configurationValues" not in each.inputs, "its DaemonSet tolerates every taint by itself"
 
 
-@pytest.mark.parametrize(("storage", "drivers"), [("ebs", {"aws-ebs-csi-driver"}), ("efs", {"aws-efs-csi-driver"})])
-def test_a_driver_that_no_cache_needs_is_not_there(storage: str, drivers: set[str]) -> None:
-    cache = {"storage": storage, "size": "200Gi", "namespaces": ["research"]}
-    recording = planned(usw2=cluster(caches={"models": cache}))
-    assert {each.inputs["addonName"] for each in of_type(recording, ADDON) if "csi" in str(each.inputs["addonName"])} == drivers
-    assert bool(of_type(recording, FILES)) is (storage == "efs")
-    assert bool(of_type(recording, GROUP)) is (storage == "efs")
+def test_a_driver_that_no_cache_needs_is_not_there(with_disks: Recording, in_given_subnets: Recording) -> None:
+    for recording, storage in ((with_disks, "ebs"), (in_given_subnets, "efs")):
+        drivers = {each.inputs["addonName"] for each in of_type(recording, ADDON) if "csi" in str(each.inputs["addonName"])}
+        assert drivers == {f"aws-{storage}-csi-driver"}
+        assert bool(of_type(recording, FILES)) is (storage == "efs")
+        assert bool(of_type(recording, GROUP)) is (storage == "efs")
 
 
 def test_a_driver_has_rights_of_its_own_before_its_pods_start(cached: Recording) -> None:
@@ -299,10 +319,9 @@ def test_a_driver_has_rights_of_its_own_before_its_pods_start(cached: Recording)
         assert {"usw2-system-nodes", "usw2-addon-coredns"} <= {urn.rpartition("::")[2] for urn in before(cached, addon)}
 
 
-def test_a_role_has_a_name_that_iam_takes() -> None:
-    longest = "c" * 28
-    recording = planned(**{longest: cluster(caches=EKS_CACHES)})
-    assert max(len(each.name) for each in of_type(recording, ROLE) if "caches" in each.name) + 8 <= 64, "Pulumi adds eight"
+def test_a_role_has_a_name_that_iam_takes(with_disks: Recording, in_given_subnets: Recording) -> None:
+    for recording in (with_disks, in_given_subnets):
+        assert max(len(each.name) for each in of_type(recording, ROLE) if "caches" in each.name) + 8 <= 64, "Pulumi adds eight"
 
 
 def test_an_ebs_class_makes_encrypted_gp3_volumes_that_say_whose_they_are(cached: Recording) -> None:
@@ -340,11 +359,11 @@ def test_mount_targets_stand_in_the_subnets_of_nodes(in_given_subnets: Recording
 
 def test_a_pool_may_stand_in_one_zone_where_its_jobs_disks_are(in_given_subnets: Recording) -> None:
     groups = {each.name: each.inputs["subnetIds"] for each in of_type(in_given_subnets, "aws:eks/nodeGroup:NodeGroup")}
-    assert groups.pop("usw2-system-nodes") == list(SUBNETS.values())
+    assert groups.pop(f"{LONGEST}-system-nodes") == list(SUBNETS.values())
     assert groups == {
-        "usw2-t4-us-west-2b-nodes": ["subnet-89abcdef"],
-        "usw2-t4-wide-us-west-2a-nodes": ["subnet-01234567"],
-        "usw2-t4-wide-us-west-2b-nodes": ["subnet-89abcdef"],
+        f"{LONGEST}-t4-us-west-2b-nodes": ["subnet-89abcdef"],
+        f"{LONGEST}-t4-wide-us-west-2a-nodes": ["subnet-01234567"],
+        f"{LONGEST}-t4-wide-us-west-2b-nodes": ["subnet-89abcdef"],
     }
 
 
@@ -416,18 +435,14 @@ def test_nfs_is_open_between_nodes_and_mount_target_alone(updated: Recording) ->
     assert opened == {(way, *port) for way in ("INGRESS", "EGRESS") for port in each_way}
 
 
-def test_encrypted_mounts_need_one_more_port() -> None:
-    cache = {"storage": "fss", "size": "500Gi", "namespaces": ["research"], "encryptInTransit": True}
-    recording = planned(sjc=oke_cluster(caches={"models": cache}))
-    assert named(recording, "sjc-models-class", CLASS).inputs["parameters"]["encryptInTransit"] == "true"
-    door = named(recording, "sjc-caches-nfs-ingress-tcp-2051", oke.RULE).inputs
+def test_encrypted_mounts_need_one_more_port(in_given_network: Recording) -> None:
+    assert named(in_given_network, "sjc-models-class", CLASS).inputs["parameters"]["encryptInTransit"] == "true"
+    door = named(in_given_network, "sjc-caches-nfs-ingress-tcp-2051", oke.RULE).inputs
     assert door["tcpOptions"] == {"destinationPortRange": {"min": 2051, "max": 2051}}
 
 
-def test_the_cluster_may_make_file_systems_where_it_is_and_see_the_network_where_that_is() -> None:
-    network = "ocid1.compartment.oc1..examplenetwork"
-    given = {"vcn": "ocid1.vcn.oc1..example", "endpointSubnet": "ocid1.subnet.oc1..one", "nodeSubnet": "ocid1.subnet.oc1..two"}
-    recording = made(sjc=oke_cluster(caches=OKE_CACHES, network=given | {"compartment": network}))
+def test_the_cluster_may_make_file_systems_where_it_is_and_see_the_network_where_that_is(in_given_network: Recording) -> None:
+    recording, network = in_given_network, OF_NETWORK
     own = "ocid1.compartment.oc1..example"
     for name, where, statement in (
         ("sjc-caches-rights", own, file_system_rights("ocid1.cluster.oc1..sjc-control-plane-id", own)),

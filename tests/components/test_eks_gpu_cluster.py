@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import ipaddress
 import json
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
@@ -42,6 +43,45 @@ def cluster(**changes):
     return build_alone(program, f"{settings}")
 
 
+OPS = "arn:aws:iam::123456789012:role/ops"
+VPC: dict[str, Any] = {
+    "vpcId": "vpc-0123456789abcdef0",
+    "privateSubnets": {f"us-west-2{letter}": f"subnet-0123456789abcde{index}" for index, letter in enumerate("abc")},
+}
+
+
+@pytest.fixture(scope="module")
+def private():
+    """A private endpoint, no logs, a range and gateways of its own, admins of two accounts and an upgrade policy."""
+    return cluster(
+        endpoint={"private": True, "reachableFrom": "vpc-agent"},
+        network={"cidr": "10.20.0.0/18", "natGateways": "per-zone"},
+        logTypes=[],
+        upgradePolicy="EXTENDED",
+        admins=[OPS, "arn:aws:iam::210987654321:role/ops", "arn:aws:iam::123456789012:user/ops"],
+    )
+
+
+@pytest.fixture(scope="module")
+def public():
+    """The other value of each of these, protected."""
+    return cluster(
+        network={"natGateways": "one"},
+        logRetentionDays=365,
+        protect=True,
+        upgradePolicy="STANDARD",
+        admins=[OPS, "arn:aws:iam::123456789012:user/ada"],
+        viewers=["arn:aws:iam::123456789012:role/sees"],
+    )
+
+
+@pytest.fixture(scope="module")
+def given():
+    """A private endpoint in a network that exists already."""
+    endpoint = {"private": True, "reachableFrom": "vpn", "privateCidrs": ["10.8.0.0/16", "10.9.0.0/16"]}
+    return cluster(endpoint=endpoint, network=VPC)
+
+
 def control_plane(recording):
     (found,) = of_type(recording, "eks:index:Cluster")
     return found.inputs
@@ -71,8 +111,8 @@ def test_public_endpoint_admits_only_the_networks_named(staging):
     assert inputs["endpointPrivateAccess"] is True, "nodes reach the API inside the VPC"
 
 
-def test_private_endpoint_is_closed_to_the_internet():
-    inputs = control_plane(cluster(endpoint={"private": True, "reachableFrom": "vpc-agent"}))
+def test_private_endpoint_is_closed_to_the_internet(private):
+    inputs = control_plane(private)
     assert inputs["endpointPublicAccess"] is False
     assert "publicAccessCidrs" not in inputs
 
@@ -89,9 +129,8 @@ def test_nodes_stand_in_private_subnets_only(recording):
         assert subnet.inputs["mapPublicIpOnLaunch"] is False
 
 
-def test_subnets_are_inside_the_vpc_and_apart():
-    recording = cluster(network={"cidr": "10.20.0.0/18"})
-    blocks = [*subnets(recording, "private").values(), *subnets(recording, "public").values()]
+def test_subnets_are_inside_the_vpc_and_apart(private):
+    blocks = [*subnets(private, "private").values(), *subnets(private, "public").values()]
     assert len(blocks) == 6
     assert all(block.subnet_of(ipaddress.ip_network("10.20.0.0/18")) for block in blocks)
     assert not any(one.overlaps(other) for index, one in enumerate(blocks) for other in blocks[index + 1 :])
@@ -103,9 +142,9 @@ def test_a_zone_more_moves_no_subnet():
         assert subnets(two, kind).items() <= subnets(three, kind).items(), "a moved subnet replaces the nodes in it"
 
 
-@pytest.mark.parametrize(("setting", "count"), [("one", 1), ("per-zone", 3)])
-def test_nat_gateways_are_as_the_settings_say(setting, count):
-    recording = cluster(network={"natGateways": setting})
+@pytest.mark.parametrize(("setting", "count"), [("public", 1), ("private", 3)])
+def test_nat_gateways_are_as_the_settings_say(request, setting, count):
+    recording = request.getfixturevalue(setting)
     gateways = {gateway.urn for gateway in of_type(recording, "aws:ec2/natGateway:NatGateway")}
     assert len(gateways) == count
     tables = [table for table in of_type(recording, "aws:ec2/routeTable:RouteTable") if "-private-" in table.name]
@@ -115,13 +154,11 @@ def test_nat_gateways_are_as_the_settings_say(setting, count):
     assert set(used) == gateways, "a gateway that no zone uses is paid for nothing"
 
 
-def test_given_subnets_are_used_as_they_are():
-    given = {f"us-west-2{letter}": f"subnet-0123456789abcde{index}" for index, letter in enumerate("abc")}
-    recording = cluster(network={"vpcId": "vpc-0123456789abcdef0", "privateSubnets": given})
-    assert not of_type(recording, "aws:ec2/vpc:Vpc")
-    assert control_plane(recording)["vpcId"] == "vpc-0123456789abcdef0"
-    (system,) = of_type(recording, "aws:eks/nodeGroup:NodeGroup")
-    assert system.inputs["subnetIds"] == list(given.values())
+def test_given_subnets_are_used_as_they_are(given):
+    assert not of_type(given, "aws:ec2/vpc:Vpc")
+    assert control_plane(given)["vpcId"] == VPC["vpcId"]
+    (system,) = of_type(given, "aws:eks/nodeGroup:NodeGroup")
+    assert system.inputs["subnetIds"] == list(VPC["privateSubnets"].values())
 
 
 def test_the_control_plane_waits_for_its_log_group(staging):
@@ -132,31 +169,26 @@ def test_the_control_plane_waits_for_its_log_group(staging):
     assert group.urn in plane.dependencies, "EKS would create a group that never expires"
 
 
-def test_a_control_plane_without_logs_has_no_log_group():
-    assert not of_type(cluster(logTypes=[]), "aws:cloudwatch/logGroup:LogGroup")
+def test_a_control_plane_without_logs_has_no_log_group(private):
+    assert not of_type(private, "aws:cloudwatch/logGroup:LogGroup")
 
 
-def test_logs_of_a_protected_cluster_are_kept_as_long_as_the_settings_say_and_protected():
-    (group,) = of_type(cluster(logRetentionDays=365, protect=True), "aws:cloudwatch/logGroup:LogGroup")
+def test_logs_of_a_protected_cluster_are_kept_as_long_as_the_settings_say_and_protected(public):
+    (group,) = of_type(public, "aws:cloudwatch/logGroup:LogGroup")
     assert (group.inputs["retentionInDays"], group.protect) == (365, True)
 
 
-@pytest.mark.parametrize("policy", ["STANDARD", "EXTENDED"])
-def test_the_upgrade_policy_is_eks_own_unless_it_is_set(staging, policy):
+def test_the_upgrade_policy_is_eks_own_unless_it_is_set(staging, public, private):
     assert "upgradePolicy" not in control_plane(staging)
-    assert control_plane(cluster(upgradePolicy=policy))["upgradePolicy"] == {"supportType": policy}
+    assert control_plane(public)["upgradePolicy"] == {"supportType": "STANDARD"}
+    assert control_plane(private)["upgradePolicy"] == {"supportType": "EXTENDED"}
 
 
-def test_admins_and_viewers_get_access_entries_of_their_own():
-    principals = [
-        "arn:aws:iam::123456789012:role/ops",
-        "arn:aws:iam::123456789012:user/ada",
-        "arn:aws:iam::123456789012:role/sees",
-    ]
-    recording = cluster(admins=principals[:2], viewers=principals[2:])
-    entries = of_type(recording, "aws:eks/accessEntry:AccessEntry")
+def test_admins_and_viewers_get_access_entries_of_their_own(public):
+    entries = of_type(public, "aws:eks/accessEntry:AccessEntry")
+    principals = [OPS, "arn:aws:iam::123456789012:user/ada", "arn:aws:iam::123456789012:role/sees"]
     assert [entry.inputs["principalArn"] for entry in entries] == principals
-    associations = of_type(recording, "aws:eks/accessPolicyAssociation:AccessPolicyAssociation")
+    associations = of_type(public, "aws:eks/accessPolicyAssociation:AccessPolicyAssociation")
     assert [each.inputs["policyArn"].rpartition("/")[2] for each in associations] == [
         "AmazonEKSClusterAdminPolicy",
         "AmazonEKSClusterAdminPolicy",
@@ -165,30 +197,15 @@ def test_admins_and_viewers_get_access_entries_of_their_own():
     assert all(each.inputs["accessScope"] == {"type": "cluster"} for each in associations)
 
 
-def test_admins_of_two_accounts_may_share_a_role_name():
-    admins = ["arn:aws:iam::123456789012:role/ops", "arn:aws:iam::210987654321:role/ops", "arn:aws:iam::123456789012:user/ops"]
-    assert len(of_type(cluster(admins=admins), "aws:eks/accessEntry:AccessEntry")) == 3
+def test_admins_of_two_accounts_may_share_a_role_name(private):
+    assert len(of_type(private, "aws:eks/accessEntry:AccessEntry")) == 3
 
 
 @pytest.mark.parametrize(
-    ("changes", "doors"),
-    [
-        ({"endpoint": {"private": True, "reachableFrom": "vpc-agent"}}, ["10.0.0.0/16"]),
-        (
-            {
-                "endpoint": {"private": True, "reachableFrom": "vpn", "privateCidrs": ["10.8.0.0/16", "10.9.0.0/16"]},
-                "network": {
-                    "vpcId": "vpc-0123456789abcdef0",
-                    "privateSubnets": {f"us-west-2{letter}": f"subnet-0123456{letter}" for letter in "abc"},
-                },
-            },
-            ["10.8.0.0/16", "10.9.0.0/16"],
-        ),
-        ({}, []),
-    ],
+    ("settings", "doors"), [("private", ["10.20.0.0/18"]), ("given", ["10.8.0.0/16", "10.9.0.0/16"]), ("public", [])]
 )
-def test_a_private_endpoint_has_a_door_for_those_who_deploy(changes, doors):
-    recording = cluster(**changes)
+def test_a_private_endpoint_has_a_door_for_those_who_deploy(request, settings, doors):
+    recording = request.getfixturevalue(settings)
     rules = of_type(recording, "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule")
     assert [rule.inputs["cidrIpv4"] for rule in rules] == doors
     assert all((rule.inputs["fromPort"], rule.inputs["toPort"], rule.inputs["ipProtocol"]) == (443, 443, "tcp") for rule in rules)

@@ -11,6 +11,7 @@ import pytest
 from components.context import Context
 from components.eks.stack import build as build_eks
 from fleet.loading.config import load
+from fleet.providers.eks.bill import eks_quotas
 from tests.builders import cluster, config, oke_runner, pool, runner, vm
 from tests.cases import cases
 from tests.components.oke import ADDON, CLUSTER, TAGS, made, planned, the
@@ -35,7 +36,11 @@ GOVERNED: dict[str, Any] = {
 }
 
 
-POOLS = {"t4": pool(), "t4-spot": pool(instanceTypes=["g4dn.2xlarge", "g4dn.4xlarge"], capacity="spot", nodes={"max": 3})}
+POOLS = {
+    "t4": pool(),
+    "t4-spot": pool(instanceTypes=["g4dn.2xlarge", "g4dn.4xlarge"], capacity="spot", nodes={"max": 3}),
+    "v100": pool(instanceTypes=["p3.2xlarge"]),
+}
 ON_EKS: dict[str, Any] = {
     "budget": BUDGET,
     "declareQuotas": True,
@@ -51,34 +56,38 @@ ON_OKE: dict[str, Any] = GOVERNED | {
 }
 
 
+def fleet(**changes):
+    """A fleet of the one EKS cluster usw2."""
+    return load(config(clusters={"usw2": cluster(**changes)}))
+
+
 def eks(*, preview: bool = True, **changes):
     """An EKS cluster of a test's own, as a preview or as an update in which every id is known."""
 
     def program() -> None:
-        described = load(config(clusters={"usw2": cluster(**changes)}))
+        described = fleet(**changes)
         context = Context("gpu-ci", "test", TAGS)
         build_eks("usw2", described.clusters["usw2"], described, context, pulumi.Output.secret("a made-up private key"))
 
     return build_alone(program, f"{changes}", preview=preview)
 
 
-@pytest.fixture(params=[True, False], ids=["preview", "update"])
-def on_eks(request):
-    """A cluster with all that this module is about."""
-    return eks(preview=request.param, **ON_EKS)
+@pytest.fixture(scope="module")
+def on_eks():
+    """A cluster with all that this module is about, as an update: our own stacks are previews with most of it."""
+    return eks(preview=False, **ON_EKS)
 
 
-@pytest.fixture(params=[planned, made], ids=["preview", "update"])
-def on_oke(request):
+@pytest.fixture(scope="module")
+def on_oke():
     """The same on OCI."""
-    return request.param(**ON_OKE)
+    return made(**ON_OKE)
 
 
-@pytest.fixture(params=["preview", "update"])
-def ungoverned(request):
+@pytest.fixture(scope="module")
+def ungoverned():
     """Clusters of both clouds with nothing of it."""
-    preview = request.param == "preview"
-    return eks(preview=preview, protect=False), (planned if preview else made)(protect=False)
+    return eks(protect=False, runners={}), planned()
 
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
@@ -107,7 +116,8 @@ def test_the_tag_that_the_budget_counts_is_on_all_that_the_provider_makes_and_on
 
 def test_quotas_are_asked_of_the_clusters_own_provider_one_for_each_code(on_eks):
     quotas = of_type(on_eks, AWS_QUOTA)
-    assert {each.inputs["quotaCode"]: each.inputs["value"] for each in quotas} == {"L-DB2E81BA": 16, "L-3819A6DF": 48}
+    asked = {each.inputs["quotaCode"]: each.inputs["value"] for each in quotas}
+    assert asked == {"L-DB2E81BA": 16, "L-3819A6DF": 48}, "what the account has of the third is unknown"
     (provider,) = of_type(on_eks, "pulumi:providers:aws")
     for quota in quotas:
         assert quota.inputs["serviceCode"] == "ec2"
@@ -116,16 +126,15 @@ def test_quotas_are_asked_of_the_clusters_own_provider_one_for_each_code(on_eks)
 
 def test_a_quota_is_requested_once_whatever_becomes_of_the_pool(on_eks):
     """The provider files a request with every update, and AWS refuses a number below what it has granted since."""
-    fewer = eks(declareQuotas=True, accountQuotas={"L-DB2E81BA": 0}, pools={"t4": pool(nodes={"max": 1})})
-    for recording, count in ((on_eks, 16), (fewer, 8)):
-        quota = named(recording, "usw2-quota-L-DB2E81BA", AWS_QUOTA)  # a number in the name would make it another resource
-        assert quota.inputs["value"] == count
-        assert quota.ignore_changes == ("value",)
+    quota = named(on_eks, "usw2-quota-L-DB2E81BA", AWS_QUOTA)  # a number in the name would make it another resource
+    assert quota.inputs["value"] == 16
+    assert quota.ignore_changes == ("value",)
 
 
 @cases("account", [{}, {"L-DB2E81BA": 16}, {"L-DB2E81BA": 768}])
 def test_nothing_is_requested_of_an_account_that_has_enough_or_is_unknown(account):
-    assert of_type(eks(declareQuotas=True, accountQuotas=account), AWS_QUOTA) == ()
+    own = fleet(declareQuotas=True, accountQuotas=account).clusters["usw2"]
+    assert eks_quotas(own, [own]) == {}
 
 
 def test_nothing_waits_for_a_quota(on_eks):
@@ -165,10 +174,9 @@ def test_a_budget_may_watch_the_compartment_above_and_a_fleet_without_gpus_to_ho
     assert not of_type(recording, OCI_QUOTA), "OCI refuses one without a statement"
 
 
-def test_alarms_hang_on_their_budget():
-    recording = made(**ON_OKE)
-    budget = the(recording, OCI_BUDGET)
-    for alarm in of_type(recording, OCI_RULE):
+def test_alarms_hang_on_their_budget(on_oke):
+    budget = the(on_oke, OCI_BUDGET)
+    for alarm in of_type(on_oke, OCI_RULE):
         assert alarm.inputs["budgetId"] == "ocid1.budget.oc1..sjc-budget-id"
         assert budget.urn in alarm.dependencies
 

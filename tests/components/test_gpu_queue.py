@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -50,23 +50,28 @@ ML: dict[str, Any] = {
     },
 }
 POOLS = {"a10": oke_pool(), "v100": oke_pool(instanceTypes=["VM.GPU3.1"], capacity="spot")}
+QUOTA = [{"pool": "a10", "nominal": 1}]
+JOINED: dict[str, Any] = {
+    "pools": {"a10": oke_pool(nodes={"max": 2})},
+    "queues": {"teams": {"a": {"namespaces": ["b-c"], "quotas": QUOTA}, "a-b": {"namespaces": ["c"], "quotas": QUOTA}}},
+}
+"""Names that would join to one: namespace b-c of team a, and c of team a-b."""
 
 
 @pytest.fixture(scope="module", params=["prod", "reserved", "planned", "updated"])
 def queued(request: pytest.FixtureRequest) -> Recording:
-    """A stack with queues: prod with two teams, the example with reserved capacity, an OKE cluster, previewed and updated."""
+    """A stack with queues: prod with two teams, the example with reserved capacity, OKE clusters, previewed and updated."""
     if request.param == "prod":
         return plans.program(prod_with_queues())
     if request.param == "reserved":
         return recorded("reserved")
-    return (planned if request.param == "planned" else made)(pools=POOLS, queues=ML)
+    return planned(**JOINED) if request.param == "planned" else made(pools=POOLS, queues=ML)
 
 
 def prod_with_queues(queues: dict[str, Any] | None = PROD) -> StackConfig:
-    """The production stack's config with queues of these tests in the place of its own, or with none."""
+    """The production stack's config with its cluster use1 alone, and queues of these tests in the place of its own, or none."""
     config = stack_config("prod")
-    clusters = json.loads(config.values["gpu-ci:clusters"])
-    clusters["use1"] |= {"queues": queues}
+    clusters = {"use1": json.loads(config.values["gpu-ci:clusters"])["use1"] | {"queues": queues}}
     values = {**config.values, "gpu-ci:clusters": json.dumps(clusters)}
     objects = {**config.objects, "gpu-ci:clusters": clusters}
     return StackConfig(config.project, config.stack, config.path, values, config.secret_keys, objects)
@@ -271,13 +276,7 @@ def test_the_priority_classes_of_pods_stand_before_kueue_and_stay_without_it(que
 
 
 def test_names_that_would_join_to_one_stay_apart():
-    """Namespace b-c of team a, and c of team a-b."""
-    quota = [{"pool": "a10", "nominal": 1}]
-    teams: Mapping[str, Any] = {
-        "a": {"namespaces": ["b-c"], "quotas": quota},
-        "a-b": {"namespaces": ["c"], "quotas": quota},
-    }
-    recording = planned(pools={"a10": oke_pool(nodes={"max": 2})}, queues={"teams": teams})
+    recording = planned(**JOINED)
     locals_ = of_type(recording, LOCAL_QUEUE)
     assert len({each.urn for each in locals_}) == len(locals_) == 4
     assert named(recording, "sjc-queues.b-c.team", LOCAL_QUEUE).inputs["spec"] == {"clusterQueue": "a"}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import THERE, place, vm, vm_per_job
 from tests.cases import cases
-from tests.components.oke import GROUP, RULE, SUBNET, TAGS, made, planned, the
+from tests.components.oke import GROUP, MACHINES, RULE, SUBNET, TAGS, made, planned, the
 from tests.components.recorded import named, of_type
 
 SERVICE = "kubernetes:core/v1:Service"
@@ -21,6 +21,11 @@ INSTALL = {"prometheus": "install"}
 RUNNERS = {"vm": vm(), "job": vm_per_job(places=[place(), place(THERE)])}
 ADDRESS = "10.0.255.226"
 NODES, BALANCER = "sjc-security-workers", "sjc-metrics-gateway-gateway"
+
+
+AWAY = {"monitoring": INSTALL, "pools": {}, "runners": {"away": vm_per_job(places=[place(THERE)])}}
+"""Machines of another region alone."""
+STANDING = {"pools": {}, "runners": {"vm": vm()}}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +129,7 @@ def test_prometheus_takes_remote_write_only_where_machines_push(update):
         return chart.inputs["values"]["prometheus"]["prometheusSpec"]
 
     assert spec(update)["enableRemoteWriteReceiver"] is True
-    assert "enableRemoteWriteReceiver" not in spec(planned(monitoring=INSTALL))
+    assert "enableRemoteWriteReceiver" not in spec(planned(**AWAY))
 
 
 def test_what_is_the_clouds_has_the_fleets_tags(update):
@@ -136,10 +141,11 @@ def test_what_is_the_clouds_has_the_fleets_tags(update):
 @cases(
     "changes",
     [
-        {},
-        {"monitoring": {"prometheus": "existing"}},
-        {"monitoring": INSTALL, "runners": {"away": vm_per_job(places=[place(THERE)])}},
-        {
+        MACHINES,
+        STANDING | {"monitoring": {"prometheus": "existing"}},
+        AWAY,
+        STANDING
+        | {
             "monitoring": INSTALL,
             "network": {
                 "vcn": "ocid1.vcn.oc1..x",
@@ -150,7 +156,7 @@ def test_what_is_the_clouds_has_the_fleets_tags(update):
     ],
 )
 def test_without_a_way_there_is_no_gateway_and_machines_are_as_before(changes):
-    recording = planned(**{"runners": RUNNERS} | changes)
+    recording = planned(**changes)
     assert not [each for each in recording.resources if each.type == "gpu-ci:index:MetricsGateway"]
     for each in of_type(recording, CONFIGURATION):
         assert each.inputs["instanceDetails"]["launchDetails"]["metadata"].keys() == {"user_data"}
@@ -158,6 +164,6 @@ def test_without_a_way_there_is_no_gateway_and_machines_are_as_before(changes):
 
 def test_an_existing_prometheus_gets_the_samples_at_its_url():
     url = "http://prometheus.metrics.svc:9090/api/v1/write"
-    recording = planned(monitoring={"prometheus": "existing", "remoteWriteUrl": url}, runners=RUNNERS)
+    recording = planned(**STANDING, monitoring={"prometheus": "existing", "remoteWriteUrl": url})
     config = json.loads(named(recording, "sjc-metrics-gateway-config", CONFIG_MAP).inputs["data"]["vm.json"])
     assert [each["url"] for each in config["remote_write"]] == [url]

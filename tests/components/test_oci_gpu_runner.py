@@ -14,8 +14,8 @@ from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher
 from fleet.providers.oke.launcher_set import LAUNCHER
 from fleet.providers.oke.machine import launcher
 from fleet.providers.oke.machine.launch import LAUNCHER_SOURCE
-from tests.builders import THERE, place, vm, vm_per_job
-from tests.components.oke import KEY, POLICY, RULE, TAGS, made, planned, the
+from tests.builders import THERE, vm, vm_per_job
+from tests.components.oke import CNCF, KEY, MACHINES, POLICY, RULE, TAGS, made, planned, the
 from tests.components.recorded import ROOT, before, named, of_type
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -24,24 +24,30 @@ ACCOUNT = "kubernetes:core/v1:ServiceAccount"
 CRON_JOB = "kubernetes:batch/v1:CronJob"
 CONFIGURATION = "oci:Core/instanceConfiguration:InstanceConfiguration"
 INSTANCE_POOL = "oci:Core/instancePool:InstancePool"
-CNCF_PLACE = place() | {"subnet": "ocid1.subnet.oc1.sjc.examplepublic"}
-CNCF = {key: value for key, value in vm_per_job(launcher="cncf", places=[CNCF_PLACE]).items() if key != "image"}
 OF = {"vm": "standing", "job": "per-job"}
 """Sets of the fleets below, by name, and the launcher's mode in each."""
 
 
 @pytest.fixture(scope="module")
 def preview():
-    return planned(runners={"vm": vm(count=2), "job": vm_per_job(places=[place(), place(THERE)]), "theirs": CNCF})
+    return planned(**MACHINES)
 
 
 @pytest.fixture(scope="module")
 def update():
-    return made(runners={"vm": vm(count=2), "job": vm_per_job(places=[place(), place(THERE)]), "theirs": CNCF})
+    return made(**MACHINES)
 
 
-def details(recording):
-    return the(recording, CONFIGURATION).inputs["instanceDetails"]["launchDetails"]
+@pytest.fixture(scope="module")
+def apart():
+    """Machines in a compartment of their own: of each kind of shape, and with a label."""
+    shapes = {name: vm(shapes=[shape]) for name, shape in {"vm": "VM.GPU.A10.2", "metal": "BM.GPU.A10.4"}.items()}
+    runners = shapes | {"job": vm_per_job(labels=["gpu-a10"])}
+    return made(runners=runners, machineCompartment="ocid1.compartment.oc1..examplemachines", homeRegion=THERE)
+
+
+def details(recording, name="vm"):
+    return named(recording, f"sjc-{name}-machine", CONFIGURATION).inputs["instanceDetails"]["launchDetails"]
 
 
 def settings(recording, name):
@@ -89,9 +95,9 @@ def test_a_machine_admits_nobody_and_has_neither_key_nor_address_nor_agent(updat
     assert found["instanceOptions"] == {"areLegacyImdsEndpointsDisabled": True}
 
 
-@pytest.mark.parametrize(("shape", "encrypted"), [("VM.GPU.A10.2", True), ("BM.GPU.A10.4", None)])
-def test_a_machines_disk_is_encrypted_on_the_wire_where_the_shape_can(shape, encrypted):
-    found = details(planned(runners={"vm": vm(shapes=[shape])}))
+@pytest.mark.parametrize(("name", "shape", "encrypted"), [("vm", "VM.GPU.A10.2", True), ("metal", "BM.GPU.A10.4", None)])
+def test_a_machines_disk_is_encrypted_on_the_wire_where_the_shape_can(apart, name, shape, encrypted):
+    found = details(apart, name)
     assert found["shape"] == shape
     assert found.get("isPvEncryptionInTransitEnabled") is encrypted
 
@@ -117,10 +123,9 @@ def test_standing_machines_start_once_they_can_reach_the_internet(preview):
     assert rules <= set(the(preview, INSTANCE_POOL).dependencies)
 
 
-def test_a_machine_a_job_has_no_pool_and_no_configuration():
-    recording = planned(runners={"job": vm_per_job()})
-    assert not of_type(recording, INSTANCE_POOL)
-    assert not of_type(recording, CONFIGURATION)
+def test_a_machine_a_job_has_no_pool_and_no_configuration(preview):
+    assert [each.name for each in of_type(preview, INSTANCE_POOL)] == ["sjc-vm-pool"], "of the standing machines alone"
+    assert [each.name for each in of_type(preview, CONFIGURATION)] == ["sjc-vm-machine"]
 
 
 # -- launchers ---------------------------------------------------------------------------------------------------------
@@ -209,9 +214,8 @@ def test_what_lost_launchers_leave_is_removed(update):
     assert len(of_type(update, CRON_JOB)) == len(OF), "CNCF's launcher has none of our own"
 
 
-def test_labels_reach_the_set():
-    recording = planned(runners={"job": vm_per_job(labels=["gpu-a10"])})
-    assert named(recording, "sjc-job-set-chart", RELEASE).inputs["values"]["scaleSetLabels"] == ["gpu-a10"]
+def test_labels_reach_the_set(apart):
+    assert named(apart, "sjc-job-set-chart", RELEASE).inputs["values"]["scaleSetLabels"] == ["gpu-a10"]
 
 
 # -- rights ------------------------------------------------------------------------------------------------------------
@@ -363,22 +367,18 @@ def test_with_cncfs_launcher_there_is_the_scale_set_alone(preview):
 
 
 def test_cncfs_machines_need_no_group_of_ours():
-    recording = planned(runners={"theirs": CNCF})
+    recording = planned(pools={}, runners={"theirs": CNCF})
     assert not [rule for rule in of_type(recording, RULE) if "machines" in rule.name]
 
 
 # -- machines in a compartment of their own ----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def apart():
-    runners = {"vm": vm(), "job": vm_per_job()}
-    return made(runners=runners, machineCompartment="ocid1.compartment.oc1..examplemachines", homeRegion=THERE)
-
-
 def test_machines_of_their_own_compartment_are_launched_there(apart):
     for token in (CONFIGURATION, INSTANCE_POOL):
-        assert the(apart, token).inputs["compartmentId"].endswith(".examplemachines")
+        places = [each.inputs["compartmentId"] for each in of_type(apart, token)]
+        assert len(places) == 2
+        assert all(place.endswith(".examplemachines") for place in places)
     assert settings(apart, "job")["compartment"].endswith(".examplemachines")
 
 

@@ -7,24 +7,34 @@ import json
 
 import pytest
 
+from components.oci.oke_gpu_cluster import services_cidr
 from components.oci.security import everything_but
+from fleet.facts.hardware import flexible
+from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke.network import endpoint_subnet, node_subnet
 from fleet.settings.egress import CLOSED
 from gpu_ci.offline.record import made_id
-from tests.builders import oke_pool, vm, vm_per_job
+from tests.builders import oke_pool, vm
 from tests.cases import cases
 from tests.components.oke import (
     ADDON,
     CLUSTER,
+    CNCF,
+    EMPTY,
     GROUP,
+    IN_DOMAINS,
+    MACHINES,
     NODE_POOL,
+    OPERATOR,
+    PLUGIN,
     POLICY,
     RULE,
     SERVICES_LABEL,
     SUBNET,
     TAGS,
     answered,
+    fleet,
     made,
     planned,
     the,
@@ -37,16 +47,25 @@ GIVEN = {
     "nodeSubnet": "ocid1.subnet.oc1.sjc.examplenodes",
 }
 PRIVATE_ENDPOINT = {"private": True, "reachableFrom": "vpn"}
+PRIVATE = EMPTY | {"endpoint": PRIVATE_ENDPOINT}
+SMALL = EMPTY | {"network": {"cidr": "10.96.0.0/20"}, "system": {"ocpus": 4, "memory": "64Gi"}}
+"""A network that OKE's own range of services would overlap, and a system node with more cards."""
 
 
 @pytest.fixture(scope="module")
 def preview():
-    return planned(runners={"vm": vm(), "job": vm_per_job()})
+    return planned(**MACHINES)
 
 
 @pytest.fixture(scope="module")
 def update():
-    return made(runners={"vm": vm(), "job": vm_per_job()})
+    return made(**MACHINES)
+
+
+@pytest.fixture(scope="module")
+def given():
+    """Machines and a pool in a network of another compartment."""
+    return made(network=GIVEN | {"compartment": "ocid1.compartment.oc1..examplenetwork"}, runners={"vm": vm()})
 
 
 def addon(recording, name):
@@ -100,14 +119,14 @@ def test_a_public_endpoint_admits_only_the_networks_named(update):
     ],
 )
 def test_a_private_endpoint_is_off_the_internet_and_has_a_door_for_those_who_deploy(changes, sources):
-    recording = made(**({"endpoint": PRIVATE_ENDPOINT} | changes))
+    recording = made(**PRIVATE | changes)
     assert the(recording, CLUSTER).inputs["endpointConfig"]["isPublicIpEnabled"] is False
     assert [rule["source"] for rule in rules_of(recording, "api", "INGRESS") if rule["sourceType"] == "CIDR_BLOCK"] == sources
     assert not of_type(recording, "oci:Core/internetGateway:InternetGateway"), "nothing private has a way to the internet but NAT"
     assert all(subnet.inputs["prohibitPublicIpOnVnic"] for subnet in of_type(recording, SUBNET))
 
 
-@pytest.mark.parametrize(("endpoint", "asked"), [({}, "PUBLIC_ENDPOINT"), ({"endpoint": PRIVATE_ENDPOINT}, "PRIVATE_ENDPOINT")])
+@pytest.mark.parametrize(("endpoint", "asked"), [(EMPTY, "PUBLIC_ENDPOINT"), (PRIVATE, "PRIVATE_ENDPOINT")])
 def test_the_kubeconfig_is_asked_of_oke_for_the_endpoint_in_use(endpoint, asked):
     token = "oci:ContainerEngine/getClusterKubeConfig:getClusterKubeConfig"  # noqa: S105 - a type token
     seen = []
@@ -124,12 +143,16 @@ def test_the_kubeconfig_is_asked_of_oke_for_the_endpoint_in_use(endpoint, asked)
     assert the(recording, CLUSTER).urn in provider.dependencies
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cidr", "services"), [("10.0.0.0/16", "10.96.0.0/16"), ("10.96.0.0/16", "10.97.0.0/16"), ("10.96.0.0/20", "10.97.0.0/16")]
 )
 def test_services_and_the_vcn_never_overlap(cidr, services):
-    inputs = the(planned(network={"cidr": cidr}), CLUSTER).inputs
-    assert inputs["options"]["kubernetesNetworkConfig"]["servicesCidr"] == services
+    assert services_cidr(fleet(network={"cidr": cidr}).clusters["sjc"]) == services
+
+
+def test_the_cluster_has_its_range_of_services(preview):
+    for recording, services in ((preview, "10.96.0.0/16"), (planned(**SMALL), "10.97.0.0/16")):
+        assert the(recording, CLUSTER).inputs["options"]["kubernetesNetworkConfig"]["servicesCidr"] == services
 
 
 # -- network -----------------------------------------------------------------------------------------------------------
@@ -179,25 +202,21 @@ def test_subnets_are_inside_the_vcn_and_apart(cidr):
     assert endpoint.num_addresses == 16
 
 
-def test_another_domain_moves_no_subnet():
-    one = planned(region="us-ashburn-1", zones=["abcd:US-ASHBURN-AD-1"], nodeImages=IAD_IMAGES)
-    three = planned(region="us-ashburn-1", zones=[f"abcd:US-ASHBURN-AD-{n}" for n in (1, 2, 3)], nodeImages=IAD_IMAGES)
-    ranges = [[subnet.inputs["cidrBlock"] for subnet in of_type(recording, SUBNET)] for recording in (one, three)]
+def test_another_domain_moves_no_subnet(preview):
+    ranges = [
+        [subnet.inputs["cidrBlock"] for subnet in of_type(recording, SUBNET)] for recording in (preview, planned(**IN_DOMAINS))
+    ]
     assert ranges[0] == ranges[1] != [], "a moved subnet replaces everything in it"
 
 
-IAD_IMAGES = {kind: {"id": f"ocid1.image.oc1.iad.example{kind[-3:]}"} for kind in ("system", "oke-gpu", "ubuntu")}
-
-
-def test_given_subnets_are_used_as_they_are():
-    recording = made(network=GIVEN, runners={"vm": vm()})
+def test_given_subnets_are_used_as_they_are(given):
     for token in ("oci:Core/vcn:Vcn", SUBNET, "oci:Core/natGateway:NatGateway"):
-        assert not of_type(recording, token)
-    cluster = the(recording, CLUSTER).inputs
+        assert not of_type(given, token)
+    cluster = the(given, CLUSTER).inputs
     assert cluster["vcnId"] == GIVEN["vcn"]
     assert cluster["endpointConfig"]["subnetId"] == GIVEN["endpointSubnet"]
-    assert {group.inputs["vcnId"] for group in of_type(recording, GROUP)} == {GIVEN["vcn"]}
-    for pool in of_type(recording, NODE_POOL):
+    assert {group.inputs["vcnId"] for group in of_type(given, GROUP)} == {GIVEN["vcn"]}
+    for pool in of_type(given, NODE_POOL):
         (placement,) = pool.inputs["nodeConfigDetails"]["placementConfigs"]
         assert placement["subnetId"] == GIVEN["nodeSubnet"]
 
@@ -211,23 +230,22 @@ def test_a_first_plan_asks_no_cloud_and_leaves_what_only_the_cloud_knows_unknown
 # -- security groups ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("changes", [{}, {"endpoint": PRIVATE_ENDPOINT}, {"network": GIVEN}])
-def test_nobody_has_ssh(changes):
-    recording = made(runners={"vm": vm(), "job": vm_per_job()}, **changes)
-    networks = [
-        rule.inputs
-        for rule in of_type(recording, RULE)
-        if rule.inputs["direction"] == "INGRESS" and rule.inputs["sourceType"] == "CIDR_BLOCK"
-    ]
-    assert networks
-    for rule in networks:
-        opened = rule.get("tcpOptions") or rule.get("icmpOptions")
-        assert (rule["protocol"], opened) in (
-            ("6", {"destinationPortRange": {"min": 6443, "max": 6443}}),
-            ("1", {"type": 3, "code": 4}),
-        ), rule["description"]
-    for pool in of_type(recording, NODE_POOL):
-        assert "sshPublicKey" not in pool.inputs
+def test_nobody_has_ssh(update, given):
+    for recording in (update, made(**PRIVATE), given):
+        networks = [
+            rule.inputs
+            for rule in of_type(recording, RULE)
+            if rule.inputs["direction"] == "INGRESS" and rule.inputs["sourceType"] == "CIDR_BLOCK"
+        ]
+        assert networks
+        for rule in networks:
+            opened = rule.get("tcpOptions") or rule.get("icmpOptions")
+            assert (rule["protocol"], opened) in (
+                ("6", {"destinationPortRange": {"min": 6443, "max": 6443}}),
+                ("1", {"type": 3, "code": 4}),
+            ), rule["description"]
+        for pool in of_type(recording, NODE_POOL):
+            assert "sshPublicKey" not in pool.inputs
 
 
 def test_nodes_talk_among_themselves_and_with_the_api(update):
@@ -261,7 +279,7 @@ def test_machines_that_run_jobs_admit_nobody_and_reach_no_closed_network(update)
 
 
 def test_a_vcn_of_public_addresses_is_left_out_too():
-    recording = made(network={"cidr": "203.0.112.0/20"}, runners={"vm": vm()})
+    recording = made(pools={}, network={"cidr": "203.0.112.0/20"}, runners={"vm": vm()})
     blocks = [ipaddress.ip_network(rule["destination"]) for rule in rules_of(recording, "machines", "EGRESS")]
     assert not any(block.overlaps(ipaddress.ip_network("203.0.112.0/20")) for block in blocks)
     assert len(blocks) <= 120
@@ -298,9 +316,14 @@ def test_the_system_pool_is_untainted_flexible_and_of_the_size_that_the_settings
 
 @cases(("ocpus", "pods"), [(1, 31), (2, 31), (4, 93), (5, 110), (16, 110)])
 def test_a_system_node_has_no_more_pods_than_its_cards_have_addresses(ocpus, pods):
-    pool = named(planned(system={"ocpus": ocpus, "memory": "64Gi"}), "sjc-system-nodes", NODE_POOL)
-    network = pool.inputs["nodeConfigDetails"]["nodePoolPodNetworkOptionDetails"]
-    assert network["maxPodsPerNode"] == pods
+    assert allocatable(flexible("VM.Standard.E5.Flex", ocpus, 64 * 1024), 100 * 1024).pods == pods
+    assert fleet(system={"ocpus": ocpus, "memory": "64Gi"}).clusters["sjc"].system.machine.max_pods == (max(ocpus, 2) - 1) * 31
+
+
+def test_the_system_pool_says_how_many_pods_its_nodes_have(preview):
+    for recording, pods in ((preview, 31), (planned(**SMALL), 93)):
+        details = named(recording, "sjc-system-nodes", NODE_POOL).inputs["nodeConfigDetails"]
+        assert details["nodePoolPodNetworkOptionDetails"]["maxPodsPerNode"] == pods
 
 
 def test_charts_and_addons_wait_for_system_nodes_and_the_way_to_the_api(preview):
@@ -321,33 +344,40 @@ def test_okes_plugin_is_installed_where_it_advertises(preview):
     assert "configurations" not in plugin.inputs
 
 
-@pytest.mark.parametrize("enablement", ["device-plugin", "gpu-operator"])
-def test_okes_plugin_is_not_installed_where_something_else_advertises(enablement):
-    addons = [each.inputs["addonName"] for each in of_type(planned(enablement=enablement), ADDON)]
+@pytest.mark.parametrize("changes", [PLUGIN, OPERATOR])
+def test_okes_plugin_is_not_installed_where_something_else_advertises(changes):
+    addons = [each.inputs["addonName"] for each in of_type(planned(**changes), ADDON)]
     assert addons == ["ClusterAutoscaler"]
 
 
-def test_okes_plugin_tolerates_preemptible_nodes_where_there_are_any():
-    recording = planned(pools={"a10": oke_pool(), "v100": oke_pool(instanceTypes=["VM.GPU3.1"], capacity="spot")})
-    (held,) = values(addon(recording, "NvidiaGpuPlugin")).items()
+@pytest.fixture(scope="module")
+def ranged():
+    """Pools of several ranges, one of preemptible nodes, and an autoscaler that waits less than by default."""
+    double = oke_pool(instanceTypes=["VM.GPU.A10.2"], nodes={"min": 1, "max": 3})
+    spot = oke_pool(instanceTypes=["VM.GPU3.1"], capacity="spot")
+    return made(pools={"a10": oke_pool(), "a10-2": double, "v100": spot}, idleDelay="5m")
+
+
+def test_okes_plugin_tolerates_preemptible_nodes_where_there_are_any(ranged):
+    (held,) = values(addon(ranged, "NvidiaGpuPlugin")).items()
     assert held[0] == "tolerations"
     assert json.loads(held[1]) == [toleration.manifest() for toleration in OKE_PROFILE.tolerations]
 
 
-def test_the_autoscaler_has_the_range_of_every_pool_by_its_id():
-    recording = made(pools={"a10": oke_pool(), "a10-2": oke_pool(instanceTypes=["VM.GPU.A10.2"], nodes={"min": 1, "max": 3})})
-    held = values(addon(recording, "ClusterAutoscaler"))
-    assert held["nodes"] == "0:2:ocid1.nodepool.oc1..sjc-a10-nodes-id, 1:3:ocid1.nodepool.oc1..sjc-a10-2-nodes-id"
+def test_the_autoscaler_has_the_range_of_every_pool_by_its_id(ranged):
+    held = values(addon(ranged, "ClusterAutoscaler"))
+    ranges = {"a10": "0:2", "a10-2": "1:3", "v100": "0:2"}
+    assert held["nodes"] == ", ".join(f"{of}:ocid1.nodepool.oc1..sjc-{name}-nodes-id" for name, of in ranges.items())
     assert held["authType"] == "workload"
-    assert held["scaleDownUnneededTime"] == "10m0s"
     assert held["maxNodeProvisionTime"] == "25m"
     assert held["enforceNodeGroupMinSize"] == "true", "a pool's size is set once, so a raised min would wait for a job"
     assert json.loads(held["nodeSelectors"]) == {"gpu-ci/pool": "system"}
     assert all(isinstance(value, str) for value in held.values()), "the add-on takes strings alone"
 
 
-def test_the_idle_delay_is_the_clusters():
-    assert values(addon(made(idleDelay="5m"), "ClusterAutoscaler"))["scaleDownUnneededTime"] == "5m0s"
+def test_the_idle_delay_is_the_clusters(update, ranged):
+    for recording, delay in ((update, "10m0s"), (ranged, "5m0s")):
+        assert values(addon(recording, "ClusterAutoscaler"))["scaleDownUnneededTime"] == delay
 
 
 def test_the_autoscaler_may_size_pools_of_its_own_compartment_as_its_own_service_account(update):
@@ -376,7 +406,7 @@ def test_the_autoscaler_starts_with_its_rights(preview):
 
 
 def test_without_a_pool_there_is_no_autoscaler():
-    recording = planned(pools={}, runners={"job": vm_per_job()})
+    recording = planned(pools={}, runners={"theirs": CNCF})
     assert [each.inputs["addonName"] for each in of_type(recording, ADDON)] == ["NvidiaGpuPlugin"]
 
 
@@ -400,27 +430,17 @@ def test_everything_that_takes_tags_has_the_fleets(preview):
             assert resource.inputs["freeformTags"].items() >= TAGS.items(), f"{resource.name}: OCI has no default tags"
 
 
-def test_a_given_network_of_another_compartment_is_the_autoscalers_to_use_and_no_more():
-    given = {
-        "vcn": "ocid1.vcn.oc1..example",
-        "endpointSubnet": "ocid1.subnet.oc1..exampleendpoint",
-        "nodeSubnet": "ocid1.subnet.oc1..examplenodes",
-        "compartment": "ocid1.compartment.oc1..examplenetwork",
-    }
-    recording = made(network=given)
-    own = named(recording, "sjc-autoscaler-rights", POLICY).inputs
-    network = named(recording, "sjc-autoscaler-network-rights", POLICY).inputs
+def test_a_given_network_of_another_compartment_is_the_autoscalers_to_use_and_no_more(given):
+    own = named(given, "sjc-autoscaler-rights", POLICY).inputs
+    network = named(given, "sjc-autoscaler-network-rights", POLICY).inputs
     assert network["compartmentId"] == "ocid1.compartment.oc1..examplenetwork"
     verbs = [statement.partition(" in compartment ")[0].removeprefix("Allow any-user to ") for statement in network["statements"]]
     assert verbs == ["use subnets", "read virtual-network-family", "use vnics", "inspect compartments"]
     assert any("manage instance-family" in statement for statement in own["statements"])
-    (addon,) = [found for found in of_type(recording, ADDON) if found.inputs["addonName"] == "ClusterAutoscaler"]
-    assert {named(recording, name, POLICY).urn for name in ("sjc-autoscaler-rights", "sjc-autoscaler-network-rights")} <= set(
-        addon.dependencies
-    )
+    rights = {named(given, name, POLICY).urn for name in ("sjc-autoscaler-rights", "sjc-autoscaler-network-rights")}
+    assert rights <= set(addon(given, "ClusterAutoscaler").dependencies)
 
 
-@pytest.mark.parametrize("cidr", ["10.0.0.0/16", "10.20.0.0/20"])
-def test_the_settings_count_the_addresses_of_the_subnet_that_is_made(cidr):
-    subnets = {subnet.name: subnet.inputs["cidrBlock"] for subnet in of_type(planned(network={"cidr": cidr}), SUBNET)}
-    assert node_subnet(cidr)[0] == subnets["sjc-network-nodes"]
+def test_the_settings_count_the_addresses_of_the_subnet_that_is_made(preview):
+    for recording, cidr in ((preview, "10.0.0.0/16"), (planned(**SMALL), SMALL["network"]["cidr"])):
+        assert node_subnet(cidr)[0] == named(recording, "sjc-network-nodes", SUBNET).inputs["cidrBlock"]

@@ -18,7 +18,7 @@ from fleet.facts import hardware
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, STORAGE_TAG, SYSTEM_POOL, pool_labels
 from tests.builders import oke_pool
-from tests.components.oke import NODE_POOL, POLICY, RULE, TAGS, made, planned, the
+from tests.components.oke import DOMAINS, IN_DOMAINS, NODE_POOL, OPERATOR, PLUGIN, POLICY, RULE, TAGS, made, planned, the
 from tests.components.recorded import before, named, of_type
 
 RESERVATION = {"id": "ocid1.capacityreservation.oc1.iad.example", "zone": "abcd:US-ASHBURN-AD-2", "count": 2}
@@ -30,6 +30,16 @@ IAD: dict[str, Any] = {
 NODE_SCRIPT = node_script()
 """The script of a pool without settings of its nodes."""
 SET_SCRIPT = node_script(("--pod-max-pids=4096", "--serialize-image-pulls=false"), array=True)
+KUBELET = {"podPidsLimit": 4096, "serializeImagePulls": False}
+POOLS: dict[str, Any] = {
+    "a10": oke_pool(),
+    "double": oke_pool(instanceTypes=["VM.GPU.A10.2"], labels={"example.com/team": "vision"}),
+    "metal": oke_pool(instanceTypes=["BM.GPU.A10.4"], disk="600Gi"),
+    "v100": oke_pool(instanceTypes=["VM.GPU3.1"], capacity="spot"),
+    "a100": oke_pool(
+        instanceTypes=["BM.GPU4.8"], nodes={"min": 2, "max": 3}, kubelet=KUBELET, localStorage={"strategy": "RAID0"}
+    ),
+}
 EXTRA = "--kubelet-extra-args --pod-max-pids=4096 --serialize-image-pulls=false"
 
 
@@ -43,7 +53,7 @@ def labels(resource):
 
 @pytest.fixture(scope="module")
 def preview():
-    return planned()
+    return planned(pools=POOLS)
 
 
 @pytest.fixture(scope="module")
@@ -53,26 +63,22 @@ def reserved():
 
 
 def test_nodes_carry_the_contracts_labels_and_the_owners(preview):
-    recording = planned(pools={"a10": oke_pool(labels={"example.com/team": "vision"})})
-    held = labels(pool(recording))
+    held = labels(pool(preview, "double"))
     assert held.pop(OKE_NO_PLUGIN_LABEL) == "false"
     assert held.pop("example.com/team") == "vision"
     assert held == pool_labels(
-        cluster="sjc", pool="a10", role="burst", capacity="on-demand", accelerator="nvidia-a10", profile=OKE_PROFILE
+        cluster="sjc", pool="double", role="burst", capacity="on-demand", accelerator="nvidia-a10", profile=OKE_PROFILE
     )
 
 
-@pytest.mark.parametrize(
-    ("enablement", "off"), [("gpu-plugin-addon", "false"), ("device-plugin", "true"), ("gpu-operator", "true")]
-)
-def test_okes_plugin_is_said_on_or_off_on_every_gpu_node(enablement, off):
-    recording = planned(enablement=enablement, pools={"a10": oke_pool(), "a10-2": oke_pool(instanceTypes=["VM.GPU.A10.2"])})
-    gpu_pools = [each for each in of_type(recording, NODE_POOL) if labels(each)["gpu-ci/pool"] != SYSTEM_POOL]
-    assert [labels(each)[OKE_NO_PLUGIN_LABEL] for each in gpu_pools] == [off, off]
+@pytest.mark.parametrize(("changes", "off"), [({"pools": POOLS}, "false"), (PLUGIN, "true"), (OPERATOR, "true")])
+def test_okes_plugin_is_said_on_or_off_on_every_gpu_node(changes, off):
+    gpu_pools = [each for each in of_type(planned(**changes), NODE_POOL) if labels(each)["gpu-ci/pool"] != SYSTEM_POOL]
+    assert [labels(each)[OKE_NO_PLUGIN_LABEL] for each in gpu_pools] == [off] * len(changes["pools"])
 
 
 def test_a_cdi_pool_says_so_to_the_device_plugin():
-    recording = planned(enablement="device-plugin", pools={"a10": oke_pool(cdi=True), "plain": oke_pool()})
+    recording = planned(**PLUGIN)
     assert labels(pool(recording))["nvidia.com/device-plugin.config"] == "cdi"
     assert "nvidia.com/device-plugin.config" not in labels(pool(recording, "plain"))
 
@@ -81,7 +87,7 @@ def test_the_autoscaler_owns_the_size(preview):
     held = pool(preview)
     assert held.inputs["nodeConfigDetails"]["size"] == 0
     assert held.ignore_changes == ("nodeConfigDetails.size",)
-    assert pool(planned(pools={"a10": oke_pool(nodes={"min": 2, "max": 3})})).inputs["nodeConfigDetails"]["size"] == 2
+    assert pool(preview, "a100").inputs["nodeConfigDetails"]["size"] == 2
 
 
 def test_the_autoscaler_can_start_the_first_node(preview):
@@ -94,9 +100,12 @@ def test_the_autoscaler_can_start_the_first_node(preview):
     assert inputs["nodeConfigDetails"]["freeformTags"] == TAGS, "nodes have the fleet's tags, not the pool's"
 
 
-@pytest.mark.parametrize(("shape", "encrypted"), [("VM.GPU.A10.1", True), ("VM.GPU.A10.2", True), ("BM.GPU.A10.4", False)])
-def test_boot_volumes_are_encrypted_on_the_wire_where_the_shape_can(shape, encrypted):
-    inputs = pool(planned(pools={"a10": oke_pool(instanceTypes=[shape])})).inputs
+@pytest.mark.parametrize(
+    ("name", "shape", "encrypted"),
+    [("a10", "VM.GPU.A10.1", True), ("double", "VM.GPU.A10.2", True), ("metal", "BM.GPU.A10.4", False)],
+)
+def test_boot_volumes_are_encrypted_on_the_wire_where_the_shape_can(preview, name, shape, encrypted):
+    inputs = pool(preview, name).inputs
     assert inputs["nodeShape"] == shape
     assert inputs["nodeConfigDetails"]["isPvEncryptionInTransitEnabled"] is encrypted
 
@@ -107,12 +116,11 @@ def test_the_boot_volume_holds_cuda_images_and_its_size_is_text(preview):
         "imageId": "ocid1.image.oc1..examplegpu",
         "bootVolumeSizeInGbs": "400",
     }
-    assert pool(planned(pools={"a10": oke_pool(disk="600Gi")})).inputs["nodeSourceDetails"]["bootVolumeSizeInGbs"] == "600"
+    assert pool(preview, "metal").inputs["nodeSourceDetails"]["bootVolumeSizeInGbs"] == "600"
 
 
 def test_the_image_is_the_one_of_the_pools_kind():
-    recording = planned(enablement="gpu-operator", pools={"a10": oke_pool(image="ubuntu")})
-    assert pool(recording).inputs["nodeSourceDetails"]["imageId"] == "ocid1.image.oc1..exampleubuntu"
+    assert pool(planned(**OPERATOR)).inputs["nodeSourceDetails"]["imageId"] == "ocid1.image.oc1..exampleubuntu"
 
 
 def test_every_domain_has_nodes_and_all_stand_in_the_private_subnet(reserved):
@@ -154,11 +162,10 @@ def test_oke_may_use_the_reservation_before_its_pool_starts(reserved):
     ]
 
 
-def test_spot_is_preemptible_capacity_and_leaves_no_volume_behind():
-    recording = planned(pools={"v100": oke_pool(instanceTypes=["VM.GPU3.1"], capacity="spot"), "a10": oke_pool()})
-    (placement,) = pool(recording, "v100").inputs["nodeConfigDetails"]["placementConfigs"]
+def test_spot_is_preemptible_capacity_and_leaves_no_volume_behind(preview):
+    (placement,) = pool(preview, "v100").inputs["nodeConfigDetails"]["placementConfigs"]
     assert placement["preemptibleNodeConfig"] == {"preemptionAction": {"type": "TERMINATE", "isPreserveBootVolume": False}}
-    (other,) = pool(recording).inputs["nodeConfigDetails"]["placementConfigs"]
+    (other,) = pool(preview).inputs["nodeConfigDetails"]["placementConfigs"]
     assert "preemptibleNodeConfig" not in other
 
 
@@ -166,19 +173,15 @@ def test_nodes_have_no_legacy_metadata_and_grow_their_disk_before_they_join(prev
     for each in of_type(preview, NODE_POOL):
         metadata = each.inputs["nodeMetadata"]
         assert metadata["areLegacyImdsEndpointsDisabled"] == "true"
-        assert base64.b64decode(metadata["user_data"]).decode() == NODE_SCRIPT
+        assert base64.b64decode(metadata["user_data"]).decode() == (SET_SCRIPT if "a100" in each.name else NODE_SCRIPT)
     assert NODE_SCRIPT.index("oci-growfs") < NODE_SCRIPT.index("bash /var/run/oke-init.sh")
     assert "oke bootstrap" in NODE_SCRIPT
     assert NODE_SCRIPT.isascii(), "cloud-init drops a script that is not"
 
 
-def test_a_pool_s_settings_of_kubelet_and_local_disks_are_in_its_script_alone():
-    kubelet = {"podPidsLimit": 4096, "serializeImagePulls": False}
-    held = oke_pool(instanceTypes=["BM.GPU4.8"], kubelet=kubelet, localStorage={"strategy": "RAID0"})
-    recording = planned(pools={"a100": held, "a10": oke_pool()})
-
+def test_a_pool_s_settings_of_kubelet_and_local_disks_are_in_its_script_alone(preview):
     def script(name):
-        return base64.b64decode(pool(recording, name).inputs["nodeMetadata"]["user_data"]).decode()
+        return base64.b64decode(pool(preview, name).inputs["nodeMetadata"]["user_data"]).decode()
 
     assert script("a100") == SET_SCRIPT
     assert script("a10") == script("system") == NODE_SCRIPT, "a changed script reaches new nodes of the pool alone"
@@ -342,9 +345,8 @@ def test_pools_wait_for_routes_rules_and_control_plane(preview):
 
 
 def test_a_pool_may_stand_in_some_of_the_clusters_domains_alone():
-    domains = [f"abcd:US-ASHBURN-AD-{number}" for number in (1, 2, 3)]
-    recording = planned(region="us-ashburn-1", zones=domains, pools={"a10": oke_pool(zones=domains[1:2])})
+    recording = planned(**IN_DOMAINS)
     places = named(recording, "sjc-a10-nodes", NODE_POOL).inputs["nodeConfigDetails"]["placementConfigs"]
-    assert [place["availabilityDomain"] for place in places] == domains[1:2], "a domain without the shape holds the pool up"
+    assert [place["availabilityDomain"] for place in places] == DOMAINS[1:2], "a domain without the shape holds the pool up"
     system = named(recording, "sjc-system-nodes", NODE_POOL).inputs["nodeConfigDetails"]["placementConfigs"]
-    assert [place["availabilityDomain"] for place in system] == domains
+    assert [place["availabilityDomain"] for place in system] == DOMAINS

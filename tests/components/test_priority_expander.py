@@ -8,6 +8,7 @@ from fleet.charts.cluster_autoscaler import PRIORITIES
 from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import cluster, existing_eks, gitops, oke_pool, oke_runner, pool, runner
 from tests.components import oke
+from tests.components.built import planned
 from tests.components.recorded import RELEASE, named, of_type, recorded
 from tests.components.test_existing_clusters import build
 from tests.yaml12 import read
@@ -60,7 +61,7 @@ def test_an_autoscaler_of_the_clusters_own_keeps_its_configmap() -> None:
 
 def test_no_stack_gets_one_without_an_order() -> None:
     assert maps(recorded("existing-oke")) == []
-    assert maps(build(usw2=cluster())) == []
+    assert maps(planned(usw2=cluster())) == []
 
 
 def test_oke_knows_its_pools_by_ocids_that_are_known_late() -> None:

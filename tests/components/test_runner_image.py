@@ -16,9 +16,9 @@ from fleet.providers.eks.ecr import KEPT_IMAGES
 from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
-from tests.builders import cluster, config, gitops, oke_cluster, vm
+from tests.builders import cluster, config, gitops, oke_cluster, runner, vm
 from tests.components import oke
-from tests.components.built import built
+from tests.components.built import TAGS, built, planned
 from tests.components.recorded import RELEASE, before, build_alone, named, of_type
 from tests.day import AS_OF
 
@@ -49,12 +49,13 @@ ECR: dict[str, Any] = {
 }
 OCIR: dict[str, Any] = {"namespace": "axexample", "runnerImage": {"version": DIGEST}, "copies": [PLUGIN]}
 TENANCY = {"tenancy": "ocid1.tenancy.oc1..example"}
-TAGS = {"owner": "ci", "cost-center": "ci", "stack": "test", "ttl": "permanent"}
 NAMESPACE = "oci:ObjectStorage/getNamespace:getNamespace"
 
 
-def planned(**clusters: dict[str, Any]) -> Recording:
-    return built(clusters=clusters, tags=TAGS)
+AMIS = {
+    "plain": {"buildType": "g4dn.xlarge"},
+    "full": {"buildType": "g4dn.xlarge", "prePull": [f"{ADDRESS}/runner-gpu@{DIGEST}"]},
+}
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def ecr() -> Recording:
 
 @pytest.fixture(scope="module")
 def preview() -> Recording:
-    return planned(usw2=cluster(registry=ECR, protect=True))
+    return planned(usw2=cluster(registry=ECR, protect=True, amis=AMIS))
 
 
 @pytest.fixture(scope="module")
@@ -132,14 +133,9 @@ def test_the_role_of_the_nodes_is_the_one_that_pulls(preview: Recording) -> None
     assert role in named(preview, "usw2-registry-caches", ROLE_POLICY).property_dependencies["role"]
 
 
-def test_a_machine_that_builds_an_ami_pulls_only_if_the_ami_has_an_image_of_ecr() -> None:
-    amis = {
-        "plain": {"buildType": "g4dn.xlarge"},
-        "full": {"buildType": "g4dn.xlarge", "prePull": [f"{ADDRESS}/runner-gpu@{DIGEST}"]},
-    }
-    recording = planned(usw2=cluster(registry=ECR, amis=amis))
-    plain, full = (named(recording, f"usw2-{ami}-ami-build-role", "aws:iam/role:Role").urn for ami in amis)
-    for each in of_type(recording, READERS):
+def test_a_machine_that_builds_an_ami_pulls_only_if_the_ami_has_an_image_of_ecr(preview: Recording) -> None:
+    plain, full = (named(preview, f"usw2-{ami}-ami-build-role", "aws:iam/role:Role").urn for ami in AMIS)
+    for each in of_type(preview, READERS):
         assert full in each.property_dependencies["policy"]
         assert plain not in each.property_dependencies["policy"]
 
@@ -191,17 +187,20 @@ def test_charts_and_runners_pull_from_the_registry_once_it_is_there(ecr: Recordi
     assert named(ecr, "usw2-registry-ghcr.io", RULE).urn in release.dependencies, f"a pod would wait for {registry.urn}"
 
 
-def test_a_copy_is_used_only_when_the_settings_say_so() -> None:
-    recording = planned(usw2=cluster(registry=ECR | {"useCopies": False}))
-    assert images(recording, "usw2-device-plugin-chart") == set()
-    assert len(of_type(recording, REPOSITORY)) == 2, "the workflow needs the repository before"
+@pytest.fixture(scope="module")
+def own() -> Recording:
+    """A runner class with an image of its own, and a chart whose copy is not used yet."""
+    runners = {"gpu-t4": runner(image="example/runner:1.2.3")}
+    return planned(usw2=cluster(registry=ECR | {"useCopies": False}, runners=runners))
 
 
-def test_a_class_with_an_image_keeps_it_and_pulls_it_through_the_cache() -> None:
-    own = cluster(registry=ECR)
-    own["runners"]["gpu-t4"] = own["runners"]["gpu-t4"] | {"image": "example/runner:1.2.3"}
-    recording = planned(usw2=own)
-    assert images(recording, "usw2-gpu-t4-chart") == {f"{ADDRESS}/docker.io/example/runner:1.2.3"}
+def test_a_copy_is_used_only_when_the_settings_say_so(own: Recording) -> None:
+    assert images(own, "usw2-device-plugin-chart") == set()
+    assert len(of_type(own, REPOSITORY)) == 2, "the workflow needs the repository before"
+
+
+def test_a_class_with_an_image_keeps_it_and_pulls_it_through_the_cache(own: Recording) -> None:
+    assert images(own, "usw2-gpu-t4-chart") == {f"{ADDRESS}/docker.io/example/runner:1.2.3"}
 
 
 def test_what_git_has_pulls_from_the_registry_too() -> None:
@@ -244,21 +243,27 @@ def test_runners_on_oke_use_the_image_of_the_regions_registry(ocir: Recording) -
     assert f"ocir.us-sanjose-1.oci.oraclecloud.com/axexample/gpu-ci/runner-gpu@{DIGEST}" in text
 
 
-def test_the_gateway_of_machines_pulls_from_the_registry() -> None:
+@pytest.fixture(scope="module")
+def with_machines() -> Recording:
+    """A registry on OCI that machines use."""
     registry = OCIR | {"copies": [PROMETHEUS_IMAGE], "useCopies": True}
     changes = {
         "monitoring": {"prometheus": "install"},
+        "pools": {},
         "runners": {"vm": vm()},
         "machineCompartment": "ocid1.compartment.oc1..jobs",
     }
-    recording = planned(sjc=oke_cluster(registry=registry, **changes, **TENANCY))
-    (pod,) = (each.inputs["spec"]["template"]["spec"] for each in of_type(recording, "kubernetes:apps/v1:Deployment"))
+    return planned(sjc=oke_cluster(registry=registry, **changes, **TENANCY))
+
+
+def test_the_gateway_of_machines_pulls_from_the_registry(with_machines: Recording) -> None:
+    (pod,) = (each.inputs["spec"]["template"]["spec"] for each in of_type(with_machines, "kubernetes:apps/v1:Deployment"))
     (agent,) = pod["containers"]
     assert agent["image"] == f"ocir.us-sanjose-1.oci.oraclecloud.com/axexample/gpu-ci/{PROMETHEUS_IMAGE}"
 
 
 def test_up_refuses_the_credentials_of_another_tenancy() -> None:
-    described = load(config(clusters={"sjc": oke_cluster(registry=OCIR, **TENANCY)}, tags=TAGS))
+    described = load(config(clusters={"sjc": oke_cluster(registry=OCIR, pools={}, runners={}, **TENANCY)}, tags=TAGS))
     answers = {**oke.ANSWERS, NAMESPACE: lambda _: {"namespace": "other"}}
 
     def program() -> None:
@@ -268,6 +273,5 @@ def test_up_refuses_the_credentials_of_another_tenancy() -> None:
         build_alone(program, preview=False, answers=answers)
 
 
-def test_a_preview_of_a_registry_on_oci_asks_for_nothing_that_a_plan_lacks() -> None:
-    recording = planned(sjc=oke_cluster(registry=OCIR, **TENANCY))
-    assert of_type(recording, "oci:Artifacts/containerRepository:ContainerRepository")
+def test_a_preview_of_a_registry_on_oci_asks_for_nothing_that_a_plan_lacks(with_machines: Recording) -> None:
+    assert of_type(with_machines, "oci:Artifacts/containerRepository:ContainerRepository")
