@@ -130,7 +130,7 @@ class Rules:
 
 @cache
 def _ends(rules: Rules) -> tuple[tuple[str, ...], ...]:
-    """One matrix of each kind that anything tells apart: the machine's step, what is owed, GitHub."""
+    """One matrix of each kind that something distinguishes: the machine's step, what is owed, GitHub."""
     kinds: dict[tuple[object, ...], tuple[str, ...]] = {}
     for jobs in MATRICES:
         reply = tuple(ENDS[end] for end in jobs)
