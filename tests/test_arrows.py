@@ -12,9 +12,9 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 from tests.builders import ROOT
+from tests.cases import cases
+from tests.sources import parsed
 
 OURS = ("fleet", "gpu_ci", "components", "package", "policies", "deployments", "bootstrap", "images", "tests", "rules")
 IMPORTERS = ("__import__", "import_module", "run_module")
@@ -31,16 +31,22 @@ def children(node: ast.AST) -> Iterator[ast.AST]:
             yield value
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements right below one. Where no function imports, nothing else does."""
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        yield from getattr(node, field, ())
+
+
 def last_name(node: ast.expr) -> str:
     """The last part of a dotted name; "" of another expression."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def imports(tree: ast.Module, package: str, lazy: bool = True) -> Iterator[str]:
+def imports(tree: ast.Module, package: str, lazy: bool = True, calls: bool = True) -> Iterator[str]:
     """Full names that a module of `package` imports, each `from` name as a module of its own, because it may be one.
 
     Names given to import functions count too. Without `lazy` only what loading the module imports: no function bodies,
-    nothing for type checkers alone.
+    nothing for type checkers alone. Without `calls` no call imports.
     """
     nodes: list[ast.AST] = [tree]
     while nodes:
@@ -50,7 +56,7 @@ def imports(tree: ast.Module, package: str, lazy: bool = True) -> Iterator[str]:
         if not lazy and isinstance(node, ast.If) and last_name(node.test) == "TYPE_CHECKING":
             nodes += node.orelse
             continue
-        nodes += children(node)
+        nodes += children(node) if calls else statements(node)
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -88,8 +94,11 @@ def _imported(module: str) -> tuple[frozenset[str], frozenset[str]]:
     path = modules()[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     text = path.read_text()
-    tree = ast.parse(text)
-    return _named(module, text, imports(tree, package)), _named(module, text, imports(tree, package, lazy=False))
+    tree, calls = parsed(path), any(name in text for name in IMPORTERS)
+    return (
+        _named(module, text, imports(tree, package, calls=calls)),
+        _named(module, text, imports(tree, package, lazy=False, calls=calls)),
+    )
 
 
 def _named(module: str, text: str, spelled: Iterator[str]) -> frozenset[str]:
@@ -190,7 +199,7 @@ def test_every_package_of_fleet_is_a_floor():
     assert {name.split(".")[1] for name in below("fleet") if "." in name} == set(FLOORS)
 
 
-@pytest.mark.parametrize(("height", "floor"), list(enumerate(FLOORS)))
+@cases(("height", "floor"), list(enumerate(FLOORS)))
 def test_a_floor_imports_itself_and_the_floors_below(height, floor):
     assert astray(f"fleet.{floor}", *(f"fleet.{each}" for each in FLOORS[:height])) == []
 
@@ -217,7 +226,7 @@ OUTSIDE = ("fleet", "gpu_ci", "components", "package", "deployments", "bootstrap
 @cache
 def behind_classes() -> frozenset[str]:
     """Names of all classes that are defined in the folder of a cloud."""
-    trees = (ast.parse(modules()[module].read_text()) for folder in BEHIND for module in below(folder))
+    trees = (parsed(modules()[module]) for folder in BEHIND for module in below(folder))
     return frozenset(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
 
@@ -247,8 +256,9 @@ def asks(tree: ast.Module) -> Iterator[str]:
 def leaks(module: str) -> list[str]:
     """Where a module imports a cloud, or asks which one something is of."""
     walled = (name for name in sorted(imported(module)) if any(name == each or name.startswith(f"{each}.") for each in BEHIND))
-    text = modules()[module].read_text()
-    return [*(f"imports {name}" for name in walled), *(asks(ast.parse(text)) if names_a_cloud().search(text) else ())]
+    path = modules()[module]
+    asked = asks(parsed(path)) if names_a_cloud().search(path.read_text()) else ()
+    return [*(f"imports {name}" for name in walled), *asked]
 
 
 @cache
@@ -279,7 +289,7 @@ def test_every_opening_in_the_wall_is_needed():
     assert [module for module in OPENINGS if not leaks(module)] == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "found"),
     [
         ("cluster.provider == 'talos'", ["line 1 asks for talos"]),
@@ -386,7 +396,7 @@ def test_no_program_but_submit_loads_its_client():
 # -- the reader itself ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "found"),
     [
         ("import gpu_ci.offline.plan as p, os", {"gpu_ci.offline.plan", "os"}),
@@ -398,15 +408,18 @@ def test_no_program_but_submit_loads_its_client():
         ("def f():\n    import pulumi_oci", {"pulumi_oci"}),
         ("try:\n    import one\nexcept ImportError:\n    import two", {"one", "two"}),
         ("if TYPE_CHECKING:\n    import typed", {"typed"}),
+        ("match x:\n    case 1:\n        with y:\n            import early", {"early"}),
         ("x = importlib.import_module('components.build')", {"components.build"}),
         ("'import text'  # import remark", set()),
     ],
 )
 def test_every_way_to_import_is_seen(text, found):
     assert set(imports(ast.parse(text), "a.b")) == found
+    if not any(name in text for name in IMPORTERS):
+        assert set(imports(ast.parse(text), "a.b", calls=False)) == found
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "found"),
     [
         ("def f():\n    import late", set()),
@@ -417,10 +430,11 @@ def test_every_way_to_import_is_seen(text, found):
     ],
 )
 def test_loading_a_module_runs_no_function_of_it(text, found):
-    assert set(imports(ast.parse(text), "a.b", lazy=False)) == found
+    for calls in (True, False):
+        assert set(imports(ast.parse(text), "a.b", lazy=False, calls=calls)) == found
 
 
-@pytest.mark.parametrize(
+@cases(
     ("folder", "allowed", "wrong"),
     [
         ("fleet", (), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),

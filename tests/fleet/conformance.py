@@ -141,15 +141,16 @@ def _outsider(contract: Contract) -> Pods:
 
 
 def _between(pods: Pods, node: Node) -> Iterator[str]:
-    refused = [str(taint) for taint in node.taints if not any(each.covers(taint) for each in pods.tolerations)]
-    chosen = chooses(pods, node)
+    if pods.elsewhere and node.pool not in pods.pools:
+        return
+    refused = [taint for taint in node.taints if not any(each.covers(taint) for each in pods.tolerations)]
     if node.pool in pods.pools:
         yield from (f"{node.name}: {pods.name} does not tolerate {taint}" for taint in refused)
-        if not chosen:
+        if not chooses(pods, node):
             yield f"{node.name}: {pods.name} does not choose it"
         for asked in sorted(pods.resources - {node.resource}):
             yield f"{node.name}: {pods.name} asks for {asked}, and its GPUs are called {node.resource}"
-    elif chosen and not refused and not pods.elsewhere:
+    elif not refused and chooses(pods, node):
         yield f"{node.name}: {pods.name} could land there"
 
 
@@ -162,11 +163,15 @@ def chooses(pods: Pods, node: Node) -> bool:
 
 def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     held = labels.get(expression["key"])
-    return {
-        "In": lambda: held in expression["values"],
-        "NotIn": lambda: held not in expression["values"],
-        "Exists": lambda: held is not None,
-    }[expression["operator"]]()
+    match expression["operator"]:
+        case "In":
+            return held in expression["values"]
+        case "NotIn":
+            return held not in expression["values"]
+        case "Exists":
+            return held is not None
+        case operator:
+            raise KeyError(operator)
 
 
 def _labels_of(contract: Contract, node: Node) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -3836,10 +3836,10 @@ def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
     """
     # Jobs are asked for from Python too: their rules are in tests/fleet/jobs.
     paths = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "loading" / "deployments.py", *SOURCE.glob("jobs/*.py")})
-    trees = [(path, parsed(path)) for path in paths]
-    shared = {name: message for _, tree in trees for name, message in _shared(tree)}
+    shared = {name: message for path in _with_call(paths, "problem") for name, message in _shared(parsed(path))}
     assert len(shared) > 5, "the shared checks were found"
-    for path, tree in trees:
+    for path in _with_call(paths, "problem", "Violation", *shared):
+        tree = parsed(path)
         inside = {
             id(node)
             for each in ast.walk(tree)
@@ -3854,6 +3854,12 @@ def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
                 message = shared.get(node.func.id) or _said(tree, node.args[1])
                 assert isinstance(rule, ast.Constant), f"{path.name}:{node.lineno}: write the rule's name as a literal"
                 yield f"{path.name}:{node.lineno}", str(rule.value), re.compile(_pattern(message), re.DOTALL)
+
+
+def _with_call(paths: Sequence[Path], *names: str) -> list[Path]:
+    """The files with a call of one of these functions: to walk a tree takes longer than to search a text."""
+    called = re.compile(rf"\b(?:{'|'.join(names)})\(")
+    return [path for path in paths if called.search(path.read_text(encoding="utf-8"))]
 
 
 def _shared(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
@@ -3872,10 +3878,12 @@ def _said(scope: ast.AST, message: ast.expr) -> ast.expr:
     """The message itself, where a name stands for it: the last text before it that has this name."""
     if isinstance(message, ast.Constant | ast.JoinedStr):
         return message
+    kind, spelled = type(message), ast.unparse(message)
     texts = [
         node.value
         for node in ast.walk(scope)
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == ast.unparse(message) and node.lineno < message.lineno
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], kind) and node.lineno < message.lineno
+        if ast.unparse(node.targets[0]) == spelled
     ]
     return max(texts, key=lambda text: text.lineno, default=message)
 

@@ -124,6 +124,20 @@ class Rules:
     """Between the last look and the call, a moment apart, no whole attempt runs and no newer run appears."""
     workers: int = 2
     """How many workers run at a time. The workflow's concurrency group allows one; the proof does not depend on it."""
+    every_end: bool = False
+    """Search the worlds of every matrix, although most are those of another one under another name. The command does."""
+
+
+@cache
+def _ends(rules: Rules) -> tuple[tuple[str, ...], ...]:
+    """One matrix of each kind that something distinguishes: the machine's step, what is owed, GitHub."""
+    kinds: dict[tuple[object, ...], tuple[str, ...]] = {}
+    for jobs in MATRICES:
+        reply = tuple(ENDS[end] for end in jobs)
+        state = rules.step(World(running=False, jobs=jobs), WORKERS[JOBS], reply).state
+        kind = (state, not KILLED & set(jobs), not VETOES & set(jobs), "replaced" in jobs, rules.every_end and jobs)
+        kinds.setdefault(kind, jobs)
+    return tuple(kinds.values())
 
 
 MOST = {"reruns": 2, "crashes": 2, "copies": 1, "unheard wakes": 1}
@@ -145,7 +159,7 @@ def moves(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
         yield "a runner takes the job of our rerun", _looked(but(world, queue="", wakes=0), rules)
     if world.running and not world.queue and not any(at.seen < world.attempt for at in calling):
         # Later attempts end as the first did, so an interrupted rerun is interrupted again.
-        for jobs in MATRICES if world.attempt == 1 else (world.jobs,):
+        for jobs in _ends(rules) if world.attempt == 1 else (world.jobs,):
             ended = but(world, running=False, jobs=jobs, newer=world.newer or "replaced" in jobs)
             yield f"attempt {world.attempt} ends ({', '.join(jobs)})", _event(ended)
     if not world.running and world.reruns < MOST["reruns"]:

@@ -14,8 +14,11 @@ from fleet.providers.talos.boot.groups import KERNEL_MODULES
 from fleet.providers.talos.boot.patch import Patch
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.settings.model import YAML_WORDS
+from tests.cases import naming
 from tests.fleet.talos.made import GPU_PATCH, MINORS, NAME, SYSTEM, cluster, clusters, kinds, labels_and_taints, pool, read, some
 
+Files = dict[str, list[Any]]
+"""The documents of every file."""
 each_minor = pytest.mark.parametrize("minor", MINORS)
 CONTROL = "patches/control-plane.yaml"
 TOML = (
@@ -93,24 +96,48 @@ def test_a_gpu_host_from_1_14_on_is_told_by_documents() -> None:
 # -- conformance -------------------------------------------------------------------------------------------------------
 
 
-@some
-@given(made=clusters())
-def test_labels_and_taint_are_those_of_the_scheduling_contract(made: TalosCluster) -> None:
-    files = read(made)
+def labels_and_taint_are_those_of_the_scheduling_contract(made: TalosCluster, files: Files) -> None:
     for name, each in made.pools.items():
         labels, taints = labels_and_taints(files[f"patches/pools/{name}.yaml"])
         assert labels == each.node_labels(NAME, name, TALOS_PROFILE)
         assert taints == [str(TALOS_PROFILE.gpu_taint)]
 
 
-@some
-@given(made=clusters())
-def test_the_system_pool_has_its_labels_and_no_taint(made: TalosCluster) -> None:
-    files = read(made)
+def the_system_pool_has_its_labels_and_no_taint(made: TalosCluster, files: Files) -> None:
     for hosts, path in ((made.system.hosts, "patches/system.yaml"), (made.control_plane.hosts, CONTROL)):
         labels, taints = labels_and_taints(files.get(path, []))
         assert labels == (system_labels(NAME) if hosts == (made.system.hosts or made.control_plane.hosts) else {})
         assert taints == []
+
+
+def no_label_is_one_that_a_kubelet_may_not_set(made: TalosCluster, files: Files) -> None:
+    for path, documents in files.items():
+        labels, _ = labels_and_taints(documents)
+        assert [key for key in labels if TALOS_PROFILE.reserves(key)] == [], path
+
+
+def a_worker_has_its_name_alone(made: TalosCluster, files: Files) -> None:
+    """What removes the control plane's taint would remove a GPU host's."""
+    for _, name, _ in made.hosts():
+        if name not in made.control_plane.hosts:
+            assert [document["kind"] for document in files[f"hosts/{name}.yaml"]] == ["HostnameConfig"]
+
+
+PROPERTIES = (
+    labels_and_taint_are_those_of_the_scheduling_contract,
+    the_system_pool_has_its_labels_and_no_taint,
+    no_label_is_one_that_a_kubelet_may_not_set,
+    a_worker_has_its_name_alone,
+)
+
+
+@some
+@given(made=clusters())
+def test_the_patches_of_any_cluster_have_every_property(made: TalosCluster) -> None:
+    files = read(made)
+    for holds in PROPERTIES:
+        with naming(holds.__name__):
+            holds(made, files)
 
 
 def test_labels_and_taints_are_read_from_both_wordings() -> None:
@@ -119,22 +146,15 @@ def test_labels_and_taints_are_read_from_both_wordings() -> None:
     assert list(found.values()) == [({"a": "b"}, ["k=v:NoExecute"])] * len(MINORS), "else the tests above see nothing"
 
 
-@some
-@given(made=clusters())
-def test_no_label_is_one_that_a_kubelet_may_not_set(made: TalosCluster) -> None:
-    for path, documents in read(made).items():
-        labels, _ = labels_and_taints(documents)
-        assert [key for key in labels if TALOS_PROFILE.reserves(key)] == [], path
-
-
-@pytest.mark.parametrize("word", sorted({*YAML_WORDS, "1", "1.30", "0x1f", "1e3", "2026-01-01"}))
 @each_minor
-def test_a_label_stays_a_text(minor: str, word: str) -> None:
-    made = cluster(talosVersion=minor, pools={"gpu": pool(labels={"example.com/x": word})})
+def test_a_label_stays_a_text(minor: str) -> None:
+    words = sorted({*YAML_WORDS, "1", "1.30", "0x1f", "1e3", "2026-01-01"})
+    asked = {f"example.com/x{index}": word for index, word in enumerate(words)}
+    made = cluster(talosVersion=minor, pools={"gpu": pool(labels=asked)})
     as_1_1 = list(yaml.safe_load_all(talos_files(NAME, made)[GPU_PATCH]))
     for documents in (read(made)[GPU_PATCH], as_1_1):
         labels, _ = labels_and_taints(documents)
-        assert labels["example.com/x"] == word, "in YAML 1.2 and in 1.1"
+        assert {key: labels[key] for key in asked} == asked, "in YAML 1.2 and in 1.1"
 
 
 # -- control plane -----------------------------------------------------------------------------------------------------
@@ -178,16 +198,6 @@ def test_a_host_has_its_name_and_no_made_up_one(minor: str) -> None:
     for path, (document,) in named.items():
         assert f"hosts/{document['hostname']}.yaml" == path
         assert document["auto"] == "off", "a text; the name that the generator asks for conflicts with a fixed one"
-
-
-@some
-@given(made=clusters())
-def test_a_worker_has_its_name_alone(made: TalosCluster) -> None:
-    """What removes the control plane's taint would remove a GPU host's."""
-    files = read(made)
-    for _, name, _ in made.hosts():
-        if name not in made.control_plane.hosts:
-            assert [document["kind"] for document in files[f"hosts/{name}.yaml"]] == ["HostnameConfig"]
 
 
 def test_the_control_plane_takes_pods_exactly_where_it_is_the_system_pool() -> None:
