@@ -21,6 +21,8 @@ GET = (
     "https://github.com/prometheus/prometheus/releases"
 )
 """What to do without promtool."""
+ENVIRONMENT = {**os.environ, "GOGC": "800"}
+"""That of promtool, which ends soon and so need not free memory often."""
 
 
 class NoRuleError(Exception):
@@ -92,10 +94,8 @@ def _said(promtool: str, folder: Path, tests: Sequence[tuple[Sequence[Group], Ma
         (folder / f"rules-{name}").write_text(json.dumps({"groups": rules}))
         (folder / name).write_text(json.dumps({**test, "rule_files": [f"rules-{name}"]}))
     command = [promtool, "test", "rules", *names]
-    # It ends soon, so it need not free memory often.
-    seldom = {**os.environ, "GOGC": "800"}
     done = subprocess.run(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=seldom
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=ENVIRONMENT
     )
     said = re.split(r"^Unit Testing: .*\n", done.stdout, flags=re.MULTILINE)[1:]
     if len(said) != len(tests):

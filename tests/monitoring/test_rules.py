@@ -93,8 +93,8 @@ def test_the_cases_pass(promtool, suite, tmp_path):
 
 def test_a_changed_rule_fails_a_case(promtool):
     every = groups()
-    alive = [mutant.key for mutant in survivors(promtool, SUITES, every, list(mutants(every)))]
-    assert sorted(alive) == sorted(EQUIVALENT)
+    alive = {mutant.key for mutant in survivors(promtool, SUITES, every, list(mutants(every)))}
+    assert alive ^ EQUIVALENT.keys() == set(), "no case fails, or a mutant of the table fails one"
 
 
 def test_every_equivalent_mutant_exists_and_says_why():
