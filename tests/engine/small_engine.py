@@ -8,8 +8,6 @@ Facts: pulumi/pulumi 3.260, pkg/resource/deploy (source_eval.go, providers/regis
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent import futures
@@ -32,6 +30,7 @@ from pulumi.runtime.proto import (
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline import wire
 from gpu_ci.offline.recording import STACK_TYPE
+from tests import warm
 from tests.engine.provider import MESSAGE_LIMIT, Provider
 
 _FEATURES = frozenset({"secrets", "resourceReferences", "aliasSpecs", "deletedWith", "transforms", "resourceHooks"})
@@ -39,12 +38,12 @@ _PROVIDER = "pulumi:providers:"
 
 # What the CLI's language host does, reduced to what the SDK needs.
 _RUNNER = """
-import asyncio, gc, json, os, runpy, sys
+import asyncio, gc, json, os, runpy, signal, sys
+signal.alarm(100)
 gc.disable()
 import pulumi
-given = json.load(sys.stdin)
-sys.path.insert(0, given["program"])
-import components.build, components.eks.stack
+given = json.loads(sys.argv[1])
+import components.build, components.config, components.eks.stack
 for settings in given["settings"]:
     if child := os.fork():
         if os.waitpid(child, 0)[1]:
@@ -215,29 +214,19 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
         return resource_pb2.RegisterResourceResponse(urn=made.urn, object=made.state, propertyDependencies=sources)
 
 
-def run(
-    engines: Sequence[SmallEngine], folder: Path, secrets: Mapping[str, str], timeout: float = 100
-) -> subprocess.CompletedProcess[str]:
-    """Runs the program of `folder` for each engine in a fork of one process, whose imports take most of its time.
+def run(engines: Sequence[SmallEngine], folder: Path, secrets: Mapping[str, str]) -> tuple[int, str, str]:
+    """Runs the program of `folder` for each engine in a fork of one process. Gives its status, stdout and stderr.
 
     `secrets` are the clear texts of secret keys.
     """
     config = engines[0]._config
-    given = {
+    settings = {
         "program": str(folder),
         "settings": [engine.settings(folder) for engine in engines],
         "config": {**config.values, **secrets},
         "secretKeys": sorted({*config.secret_keys, *secrets}),
     }
-    return subprocess.run(
-        [sys.executable, "-c", _RUNNER],
-        input=json.dumps(given),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    return warm.run(_RUNNER, json.dumps(settings), folder=folder, path=folder)
 
 
 class _Log(engine_pb2_grpc.EngineServicer):

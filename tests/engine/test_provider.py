@@ -274,15 +274,15 @@ def test_the_staging_program_runs_to_its_end_on_them_and_asks_for_what_the_plan_
         preview = SmallEngine(config, previewing, preview=True)
         update = SmallEngine(config, updating, preview=False)
         with preview, update:
-            done = run([preview, update], ROOT, {KEY: "clear-text-of-the-key"})
-    assert done.returncode == 0, f"{done.stderr}\n" + "\n".join([*preview.log.lines, *update.log.lines])
+            status, stdout, stderr = run([preview, update], ROOT, {KEY: "clear-text-of-the-key"})
+    assert status == 0, f"{stderr}\n" + "\n".join([*preview.log.lines, *update.log.lines])
     assert_registered(plan, preview)
     assert_registered(plan, update)
     # In a preview the cluster's kubeconfig is unknown, so nothing in the cluster reaches its provider.
     asked = [entry for entry in plan.resources if entry.provider and not entry.remote]
     assert_asked([entry for entry in asked if not entry.type.startswith("kubernetes:")], previewing, preview=True)
     assert_asked(asked, updating, preview=False)
-    assert "clear-text-of-the-key" not in f"{done.stdout}{done.stderr}"
+    assert "clear-text-of-the-key" not in f"{stdout}{stderr}"
 
 
 def assert_registered(plan, engine):

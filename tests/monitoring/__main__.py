@@ -34,7 +34,7 @@ def main() -> int:
                 sys.stderr.write(said)
                 return 1
     found = list(mutants(every))
-    alive = {mutant.key for mutant in survivors(promtool, SUITES, found)}
+    alive = {mutant.key for mutant in survivors(promtool, SUITES, every, found)}
     unknown = sorted(alive - EQUIVALENT.keys())
     sys.stdout.write(f"{len(found)} mutants: {len(found) - len(alive)} fail a case, {len(alive) - len(unknown)} are equivalent\n")
     for rule, change in unknown:

@@ -27,6 +27,7 @@ from gpu_ci.offline.judge import configure
 from gpu_ci.offline.plan import Plan
 from policies.rules import RULES
 from tests import builders
+from tests.monitoring.promtool import ENVIRONMENT
 
 DAY = date(2026, 11, 23)
 JOB_INFO = "kube_customresource_ephemeralrunner_job_info"
@@ -141,7 +142,8 @@ def holds(tmp_path: Path, *claims: str, fleet: Fleet | None = None, series: dict
     tests = [{"interval": "1m", "input_series": given, "promql_expr_test": cases}]
     case = {"rule_files": ["rules.json"], "evaluation_interval": "1m", "tests": tests}
     (tmp_path / "case.json").write_text(json.dumps(case))
-    done = subprocess.run([promtool, "test", "rules", tmp_path / "case.json"], capture_output=True, text=True, check=False)
+    command = [promtool, "test", "rules", str(tmp_path / "case.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
