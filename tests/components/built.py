@@ -16,7 +16,7 @@ from gpu_ci.offline.recording import Recording, Resource
 from tests import plans
 from tests.builders import config
 from tests.components.oke import ANSWERS
-from tests.components.recorded import ROOT, build_alone, of_tests, stack_config
+from tests.components.recorded import ROOT, build_alone, of_tests, only, stack_config
 from tests.day import AS_OF
 
 TAGS = {"owner": "ci", "cost-center": "ci", "stack": "test", "ttl": "permanent"}
@@ -46,11 +46,11 @@ def planned(**clusters: dict[str, Any]) -> Recording:
 
 
 @cache
-def updated(stack: str) -> Recording:
-    """All that `pulumi up` registers for one of `recorded.STACKS`."""
-    config = stack_config(stack)
-    # These stacks have reservations that start after the day of the tests, and an update before that day is refused.
-    day = "2027-03-07" if stack in ("capacity-block", "reserved") else AS_OF.isoformat()
+def updated(stack: str, *clusters: str) -> Recording:
+    """All that `pulumi up` registers for one of `recorded.STACKS`, or for these of its clusters."""
+    config = only(stack_config(stack), *clusters) if clusters else stack_config(stack)
+    # This stack has a reservation that starts after the day of the tests, and an update before that day is refused.
+    day = "2027-03-07" if stack == "capacity-block" else AS_OF.isoformat()
 
     def make() -> Recording:
         with patch.dict("os.environ", GPU_CI_AS_OF=day):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,24 @@ def recordings(stack: str) -> tuple[Recording | None, Recording | None]:
 
 in_every_stack = cases("recording", STACKS, recorded)
 """For a test of `recording`: what each of `STACKS` declares, in preview."""
+
+
+def with_clusters(config: StackConfig, clusters: Mapping[str, Any]) -> StackConfig:
+    """The same stack with these clusters."""
+    key = "gpu-ci:clusters"
+    return replace(config, objects={**config.objects, key: clusters}, values={**config.values, key: json.dumps(clusters)})
+
+
+def only(config: StackConfig, *names: str) -> StackConfig:
+    """The same stack with these of its clusters alone."""
+    clusters = json.loads(config.values["gpu-ci:clusters"])
+    return with_clusters(config, {name: clusters[name] for name in names})
+
+
+def of_clusters(recording: Recording, *names: str) -> tuple[Resource, ...]:
+    """The resources of these clusters, with whose names theirs begin, and those of the stack itself."""
+    own = ("pulumi:pulumi:Stack", "gpu-ci:index:DestroyGuard")
+    return tuple(each for each in recording.resources if each.type in own or each.name.partition("-")[0] in names)
 
 
 def whole(config: StackConfig, *, preview: bool = True) -> Recording:

@@ -10,13 +10,17 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+import pulumi
+import pulumi_kubernetes as kubernetes
 import pytest
 
+from components.kubernetes.inside import Inside, install
+from components.kubernetes.model_cache import Backing
 from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import oke_pool
 from tests.cases import cases
-from tests.components.oke import planned
-from tests.components.recorded import named, of_type
+from tests.components.oke import fleet
+from tests.components.recorded import build_alone, named, of_type
 
 LOCAL_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue"
 NETWORK = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
@@ -43,7 +47,16 @@ def recorded(parts: frozenset[str]) -> Recording:
 
 
 def with_parts(parts: Mapping[str, dict[str, Any]]) -> Recording:
-    return planned(pools={"a10": oke_pool(nodes={"max": 4})}, **parts)
+    """What the cluster has inside, without the cloud's part of it."""
+    described = fleet(pools={"a10": oke_pool(nodes={"max": 4})}, **parts)
+    settings: Any = described.clusters["sjc"]
+
+    def program() -> None:
+        opts = pulumi.ResourceOptions(providers=[kubernetes.Provider("cluster", kubeconfig="{}")])
+        backings = {name: Backing(cache.block_volumes({}, "paravirtualized")) for name, cache in settings.caches.items()}
+        install(Inside("sjc", settings, [], opts, backings), described, pulumi.Output.secret("a key"))
+
+    return build_alone(program, f"{parts}")
 
 
 def objects(recording: Recording) -> dict[tuple[str, str, str], Resource]:

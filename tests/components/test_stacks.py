@@ -21,6 +21,7 @@ from tests.components.recorded import (
     before,
     cluster_id,
     in_every_stack,
+    of_clusters,
     of_type,
     recorded,
     recordings,
@@ -170,13 +171,40 @@ def test_the_private_key_reaches_runner_sets_and_their_secrets_only_and_is_marke
     assert KEY not in repr(recording.resources)
 
 
-@cases("stack", [stack for stack in STACKS if fleet_of(stack_config(stack)).deployable])
+UPDATED = {
+    "staging": ("usw2",),
+    "prod": ("sjc", "use1"),
+    "existing-context": ("lab",),
+    "existing-eks": ("usw2",),
+    "existing-oke": ("sjc",),
+    "capacity-block": ("use2",),
+    "gitops": ("use1",),
+    "gpu-work": ("use1", "usw2"),
+    "monitoring": ("use1", "usw2"),
+    "oci-machines": ("iad",),
+    "right-size": ("usw2",),
+}
+"""Clusters that show every type of resource below every type of component."""
+
+
+def test_the_updated_clusters_have_every_type_below_every_component():
+    def types(recording: Recording, resources: Iterable[Resource]) -> set[tuple[str, str]]:
+        return {(each.type, recording.by_urn[each.parent].type) for each in resources if each.parent}
+
+    programs = {stack: program for stack in STACKS if (program := recordings(stack)[0]) is not None}
+    every = {kind for program in programs.values() for kind in types(program, program.resources)}
+    shown = (types(programs[stack], of_clusters(programs[stack], *names)) for stack, names in UPDATED.items())
+    assert every == set().union(*shown)
+
+
+@cases("stack", UPDATED)
 def test_update_mode_builds_what_preview_declares(stack):
     declared, _ = recordings(stack)
     assert declared is not None
-    made = updated(stack)
-    assert sorted((each.type, each.name) for each in made.resources) == sorted(
-        (each.type, each.name) for each in declared.resources
+    names = UPDATED[stack]
+    made = updated(stack) if len(names) == len(fleet_of(stack_config(stack)).clusters) else updated(stack, *names)
+    assert sorted((each.type, each.name) for each in of_clusters(made, *names)) == sorted(
+        (each.type, each.name) for each in of_clusters(declared, *names)
     ), "what is built must not depend on what the cloud answers"
     tags = [each.inputs["autoscalingGroupName"] for each in of_type(made, "aws:autoscaling/tag:Tag")]
     assert set(tags) <= {MADE_BY_EKS}, "tags go on the group that EKS made"

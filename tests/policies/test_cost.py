@@ -181,19 +181,13 @@ def test_of_other_fleets_too(described: dict[str, object]) -> None:
     assert_the_same(fleet, built(fleet))
 
 
-def test_a_class_of_one_name_in_two_clusters_is_two() -> None:
-    dear = {"storage": "ebs", "size": "500Gi", "namespaces": ["speech"], "iops": 12000, "throughput": 1000}
+def test_of_two_clusters_each_has_the_price_of_its_own_region_and_a_class_of_its_own_with_the_others_name() -> None:
     plain = {"storage": "ebs", "size": "500Gi", "namespaces": ["speech"]}
+    dear = plain | {"iops": 12000, "throughput": 1000}
     there = cluster(
-        region="us-east-1", zones=["us-east-1a", "us-east-1b"], runners={"gpu-t4-us": runner()}, caches={"models": dear}
+        region="af-south-1", zones=["af-south-1a", "af-south-1b"], runners={"gpu-t4-af": runner()}, caches={"models": dear}
     )
-    fleet = load(config(clusters={"usw2": cluster(caches={"models": plain}), "use1": there}))
-    assert_the_same(fleet, built(fleet))
-
-
-def test_of_two_clusters_each_has_the_price_of_its_own_region() -> None:
-    there = cluster(region="af-south-1", zones=["af-south-1a", "af-south-1b"], runners={"gpu-t4-af": runner()})
-    fleet = load(config(clusters={"usw2": cluster(), "afs1": there}))
+    fleet = load(config(clusters={"usw2": cluster(caches={"models": plain}), "afs1": there}))
     assert_the_same(fleet, built(fleet))
 
 

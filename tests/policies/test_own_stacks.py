@@ -19,7 +19,7 @@ from gpu_ci.offline.judge import ENDED, Configured, Verdict, by_time, configure,
 from gpu_ci.offline.plan import blocked_of
 from gpu_ci.offline.policyconfig import policy_settings
 from gpu_ci.offline.recording import Recording, Resource
-from gpu_ci.offline.wire import raw
+from gpu_ci.offline.wire import Secret, raw
 from policies.rules import RULES, Rule, StackRule
 from policies.rules.kinds import APPLICATION, EXISTING_CLUSTER, RELEASE, TALOS_NODE
 from tests.analyzed import analyze_request, stack_request
@@ -279,6 +279,12 @@ def targets(mutation: Mutation, stack: str) -> list[Resource]:
     return [each for each in recorded(stack).resources if each.type in mutation.tokens and mutation.has(raw(each.wire))]
 
 
+def all_broken(mutation: Mutation, stack: str) -> dict[str, Resource]:
+    """By URN, one resource of each pool that the mutation can break, broken: node groups of a pool differ in zones alone."""
+    ones = {_pool(target): target for target in targets(mutation, stack)}
+    return {target.urn: broken(mutation, target) for target in ones.values()}
+
+
 def broken(mutation: Mutation, target: Resource) -> Resource:
     """The resource with its inputs changed in wire form."""
     inputs = copy.deepcopy(raw(target.wire))
@@ -288,12 +294,10 @@ def broken(mutation: Mutation, target: Resource) -> Resource:
     return dataclasses.replace(target, wire=struct)
 
 
-def among(resource: Resource, stack: str) -> Recording:
-    """The stack's recording with the resource in place of its own."""
-    others = recorded(stack).resources
-    return dataclasses.replace(
-        recorded(stack), resources=tuple(resource if each.urn == resource.urn else each for each in others)
-    )
+def among(changed: Mapping[str, Resource], stack: str) -> Recording:
+    """The stack's recording with these resources, by URN, in place of its own."""
+    resources = tuple(changed.get(resource.urn, resource) for resource in recorded(stack).resources)
+    return dataclasses.replace(recorded(stack), resources=resources)
 
 
 @cache
@@ -306,16 +310,18 @@ def of_each(stack: str) -> Mapping[str, Sequence[Verdict]]:
     return by_urn
 
 
-def verdicts_with(resource: Resource, stack: str) -> tuple[Verdict, ...]:
-    """The verdicts on the stack with the resource in place of its own. A rule judges again only what it reads.
+def verdicts_with(changed: Mapping[str, Resource], stack: str) -> tuple[Verdict, ...]:
+    """The verdicts on the stack with these resources in place of its own. A rule judges again only what it reads.
 
-    A rule of one resource judges the resource alone, a rule of the stack judges the stack if it reads this type.
+    A rule of one resource judges these resources alone, a rule of the stack judges the stack if it reads one of their types.
     """
-    alone = dataclasses.replace(recorded(stack), resources=(resource,))
-    of_resources = {**of_each(stack), resource.urn: verdicts(alone, stack, OF_ONE)}
-    reading = {name for name, rule in OF_STACK.items() if resource.type in rule.reads}
+    of_resources = dict(of_each(stack))
+    for urn, resource in changed.items():
+        of_resources[urn] = verdicts(dataclasses.replace(recorded(stack), resources=(resource,)), stack, OF_ONE)
+    types = {resource.type for resource in changed.values()}
+    reading = {name for name, rule in OF_STACK.items() if types & rule.reads}
     of_stack = {name: [each for each in as_declared(stack) if each.rule == name] for name in OF_STACK.keys() - reading}
-    again = verdicts(among(resource, stack), stack, reading)
+    again = verdicts(among(changed, stack), stack, reading)
     of_stack |= {name: [each for each in again if each.rule == name] for name in reading}
     return (
         *(each for those in of_resources.values() for each in those),
@@ -438,37 +444,41 @@ def test_whatever_boots_machines_is_asked_for_its_metadata_options(stack):
 # -- with one thing broken ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize("mutation", MUTATIONS.values(), ids=MUTATIONS)
 def test_a_rule_of_one_resource_says_the_same_of_others_whatever_one_resource_has(mutation):
     pairs = [(stack, target) for stack in STACKS for target in targets(mutation, stack)[:1]]
     stack, target = min(pairs, key=lambda pair: len(recorded(pair[0]).resources))
-    resource = broken(mutation, target)
-    assert verdicts_with(resource, stack) == verdicts(among(resource, stack), stack)
+    changed = {target.urn: broken(mutation, target)}
+    assert verdicts_with(changed, stack) == verdicts(among(changed, stack), stack)
 
 
 @pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize("mutation", MUTATIONS.values(), ids=MUTATIONS)
 def test_one_thing_broken_is_told_by_the_policy_that_guards_it_and_no_other(mutation):
-    # The node groups of a pool differ in their zones alone.
-    pairs = [(stack, target) for stack in STACKS for target in {_pool(each): each for each in targets(mutation, stack)}.values()]
-    assert {level(mutation.rule, stack) for stack, _ in pairs} - {"disabled"}, "nothing of our own shows it"
-    for stack, target in pairs:
-        enforced = level(mutation.rule, stack)
-        found = verdicts_with(broken(mutation, target), stack)
+    """It is broken in every pool at once, and reported of each."""
+    enforced = {stack: level(mutation.rule, stack) for stack in STACKS if targets(mutation, stack)}
+    assert set(enforced.values()) - {"disabled"}, "nothing of our own shows it"
+    for stack, rule_level in enforced.items():
+        changed = all_broken(mutation, stack)
         told = {
             (each.rule, each.kind, each.level, each.urn)
-            for each in found
+            for each in verdicts_with(changed, stack)
             if each.kind != "excepted" and each not in unshown(stack)
         }
-        mine = set() if enforced == "disabled" else {(mutation.rule, "violation", reported(enforced), target.urn)}
-        assert mine <= told, (stack, target.name)
-        assert {rule for rule, *_ in told - mine} <= mutation.also, (stack, target.name)
+        mine = {(mutation.rule, "violation", reported(rule_level), urn) for urn in changed if rule_level != "disabled"}
+        assert mine <= told, stack
+        assert {rule for rule, *_ in told - mine} <= mutation.also, stack
 
 
 def test_a_node_group_without_its_taint_is_told_what_to_add():
     mutation = MUTATIONS["a pool without its taint"]
     (target,) = [each for each in targets(mutation, "staging") if each.name == "usw2-t4-spot-us-west-2a-nodes"]
-    (verdict,) = [each for each in verdicts(among(broken(mutation, target), "staging"), "staging") if each.rule == mutation.rule]
+    (verdict,) = [
+        each
+        for each in verdicts(among({target.urn: broken(mutation, target)}, "staging"), "staging")
+        if each.rule == mutation.rule
+    ]
     assert verdict.message == (
         'taints: a GPU pool (amiType is "AL2023_x86_64_NVIDIA") needs a taint nvidia.com/gpu with effect NO_SCHEDULE '
         'or NO_EXECUTE; add {key: nvidia.com/gpu, value: "true", effect: NO_SCHEDULE}'
@@ -478,11 +488,20 @@ def test_a_node_group_without_its_taint_is_told_what_to_add():
 # -- as the pack sees them over the wire -----------------------------------------------------------------------------------
 
 
+def _kinds(value: Any) -> Any:
+    """The keys of a value and the types below them: what it is read as over the wire depends on nothing else."""
+    if isinstance(value, Mapping):
+        return tuple((key, _kinds(entry)) for key, entry in sorted(value.items()))
+    if isinstance(value, Secret):
+        return "secret", _kinds(value.reveal())
+    return frozenset(map(_kinds, value)) if isinstance(value, list | tuple) else type(value)
+
+
 def _said(pack: Pack, recording: Recording) -> list[tuple[str, str, str, str]]:
     """(policy, level, urn, message) of each diagnostic of the pack, without the description that it puts before."""
     # The engine does not analyze what is only read. Of a type that no rule reads, one resource is enough.
     analyzed = {
-        resource.urn if resource.type in READ else resource.type: resource
+        (resource.type, _kinds(resource.inputs) if resource.type in READ else ""): resource
         for resource in recording.resources
         if not resource.read
     }
@@ -516,7 +535,7 @@ def test_the_pack_over_the_wire_says_the_same_of_every_resource(pack, stack):
 def test_the_process_says_what_the_same_server_says_here(pack, tmp_path):
     stack = "homelab"
     mutation = MUTATIONS["a machine of one's own without its taint"]
-    recording = among(broken(mutation, targets(mutation, stack)[0]), stack)
+    recording = among(all_broken(mutation, stack), stack)
     with started(POLICIES, tmp_path / "stderr") as process:
         told = []
         for running in (process, pack):
