@@ -35,6 +35,7 @@ SUFFIX = 8
 """Characters that Pulumi adds to a logical name: a hyphen and seven hexadecimal digits (pulumi-terraform-bridge, AutoName)."""
 _MANY = 12
 """The most words that a message lists."""
+_reserved = cache(ipaddress.ip_network)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +150,8 @@ def _name(limit: Limit, value: object) -> str | None:
 
 
 def _tags(limit: Limit, value: object) -> str | None:
-    keys = sorted(value) if isinstance(value, Mapping) else []
     spellings: dict[str, str] = {}
-    for key in keys:
+    for key in sorted(value) if isinstance(value, Mapping) else []:
         if any(key.lower().startswith(prefix) for prefix in limit.words):
             return f"other software reads tags such as {key}, and it would take yours for its own; rename it"
         if (spelling := spellings.setdefault(key.lower(), key)) != key:
@@ -164,7 +164,7 @@ def _network(limit: Limit, value: object) -> str | None:
         network = ipaddress.ip_network(value, strict=False) if isinstance(value, str) else None
     except ValueError:
         return None
-    for reserved in map(ipaddress.ip_network, limit.words):
+    for reserved in map(_reserved, limit.words):
         if network is not None and network.version == reserved.version and network.overlaps(reserved):
             return f"addresses of {reserved} are reserved, and the cloud refuses them; write a network outside of it"
     return None

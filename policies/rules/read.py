@@ -228,13 +228,12 @@ def shown(value: Data) -> str:
         return _number(value)
     if isinstance(value, str):
         return f'"{line(value)}"'
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, (list, tuple)):
-        return "a list"
+    if isinstance(value, (dict, list, tuple)):
+        return "an object" if isinstance(value, dict) else "a list"
     return "not set" if value is None else "of another kind"
 
 
+@lru_cache(maxsize=512)
 def line(value: str, most: int = 60) -> str:
     """A name for a message: credentials masked, cut to `most` characters, escaped so that it stays on one line."""
     masked = mask(value)

@@ -165,6 +165,11 @@ def judge(
     return subject(rule, token, props, config, parent=parent, protect=protect, provider=provider).verdict(as_of)
 
 
+def judge_read(rule: Rule, token: str, seen: Any, config: Mapping[str, Any] | None = None) -> Verdict:
+    """The rule's verdict on properties of `as_read`: several rules can share them."""
+    return Subject(rule, [_arguments(rule, token, seen, config, "", False, None)]).verdict()
+
+
 def subject(
     rule: Rule,
     token: str,

@@ -7,7 +7,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from fleet.facts import versions
 from policies.rules import RULES, Rule
 from policies.rules.kinds import RELEASE
 from tests.policies.fixtures import RUNNER_SET
-from tests.policies.harness import judge
+from tests.policies.harness import as_read, judge_read
 from tests.policies.published import skip_if_on
 from tests.yaml12 import read, read_all
 
@@ -56,22 +57,80 @@ def render(
     namespace: str = NAMESPACE,
 ) -> list[dict[str, Any]]:
     """The manifests that Helm renders from a chart and values, hooks included. It renders them once: all stacks do it alike."""
-    text = json.dumps(values)
-    asked = (folder, text, kubernetes, name, namespace)
-    if asked not in _RENDERED:
-        _RENDERED[asked] = _render(folder, text, scratch, kubernetes, name, namespace)
-    return _RENDERED[asked]
+    release = (folder, json.dumps(values), kubernetes, name, namespace)
+    if release not in _RENDERED:
+        _RENDERED[release] = render_alone(folder, values, scratch, kubernetes, name, namespace)
+    return _RENDERED[release]
 
 
 _RENDERED: dict[tuple[Path, str, str, str, str], list[dict[str, Any]]] = {}
 
 
-def _render(folder: Path, values: str, scratch: Path, kubernetes: str, name: str, namespace: str) -> list[dict[str, Any]]:
+def render_sets(folder: Path, sets: Iterable[tuple[Mapping[str, Any], str, str]], scratch: Path) -> None:
+    """Start Helm once for what `render` then gives of a runner set's chart with each of these values, names and namespaces.
+
+    One chart has it once for each, under another name, which only its notes show. Where the release's name or namespace would
+    be another, the values say it.
+    """
+    releases = {(folder, json.dumps(values), KUBERNETES, name, namespace) for values, name, namespace in sets}
+    several = [release for release in sorted(releases) if release not in _RENDERED]
+    if not several:
+        return
+    values = {f"set-{number}": _placed(*release[1:]) for number, release in enumerate(several)}
+    outer = _chart_of_sets(folder, values, scratch)
+    _, *parts = _OF_SET.split(_template(outer, json.dumps(values), KUBERNETES, NAME, NAMESPACE, scratch))
+    for alias, release in zip(values, several, strict=True):
+        texts = [text for of, text in zip(parts[::2], parts[1::2], strict=True) if of == alias]
+        _RENDERED[release] = [manifest for text in texts for manifest in _manifests(text)]
+
+
+_OF_SET = re.compile(r"^---\n# Source: sets/charts/(set-\d+)/.*\n", re.MULTILINE)
+
+
+def _placed(text: str, _: str, name: str, namespace: str) -> dict[str, Any]:
+    """A set's values, which make the chart write this name and namespace in a release of NAME and NAMESPACE."""
+    values: dict[str, Any] = json.loads(text)
+    assert values.get("runnerScaleSetName", NAME) == name
+    return values if namespace == NAMESPACE else values | {"namespaceOverride": namespace}
+
+
+def _chart_of_sets(folder: Path, aliases: Iterable[str], scratch: Path) -> Path:
+    chart = read((folder / "Chart.yaml").read_text(encoding="utf-8"))
+    inner = [{"name": chart["name"], "version": chart["version"], "alias": alias} for alias in aliases]
+    outer = scratch / "sets"
+    shutil.copytree(folder, outer / "charts" / chart["name"])
+    about = {"apiVersion": "v2", "name": outer.name, "version": "1.0.0", "dependencies": inner}
+    (outer / "Chart.yaml").write_text(json.dumps(about), encoding="utf-8")
+    return outer
+
+
+def render_alone(
+    folder: Path,
+    values: Mapping[str, Any],
+    scratch: Path,
+    kubernetes: str = KUBERNETES,
+    name: str = NAME,
+    namespace: str = NAMESPACE,
+) -> list[dict[str, Any]]:
+    """What `render` gives, by a start of Helm for this alone."""
+    source = _released(folder, values, scratch)
+    made = _template(source, json.dumps(values), kubernetes, name, namespace, scratch)
+    return [manifest for text in _START.split(made) for manifest in _manifests(text)]
+
+
+_START = re.compile(r"^---$", re.MULTILINE)
+
+
+@cache
+def _manifests(text: str) -> list[dict[str, Any]]:
+    """The documents of a part of Helm's output: stacks have many in common."""
+    return [document for document in read_all(text) if document]
+
+
+def _template(source: Path, values: str, kubernetes: str, name: str, namespace: str, scratch: Path) -> str:
     (scratch / "values.json").write_text(values)
-    source = _released(folder, json.loads(values), scratch)
     command = [helm(), "template", name, str(source), "--kube-version", kubernetes, "--namespace", namespace]
-    made = _run([*command, "--values", str(scratch / "values.json")], scratch)
-    return [each for each in read_all(made) if each]
+    return _run([*command, "--values", str(scratch / "values.json")], scratch)
 
 
 def _released(folder: Path, values: Mapping[str, Any], scratch: Path) -> Path:
@@ -86,26 +145,18 @@ def _released(folder: Path, values: Mapping[str, Any], scratch: Path) -> Path:
     lacking = [each for each in inner if not {each["name"], f"{each['name']}-{each['version']}"} & there]
     for each in lacking:
         skip_if_on(folder, each, values)
+    changes: dict[str, Any] = {}
     if lacking:
-        copy = scratch / folder.parent.name
-        shutil.copytree(folder, copy, dirs_exist_ok=True)
         # Helm refuses a chart without the charts that its Chart.yaml names, also without those that the values turn off.
-        kept = [each for each in inner if each not in lacking]
-        (copy / "Chart.yaml").write_text(json.dumps(chart | {"dependencies": kept}), encoding="utf-8")
-        return copy
-    if folder.parent.name != chart["name"] or chart["version"] == folder.name:
+        changes["dependencies"] = [each for each in inner if each not in lacking]
+    if folder.parent.name == chart["name"] and chart["version"] != folder.name:
+        changes |= {"version": folder.name, "appVersion": folder.name}
+    if not changes:
         return folder
-    packed = scratch / f"{chart['name']}-{folder.name}.tgz"
-    if folder not in _PACKED:
-        version = ["--version", folder.name, "--app-version", folder.name]
-        _run([helm(), "package", str(folder), *version, "-d", str(scratch)], scratch)
-        _PACKED[folder] = packed.read_bytes()
-    packed.write_bytes(_PACKED[folder])
-    return packed
-
-
-_PACKED: dict[Path, bytes] = {}
-"""Charts as Helm packs them, each once: all values are of the same chart."""
+    copy = scratch / folder.parent.name
+    shutil.copytree(folder, copy, dirs_exist_ok=True)
+    (copy / "Chart.yaml").write_text(json.dumps(chart | changes), encoding="utf-8")
+    return copy
 
 
 def _run(command: Sequence[str], scratch: Path) -> str:
@@ -139,10 +190,10 @@ def verdicts(token: str, props: Mapping[str, Any], config: Mapping[str, Mapping[
 
     Containers are called by their names, and what the values of a release say is called as the runner set has it.
     """
-    found = set()
+    found, seen = set(), as_read(props)
     for rule in RULES:
         if isinstance(rule, Rule) and {RELEASE, RUNNER_SET} <= rule.types:
-            verdict = judge(rule, token, props, (config or {}).get(rule.id))
+            verdict = judge_read(rule, token, seen, (config or {}).get(rule.id))
             assert not verdict.unknown
             found |= {(rule.id, _called(message, props, token)) for message in verdict.messages}
     return found

@@ -6,7 +6,7 @@ import copy
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,21 @@ from policies.rules.read import Later
 from policies.rules.releases import Release
 from tests.components.recorded import ROOT, STACKS, recorded
 from tests.policies.fixtures import GPU_POD, RUNNER_SET, release
-from tests.policies.harness import UNKNOWN, Verdict, as_read, changed, judge
+from tests.policies.harness import UNKNOWN, Verdict, as_read, changed, judge_read
 from tests.policies.published import skip_if_on
-from tests.policies.rendered import KUBERNETES, OURS, of_kind, published, render, resources, verdicts
+from tests.policies.rendered import (
+    KUBERNETES,
+    NAME,
+    NAMESPACE,
+    OURS,
+    of_kind,
+    published,
+    render,
+    render_alone,
+    render_sets,
+    resources,
+    verdicts,
+)
 
 SET, CONTROLLER = "gha-runner-scale-set", "gha-runner-scale-set-controller"
 IMAGE = "ghcr.io/actions/actions-runner:2.338.0"
@@ -228,9 +240,14 @@ def rendered(pod: Mapping[str, Any]) -> set[Seen]:
     return {_seen(field, body) for field in (INIT, REGULAR) for body in pod.get(field) or ()}
 
 
-def hold_to(folder: Path, given: Mapping[str, Any], scratch: Path) -> None:
+def set_of(folder: Path, values: Mapping[str, Any], scratch: Path) -> list[dict[str, Any]]:
+    """The manifests of a runner set with one of `ALL`, as its chart has them."""
+    render_sets(folder, ((values, NAME, NAMESPACE) for values in ALL.values()), scratch)
+    return render(folder, values, scratch)
+
+
+def hold_to(manifests: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> None:
     """What `charts.py` says of a set's values is what Helm does with them."""
-    manifests = render(folder, given, scratch)
     (runner_set,) = of_kind(manifests, "AutoscalingRunnerSet")
     pod = runner_set["spec"]["template"]["spec"]
     assert rendered(pod) == seen(given)
@@ -254,11 +271,11 @@ def _plain(volume: Any) -> Any:
 
 
 def same_verdicts(
-    folder: Path, given: Mapping[str, Any], scratch: Path, config: Mapping[str, Mapping[str, Any]] | None = None
+    manifests: Sequence[Mapping[str, Any]], given: Mapping[str, Any], config: Mapping[str, Mapping[str, Any]] | None = None
 ) -> set[tuple[str, str]]:
     """What the whole pack says of a set's values, which is what it says of the rendered runner set."""
     told = verdicts(RELEASE, {"chart": SET, "version": "0.14.2", "values": given}, config)
-    (runner_set,) = [props for token, props in resources(render(folder, given, scratch)) if token == RUNNER_SET]
+    (runner_set,) = [props for token, props in resources(manifests) if token == RUNNER_SET]
     assert verdicts(RUNNER_SET, runner_set, config) == told
     return told
 
@@ -288,12 +305,17 @@ EACH = pytest.mark.parametrize("given", ALL.values(), ids=ALL)
 
 @EACH
 def test_our_small_chart_makes_of_values_what_rules_believe(given: dict[str, Any], tmp_path: Path) -> None:
-    hold_to(OURS / SET, given, tmp_path)
+    hold_to(set_of(OURS / SET, given, tmp_path), given)
 
 
 @EACH
 def test_rules_say_of_values_what_they_say_of_our_small_charts_manifests(given: dict[str, Any], tmp_path: Path) -> None:
-    same_verdicts(OURS / SET, given, tmp_path)
+    same_verdicts(set_of(OURS / SET, given, tmp_path), given)
+
+
+def test_a_set_that_is_rendered_with_others_is_as_alone(tmp_path: Path) -> None:
+    given = BROKEN["a listener on the node's network"][0]
+    assert set_of(OURS / SET, given, tmp_path) == render_alone(OURS / SET, given, tmp_path)
 
 
 OPERATOR_VALUES: dict[str, dict[str, Any]] = {
@@ -311,7 +333,7 @@ def test_images_that_values_and_defaults_give_are_those_of_our_small_operator(gi
         for named in named_in({"chart": "gpu-operator", "values": given})
         if named.path.removeprefix("values.") in chart_has
     }
-    assert told == running(render(OURS / "gpu-operator", given, tmp_path))
+    assert told == running(resources(render(OURS / "gpu-operator", given, tmp_path)))
 
 
 _RELOADER = "--prometheus-config-reloader="
@@ -324,12 +346,13 @@ def _arguments(props: Mapping[str, Any]) -> Iterator[str]:
         yield from container.get("args", ())
 
 
-def running(manifests: list[dict[str, Any]]) -> set[str]:
+def running(manifests: Iterable[tuple[str, dict[str, Any]]]) -> set[str]:
     """References of all images in manifests: of pods, and of what a ClusterPolicy or Prometheus's operator starts."""
     later = Later()
     found = set()
-    for token, props in resources(manifests):
-        for pod in pod_specs(token, as_read(props), later):
+    for token, props in manifests:
+        seen = read_once(json.dumps(props))
+        for pod in pod_specs(token, seen, later):
             found |= {body["image"] for each in containers_of(pod, later) if (body := each.body).get("image")}
         if token.startswith("kubernetes:monitoring.coreos.com/") and "image" in props["spec"]:
             found.add(props["spec"]["image"])
@@ -337,7 +360,7 @@ def running(manifests: list[dict[str, Any]]) -> set[str]:
             if argument.startswith(_RELOADER):
                 found.add(argument.removeprefix(_RELOADER))
         if token.endswith(":ClusterPolicy"):
-            found |= {named.reference for named in of_policy(as_read(props), later)}
+            found |= {named.reference for named in of_policy(seen, later)}
     assert not later
     return found
 
@@ -348,13 +371,13 @@ def running(manifests: list[dict[str, Any]]) -> set[str]:
 @pytest.mark.reference
 @EACH
 def test_the_published_chart_makes_of_values_what_rules_believe(given: dict[str, Any], tmp_path: Path) -> None:
-    hold_to(published(SET), given, tmp_path)
+    hold_to(set_of(published(SET), given, tmp_path), given)
 
 
 @pytest.mark.reference
 @EACH
 def test_rules_say_of_values_what_they_say_of_the_published_charts_manifests(given: dict[str, Any], tmp_path: Path) -> None:
-    same_verdicts(published(SET), given, tmp_path)
+    same_verdicts(set_of(published(SET), given, tmp_path), given)
 
 
 @pytest.mark.parametrize(("given", "rules"), BROKEN.values(), ids=BROKEN)
@@ -396,10 +419,13 @@ def properties(stack: str) -> dict[str, dict[str, Any]]:
 def made_of(stack: str, scratch: Path) -> Iterator[tuple[dict[str, Any], str, list[dict[str, Any]]]]:
     """(properties, chart, manifests) of each release of a stack. A chart that is not at hand skips the test after all others."""
     skipped = None
-    for inputs in releases(stack):
-        chart = inputs["chart"].rpartition("/")[2]
+    every = [(inputs, inputs["chart"].rpartition("/")[2]) for inputs in releases(stack)]
+    sets = [(inputs["values"], inputs["name"], inputs["namespace"]) for inputs, chart in every if chart == SET]
+    for inputs, chart in every:
         names = {key: inputs[key] for key in ("name", "namespace")}
         try:
+            if chart == SET:
+                render_sets(published(SET), sets, scratch)
             manifests = render(published(chart), inputs["values"], scratch, KUBERNETES, **names)
         except pytest.skip.Exception as error:
             skipped = error
@@ -413,18 +439,20 @@ def made_of(stack: str, scratch: Path) -> Iterator[tuple[dict[str, Any], str, li
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_manifests_of_our_own_stacks_are_what_rules_believe_and_break_none(stack: str, tmp_path: Path) -> None:
     judged, config = 0, properties(stack)
+    rules = [(rule, json.dumps(config.get(rule.id))) for rule in RULES if isinstance(rule, Rule)]
     for inputs, chart, manifests in made_of(stack, tmp_path):
         if chart == SET:
-            hold_to(published(SET), inputs["values"], tmp_path)
-            assert same_verdicts(published(SET), inputs["values"], tmp_path, config) == set()
-        else:
-            assert {named.reference for named in named_in(inputs)} == running(manifests), chart
-        for token, props in resources(manifests, inputs["namespace"]):
+            hold_to(manifests, inputs["values"])
+            assert same_verdicts(manifests, inputs["values"], config) == set()
+        there = list(resources(manifests, inputs["namespace"]))
+        if chart != SET:
+            assert {named.reference for named in named_in(inputs)} == running(there), chart
+        for token, props in there:
             text = json.dumps(props)
-            for rule in RULES:
-                if isinstance(rule, Rule) and token in rule.types:
+            for rule, own in rules:
+                if token in rule.types:
                     judged += 1
-                    verdict = of_text(rule, token, text, json.dumps(config.get(rule.id)))
+                    verdict = of_text(rule, token, text, own)
                     assert not verdict.unknown
                     assert not verdict.messages, (chart, token, props["metadata"]["name"])
     assert judged
@@ -501,7 +529,13 @@ def test_a_chart_that_lacks_a_chart_inside_it_skips_the_test_only_if_that_one_is
 @cache
 def of_text(rule: Rule, token: str, props: str, config: str) -> Verdict:
     """What a rule says of a manifest that several stacks have."""
-    return judge(rule, token, json.loads(props), json.loads(config))
+    return judge_read(rule, token, read_once(props), json.loads(config))
+
+
+@cache
+def read_once(props: str) -> Any:
+    """The properties of a manifest as rules read them."""
+    return as_read(json.loads(props))
 
 
 @pytest.mark.reference
@@ -516,8 +550,9 @@ def test_published_gpu_charts_take_of_the_node_what_the_table_says(name: str, tm
 @pytest.mark.reference
 def test_argo_cds_processes_read_the_parameters_that_ours_sets(tmp_path: Path) -> None:
     """The chart hands any key on to its ConfigMap: one that no process reads would be as if it were not there."""
-    chart = argo_cd("argocd")
-    manifests = render(published("argo-cd"), chart.values, tmp_path, name="argocd", namespace="argocd")
+    inputs, manifests = next((inputs, made) for inputs, chart, made in made_of("gitops", tmp_path) if chart == "argo-cd")
+    params = inputs["values"]["configs"]["params"]
+    assert params == argo_cd("argocd").values["configs"]["params"]
     workloads = [each for kind in ("StatefulSet", "Deployment") for each in of_kind(manifests, kind)]
     containers = [container for each in workloads for container in each["spec"]["template"]["spec"]["containers"]]
     sources = [variable.get("valueFrom", {}) for container in containers for variable in container.get("env", [])]
@@ -526,8 +561,8 @@ def test_argo_cds_processes_read_the_parameters_that_ours_sets(tmp_path: Path) -
         for held in (each.get("configMapKeyRef", {}) for each in sources)
         if held.get("name") == "argocd-cmd-params-cm"
     }
-    assert chart.values["configs"]["params"]
-    assert set(chart.values["configs"]["params"]) <= read
+    assert params
+    assert set(params) <= read
 
 
 def test_our_own_charts_are_the_ones_of_the_table() -> None:

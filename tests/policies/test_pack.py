@@ -203,7 +203,12 @@ def test_a_stack_file_reaches_the_policies_with_every_default(pack: Pack) -> Non
         pack.configure(STAGING)
 
 
-def corpus() -> Iterator[tuple[str, dict[str, Any]]]:
+def corpus() -> list[tuple[str, dict[str, Any]]]:
+    """Each of `every_case` once: rules have some in common."""
+    return [*{f"{token} {json.dumps(props, sort_keys=True)}": (token, props) for token, props in every_case()}.values()]
+
+
+def every_case() -> Iterator[tuple[str, dict[str, Any]]]:
     """A few cases of each rule; of one that breaks it also with some parts unknown or secret; types that no rule judges."""
     for rule in RULES:
         for case in (*suite_of(rule).passing[:1], *suite_of(rule).violating[:2]):
