@@ -124,13 +124,13 @@ def test_every_output_says_first_which_running_jobs_end(rolled: Plan) -> None:
 
 
 def test_another_shape_on_oke_ends_the_jobs_of_its_pool(tmp_path: Path) -> None:
-    file = ROOT / "examples" / "Pulumi.oci-machines.yaml"
+    file = ROOT / "examples" / "Pulumi.existing-oke.yaml"
     other = tmp_path / file.name
-    other.write_text(file.read_text().replace("[VM.GPU3.1]", "[VM.GPU3.2]"))
+    other.write_text(file.read_text().replace("[VM.GPU.A10.1]", "[VM.GPU.A10.2]"))
     with few_policies():
-        before, after = (make_plan("oci-machines", ROOT, path) for path in (file, other))
+        before, after = (make_plan("existing-oke", ROOT, path) for path in (file, other))
     assert Comparison(before, after).ended_jobs == (
-        "iad: edit of v100-spot.instanceTypes replaces 1 node pool (nodeShape): running jobs of gpu-v100 on v100-spot end",
+        "sjc: edit of a10.instanceTypes replaces 1 node pool (nodeShape): running jobs of oci-a10 on a10 end",
     )
 
 
