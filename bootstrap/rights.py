@@ -225,9 +225,11 @@ def state(bucket_arn: str, key_arn: str | None, region: str, stack: str, *, writ
     )
 
 
-def scope(action: str, scopes: Mapping[str, str] = _SCOPES) -> str:
-    """The name of the statement that an action belongs to: the first one whose pattern matches."""
-    return next(name for name, pattern in scopes.items() if re.fullmatch(pattern, action))
+@cache
+def scope(action: str, bounds: bool = False) -> str:
+    """The name of the statement that an action belongs to: the first one whose pattern matches. `bounds`: of the boundary."""
+    scopes = (_BOUNDARY_SCOPES if bounds else _SCOPES).items()
+    return next(name for name, pattern in scopes if re.fullmatch(pattern, action))
 
 
 def _reads() -> set[str]:
@@ -330,11 +332,9 @@ def boundary(target: Target) -> Document:
     short = {re.sub(r":Describe\w+", ":Describe*", action) for action in role_actions()}
     statements = []
     for name in _BOUNDARY_SCOPES:
-        limits = _boundary_limits(target, name)
-        if limits is not None:
-            statements.append(
-                allow(sorted(action for action in short if scope(action.replace("*", ""), _BOUNDARY_SCOPES) == name), **limits)
-            )
+        if (limits := _boundary_limits(target, name)) is not None:
+            actions = sorted(action for action in short if scope(action.replace("*", ""), bounds=True) == name)
+            statements.append(allow(actions, **limits))
     statements.append({"Effect": "Deny", "Action": list(DENIED), "Resource": "*"})
     # The deploy role can delete resources with the stack's tag. So only resources that a role creates get it.
     for action, key in _TAGGING.items():

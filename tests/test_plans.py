@@ -58,7 +58,7 @@ def test_other_settings_and_other_sources_have_their_own(tmp_path: Path, monkeyp
 
 def test_only_policies_that_change_a_resource_have_a_recording_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each plan shows what they changed."""
-    config = stack_config("staging")
+    config = stack_config("existing-eks")
     plans.declared(ROOT, config, fleet_of(config))
     recorded = []
 

@@ -191,7 +191,7 @@ def test_a_command_loads_no_other_command(done):
     assert not {"pulumi", "kubernetes", "gpu_ci.offline.plan", "gpu_ci.submit.cli", "gpu_ci.acceptance.cli"} & names
     names = set(json.loads(done[PRINT].modules))
     assert "gpu_ci.submit.cli" in names
-    assert not {"pulumi", "kubernetes", "gpu_ci.offline.plan", "gpu_ci.image"} & names
+    assert not {"pulumi", "kubernetes", "urllib3", "gpu_ci.offline.plan", "gpu_ci.image"} & names
 
 
 # -- without Pulumi's SDK ------------------------------------------------------------------------------------------------

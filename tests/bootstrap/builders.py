@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import Any
 
@@ -30,7 +31,13 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 
 def declared(held: dict[str, Any], preview: bool = True, secret: frozenset[str] = frozenset()) -> Recording:
-    """What the program registers with these settings."""
+    """What the program registers with these settings, recorded once for all that read it."""
+    return _recorded(json.dumps(held), preview, secret)
+
+
+@cache
+def _recorded(settings: str, preview: bool, secret: frozenset[str]) -> Recording:
+    held = json.loads(settings)
     values = {key: json_text(value) if isinstance(value, dict | list) else value for key, value in held.items()}
     full = {f"{NAMESPACE}:{key}": value for key, value in values.items()}
     config = StackConfig(NAMESPACE, "main", FOLDER / "Pulumi.main.yaml", full, secret, full)

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
 from bootstrap import rights
-from bootstrap.rights import DENIED, boundary, changes, reading, role_actions
+from bootstrap.rights import DENIED, role_actions
 from fleet.facts.tables import rows
 from tests.bootstrap.builders import ACCOUNT, target
 from tests.components.recorded import STACKS, of_type, recorded
 from tests.fleet.cache_access import decide
 
+# What they give is only read here.
+boundary, changes, reading = cache(rights.boundary), cache(rights.changes), cache(rights.reading)
 WHERE = {"aws:RequestedRegion": "us-west-2"}
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/usw2-node-role-1234567"
 FOREIGN = f"arn:aws:ec2:us-west-2:{ACCOUNT}:instance/i-0123456789abcdef0"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from fleet.providers.eks.build_caches import (
@@ -176,4 +177,9 @@ def _several(given: str | Sequence[str]) -> Sequence[str]:
 
 def _like(text: str, pattern: str) -> bool:
     """Whether IAM's wildcards match: * is any text, ? is one character."""
-    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), text) is not None
+    return text == pattern or (("*" in pattern or "?" in pattern) and _compiled(pattern).fullmatch(text) is not None)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."))

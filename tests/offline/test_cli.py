@@ -358,7 +358,7 @@ def test_a_plan_opens_no_connection(monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setattr(gpu_ci.offline.plan, "declared", plans.alone)
-    assert run("plan", "staging").exit_code == 0
+    assert run("plan", "existing-eks", "--file", str(ROOT / "examples" / "Pulumi.existing-eks.yaml")).exit_code == 0
 
 
 def test_the_command_works_as_a_process_with_a_bare_environment(tmp_path):

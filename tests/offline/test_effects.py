@@ -22,18 +22,27 @@ REORDERED = (SPOT, "[g4dn.4xlarge, g4dn.2xlarge]")
 OTHER_URL = ("https://github.com/example", "https://github.com/other")
 ZONES = "[us-west-2a, us-west-2b, us-west-2c]"
 NODE_CONFIG = "\n          nodeConfig: {instance: {localStorage: {strategy: RAID0}}}"
-ALL = "usw2: edit of {0} {1} 2 node groups ({2}): running jobs of gpu-t4-release on t4-release end\n" + (
-    "usw2: edit of {0} {1} 3 node groups ({2}): running jobs of gpu-t4 on t4-spot end"
+REPLACED = (
+    REORDERED,
+    OTHER_URL,
+    ("nodes: {min: 0, max: 2}\n          nodeConfig", "nodes: {min: 0, max: 1}\n          nodeConfig"),
+)
+ALL = tuple(
+    f"usw2: edit of {{0}} {{1}} {count} node groups ({{2}}): running jobs of {classes} end"
+    for count, classes in ((2, "gpu-t4-release on t4-release"), (3, "gpu-t4 on t4-spot"))
 )
 
 
+# Edits of different pools and causes share a plan: each recording takes half a second.
 @pytest.mark.parametrize(
     ("edits", "lines"),
     [
         (
-            (REORDERED, OTHER_URL),
+            REPLACED,
             "usw2: edit of t4-spot.instanceTypes replaces 3 node groups (instanceTypes): running jobs of gpu-t4 on t4-spot end; "
             "EKS ignores the order of spot types, so the old order keeps the nodes\n"
+            "usw2: edit of t4-release.nodes.max deletes 1 node group (us-west-2b): running jobs of gpu-t4-release on t4-release "
+            "end\n"
             + "\n".join(
                 f"usw2: edit of gpu-ci:github.url replaces runner set {name}: `pulumi up` waits 10 minutes for its running jobs, "
                 "and fails if one still runs"
@@ -46,29 +55,23 @@ ALL = "usw2: edit of {0} {1} 2 node groups ({2}): running jobs of gpu-t4-release
             "usw2: removal of runner set gpu-t4-release: its running jobs end",
         ),
         (
-            (("max: 5", "max: 2"),),
-            "usw2: edit of t4-spot.nodes.max deletes 1 node group (us-west-2c): running jobs of gpu-t4 on t4-spot end",
-        ),
-        (
-            ((ZONES, "[us-west-2a, us-west-2b]"),),
-            "usw2: edit of zones deletes 1 node group (us-west-2c): running jobs of gpu-t4 on t4-spot end",
-        ),
-        (
-            ((ZONES, "[us-west-2b, us-west-2a, us-west-2c]"), ("t4-spot", "t4-cheap")),
+            ((ZONES, "[us-west-2b, us-west-2c]"), ("t4-spot", "t4-cheap")),
             "usw2: edit of zones removes the NAT gateway of us-west-2a: open connections of running jobs break, and jobs have "
             "another public address\n"
+            "usw2: edit of zones deletes 1 node group (us-west-2a): running jobs of gpu-t4-release on t4-release end\n"
             "usw2: removal of t4-spot deletes 3 node groups (us-west-2a, us-west-2b, us-west-2c): running jobs of gpu-t4 on "
             "t4-spot end",
         ),
-        ((('"1.36"', '"1.35"'),), ALL.format("kubernetesVersion", "rolls", "releaseVersion, version")),
+        ((('"1.36"', '"1.35"'),), "\n".join(ALL).format("kubernetesVersion", "rolls", "releaseVersion, version")),
         (
             (("      system: {", "      network: {cidr: 10.40.0.0/16}\n      system: {"),),
-            ALL.format("network.cidr", "replaces", "subnetIds")
+            "\n".join(ALL).format("network.cidr", "replaces", "subnetIds")
             + "\nusw2: edit of network.cidr replaces the VPC, and EKS moves no control plane to another VPC: create another "
             "cluster\nusw2: edit of network.cidr removes the NAT gateway of us-west-2a: open connections of running jobs break, "
             "and jobs have another public address",
         ),
     ],
+    ids=["order, nodes and URL", "types and a set", "zones and a pool", "version", "network"],
 )
 def test_edits_say_which_running_jobs_they_end(edits: tuple[tuple[str, str], ...], lines: str, tmp_path: Path) -> None:
     found = Comparison(staging(), plan_of(write(tmp_path, *edits))).ended_jobs
@@ -101,7 +104,7 @@ def test_a_new_version_of_a_launch_template_is_a_change_of_its_node_groups_alone
 
 
 def test_a_replaced_node_group_is_a_change_of_what_reads_its_outputs(tmp_path: Path) -> None:
-    replaced = plan_of(write(tmp_path, REORDERED, OTHER_URL))
+    replaced = plan_of(write(tmp_path, *REPLACED))
     kinds = {kind.type: kind.changed for kind in Comparison(staging(), replaced).resources}
     tags = kinds["aws:autoscaling/tag:Tag"]
     assert len(tags) == 15
@@ -121,13 +124,13 @@ def test_every_output_says_first_which_running_jobs_end(rolled: Plan) -> None:
 
 
 def test_another_shape_on_oke_ends_the_jobs_of_its_pool(tmp_path: Path) -> None:
-    file = ROOT / "examples" / "Pulumi.oci-machines.yaml"
+    file = ROOT / "examples" / "Pulumi.existing-oke.yaml"
     other = tmp_path / file.name
-    other.write_text(file.read_text().replace("[VM.GPU3.1]", "[VM.GPU3.2]"))
+    other.write_text(file.read_text().replace("[VM.GPU.A10.1]", "[VM.GPU.A10.2]"))
     with few_policies():
-        before, after = (make_plan("oci-machines", ROOT, path) for path in (file, other))
+        before, after = (make_plan("existing-oke", ROOT, path) for path in (file, other))
     assert Comparison(before, after).ended_jobs == (
-        "iad: edit of v100-spot.instanceTypes replaces 1 node pool (nodeShape): running jobs of gpu-v100 on v100-spot end",
+        "sjc: edit of a10.instanceTypes replaces 1 node pool (nodeShape): running jobs of oci-a10 on a10 end",
     )
 
 

@@ -31,7 +31,7 @@ from gpu_ci.offline.recording import ProgramError
 from gpu_ci.offline.wire import UNKNOWN, Secret
 from tests.analyzed import alias_urns
 from tests.components.recorded import recordings, stack_config
-from tests.offline.git_tree import digests
+from tests.offline.order import Bucket, order
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 ROOT = "urn:pulumi:dev::gpu-ci::"
@@ -49,17 +49,6 @@ def run(program, **options):
 def named(recording, name):
     (found,) = (resource for resource in recording.resources if resource.name == name)
     return found
-
-
-class Bucket(pulumi.CustomResource):
-    """A resource of no provider, light to import; `arn` is what a cloud would decide."""
-
-    arn: pulumi.Output[str]
-    bucket: pulumi.Output[str]
-    key: pulumi.Output[str]
-
-    def __init__(self, name, opts=None, **properties):
-        super().__init__("test:index:Bucket", name, {"arn": None, "bucket": None, "key": None, **properties}, opts)
 
 
 class Pool(pulumi.ComponentResource):
@@ -203,9 +192,10 @@ def test_a_recording_does_not_depend_on_when_resources_register(monkeypatch):
     def fields(recording):
         return {resource.urn: vars(replace(resource, provider_resource=None)) for resource in recording.resources}
 
-    usual, _ = recordings("prod")
+    stacks = {name: recordings(name)[0] for name in ("capacity-block", "existing-oke")}
     monkeypatch.setattr(Loop, "_BATCH", 10**9)
-    assert fields(record(REPOSITORY / "__main__.py", stack_config("prod"))) == fields(usual)
+    for name, usual in stacks.items():
+        assert fields(record(REPOSITORY / "__main__.py", stack_config(name))) == fields(usual)
     late = fields(run(fleet))
     monkeypatch.setattr(Loop, "_BATCH", 1)
     assert fields(run(fleet)) == late
@@ -580,13 +570,8 @@ def test_an_async_program_is_awaited():
     assert named(run(program), "late")
 
 
-def order():
-    """A recording and a digest of what Git has of stacks: the order of sets must not show in them."""
-    return [[resource.urn, resource.dependencies, resource.inputs] for resource in run(fleet).resources], digests()
-
-
 def test_nothing_depends_on_the_seed_of_hashes():
-    program = "import json\nfrom tests.offline.test_record import order\nprint(json.dumps(order()))"
+    program = "import json\nfrom tests.offline.order import order\nprint(json.dumps(order()))"
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     done = subprocess.run(
         [sys.executable, "-c", program],

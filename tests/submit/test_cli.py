@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 
 import kubernetes_validate
 import pytest
@@ -14,7 +12,6 @@ from typer.testing import CliRunner
 
 from gpu_ci.submit.cli import app
 from gpu_ci.submit.objects import JOBS
-from tests.builders import ROOT
 from tests.submit.life import complete, fail, ready, show, work
 from tests.submit.objects import ended, job, waiting
 from tests.submit.server import Reply, status
@@ -172,16 +169,6 @@ def test_why_no_pool_holds_a_job_is_told_pool_by_pool():
     assert head.endswith("H100 GPU, 8 CPU, 32Gi, 20Gi of disk):") or "H100" in head
     assert pools
     assert all(line.startswith("error: usw2/") for line in pools)
-
-
-def test_printing_loads_no_client():
-    program = (
-        "import sys; from typer.testing import CliRunner; from gpu_ci.submit.cli import app; "
-        f"done = CliRunner().invoke(app, {['print', *WORDS]!r}); assert done.exit_code == 0, done.output; "
-        "print(sorted(name for name in sys.modules if name.split('.')[0] in ('kubernetes', 'pulumi', 'urllib3')))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.stdout == "[]\n", done.stderr
 
 
 # -- run, follow, delete -------------------------------------------------------------------------------------------------
