@@ -65,6 +65,7 @@ def test_no_spot_price_is_above_the_on_demand_price() -> None:
             assert 0 < row.usd <= full.usd_per_hour, row
 
 
+@pytest.mark.usefixtures("numbers")
 def test_a_history_is_a_range_one_price_or_unknown() -> None:
     found = history("g4dn.2xlarge", "us-east-1")
     assert str(found) == "0.293-0.318 USD/h, >20% interrupted in a month"
@@ -80,6 +81,7 @@ def test_a_history_is_a_range_one_price_or_unknown() -> None:
     assert str(History((saved,))) == "price unknown, >20% interrupted in a month"
 
 
+@pytest.mark.usefixtures("numbers")
 def test_a_plan_has_the_figures_of_each_type_and_says_which_are_unknown() -> None:
     assert said("spot", fleet("g4dn.2xlarge", "g4dn.4xlarge"))[0] == (
         "usw2: pool t4: spot so far: g4dn.2xlarge 0.278-0.287 USD/h, >20% interrupted in a month; g4dn.4xlarge 0.361-0.385 "
