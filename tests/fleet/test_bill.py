@@ -19,6 +19,7 @@ from tests.day import AS_OF
 from tests.examples import SEARCHES, WHOLE
 from tests.waiting import Cluster, fleets
 
+pytestmark = pytest.mark.usefixtures("catalogue")
 many = settings(
     max_examples=500 if SEARCHES else WHOLE,
 )
@@ -80,7 +81,6 @@ def test_a_larger_minimum_maximum_or_window_never_costs_less(document: dict[str,
     assert all(was <= now + 1e-9 for was, now in zip(before, after, strict=True)), (before, after)
 
 
-@pytest.mark.usefixtures("numbers")
 def test_the_bill_of_a_fleet_with_every_kind_of_waiting_capacity_is_the_arithmetic_of_its_prices() -> None:
     """Each number is an hour: price of g4dn.2xlarge 0.752, of g4dn.12xlarge 3.912, of a GiB of disk 0.08 / 730."""
     of_nodes, of_runners = (

@@ -193,6 +193,7 @@ def test_the_columns_are_actions_of_s3() -> None:
 # -- the bill ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("numbers")
 @pytest.mark.parametrize("settings", [cluster, existing_eks])
 def test_a_bucket_costs_nothing_idle_and_its_size_at_worst(settings: Any) -> None:
     fleet = load(config(clusters={"usw2": settings(buildCaches=build_caches(size="200Gi"))}))

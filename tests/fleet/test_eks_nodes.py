@@ -164,6 +164,7 @@ def test_a_plan_says_once_for_a_pool_that_its_local_disks_are_unused() -> None:
     assert of_start("g4dn.2xlarge", nodeConfig={"instance": {"localStorage": {"strategy": "Mount"}}}) == []
 
 
+@pytest.mark.usefixtures("numbers")
 def test_an_option_in_use_has_its_price_and_the_seconds_that_it_saves_and_a_free_one_has_no_remark() -> None:
     assert of_start("g4dn.2xlarge", nodeConfig=RAID0 | {"featureGates": {"FastImagePull": True}}) == []
     mount = {"instance": {"localStorage": {"strategy": "Mount"}}}
@@ -212,6 +213,7 @@ def test_nodeadm_ignores_fast_image_pull_on_no_gpu_type() -> None:
     assert small == [], "below 4 vCPUs or 7 GiB a rule has to refuse the gate"
 
 
+@pytest.mark.usefixtures("numbers")
 def test_the_bill_counts_faster_disks_on_each_node() -> None:
     held = pool(instanceTypes=["g4dn.8xlarge"], nodes={"min": 1, "max": 3}, diskPerformance={"throughput": 1000, "iops": 4000})
     found = load(

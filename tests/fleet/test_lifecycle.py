@@ -138,6 +138,7 @@ def test_an_image_has_the_life_of_its_row(reference: str, what: str | None) -> N
     assert (life and life.what) == what
 
 
+@pytest.mark.usefixtures("numbers")
 def test_a_fleet_lists_what_it_has_pinned_the_first_end_first() -> None:
     day = date(2026, 11, 26)
     settings = builders.cluster(

@@ -360,6 +360,7 @@ def test_nothing_of_monitoring_but_its_operator_may_read_secrets() -> None:
 # -- price and room ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("numbers")
 @pytest.mark.parametrize(("name", "usd"), [("plugin", 50 * 0.08 / 730), ("oke", 50 * 0.042 / 730)])
 def test_the_bill_has_prometheus_s_volume_also_when_idle(name: str, usd: float) -> None:
     (line,) = (line for line in bill(ALL[name], DAY) if line.item == "monitoring")

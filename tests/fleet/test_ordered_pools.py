@@ -104,6 +104,7 @@ def test_a_runner_may_end_placeholders_of_any_of_its_pools() -> None:
         assert place_in(settings, settings.runners["gpu"]).priority_class == priority.name
 
 
+@pytest.mark.usefixtures("numbers")
 def test_the_price_of_a_runner_is_a_range_over_all_its_pools() -> None:
     settings = _fleet({"gpu": runner(pools=ORDER)}).clusters["usw2"]
     assert range_text(runner_prices(settings, settings.runners["gpu"])) == "0-1.204", (
@@ -117,6 +118,7 @@ def test_the_price_of_a_runner_is_a_range_over_all_its_pools() -> None:
 # -- placement ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("numbers")
 def test_every_pool_of_a_class_is_placed_and_priced_in_order() -> None:
     found = place(_fleet({"gpu": runner(pools=ORDER)}))
     assert [(each.choice, each.host.name, each.capacity, each.error) for each in found] == [

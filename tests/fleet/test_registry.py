@@ -171,6 +171,7 @@ def test_classes_without_an_image_use_the_registrys_by_digest() -> None:
 # -- costs -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("numbers")
 def test_a_cold_start_is_priced_by_the_size_that_is_given() -> None:
     (line,) = remarks(described(runnerImage={"version": A, "sizeGb": 12.5}))
     assert line == (
@@ -203,6 +204,7 @@ def test_an_existing_network_needs_its_own_endpoint() -> None:
     assert storage.endswith("so the bill lacks their storage")
 
 
+@pytest.mark.usefixtures("numbers")
 def test_the_bill_has_the_key_and_the_images() -> None:
     bill = list(lines_of("usw2", described(runnerImage={"version": A, "sizeGb": 10}), AS_OF))
     assert len({line.item for line in bill}) == len(bill), "a start's price compares lines by their item"

@@ -100,6 +100,7 @@ def test_a_third_set_names_the_first_and_not_the_second() -> None:
         load(config(clusters=held))
 
 
+@pytest.mark.usefixtures("numbers")
 def test_the_plan_counts_on_the_smallest_cluster() -> None:
     fleet = two(pools={"t4": pool(nodes={"max": 1})}, scale={"max": 1})
     (line,) = remarks(fleet)

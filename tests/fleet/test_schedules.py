@@ -22,6 +22,7 @@ from fleet.settings.namespaces import runner_namespace
 from fleet.settings.schedules import PoolSchedules, RunnerSchedules
 from tests.builders import cluster, config, pool, runner
 
+pytestmark = pytest.mark.usefixtures("catalogue")
 WORKDAYS = ["mon", "tue", "wed", "thu", "fri"]
 ZONE = "America/Los_Angeles"
 SPRING, AUTUMN, USUAL = date(2027, 3, 14), date(2026, 11, 1), date(2026, 11, 23)

@@ -18,6 +18,7 @@ from tests.builders import cluster, config, pool, runner
 from tests.cases import cases
 from tests.day import AS_OF
 
+pytestmark = pytest.mark.usefixtures("catalogue")
 TABLE = Path(support.__file__).parent / "data" / "eks_support.csv"
 
 

@@ -52,6 +52,7 @@ def test_the_shares_of_the_zones_sum_to_the_warm_pool(zones: int, least: int, mo
     assert sum(warm.machines(groups).values()) >= max(warm.min, prepared - nodes.min)
 
 
+@pytest.mark.usefixtures("numbers")
 def test_stopped_machines_cost_their_disks_and_running_ones_also_their_price() -> None:
     none, stopped = lines(), lines(warm={"maxPrepared": 2})
     assert stopped.keys() == none.keys()

@@ -28,6 +28,7 @@ from policies.rules.kinds import (
     UNPRICED,
 )
 from policies.rules.stack_cost_ceiling import RULE
+from tests.fleet.catalogue import in_use
 from tests.policies.cases import Member, StackCase
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, config_of, default, judge_stack, urn
 from tests.policies.machine_fixtures import (
@@ -270,6 +271,7 @@ def test_a_limit_may_be_reached() -> None:
     assert len(said(*pair, worst=hour - 0.001, idle=hour - 0.001)) == 2
 
 
+@in_use()
 def test_the_defaults_are_modest() -> None:
     small = (TEMPLATE, but(T4, "scalingConfig", {"minSize": 0, "maxSize": 8}))
     assert judge_stack(RULE, small) == CLEAN
@@ -579,6 +581,7 @@ def test_a_claim_says_what_it_costs_only_with_its_class() -> None:
         assert said(*members, worst=0) == ()
 
 
+@in_use()
 def test_a_class_that_names_no_region_has_that_of_the_stack() -> None:
     bare = storage_class("ebs", "ebs.csi.aws.com", "", type="gp3")
     work = claim("work", "ebs", "500Gi")

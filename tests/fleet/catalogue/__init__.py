@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, resources
-from fleet.facts import hardware, tables, versions
+from fleet.facts import hardware, spot, tables, versions
 from fleet.facts.hardware import Machine
 from fleet.facts.tables import entry
 from fleet.facts.versions import DaemonSet
@@ -23,7 +23,7 @@ from fleet.providers import installed
 from fleet.settings.cluster import Cluster
 
 _FOLDER = Path(__file__).parent
-_TABLES = ("instances.csv", "prices.csv")
+_TABLES = ("instances.csv", "prices.csv", "spot.csv")
 DAEMONSETS = {
     each.name: each
     for each in (
@@ -70,6 +70,7 @@ def in_use() -> Iterator[None]:
     """Let the product read the catalogue."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hardware, "rows", _rows)
+        patch.setattr(spot, "rows", _rows)
         patch.setattr(versions, "DAEMONSETS", DAEMONSETS)
         patch.setattr(installed, "PLAIN", (_plain_chart,))
         _forget()

@@ -22,6 +22,7 @@ from fleet.prove.placement import pool_host
 from fleet.providers.fleet import Fleet
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack, reserved
 
+pytestmark = pytest.mark.usefixtures("catalogue")
 IMAGE = "registry.example.com/agent_bus:1.4.2"
 PROD = load(read_stack(ROOT / "Pulumi.prod.yaml"))
 RESERVED = reserved()

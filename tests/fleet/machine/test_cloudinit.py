@@ -60,6 +60,7 @@ def test_nobody_logs_in_and_nothing_is_upgraded(runner):
     assert "ssh-" not in user_data(runner)
 
 
+@pytest.mark.usefixtures("numbers")
 def test_settings_are_the_runners_and_the_pinned_versions():
     assert env(standing(toolkit="1.19.1-1")) == {
         "DRIVER": "570.195.03",
@@ -82,6 +83,7 @@ def test_settings_are_the_runners_and_the_pinned_versions():
     assert env(per_job(shapes=["VM.GPU.A10.2"]))["GPUS"] == "2"
 
 
+@pytest.mark.usefixtures("numbers")
 def test_a_machine_without_nvkind_has_no_settings_of_tools():
     assert env(standing(nvkind=False)) == {
         "DRIVER": "570.195.03",
@@ -96,6 +98,7 @@ def test_a_machine_without_nvkind_has_no_settings_of_tools():
     assert env(per_job())["STANDING"] == ""
 
 
+@pytest.mark.usefixtures("numbers")
 def test_a_machine_knows_the_prices_of_the_shapes_that_it_may_be():
     assert env(per_job(shapes=["VM.GPU.A10.2"]))["USD_PER_HOUR"] == "4"
     assert (
