@@ -442,10 +442,11 @@ def _requests(values: dict[str, Any]) -> Iterator[tuple[int, int]]:
         for chart in (arc_controller(), argo_cd("argocd"), kueue(["x"]), SETS[0], *LAUNCHERS, *BASE[1:2], *PLAIN)
     ],
 )
-def test_a_chart_says_of_its_pods_on_the_system_pool_what_its_values_request(chart: Chart) -> None:
+def test_a_chart_says_of_its_pods_what_its_values_request(chart: Chart) -> None:
     counted = [(pod.cpu, pod.memory) for pod in chart.pods]
     assert sorted(counted) == sorted(_requests(chart.values))
-    assert {pod.on for pod in chart.pods} == {"system pool"}
+    everywhere = chart in PLAIN and "nodeSelector" not in chart.values
+    assert {pod.on for pod in chart.pods} == {"all nodes" if everywhere else "system pool"}
 
 
 @pytest.mark.parametrize("chart", LAUNCHERS, ids=lambda chart: chart.name)

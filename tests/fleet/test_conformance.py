@@ -263,7 +263,7 @@ def _without_tolerations(held: Contract, pods: Pods) -> Iterator[tuple[Pods, str
     for gone in pods.tolerations:
         left = tuple(each for each in pods.tolerations if each != gone)
         # A cluster without preemptible nodes meets their taint nowhere; CriticalAddonsOnly is the chart's own habit.
-        matters = gone.key in met or pods.name == "node-exporter"
+        matters = gone.key in met if gone.key else bool(met)
         yield replace(pods, tolerations=left), f"toleration of {gone.key or 'everything'}", matters
 
 

@@ -14,6 +14,7 @@ from fleet.facts.pricing import total
 from fleet.loading.config import load
 from fleet.prove.bill import bill
 from fleet.prove.placement import place, pool_host
+from fleet.providers import installed
 from fleet.providers.fleet import Fleet
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.render.isolation import network_policy
@@ -295,7 +296,10 @@ def test_an_own_machine_offers_less_than_it_has_and_all_of_its_gpus(size: dict[s
         ({"cni": "none", "enablement": "device-plugin"}, (150, 150, 2)),
     ],
 )
-def test_flannel_and_what_advertises_gpus_take_their_part(changes: dict[str, Any], taken: tuple[int, int, int]) -> None:
+def test_flannel_and_what_advertises_gpus_take_their_part(
+    changes: dict[str, Any], taken: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installed, "PLAIN", ())
     host = pool_host(fleet_of(**changes).clusters["home"], "gpu")
     (machine,) = host.machines
     offer, left = allocatable(machine, host.disk), for_runners(machine, host.disk, host.daemonsets)

@@ -47,7 +47,7 @@ EQUIVALENT: dict[tuple[str, str], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A rule and what stands in its place: nothing, or the rule with one change."""
+    """A rule and what replaces it: nothing, or the rule with one change."""
 
     topic: str
     rule: Rule
@@ -164,7 +164,7 @@ def _instead(rule: Rule, copies: Sequence[Copy], reached: Set[str]) -> Iterator[
 class Copy:
     """The rules that a mutant reaches, and the checks of them, under names that end with `suffix`.
 
-    A rule that no other reads is copied without the rules of the same name: its own labels tell what a check expects of it.
+    A rule that no other reads is copied without the rules of the same name: its own labels show what a check expects of it.
     """
 
     mutant: Mutant

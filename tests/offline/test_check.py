@@ -762,7 +762,8 @@ def test_what_render_writes_of_a_stack_is_clean(tmp_path):
     assert held.findings == ()
     own = {each.type for each in plan.resources if each.type.startswith("kubernetes:") and "helm.sh" not in each.type}
     assert {each.resource.type for each in held.tree.manifests} == own, "manifests are called as the program calls its resources"
-    assert len(held.tree.passed_over) == 5, "the values of five charts"
+    values = [path for path in (tmp_path / "out").glob("*/values/*") if path.suffix == ".yaml"]
+    assert len(held.tree.passed_over) == len(values) > 0
 
 
 # -- any text ----------------------------------------------------------------------------------------------------------

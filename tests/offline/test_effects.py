@@ -55,6 +55,11 @@ ALL = tuple(
             "usw2: removal of runner set gpu-t4-release: its running jobs end",
         ),
         (
+            ((ZONES, "[us-west-2b, us-west-2a, us-west-2c]"),),
+            "usw2: edit of zones removes the NAT gateway of us-west-2a: open connections of running jobs break, and jobs have "
+            "another public address",
+        ),
+        (
             ((ZONES, "[us-west-2b, us-west-2c]"), ("t4-spot", "t4-cheap")),
             "usw2: edit of zones removes the NAT gateway of us-west-2a: open connections of running jobs break, and jobs have "
             "another public address\n"
@@ -71,7 +76,7 @@ ALL = tuple(
             "and jobs have another public address",
         ),
     ],
-    ids=["order, nodes and URL", "types and a set", "zones and a pool", "version", "network"],
+    ids=["order, nodes and URL", "types and a set", "order of zones", "zones and a pool", "version", "network"],
 )
 def test_edits_say_which_running_jobs_they_end(edits: tuple[tuple[str, str], ...], lines: str, tmp_path: Path) -> None:
     found = Comparison(staging(), plan_of(write(tmp_path, *edits))).ended_jobs

@@ -68,14 +68,16 @@ def daemonsets(provider: str) -> tuple[DaemonSet, ...]:
 @contextmanager
 def in_use() -> Iterator[None]:
     """Let the product read the catalogue."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hardware, "rows", _rows)
-        patch.setattr(spot, "rows", _rows)
-        patch.setattr(versions, "DAEMONSETS", DAEMONSETS)
-        patch.setattr(installed, "PLAIN", (_plain_chart,))
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(hardware, "rows", _rows)
+            patch.setattr(spot, "rows", _rows)
+            patch.setattr(versions, "DAEMONSETS", DAEMONSETS)
+            patch.setattr(installed, "PLAIN", (_plain_chart,))
+            _forget()
+            yield
+    finally:
         _forget()
-        yield
-    _forget()
 
 
 def _forget() -> None:
