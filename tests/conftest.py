@@ -72,9 +72,7 @@ def pytest_collection_finish() -> None:
         from tests import plans
 
         plans.share()
-    # What is imported stays: no later collection goes through it. What the file before left would stay, too: its tasks alone
-    # would take the end of each later recording a tenth of a second.
-    gc.collect()
+    # What is imported stays: no later collection goes through it.
     gc.freeze()
 
 

@@ -1,4 +1,4 @@
-"""`pytest --processes auto`: a process for each core, and each takes the next file of tests.
+"""`pytest --processes auto`: a process for each core and one more, and each takes the next file of tests.
 
 So one process alone imports a file, and a test that passes costs one short message. Without the option one process runs all.
 """
@@ -28,13 +28,16 @@ _SHORT = 0.005
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
-    parser.addoption("--processes", default="1", metavar="N", help="run test files in N processes, or `auto`: one for each core")
+    parser.addoption(
+        "--processes", default="1", metavar="N", help="run test files in N processes, or `auto`: one more than cores"
+    )
 
 
 def _count(config: pytest.Config) -> int:
     # syrupy writes what it was given when one process ends.
     number = "1" if config.getoption("update_snapshots", False) else config.getoption("processes")
-    return (os.cpu_count() or 1) if number == "auto" else int(number)
+    # One more than cores: tests wait for programs and servers.
+    return (os.cpu_count() or 1) + 1 if number == "auto" else int(number)
 
 
 def pytest_collection(session: pytest.Session) -> bool | None:

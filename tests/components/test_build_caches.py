@@ -15,8 +15,9 @@ from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
 from tests.builders import build_caches, cluster, config, existing_eks
+from tests.components.built import TAGS
 from tests.components.recorded import before, build_alone, named, of_type
-from tests.components.test_caches import TAGS, made
+from tests.components.test_caches import made
 from tests.day import AS_OF
 from tests.fleet.cache_access import documents
 

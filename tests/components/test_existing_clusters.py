@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from components.eks.existing_eks_cluster import kubeconfig
+from fleet.charts import PLAIN
 from fleet.facts.scheduling import POOL_LABEL, node_choice
 from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
 from fleet.prove.bill import bill
 from fleet.prove.placement import place
-from fleet.providers.installed import PLAIN
 from gpu_ci.offline.judge import Verdict, configure, judge
 from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.recording import Recording, Resource
