@@ -314,7 +314,7 @@ def test_no_import_of_the_repository_is_part_of_a_cycle():
 
 
 def importable() -> set[str]:
-    """Our modules that are no tests, and the tests whose name an import of any file has, or that import what a folder has."""
+    """Our modules but for tests whose name no file has. A test that imports what a folder has is among them."""
     texts = {module: path.read_text() for module, path in modules().items()}
     spelled = {name for text in texts.values() for name in re.findall(r"test_\w+", text)}
     return {
