@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from hypothesis import strategies as st
 from pulumi.runtime import rpc
 from typer.testing import CliRunner
 
-import gpu_ci.offline.manifests.check
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import yaml_text
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
+from gpu_ci.offline.manifests import check as command
 from gpu_ci.offline.manifests.check import Check, make_check
 from gpu_ci.offline.manifests.tree import read_tree
 from gpu_ci.offline.plan import make_plan
@@ -45,6 +46,16 @@ spec:
 """
 HOST = CLEAN.replace("      containers:", "      hostNetwork: true\n      containers:")
 ON_HOST = "spec.template.spec.hostNetwork is true: the pod then uses the node's network, metadata included; remove it"
+
+OF_STACKS = ("read_fleet", "require_current", "policy_values", "policy_settings")
+"""What a check reads of the project's own stacks, which no test changes: it takes longer than the manifests of a test do."""
+READ_ONCE = {name: cache(getattr(command, name)) for name in OF_STACKS}
+
+
+@pytest.fixture(autouse=True)
+def _of_stacks(monkeypatch):
+    for name, read in READ_ONCE.items():
+        monkeypatch.setattr(command, name, read)
 
 
 def run(folder: str, *options: str, stack: str = "staging"):
@@ -547,7 +558,7 @@ def test_each_object_has_a_urn_of_its_own_and_twice_the_same_one_is_remarked(tmp
 def test_an_exception_means_a_file_or_an_object(monkeypatch, tmp_path):
     exception = {"urn": "*::check::*::b.yaml#apps/*", "reason": "a test of exceptions", "expires": "2026-12-31"}
     config = {"all": "disabled", "runner-no-privileged": {"enforcementLevel": "mandatory", "exceptions": [exception]}}
-    monkeypatch.setattr(gpu_ci.offline.manifests.check, "policy_settings", lambda *_: config)
+    monkeypatch.setattr(command, "policy_settings", lambda *_: config)
     folder = written(tmp_path, {"a.yaml": HOST.replace("web", "a", 1), "b.yaml": HOST})
     before, after = run(folder, "--as-of", "2026-12-31"), run(folder, "--as-of", "2027-01-01")
     assert "a.yaml:9: mandatory runner-no-privileged: " in before.stdout
@@ -570,9 +581,7 @@ def test_the_levels_are_those_of_the_stack(tmp_path):
 def test_what_a_plan_would_mend_is_broken_here(monkeypatch, tmp_path):
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}}
     spec = {"template": {"spec": {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}}}
-    monkeypatch.setattr(
-        gpu_ci.offline.manifests.check, "policy_settings", lambda *_: {"all": "disabled", "gpu-job-deadline": "remediate"}
-    )
+    monkeypatch.setattr(command, "policy_settings", lambda *_: {"all": "disabled", "gpu-job-deadline": "remediate"})
     held = checked(tmp_path, {"a.json": json.dumps(job | {"spec": spec})})
     assert {found.verdict.level for found in held.findings} == {"mandatory"}
 
@@ -748,7 +757,7 @@ def test_a_fault_of_ours_is_no_failed_check(monkeypatch, tmp_path):
     def broken(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(gpu_ci.offline.manifests.check, "judge", broken)
+    monkeypatch.setattr(command, "judge", broken)
     assert run(written(tmp_path, {"web.yaml": CLEAN})).exit_code == 70
 
 
@@ -923,14 +932,12 @@ def test_a_runner_set_serves_the_owner_of_the_stacks_url(tmp_path):
 
 def test_owners_that_the_policy_config_lists_are_the_stacks(monkeypatch, tmp_path):
     config = {"all": "disabled", "runner-group-scoped": {"enforcementLevel": "mandatory", "owners": ["github.com/acme"]}}
-    monkeypatch.setattr(gpu_ci.offline.manifests.check, "policy_settings", lambda *_: config)
+    monkeypatch.setattr(command, "policy_settings", lambda *_: config)
     assert checked(tmp_path, {"set.yaml": RUNNERS}).passes()
     example = {"set.yaml": RUNNERS.replace("acme", "example")}
     assert not checked(tmp_path / "example", example).passes()
 
 
 def test_a_level_alone_leaves_the_owner_to_the_stacks_url(monkeypatch, tmp_path):
-    monkeypatch.setattr(
-        gpu_ci.offline.manifests.check, "policy_settings", lambda *_: {"all": "disabled", "runner-group-scoped": "mandatory"}
-    )
+    monkeypatch.setattr(command, "policy_settings", lambda *_: {"all": "disabled", "runner-group-scoped": "mandatory"})
     assert not checked(tmp_path, {"set.yaml": RUNNERS}).passes()
