@@ -25,7 +25,7 @@ from policies.rules.kinds import APPLICATION, EXISTING_CLUSTER, RELEASE, TALOS_N
 from tests.analyzed import analyze_request, stack_request
 from tests.components.recorded import ROOT, STACKS, recorded, stack_config
 from tests.day import AS_OF
-from tests.policies.harness import POLICIES, Pack, started
+from tests.policies.harness import Pack
 from tests.policies.served import served
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
@@ -60,6 +60,7 @@ BY_DAY = "nothing-expired"
 EVERY = frozenset(rule.id for rule in RULES)
 OF_ONE = frozenset(rule.id for rule in RULES if isinstance(rule, Rule))
 READ = frozenset[str]().union(*(rule.reads for rule in RULES if isinstance(rule, Rule)))
+READERS = {token: [rule.id for rule in RULES if isinstance(rule, Rule) and token in rule.reads] for token in READ}
 OF_STACK = {rule.id: rule for rule in RULES if isinstance(rule, StackRule)}
 
 
@@ -497,58 +498,64 @@ def _kinds(value: Any) -> Any:
     return frozenset(map(_kinds, value)) if isinstance(value, list | tuple) else type(value)
 
 
-def _said(pack: Pack, recording: Recording) -> list[tuple[str, str, str, str]]:
-    """(policy, level, urn, message) of each diagnostic of the pack, without the description that it puts before."""
-    # The engine does not analyze what is only read. Of a type that no rule reads, one resource is enough.
-    analyzed = {
-        (resource.type, _kinds(resource.inputs) if resource.type in READ else ""): resource
-        for resource in recording.resources
-        if not resource.read
-    }
-    told = [
-        (each, resource.urn)
-        for resource in analyzed.values()
-        for each in pack.stub.Analyze(analyze_request(resource)).diagnostics
-    ]
+def said_of(pack: Pack, recording: Recording, analyzed: Iterable[Resource] | None = None) -> list[tuple[str, str, str, str]]:
+    """(policy, level, urn, message) of each diagnostic of the pack, without the description that it puts before.
+
+    It analyzes these resources, else all of the recording, and then the stack.
+    """
+    # The engine does not analyze what is only read.
+    alone = [resource for resource in (recording.resources if analyzed is None else analyzed) if not resource.read]
+    told = [(each, resource.urn) for resource in alone for each in pack.stub.Analyze(analyze_request(resource)).diagnostics]
     told += [(each, each.urn) for each in pack.stub.AnalyzeStack(stack_request(recording)).diagnostics]
     return [
         (each.policyName, str(each.enforcementLevel), urn, each.message.partition("\n")[2] or each.message) for each, urn in told
     ]
 
 
-@pytest.mark.parametrize("stack", STACKS)
-def test_the_pack_over_the_wire_says_the_same_of_every_resource(pack, stack):
-    pack.configure(policy_settings(stack, ROOT))
-    said = [
-        (policy, level, urn, _short(message.partition(" during preview: ")[2]))
-        for policy, level, urn, message in _said(pack, recorded(stack))
-    ]
-    ended = [
-        (each.rule, "1" if each.level == "mandatory" else "0", each.urn)
-        for each in judged(stack)
-        if (each.rule, each.kind) == (BY_DAY, "violation")
-    ]
-    assert [each[:3] for each in said if each[0] == BY_DAY] == ended
-    assert [each for each in said if each[0] != BY_DAY] == [(each.rule, "0", each.urn, each.message) for each in unshown(stack)]
+def _shape(resource: Resource, configs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What decides how the pack reads a resource: of a type that no rule reads only the type, else the configs, too."""
+    if resource.type not in READ:
+        return (resource.type,)
+    return resource.type, _kinds(resource.inputs), *(configs[name] for name in READERS[resource.type])
 
 
-def test_the_process_says_what_the_same_server_says_here(pack, tmp_path):
-    stack = "homelab"
-    mutation = MUTATIONS["a machine of one's own without its taint"]
-    recording = among(all_broken(mutation, stack), stack)
-    with started(POLICIES, tmp_path / "stderr") as process:
-        told = []
-        for running in (process, pack):
-            running.configure(policy_settings(stack, ROOT))
-            told.append(_said(running, recording))
-    assert told[0] == told[1]
-    assert mutation.rule in {policy for policy, *_ in told[0]}
+def _unlike(stack: str, sent: set[tuple[Any, ...]]) -> list[Resource]:
+    """Resources of a stack that are like none that was sent before, and each of which a rule has something to say."""
+    settings = policy_settings(stack, ROOT)
+    configs = {rule.id: _kinds(settings.get(rule.id)) for rule in RULES}
+    told = {verdict.urn for verdict in judged(stack)}
+    unlike = []
+    for resource in recorded(stack).resources:
+        shape = _shape(resource, configs)
+        if shape not in sent or resource.urn in told:
+            unlike.append(resource)
+        if not resource.read:
+            sent.add(shape)
+    return unlike
+
+
+def test_the_pack_over_the_wire_says_the_same_of_every_resource(pack):
+    sent: set[tuple[Any, ...]] = set()
+    for stack in STACKS:
+        pack.configure(policy_settings(stack, ROOT))
+        said = [
+            (policy, level, urn, _short(message.partition(" during preview: ")[2]))
+            for policy, level, urn, message in said_of(pack, recorded(stack), _unlike(stack, sent))
+        ]
+        ended = [
+            (each.rule, "1" if each.level == "mandatory" else "0", each.urn)
+            for each in judged(stack)
+            if (each.rule, each.kind) == (BY_DAY, "violation")
+        ]
+        assert [each[:3] for each in said if each[0] == BY_DAY] == ended, stack
+        told = [each for each in said if each[0] != BY_DAY]
+        assert told == [(each.rule, "0", each.urn, each.message) for each in unshown(stack)], stack
 
 
 def test_a_plan_and_the_pack_differ_in_one_thing_what_has_ended_fails_the_pack_alone(pack):
     stack = "ordered-pools"
     pack.configure(policy_settings(stack, ROOT))
-    refused = {(policy, urn) for policy, level, urn, _ in _said(pack, recorded(stack)) if level == "1"}
+    refused = {(policy, urn) for policy, level, urn, _ in said_of(pack, recorded(stack), _unlike(stack, set())) if level == "1"}
     early = [each for each in configure(RULES, policy_settings(stack, ROOT), date.min) if each.policy.id == BY_DAY]
     offline = by_time(
         judged(stack), lambda rules: judge(recorded(stack), early) if rules == {BY_DAY} else pytest.fail(str(rules))
@@ -572,7 +579,7 @@ def test_the_pack_over_the_wire_says_the_same_of_what_is_broken(pack, stack):
                 for verdict in verdicts(recording, stack)
                 if verdict.kind == "violation"
             ]
-            said = [each for each in _said(pack, recording) if "can't run policy" not in each[3] and each[0] != BY_DAY]
+            said = [each for each in said_of(pack, recording) if "can't run policy" not in each[3] and each[0] != BY_DAY]
             assert said == here, name
             told |= {verdict[0] for verdict in here}
     # Of an OKE cluster without preemptible pools only these two can be broken in a resource: OKE sets the taint itself.

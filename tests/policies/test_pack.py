@@ -40,7 +40,9 @@ from tests.policies.harness import (
     secret,
     started,
 )
+from tests.policies.served import served
 from tests.policies.suite import few, suite_of
+from tests.policies.test_own_stacks import MUTATIONS, all_broken, among, said_of
 
 LEVELS = ("disabled", "advisory", "remediate", "mandatory")
 """From the weakest to the strictest."""
@@ -174,6 +176,14 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pack]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[Pack]:
+    """The same server in this process: the other one is slow, and a test below shows that it says the same."""
+    with served() as running:
+        running.configure(STAGING)
+        yield running
+
+
 def test_the_pack_writes_its_port_first(pack: Pack) -> None:
     assert 0 < int(pack.first_line) < 2**16
 
@@ -186,21 +196,21 @@ def test_the_process_lists_the_same_policies(pack: Pack) -> None:
     assert listed == [(rule.id, rule.rationale, rule.title, rule.fix, rule.source) for rule in RULES]
 
 
-def test_a_stack_file_reaches_the_policies_with_every_default(pack: Pack) -> None:
+def test_a_stack_file_reaches_the_policies_with_every_default(server: Pack) -> None:
     try:
         for file in FILES:
-            pack.configure(json.loads(file.read_text()))
+            server.configure(json.loads(file.read_text()))
             expected = levels(file.stem)
             for rule in RULES:
-                level, config = pack.configured[rule.id]
+                level, config = server.configured[rule.id]
                 assert level == expected[rule.id], (file.name, rule.id)
                 assert set(config) == set(rule.schemas), (file.name, rule.id)
                 case = suite_of(rule).violating[0]
                 if level == "disabled" and isinstance(case, Case):
-                    said = {diagnostic.policy for diagnostic in pack.analyze(case.token, case.props)}
+                    said = {diagnostic.policy for diagnostic in server.analyze(case.token, case.props)}
                     assert not {policy for policy in said if expected[policy] == "disabled"}, (file.name, rule.id)
     finally:
-        pack.configure(STAGING)
+        server.configure(STAGING)
 
 
 def corpus() -> list[tuple[str, dict[str, Any]]]:
@@ -255,48 +265,64 @@ STAGING_CONFIG = {
 }
 
 
-def test_the_process_says_what_the_rules_say_in_process(pack: Pack) -> None:
+def test_the_process_says_what_the_rules_say_in_process(pack: Pack, server: Pack) -> None:
     seen: set[str] = set()
-    for token, props in corpus():
+    for number, (token, props) in enumerate(corpus()):
         expected = in_process(token, props)
-        assert pack.analyze(token, props) == expected, f"{token} {props}"
+        for running in (server, pack) if number % 8 == 0 else (server,):
+            assert running.analyze(token, props) == expected, f"{token} {props}"
         seen |= {each.policy for each in expected}
     wanted = {rule.id for rule in RULES if isinstance(rule, Rule) and rule.levels["staging"] != "disabled"}
     assert seen == wanted, "every rule is broken in the corpus, else it would prove nothing of that rule"
 
 
-def test_the_process_says_what_a_stack_rule_says_in_process(pack: Pack) -> None:
+def test_the_server_says_what_a_stack_rule_says_by_itself(server: Pack) -> None:
     try:
         for rule in (rule for rule in RULES if isinstance(rule, StackRule)):
             level = rule.levels["staging"]
-            pack.configure({"all": "disabled", rule.id: "advisory" if level == "disabled" else level})
+            server.configure({"all": "disabled", rule.id: "advisory" if level == "disabled" else level})
             for case in (*suite_of(rule).passing[:2], *few(suite_of(rule).violating)):
                 assert isinstance(case, StackCase)
                 if case.config:
                     continue
                 verdict = judge_stack(rule, case.members)
                 expected = [f"{rule.rationale}\n{message}" for message in verdict.whole]
-                said = [(diagnostic.message, diagnostic.urn) for diagnostic in pack.analyze_stack(case.members)]
+                said = [(diagnostic.message, diagnostic.urn) for diagnostic in server.analyze_stack(case.members)]
                 assert said == list(zip(expected, verdict.urns, strict=True)), rule.id
     finally:
-        pack.configure(STAGING)
+        server.configure(STAGING)
 
 
-def test_what_no_value_shows_is_an_advisory_of_the_process(pack: Pack) -> None:
+def test_what_no_value_shows_is_an_advisory_of_the_server(server: Pack) -> None:
     rule = next(rule for rule in RULES if rule.id == "runner-namespace-isolated")
     case = suite_of(rule).passing[0]
     assert isinstance(case, StackCase)
     there = tuple(replace(each, provider={"clusterIdentifier": "sjc"}) if each.provider else each for each in case.members)
     try:
-        pack.configure({"all": "disabled", rule.id: "mandatory"})
-        (said,) = pack.analyze_stack((*there, Member(OKE_CLUSTER, "oke", {"name": "sjc"})))
+        server.configure({"all": "disabled", rule.id: "mandatory"})
+        (said,) = server.analyze_stack((*there, Member(OKE_CLUSTER, "oke", {"name": "sjc"})))
     finally:
-        pack.configure(STAGING)
+        server.configure(STAGING)
     assert said.level == "advisory", "it stops no update"
     assert said.message.endswith(
         ": nothing in the stack shows whether jobs of gpu-t4 are isolated: OKE enforces no NetworkPolicy until Calico is "
         "installed in the cluster"
     )
+
+
+def test_the_process_says_what_the_same_server_says_here_of_a_stack(pack: Pack, server: Pack) -> None:
+    stack = "homelab"
+    mutation = MUTATIONS["a machine of one's own without its taint"]
+    recording = among(all_broken(mutation, stack), stack)
+    told = []
+    for running in (pack, server):
+        try:
+            running.configure(policy_settings(stack, POLICIES.parent))
+            told.append(said_of(running, recording))
+        finally:
+            running.configure(STAGING)
+    assert told[0] == told[1]
+    assert mutation.rule in {policy for policy, *_ in told[0]}
 
 
 def test_a_disabled_policy_is_silent(pack: Pack) -> None:
