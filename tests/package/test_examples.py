@@ -112,17 +112,6 @@ def test_a_program_is_a_project(program):
     assert f"import {MODULE} as gpu_ci" in program.read_text()
 
 
-def test_the_yaml_program_has_arguments_that_the_component_takes(plugin):
-    program = yaml.safe_load((FOLDER / "yaml" / "Pulumi.yaml").read_text())
-    ((name, held),) = [(name, held) for name, held in program["resources"].items() if held["type"].startswith(f"{NAME}:")]
-    component = held["type"].rpartition(":")[2]
-    found = plugin.construct(component, held["properties"])
-    assert found.errors == ()
-    outputs = re.findall(rf"\$\{{{name}\.(\w+)\}}", str(program["outputs"]))
-    assert outputs
-    assert set(outputs) <= found.outputs.keys()
-
-
 def test_the_typescript_program_uses_names_of_the_schema():
     text = (FOLDER / "typescript" / "index.ts").read_text()
     assert f'"@{NAMESPACE}/{NAME}"' in text

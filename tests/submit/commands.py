@@ -12,8 +12,11 @@ from tests.builders import ROOT
 from tests.submit.life import until
 
 _PARENT = """
-import json, os, pathlib, runpy, signal, sys
+import functools, json, os, pathlib, runpy, signal, sys
 import gpu_ci.submit.cli, gpu_ci.submit.kubeconfig
+from gpu_ci.submit.runs import RunOptions, Timing
+# A command has two seconds between two looks, and no option for them.
+gpu_ci.submit.cli.RunOptions = functools.partial(RunOptions, timing=Timing(poll=0.04))
 # A shell starts background processes with SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("loaded", flush=True)

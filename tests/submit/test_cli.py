@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 
 import kubernetes_validate
 import pytest
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 
 from gpu_ci.submit.cli import app
 from gpu_ci.submit.objects import JOBS
+from gpu_ci.submit.runs import RunOptions
+from tests.submit.conftest import TIMING
 from tests.submit.life import complete, fail, ready, show, work
 from tests.submit.objects import ended, job, waiting
 from tests.submit.server import Reply, status
@@ -172,6 +175,12 @@ def test_why_no_pool_holds_a_job_is_told_pool_by_pool():
 
 
 # -- run, follow, delete -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch):
+    """A command has two seconds between two looks, and no option for them."""
+    monkeypatch.setattr("gpu_ci.submit.cli.RunOptions", partial(RunOptions, timing=TIMING))
 
 
 @pytest.fixture
