@@ -98,6 +98,8 @@ class StubbedScript:
     """What each stub does."""
     more: ClassVar[str] = ""
     """Functions of their own."""
+    functions: ClassVar[str] = ""
+    """What differs where stubs are functions."""
 
     @staticmethod
     def add_files(folder: Path) -> None:
@@ -114,7 +116,7 @@ class StubbedScript:
         (folder / "program").chmod(0o755)
         functions = "".join(f"body_{name}() {{\n{body}\n}}\n" for name, body in cls.bodies.items())
         (folder / "stubs").write_text(_STUBS + functions + cls.more)
-        (folder / "functions").write_text(_FUNCTIONS)
+        (folder / "functions").write_text(_FUNCTIONS + cls.functions)
         for name in cls.commands:
             (folder / "bin" / name).symlink_to(folder / "program")
         cls.add_files(folder)

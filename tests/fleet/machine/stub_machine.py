@@ -1,6 +1,9 @@
 """A machine whose every command is a stub: the bootstrap runs on it in a folder, and each call is written down.
 
 Where a stub hangs, the machine's time is up at once: the command of systemd-run is run then.
+
+Stubs that are programs make folders, copy files and check sums as the real commands do. Functions start no process for that:
+the folders are made at once, and `STUB_SUMS` has the sums that are right.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import shutil
 import tarfile
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,6 +33,8 @@ METRICS_URL = "http://10.0.255.226:30000/api/v1/write"
 REAL = ("chmod", "install", "mv", "rm", "sha256sum")
 
 AT_CALL = """
+copy_helm() { PATH="$STUB_PATH" command cp "$@"; }
+copy_home() { PATH="$STUB_PATH" command cp -R "$@"; }
 at_call() {
   { printf 'CALL %s\\n' "$name"; declare -x; } >>"$STUB/environments"
   if [[ $name == "${STUB_HANG-}" ]]; then
@@ -43,6 +49,36 @@ hang() {
   (PATH="$STUB_PATH" "${timer[@]}" </dev/null >/dev/null 2>&1 &)
   PATH="$STUB_PATH" command sleep 90
 }
+"""
+# The name of a function may be a path, or `exec`.
+WITHOUT_PROCESSES = f"""
+copy() {{
+  local text
+  IFS= read -r -d "" text <"$1" || :
+  printf '%s' "$text" >"$2"
+}}
+body_chmod() {{ :; }}
+body_install() {{
+  if [[ $1 != -d ]]; then copy "${{@: -2}}"
+  elif [[ ! -d $4 ]]; then {shutil.which("install")} -d "$4/work/linux-amd64"; fi
+}}
+body_mv() {{ copy "$@"; }}
+body_rm() {{ :; }}
+body_sha256sum() {{
+  local sum file
+  read -r sum file
+  [[ -e $file && " $STUB_SUMS " == *" $sum "* ]]
+}}
+body_tar() {{ printf 'helm' >"$4/$5"; }}
+body_useradd() {{ :; }}
+copy_helm() {{ copy "$@"; }}
+if [[ ${{STUB_HANG-}} != *.sh ]]; then
+  exec() {{ "$@"; exit; }}
+  copy_home() {{ :; }}
+  for program in "$GPU_CI_ROOT/home/runner/bin/installdependencies.sh" ./run.sh; do
+    eval "$program() {{ stub ${{program##*/}} \\"\\$@\\" || return; }}"
+  done
+fi
 """
 
 BODIES = {
@@ -65,7 +101,7 @@ BODIES = {
             else printf '%s\\n200' "$(<"$STUB/reply")"; fi ;;
           */gpu-ci-metrics) if [[ $STUB_METRICS ]]; then printf '%s' "$STUB_METRICS"; else return 22; fi ;;
           http*/opc/v2/instance/) if [[ ${STUB_OPEN-} == *"$url"* ]]; then return 0; else return 7; fi ;;
-          *helm*) PATH="$STUB_PATH" command cp "$STUBS/helm" "$output" ;;
+          *helm*) copy_helm "$STUBS/helm" "$output" ;;
           *) printf 'content of %s\\n' "$url" >"$output" ;;
         esac""",
     "gpg": """
@@ -97,7 +133,7 @@ BODIES = {
         case "$1 $*" in
           info*) printf '%s\\n' "$STUB_RUNTIME" ;;
           create*) printf 'container1\\n' ;;
-          cp*) PATH="$STUB_PATH" command cp -R "$STUBS/home/." "$3" ;;
+          cp*) copy_home "$STUBS/home/." "$3" ;;
           run*nvidia-smi*) printf '%s\\n' "$STUB_SEEN" ;;
           run*curl*) if [[ ${STUB_OPEN-} == *container* ]]; then return 0; else return 7; fi ;;
         esac""",
@@ -164,6 +200,7 @@ class StubMachine(StubbedScript):
     commands: ClassVar[tuple[str, ...]] = COMMANDS
     bodies: ClassVar[dict[str, str]] = bodies(BODIES, REAL, (*PLAIN, "installdependencies.sh"))
     more: ClassVar[str] = AT_CALL
+    functions: ClassVar[str] = WITHOUT_PROCESSES
 
     @staticmethod
     def add_files(folder: Path) -> None:
@@ -178,25 +215,36 @@ class StubMachine(StubbedScript):
         for name in FOLDERS:
             (self.root / name).mkdir(parents=True)
         (self.stub / "timers").mkdir(parents=True)
+        if not self.programs:
+            (self.root / "home/runner").mkdir(parents=True)
         kubectl, kind = "https://dl.example/kubectl", "https://kind.example/kind"
-        self.settings = {
-            "DRIVER": "570.195.03",
-            "GPUS": "2",
-            "TOOLKIT": "1.17.8-1",
-            "RUNNER_IMAGE": IMAGE,
-            "NVKIND": "0123456789abcdef",
-            "STANDING": "",
-            "EXPORTER_IMAGE": EXPORTER,
-            "AGENT_IMAGE": AGENT,
-            "USD_PER_HOUR": "4",
-            "GO": "1.24.0",
-            "KUBECTL_URL": kubectl,
-            "KUBECTL_SHA256": hashlib.sha256(f"content of {kubectl}\n".encode()).hexdigest(),
-            "HELM_URL": "https://get.example/helm.tar.gz",
-            "HELM_SHA256": hashlib.sha256(helm_archive()).hexdigest(),
-            "KIND_URL": kind,
-            "KIND_SHA256": hashlib.sha256(f"content of {kind}\n".encode()).hexdigest(),
-        } | self.settings
+        self.sums = {
+            name: hashlib.sha256(content).hexdigest()
+            for name, content in {
+                "KUBECTL_SHA256": f"content of {kubectl}\n".encode(),
+                "HELM_SHA256": helm_archive(),
+                "KIND_SHA256": f"content of {kind}\n".encode(),
+            }.items()
+        }
+        self.settings = (
+            {
+                "DRIVER": "570.195.03",
+                "GPUS": "2",
+                "TOOLKIT": "1.17.8-1",
+                "RUNNER_IMAGE": IMAGE,
+                "NVKIND": "0123456789abcdef",
+                "STANDING": "",
+                "EXPORTER_IMAGE": EXPORTER,
+                "AGENT_IMAGE": AGENT,
+                "USD_PER_HOUR": "4",
+                "GO": "1.24.0",
+                "KUBECTL_URL": kubectl,
+                "HELM_URL": "https://get.example/helm.tar.gz",
+                "KIND_URL": kind,
+            }
+            | self.sums
+            | self.settings
+        )
 
     @property
     def root(self) -> Path:
@@ -221,6 +269,7 @@ class StubMachine(StubbedScript):
             "seen": "GPU 0: NVIDIA A10 (UUID: x)\nGPU 1: NVIDIA A10 (UUID: y)",
             "says": "Listening for Jobs\n2026-11-21 12:00:00Z: Running job: build\n",
             "metrics": METRICS_URL,
+            "sums": " ".join(self.sums.values()),
         }
         return self.start(SCRIPT, {"GPU_CI_ROOT": str(self.root)}, default | behaviour)
 

@@ -55,7 +55,7 @@ def machine(tmp_path: Path) -> StubMachine:
 @pytest.fixture(scope="module")
 def booted(tmp_path_factory: pytest.TempPathFactory) -> StubMachine:
     """A machine after a good boot, for all tests that only check it."""
-    machine = StubMachine(tmp_path_factory.mktemp("booted"))
+    machine = StubMachine(tmp_path_factory.mktemp("booted"), programs=True)
     assert machine.run() == 0
     return machine
 
@@ -92,11 +92,9 @@ def test_success_is_one_registration_one_job_one_end(booted):
 
 @pytest.mark.parametrize("fail", ["", "mv", "gpg"])
 def test_commands_that_are_programs_end_a_boot_as_functions_do(tmp_path, booted, fail):
-    functions = StubMachine(tmp_path / "functions") if fail else booted
-    programs = StubMachine(tmp_path / "programs", programs=True)
-    code = programs.run(fail=fail)
-    if fail:
-        assert functions.run(fail=fail) == code
+    functions = StubMachine(tmp_path / "functions")
+    programs = StubMachine(tmp_path / "programs", programs=True) if fail else booted
+    assert functions.run(fail=fail) == (programs.run(fail=fail) if fail else 0)
     outputs = [re.sub(r" sh \d+ ", " ", end.output.replace(str(end.folder), "")) for end in (programs, functions)]
     assert outputs[0] == outputs[1], "but for the script's own id"
     assert programs.shown == functions.shown
