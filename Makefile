@@ -105,7 +105,7 @@ image-push: .venv/run ## Print the push of a runner image for the regions of a s
 test: .venv/dev ## Run lint and every test of the code, which needs no cloud: [ARGS="--processes 1": in one process]
 	@$(MAKE) --no-print-directory -j2 lint test-code
 
-# Bytecode for the next run: each process would compile the whole project.
+# A process for each core, and bytecode for the next run: each would compile the whole project.
 PAGES = tests/docs $(filter-out tests/docs/%,$(wildcard tests/*/test_page.py tests/*/test_*_page.py tests/*/*/test_page.py))
 test-code: .venv/dev ## Run the tests of the code without lint: [ARGS="--processes 1": in one process]
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --processes auto $(addprefix --ignore=,$(PAGES)) $(ARGS)

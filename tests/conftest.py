@@ -72,7 +72,8 @@ def pytest_collection_finish() -> None:
         from tests import plans
 
         plans.share()
-    # What is imported stays: no later collection goes through it.
+    # What is imported stays: no later collection goes through it. What the file before left does not stay.
+    gc.collect()
     gc.freeze()
 
 

@@ -1,4 +1,4 @@
-"""`pytest --processes auto`: a process for each core and one more, and each takes the next file of tests.
+"""`pytest --processes auto`: a process for each core, and each takes the next file of tests.
 
 So one process alone imports a file, and a test that passes costs one short message. Without the option one process runs all.
 """
@@ -19,7 +19,7 @@ import pytest
 _FORK = multiprocessing.get_context("fork")
 Nodes = Sequence[pytest.Item | pytest.Collector]
 _FILES = pytest.StashKey[Nodes]()
-_SLOW = {"test_construct.py", "test_rules.py", "test_charts.py", "test_credentials.py"}
+_SLOW = {"test_construct.py", "test_rules.py", "test_charts.py", "test_own_stacks.py", "test_suites.py", "test_credentials.py"}
 """Files that take longest, whatever their size."""
 _LONG = 1_000_000
 _SHORT = 0.005
@@ -28,16 +28,13 @@ _SHORT = 0.005
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
-    parser.addoption(
-        "--processes", default="1", metavar="N", help="run test files in N processes, or `auto`: one more than cores"
-    )
+    parser.addoption("--processes", default="1", metavar="N", help="run test files in N processes, or `auto`: one for each core")
 
 
 def _count(config: pytest.Config) -> int:
     # syrupy writes what it was given when one process ends.
     number = "1" if config.getoption("update_snapshots", False) else config.getoption("processes")
-    # One more than cores: tests wait for programs and servers.
-    return (os.cpu_count() or 1) + 1 if number == "auto" else int(number)
+    return (os.cpu_count() or 1) if number == "auto" else int(number)
 
 
 def pytest_collection(session: pytest.Session) -> bool | None:
