@@ -38,7 +38,10 @@ def test_a_record_is_json():
     ("evidence", "level"),
     [
         (ENGINE, "engine"),
-        ("tests/fleet/talos/test_schemas.py::test_every_patch_is_what_talos_takes_and_every_talconfig_what_talhelper_takes", "charts"),
+        (
+            "tests/fleet/talos/test_schemas.py::test_every_patch_is_what_talos_takes_and_every_talconfig_what_talhelper_takes",
+            "charts",
+        ),
         ("tests/fleet/test_charts.py::test_every_value_is_one_that_the_chart_knows", "charts"),
         ("tests/engine/test_provider.py::test_update_read_and_delete", "offline"),
     ],
