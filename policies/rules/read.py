@@ -228,8 +228,10 @@ def shown(value: Data) -> str:
         return _number(value)
     if isinstance(value, str):
         return f'"{line(value)}"'
-    if isinstance(value, (dict, list, tuple)):
-        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, (list, tuple)):
+        return "a list"
     return "not set" if value is None else "of another kind"
 
 
