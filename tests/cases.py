@@ -24,6 +24,13 @@ def naming(case: object) -> Iterator[None]:
         raise
 
 
+def hold(properties: Iterable[Callable[..., None]], *arguments: Any) -> None:
+    """Assert each of these of the arguments, and name the one that fails."""
+    for holds in properties:
+        with naming(holds.__name__):
+            holds(*arguments)
+
+
 def cases(
     names: str | tuple[str, ...], values: Iterable[Any], make: Callable[[Any], Any] = lambda value: value
 ) -> Callable[[Test], Test]:

@@ -30,7 +30,7 @@ from tests import plans
 from tests.builders import oke_pool
 from tests.cases import cases
 from tests.components.oke import made, planned
-from tests.components.recorded import before, build_alone, named, of_type, recorded, stack_config
+from tests.components.recorded import before, build_alone, named, of_type, recorded, stack_config, with_clusters
 from tests.fleet.kueue_rules import dangling, refused
 from tests.fleet.queue_configs import OKE_POOLS, PROD, of
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
@@ -68,13 +68,11 @@ def queued(request: pytest.FixtureRequest) -> Recording:
     return planned(**JOINED) if request.param == "planned" else made(pools=POOLS, queues=ML)
 
 
-def prod_with_queues(queues: dict[str, Any] | None = PROD) -> StackConfig:
-    """The production stack's config with its cluster use1 alone, and queues of these tests in the place of its own, or none."""
+def prod_with_queues() -> StackConfig:
+    """The production stack's config with its cluster use1 alone, and queues of these tests in the place of its own."""
     config = stack_config("prod")
-    clusters = {"use1": json.loads(config.values["gpu-ci:clusters"])["use1"] | {"queues": queues}}
-    values = {**config.values, "gpu-ci:clusters": json.dumps(clusters)}
-    objects = {**config.objects, "gpu-ci:clusters": clusters}
-    return StackConfig(config.project, config.stack, config.path, values, config.secret_keys, objects)
+    use1 = json.loads(config.values["gpu-ci:clusters"])["use1"]
+    return with_clusters(config, {"use1": use1 | {"queues": PROD}})
 
 
 def kueue(recording: Recording) -> Resource:

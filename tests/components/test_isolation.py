@@ -11,7 +11,6 @@ import pytest
 
 from components.oci.security import everything_but
 from fleet.facts.scheduling import RUNNER_PRIORITY
-from fleet.loading import stackfile
 from fleet.settings.egress import CLOSED
 from fleet.settings.namespaces import runner_namespace
 from gpu_ci.offline.recording import Recording, Resource
@@ -19,7 +18,17 @@ from tests import plans
 from tests.builders import oke_runner, vm, vm_per_job
 from tests.cases import cases
 from tests.components.oke import RULE, made, planned
-from tests.components.recorded import RunnerSet, before, cluster_id, in_every_stack, named, of_type, runner_sets, stack_config
+from tests.components.recorded import (
+    RunnerSet,
+    before,
+    cluster_id,
+    in_every_stack,
+    named,
+    of_type,
+    runner_sets,
+    stack_config,
+    with_clusters,
+)
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -216,11 +225,7 @@ def test_a_private_network_of_the_settings_reaches_the_policy_of_eks():
     config = stack_config("staging")
     clusters = json.loads(config.values["gpu-ci:clusters"])
     clusters["usw2"] |= {"privateEgress": ["192.168.7.0/24"], "network": {"cidr": "203.0.112.0/22"}}
-    values = {**config.values, "gpu-ci:clusters": json.dumps(clusters)}
-    changed = stackfile.StackConfig(
-        config.project, config.stack, config.path, values, config.secret_keys, {**config.objects, "gpu-ci:clusters": clusters}
-    )
-    spec = named(plans.program(changed), "usw2-gpu-t4-network", NETWORK).inputs["spec"]
+    spec = named(plans.program(with_clusters(config, clusters)), "usw2-gpu-t4-network", NETWORK).inputs["spec"]
     assert reaches(spec, "192.168.7.9")
     assert not reaches(spec, "192.168.8.9")
     assert not reaches(spec, "203.0.113.9"), "the VPC's own range, though it is not a private one"

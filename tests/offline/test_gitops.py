@@ -26,7 +26,7 @@ from fleet.settings.cluster import physical_name
 from gpu_ci.cli import app
 from gpu_ci.offline.gitops import encrypted_secret
 from tests.builders import reference
-from tests.components.recorded import stack_config
+from tests.components.recorded import stack_config, with_clusters
 from tests.offline.git_tree import STACKS, files, of
 from tests.offline.rendered import rendered_once
 
@@ -42,7 +42,7 @@ def changed(config: StackConfig, **clusters: Mapping[str, Any]) -> StackConfig:
     held = json.loads(config.values[KEY])
     for name, keys in clusters.items():
         held[name] |= keys
-    return replace(config, objects={**config.objects, KEY: held}, values={**config.values, KEY: json.dumps(held)})
+    return with_clusters(config, held)
 
 
 both = pytest.mark.parametrize("name", STACKS)

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from fleet.providers.talos.boot.files import talos_files
 from fleet.providers.talos.cluster import TalosCluster
-from tests.cases import naming
+from tests.cases import hold
 from tests.fleet.talos.made import MINORS, NAME, SYSTEM, cluster, clusters, pool, read, some
 from tests.yaml12 import read_all
 
@@ -143,9 +143,7 @@ PROPERTIES = (
 def test_the_folder_of_any_cluster_has_every_property(made: TalosCluster) -> None:
     texts = talos_files(NAME, made)
     files = {path: read_all(text) for path, text in texts.items()}
-    for holds in PROPERTIES:
-        with naming(holds.__name__):
-            holds(made, texts, files)
+    hold(PROPERTIES, made, texts, files)
 
 
 def test_pools_with_one_driver_share_an_image_and_others_have_their_own() -> None:

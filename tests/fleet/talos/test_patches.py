@@ -14,7 +14,7 @@ from fleet.providers.talos.boot.groups import KERNEL_MODULES
 from fleet.providers.talos.boot.patch import Patch
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.settings.model import YAML_WORDS
-from tests.cases import naming
+from tests.cases import hold
 from tests.fleet.talos.made import GPU_PATCH, MINORS, NAME, SYSTEM, cluster, clusters, kinds, labels_and_taints, pool, read, some
 
 Files = dict[str, list[Any]]
@@ -134,10 +134,7 @@ PROPERTIES = (
 @some
 @given(made=clusters())
 def test_the_patches_of_any_cluster_have_every_property(made: TalosCluster) -> None:
-    files = read(made)
-    for holds in PROPERTIES:
-        with naming(holds.__name__):
-            holds(made, files)
+    hold(PROPERTIES, made, read(made))
 
 
 def test_labels_and_taints_are_read_from_both_wordings() -> None:
