@@ -19,7 +19,7 @@ import pytest
 _FORK = multiprocessing.get_context("fork")
 Nodes = Sequence[pytest.Item | pytest.Collector]
 _FILES = pytest.StashKey[Nodes]()
-_SLOW = {"test_construct.py", "test_rules.py", "test_charts.py", "test_own_stacks.py", "test_suites.py", "test_credentials.py"}
+_SLOW = {"test_construct.py", "test_rules.py", "test_charts.py", "test_suites.py", "test_credentials.py"}
 """Files that take longest, whatever their size."""
 _LONG = 1_000_000
 _SHORT = 0.005
