@@ -18,8 +18,6 @@ from proselint.checks import __register__
 from proselint.config import Config
 from proselint.registry import CheckRegistry
 from proselint.registry.checks import Check, CheckFlags, CheckResult
-from proselint.registry.checks.engine import Fancy, RegexOptions
-from proselint.registry.checks.types import ExistenceSimple
 from proselint.tools import LintFile
 
 SETTINGS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prose.toml").read_text(encoding="utf-8"))
@@ -40,6 +38,15 @@ TOKEN = re.compile(
 )
 """A comment, or a string with those that Python joins to it."""
 SENTENCE = re.compile(r"(?:(?![.!?:;][\s\"')*]|\n\s*\n|\n\s*(?:[-*#>]|\d+\.)\s|[|\0]).)+", re.DOTALL)
+
+
+def _rule(find: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w/-])(?:{find})(?![\w/-])".replace(" ", r"(?: ?\n ?| )"), re.IGNORECASE)
+
+
+RULES = {_rule(rule["find"]): rule["write"] for rule in SETTINGS["rule"]}
+ANY_RULE = _rule("|".join(rule["find"] for rule in SETTINGS["rule"]))
+"""A text without a finding, as most are, is read once for all rules."""
 
 
 def _blanks(text: str) -> str:
@@ -92,6 +99,12 @@ def _long_sentences(text: str, check: Check) -> Iterator[CheckResult]:
             yield CheckResult(check.path, f"a sentence of {count} words; write several", (start, match.end()), None)
 
 
+def _words(text: str, check: Check) -> Iterator[CheckResult]:
+    for rule, write in RULES.items() if ANY_RULE.search(text) else ():
+        for match in rule.finditer(text):
+            yield CheckResult(check.path, f"{match[0].strip()}; {write}", match.span(), None)
+
+
 def findings(texts: Iterable[tuple[str, str]]) -> Iterator[str]:
     """The findings in texts by name. All are one text for proselint, because each of its checks is slow to start."""
     places = [("", 0)]
@@ -110,10 +123,7 @@ def register() -> None:
     flags = CheckFlags(allow_quotes=True)
     CheckRegistry().register_many(__register__)
     CheckRegistry().register(Check(_long_sentences, path="fleet.sentences", flags=flags))
-    for rule in SETTINGS["rule"]:
-        pattern = r"(?:(?<![\w/-])(?:" + rule["find"].replace(" ", r"(?: ?\n ?| )") + r")(?![\w/-]))"
-        message = "{}; " + rule["write"]
-        CheckRegistry().register(Check(ExistenceSimple(pattern), Fancy(RegexOptions()), "fleet.words", message, flags))
+    CheckRegistry().register(Check(_words, path="fleet.words", flags=flags))
 
 
 register()
