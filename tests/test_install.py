@@ -57,7 +57,8 @@ class Checkout:
     def install(self, **environment: str) -> int:
         """Runs the installer and gives its status. Nothing may reach stdout."""
         clean = {"PATH": str(self.folder / "path"), **environment}
-        command = [sys.executable, str(ROOT / ".ci" / "install.py"), "requirements.txt"]
+        # Without packages: there are none before it has run.
+        command = [sys.executable, "-S", str(ROOT / ".ci" / "install.py"), "requirements.txt"]
         done = subprocess.run(command, cwd=self.folder, env=clean, capture_output=True, text=True, check=False)
         assert done.stdout == "", "stdout is the plan's"
         self.said = done.stderr

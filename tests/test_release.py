@@ -114,15 +114,26 @@ def test_the_archives_hold_what_they_name_and_are_reproducible(release, artifact
     assert {"gpu-ci-components-0.1.0/package/PulumiPlugin.yaml", "gpu-ci-components-0.1.0/pyproject.toml"} <= set(package)
 
 
+# Oracle's SDK takes seconds to load and is in no archive.
+COUNT = """
+import sys
+from unittest.mock import MagicMock
+sys.modules["pulumi_oci"] = MagicMock()
+from package.provider import packaged
+print(len(packaged()))
+"""
+
+
 def test_the_unpacked_package_serves_its_schema(artifacts, tmp_path):
     """The archive needs no other file of the repository."""
     (content,) = [held for name, held in artifacts.items() if "components" in name]
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-        tar.extractall(tmp_path, filter="data")
+        # Python 3.11 has no argument for it before 3.11.4.
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)
+        tar.extractall(tmp_path)  # noqa: S202 - our own archive
     unpacked = tmp_path / "gpu-ci-components-0.1.0"
     lend_compiled(unpacked, ROOT)
-    program = "from package.provider import packaged; print(len(packaged()))"
-    status, stdout, stderr = warm.run(program, folder=unpacked, path=unpacked)
+    status, stdout, stderr = warm.run(COUNT, folder=unpacked, path=unpacked)
     assert status == 0, stderr
     examples = list((ROOT / "examples" / "components").glob("*/__main__.py"))
     assert int(stdout) == len(examples)

@@ -28,21 +28,53 @@ REAL = ("chmod", "mkdir", "sort", "tail", "tee")
 PRESENT = ("git", "nvidia-container-runtime")
 """Looked for and not run: git is kubectl's, the runtime Docker's."""
 
-# A start of jq costs as much as the rest of a run, and the runs of this process ask it the same.
+# A start of jq costs as much as the rest of a run, and the runs of this process ask it the same but for the folder.
 ASK_JQ = f"""
-ask_jq() {{
-  local input="" question answer="" answered=""
-  IFS= read -r -d "" input || :
-  question="${{*//"$STUB"/}} ${{input//"$STUB"/}}"
+read_answers() {{
+  declare -gA answers=()
   if [[ -e $STUBS/answers ]]; then . "$STUBS/answers"; fi
-  if [[ ! $answered ]]; then
+}}
+ask_jq() {{
+  local input="" question answer="" folder="${{STUB%/stub}}"
+  IFS= read -r -N 100000 input || :
+  declare -p answers >/dev/null 2>&1 || read_answers
+  question="${{*//"$folder"/}} ${{input//"$folder"/}}"
+  if [[ ${{answers["$question"]+yes}} ]]; then answer="${{answers["$question"]}}"
+  else
     answer="$({shutil.which("jq")} "$@" <<<"$input")" || return
-    printf 'if [[ $question == %q ]]; then answered=yes; answer=%q; fi\\n' "$question" "${{answer//"$STUB"/@STUB@}}" \\
-      >>"$STUBS/answers"
+    answer="${{answer//"$folder"/@FOLDER@}}"
+    printf 'question=%q; answers["$question"]=%q\\n' "$question" "$answer" >>"$STUBS/answers"
   fi
-  answer="${{answer//@STUB@/"$STUB"}}"
+  answer="${{answer//@FOLDER@/"$folder"}}"
   if [[ $answer ]]; then printf '%s\\n' "$answer"; fi
 }}
+"""
+# `state` makes the folder, and few lines are sorted.
+WITHOUT_PROCESSES = """
+read_answers
+body_mkdir() { [[ -d $2 ]]; }
+body_tee() {
+  local text=""
+  IFS= read -r -d "" text || :
+  printf '%s' "$text" >"$1"
+  printf '%s' "$text"
+}
+body_sort() {
+  local lines line sorted="" before
+  mapfile -t lines
+  while ((${#lines[@]})); do
+    before=0
+    for line in "${!lines[@]}"; do
+      if [[ ${lines[line]} < ${lines[before]} ]]; then before="$line"; fi
+    done
+    sorted+="${lines[before]}"$'\\n'
+    unset 'lines[before]'
+    lines=("${lines[@]}")
+  done
+  printf '%s' "$sorted"
+}
+# The function that tries again has its count in these variables: the next try is the last one.
+body_sleep() { if [[ ${STUB_HASTY-} ]]; then try=$((times - 1)); fi; }
 """
 PATCH = """
 def way: .path / "/" | .[1:] | map(tonumber? // .);
@@ -77,11 +109,11 @@ BODIES = {
     "kind": """
         case "$1 $2" in
           'get clusters') printf '%s\\n' "$STUB_CLUSTERS" ;;
-          'delete cluster') PATH="$STUB_PATH" command rm -f "$STUB/cluster" ;;
+          'delete cluster') : >"$STUB/cluster" ;;
         esac""",
     "nvkind": """
         case "$2" in
-          create) : >"$STUB/cluster" ;;
+          create) printf 'here' >"$STUB/cluster" ;;
           print-gpus) printf '%s' "$STUB_NODES_GPUS" ;;
         esac""",
     "kubectl": """
@@ -151,6 +183,7 @@ class StubGpuMachine(StubbedScript):
     commands: ClassVar[tuple[str, ...]] = COMMANDS
     bodies: ClassVar[dict[str, str]] = bodies(BODIES, REAL, (*PRESENT, *PLAIN))
     more: ClassVar[str] = ASK_JQ
+    functions: ClassVar[str] = WITHOUT_PROCESSES
 
     @staticmethod
     def add_files(folder: Path) -> None:
@@ -159,10 +192,10 @@ class StubGpuMachine(StubbedScript):
 
     def __post_init__(self) -> None:
         """Make the folder."""
-        for path in (self.stub, self.folder / "runner"):
+        for path in (self.stub, self.folder / "runner" if self.programs else self.state):
             path.mkdir(parents=True)
         (self.stub / "runtimes.json").write_text(json.dumps(self.held))
-        for path in (self.outputs, self.summary):
+        for path in (self.outputs, self.summary, self.stub / "cluster"):
             path.touch()
 
     @property
@@ -215,7 +248,7 @@ class StubGpuMachine(StubbedScript):
     @property
     def has_cluster(self) -> bool:
         """Whether a cluster of this run is there."""
-        return (self.stub / "cluster").exists()
+        return bool((self.stub / "cluster").read_text())
 
     @property
     def runtimes(self) -> list[dict[str, Any]]:

@@ -245,8 +245,8 @@ def test_an_unknown_blueprint_is_a_wrong_argument():
 
 
 def test_a_command_that_hangs_ends(monkeypatch):
-    with pytest.raises(BLUEPRINT.BlueprintError, match=r"^it: .* timed out after 1 seconds$"):
-        BLUEPRINT.run(["sleep", "60"], 1, "it")
+    with pytest.raises(BLUEPRINT.BlueprintError, match=r"^it: .* timed out after 0.1 seconds$"):
+        BLUEPRINT.run(["sleep", "60"], 0.1, "it")
 
 
 def test_a_command_that_is_not_there_is_told():

@@ -191,26 +191,21 @@ def test_every_job_that_trains_gets_the_runtime_class_and_initializers_do_not(go
     }
 
 
-def test_a_patch_changes_nothing_else(tmp_path):
-    machine = StubGpuMachine(tmp_path / "machine", held=runtimes(one=[replicated("node", "trainer", hostNetwork=True)]))
-    assert machine.run() == 0
-    (item,) = machine.runtimes
-    (job,) = item["spec"]["template"]["spec"]["replicatedJobs"]
-    assert job["template"]["spec"]["template"]["spec"].pop("runtimeClassName") == "nvidia"
-    assert {"items": [item]} == {"items": machine.held["items"]}
-
-
-def test_a_runtime_that_has_the_class_is_left_alone_and_another_class_gives_way(tmp_path):
+def test_a_patch_sets_a_class_that_is_missing_or_another_and_changes_nothing_else(tmp_path):
     held = runtimes(
         has=[replicated("node", "trainer", runtimeClassName="nvidia")],
+        lacks=[replicated("node", "trainer", hostNetwork=True)],
         other=[replicated("node", "trainer", runtimeClassName="nvidia-legacy")],
         empty=[],
     )
     machine = StubGpuMachine(tmp_path / "machine", held=held)
     assert machine.run() == 0
     patched = [call.split()[2] for call in machine.called("kubectl") if call.startswith("patch ")]
-    assert patched == ["other"]
-    assert machine.classes["other"] == {"node": "nvidia"}
+    assert patched == ["lacks", "other"]
+    for item in held["items"][1:3]:
+        (job,) = item["spec"]["template"]["spec"]["replicatedJobs"]
+        job["template"]["spec"]["template"]["spec"]["runtimeClassName"] = "nvidia"
+    assert machine.runtimes == held["items"]
 
 
 def test_runtimes_that_all_have_the_class_need_no_patch(tmp_path):
@@ -260,7 +255,7 @@ def failures(good: StubGpuMachine, folder: Path) -> list[Row]:
 
     def row(number: int, call: Call) -> Row:
         machine = StubGpuMachine(folder / str(number))
-        assert machine.run(fail=call.name, from_=str(call.count), code="3") != 0, call
+        assert machine.run(fail=call.name, from_=str(call.count), code="3", hasty="yes") != 0, call
         return Row(call, refused(machine))
 
     # What timeout runs fails in its own turn.
@@ -367,12 +362,12 @@ def test_the_guides_symptom_is_told_with_its_mend(machine):
     ],
 )
 def test_what_is_not_as_expected_is_told(machine, behaviour, step, said):
-    assert machine.run(**behaviour) == 1
+    assert machine.run(hasty="yes", **behaviour) == 1
     assert refused(machine).startswith(f"step {step}: {said}")
 
 
 def test_somebody_elses_cluster_of_the_same_name_is_left_alone(machine):
-    (machine.stub / "cluster").touch()
+    (machine.stub / "cluster").write_text("here")
     machine.run(clusters="gpu")
     assert machine.has_cluster
     assert "delete" not in str(machine.called("kind"))
