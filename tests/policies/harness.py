@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -365,21 +365,29 @@ class Pack:
         """The pack's AnalyzerInfo."""
         return self.stub.GetAnalyzerInfo(empty_pb2.Empty(), timeout=_CALL_S)
 
+    @cached_property
+    def _listed(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Level and config of each policy as the pack lists them."""
+        listed = {}
+        for policy in self.info().policies:
+            schema = json_format.MessageToDict(policy.configSchema.properties)
+            level = analyzer_pb2.EnforcementLevel.Name(policy.enforcementLevel).lower()
+            listed[policy.name] = level, {name: entry["default"] for name, entry in schema.items()}
+        return listed
+
     def configure(self, stack_file: Mapping[str, Any]) -> None:
         """Reconciles as the CLI does (schema defaults, the policy's level, the file's "all", the file's entry) and sends it."""
         request = analyzer_pb2.ConfigureAnalyzerRequest()
-        for policy in self.info().policies:
-            schema = json_format.MessageToDict(policy.configSchema.properties)
-            config = {name: entry["default"] for name, entry in schema.items()}
-            level = analyzer_pb2.EnforcementLevel.Name(policy.enforcementLevel).lower()
-            for key in ("all", policy.name):
+        for policy, (strictest, defaults) in self._listed.items():
+            level, config = strictest, dict(defaults)
+            for key in ("all", policy):
                 entry = stack_file.get(key, {})
                 entry = {"enforcementLevel": entry} if isinstance(entry, str) else entry
                 level = entry.get("enforcementLevel", level)
-                if key == policy.name:
+                if key == policy:
                     config |= {name: value for name, value in entry.items() if name != "enforcementLevel"}
-            self.configured[policy.name] = (level, config)
-            sent = request.policyConfig[policy.name]
+            self.configured[policy] = (level, config)
+            sent = request.policyConfig[policy]
             sent.enforcementLevel = analyzer_pb2.EnforcementLevel.Value(level.upper())
             json_format.ParseDict(config, sent.properties)
         self.stub.Configure(request, timeout=_CALL_S)

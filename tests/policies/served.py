@@ -15,6 +15,7 @@ from pulumi_policy import policy as sdk
 
 from policies import pack
 from policies.rules import RULES
+from policies.rules.record import plain
 from tests.day import AS_OF
 from tests.policies.harness import Pack
 
@@ -40,6 +41,7 @@ def served() -> Iterator[Pack]:
         "deserialize_properties": _Once(deserialize.deserialize_properties),
         "unknown_checking_proxy": _Once(proxy.unknown_checking_proxy),
         "serialize_properties": _Once(deserialize.serialize_properties),
+        "plain": _Once(plain),
     }
     policies = [pack.policy(rule, AS_OF) for rule in RULES]
     # The arguments that `PolicyPack` gets from those in policies/__main__.py.
@@ -53,10 +55,14 @@ def served() -> Iterator[Pack]:
 
         return called
 
+    def read(value: Any, *, secrets: bool = False) -> Any:
+        return plain(value, secrets=True) if secrets else readers["plain"](value)
+
     names = ("GetAnalyzerInfo", "Configure", "Analyze", "AnalyzeStack")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sdk, "json_format", SimpleNamespace(MessageToDict=readers["MessageToDict"]))
         patch.setattr(sdk, "deserialize_properties", readers["deserialize_properties"])
         patch.setattr(sdk, "unknown_checking_proxy", readers["unknown_checking_proxy"])
         patch.setattr(pack, "serialize_properties", readers["serialize_properties"])
+        patch.setattr(pack, "plain", read)
         yield Pack(cast("Any", None), SimpleNamespace(**{name: call(getattr(server, name)) for name in names}), "")
