@@ -63,8 +63,17 @@ def with_clusters(config: StackConfig, clusters: Mapping[str, Any]) -> StackConf
 
 def only(config: StackConfig, *names: str) -> StackConfig:
     """The same stack with these of its clusters alone."""
-    clusters = json.loads(config.values["gpu-ci:clusters"])
-    return with_clusters(config, {name: clusters[name] for name in names})
+    every = json.loads(config.values["gpu-ci:clusters"])
+    clusters = {name: every[name] for name in names}
+    if not any(cluster["provider"] == "eks" for cluster in clusters.values()):
+        # A boundary of roles is refused where no cluster is in AWS.
+        config = _without(config, "gpu-ci:permissionsBoundary")
+    return with_clusters(config, clusters)
+
+
+def _without(config: StackConfig, key: str) -> StackConfig:
+    values = {name: value for name, value in config.values.items() if name != key}
+    return replace(config, values=values, objects={name: value for name, value in config.objects.items() if name != key})
 
 
 def of_clusters(recording: Recording, *names: str) -> tuple[Resource, ...]:

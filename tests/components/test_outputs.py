@@ -106,8 +106,8 @@ def test_only_the_kubeconfigs_are_secret(stack):
 
 
 def test_only_the_kubeconfigs_are_secret_once_the_stack_is_deployed():
-    for stack in ("staging", "prod"):
-        assert secret(updated(stack)) == {"kubeconfigs"}
+    for made in (updated("staging"), updated("prod", "sjc")):
+        assert secret(made) == {"kubeconfigs"}
 
 
 # -- the example ---------------------------------------------------------------------------------------------------------

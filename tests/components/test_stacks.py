@@ -173,14 +173,14 @@ def test_the_private_key_reaches_runner_sets_and_their_secrets_only_and_is_marke
 
 UPDATED = {
     "staging": ("usw2",),
-    "prod": ("sjc", "use1"),
+    "prod": ("sjc",),
     "existing-context": ("lab",),
     "existing-eks": ("usw2",),
     "existing-oke": ("sjc",),
     "capacity-block": ("use2",),
     "gitops": ("use1",),
-    "gpu-work": ("use1", "usw2"),
-    "monitoring": ("use1", "usw2"),
+    "gpu-work": ("usw2",),
+    "monitoring": ("use1",),
     "oci-machines": ("iad",),
     "right-size": ("usw2",),
 }
