@@ -95,6 +95,7 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
     """Collect what the file before left, while what this one imports is not yet there."""
     if isinstance(collector, pytest.Module):
         gc.collect()
+        gc.freeze()
 
 
 def pytest_collection_finish() -> None:
