@@ -27,7 +27,7 @@ from tests.processes import pytest_addoption, pytest_collection, pytest_runtestl
 gc.set_threshold(2_000_000, 50, 1000)
 # A busy machine may be ten times slower: no test measures time by a deadline or by how long an example takes to draw.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-settings.register_profile("same", _PATIENT, derandomize=True, max_examples=30)
+settings.register_profile("same", _PATIENT, derandomize=True, max_examples=20)
 settings.register_profile("search", _PATIENT, derandomize=False, max_examples=400, print_blob=True)
 settings.load_profile("same")
 # It would read a megabyte of schemas and list their folder again for each object that it validates.
