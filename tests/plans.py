@@ -1,7 +1,8 @@
 """Plans of the same settings share one recording: the recording is most of a plan's time.
 
-A recording depends on nothing but the settings, the sources and the SDKs, as tests/offline/test_record.py holds. A process keeps
-the recordings that it used last, and a folder has all of them for other processes and the next run. `make clean` removes it.
+A recording depends on nothing but the settings, the sources and the SDKs, as tests/offline/test_record.py and
+tests/test_program.py hold. A process keeps the recordings that it used last, and a folder has all of them for other processes and
+the next run. `make clean` removes it.
 """
 
 from __future__ import annotations

@@ -31,6 +31,15 @@ def children(node: ast.AST) -> Iterator[ast.AST]:
             yield value
 
 
+def walked(tree: ast.AST) -> Iterator[ast.AST]:
+    """A node and all below it."""
+    nodes = [tree]
+    while nodes:
+        node = nodes.pop()
+        nodes += children(node)
+        yield node
+
+
 def statements(node: ast.AST) -> Iterator[ast.AST]:
     """The statements right below one. Where no function imports, nothing else does."""
     for field in ("body", "orelse", "handlers", "finalbody", "cases"):
@@ -228,7 +237,7 @@ def behind_classes() -> frozenset[str]:
 
 def asks(tree: ast.Module) -> Iterator[str]:
     """Each place where code asks which cloud something is of: comparisons, cases and keys with a provider's name, isinstance."""
-    for node in ast.walk(tree):
+    for node in walked(tree):
         texts: list[ast.AST] = []
         if isinstance(node, ast.Compare):
             sides = (node.left, *node.comparators)

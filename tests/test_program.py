@@ -20,6 +20,7 @@ import typer
 from gpu_ci.cli import app
 from tests import warm
 from tests.builders import ROOT
+from tests.offline.order import order
 from tests.warm import FORKED, lend_compiled
 
 Words = tuple[str, ...]
@@ -306,6 +307,14 @@ def test_the_program_runs_in_a_clone_without_gpu_ci(tmp_path):
     status, stdout, stderr = warm.run(BARE, folder=tmp_path, path=tmp_path)
     assert status == 0, stderr
     assert "aws:eks/nodeGroup:NodeGroup" in json.loads(stdout.splitlines()[-1])
+
+
+def test_nothing_depends_on_the_seed_of_hashes():
+    """What a recording has, and Git."""
+    program = "import json\nfrom tests.offline.order import order\nprint(json.dumps(order()))"
+    status, stdout, stderr = warm.run(program, folder=ROOT, path=ROOT)
+    assert status == 0, stderr
+    assert stdout == json.dumps(order()) + "\n", "order and content are the same in every process"
 
 
 def test_the_root_has_at_most_30_entries():

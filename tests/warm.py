@@ -49,7 +49,10 @@ for line in sys.stdin:
 def _parent() -> subprocess.Popen[str]:
     # It starts outside of the repository, so that a program finds nothing there.
     pipe = subprocess.PIPE
-    process = subprocess.Popen([sys.executable, "-c", _PARENT], cwd=os.sep, text=True, stdin=pipe, stdout=pipe)
+    # Its hashes have another seed than ours: a test compares what programs give.
+    environment = os.environ | {"PYTHONHASHSEED": "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"}
+    command = [sys.executable, "-c", _PARENT]
+    process = subprocess.Popen(command, cwd=os.sep, env=environment, text=True, stdin=pipe, stdout=pipe)
     atexit.register(process.communicate)
     return process
 

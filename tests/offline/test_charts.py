@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -82,11 +83,17 @@ def test_a_chart_with_its_recorded_digest_is_kept_where_tests_read_charts(
     chart = replace(CHARTS["argo-cd"], sha256=digest if recorded else "0" * 64)
     monkeypatch.setattr("gpu_ci.offline.commands.charts.CHARTS", {"argo-cd": chart})
     install(tmp_path, monkeypatch, f'#!/bin/sh\ncp {tmp_path}/made.tgz "$8/$2-$6.tgz"\n')
+    # Python 3.11.2 has no filter of archives.
+    unpacks = hasattr(tarfile, "data_filter")
     for _ in range(2):
-        assert charts("--keep", str(tmp_path / "kept")).exit_code == (0 if recorded else 1)
+        done = charts("--keep", str(tmp_path / "kept"))
+        assert done.exit_code == ((0 if unpacks else 2) if recorded else 1)
+        if recorded and not unpacks:
+            (line,) = done.stderr.splitlines()
+            assert line == f"error: Python: {sys.version.split()[0]} unpacks no archive safely; use 3.11.4 or later"
     kept = tmp_path / "kept" / "argo-cd" / chart.version
-    assert (kept / "templates").is_dir() == recorded, "tests read no chart that differs"
-    assert (kept / "Chart.yaml").exists() == recorded
+    assert (kept / "templates").is_dir() == (recorded and unpacks), "tests read no chart that differs"
+    assert (kept / "Chart.yaml").exists() == (recorded and unpacks)
 
 
 def test_a_stack_has_its_own_charts_each_once(calls: Path) -> None:

@@ -22,12 +22,12 @@ from gpu_ci.cli import app
 from gpu_ci.offline.manifests import check as command
 from gpu_ci.offline.manifests.check import Check, make_check
 from gpu_ci.offline.manifests.tree import read_tree
-from gpu_ci.offline.plan import make_plan
 from gpu_ci.offline.render import render
 from policies.rules import RULES, StackRule
 from policies.rules.record import SIGNATURE
 from tests.examples import examples
 from tests.offline.git_tree import of
+from tests.offline.rendered import plan_of
 
 UNKNOWN = rpc.UNKNOWN
 SEEDS = Path(__file__).parent / "manifests"
@@ -765,7 +765,7 @@ def test_a_fault_of_ours_is_no_failed_check(monkeypatch, tmp_path):
 
 
 def test_what_render_writes_of_a_stack_is_clean(tmp_path):
-    plan = make_plan("staging", ROOT)
+    plan = plan_of("staging")
     render(plan, tmp_path / "out")
     held = make_check(str(tmp_path / "out"), "staging", ROOT)
     assert held.findings == ()

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -15,11 +16,11 @@ from typer.testing import CliRunner
 import gpu_ci.offline.plan
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
-from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.policyconfig import policy_settings
 from policies.rules import RULES
 from tests import plans
 from tests.day import AS_OF
-from tests.offline.staging import ON_DEMAND, TOO_SMALL, line_of, write
+from tests.offline.staging import ON_DEMAND, TOO_SMALL, line_of, shipped, write
 
 STAGING = (ROOT / "Pulumi.staging.yaml").read_text()
 
@@ -105,9 +106,7 @@ def test_json_has_the_same_facts():
     assert result.exit_code == 0
     plan = json.loads(result.stdout)
     assert plan["clean"] is True
-    assert {resource["urn"] for resource in plan["resources"]} == {
-        resource.urn for resource in make_plan("staging", ROOT).resources
-    }
+    assert {resource["urn"] for resource in plan["resources"]} == {resource.urn for resource in shipped().resources}
     assert [(placed["runnerSet"], placed["choice"], placed["pool"], placed["poolHolds"]) for placed in plan["placement"]] == [
         ("gpu-t4", 1, "t4-spot", 5),
         ("gpu-t4", 2, "t4-ondemand", 2),
@@ -250,7 +249,11 @@ def test_an_exception_of_a_check_of_manifests_hides_nothing_of_a_plan_and_stays(
     assert "hides nothing" not in run("plan", "staging", "--as-of", "2026-12-31").stdout
 
 
-def test_the_exceptions_of_prod_run_out():
+def test_the_exceptions_of_prod_run_out(monkeypatch):
+    rule = "addon-version-pinned"
+    own: Any = policy_settings("prod", ROOT)[rule]
+    config = {"all": "disabled", rule: {"enforcementLevel": "mandatory"} | own}
+    monkeypatch.setattr(gpu_ci.offline.plan, "policy_settings", lambda *_: config)
     early, late = (run("plan", "prod", "--as-of", day) for day in ("2027-05-31", "2027-06-01"))
     assert (early.exit_code, late.exit_code) == (0, 0)
     assert "addon-version-pinned (sjc-gpu-plugin)" not in early.stdout

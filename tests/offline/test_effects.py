@@ -50,12 +50,13 @@ ALL = tuple(
             ),
         ),
         (
-            ((SPOT, "[g4dn.2xlarge, g4dn.4xlarge, g4dn.8xlarge]"), ("gpu-t4-release:", "gpu-t4-other:")),
+            (
+                (SPOT, "[g4dn.2xlarge, g4dn.4xlarge, g4dn.8xlarge]"),
+                ("gpu-t4-release:", "gpu-t4-other:"),
+                (ZONES, "[us-west-2b, us-west-2a, us-west-2c]"),
+            ),
             "usw2: edit of t4-spot.instanceTypes replaces 3 node groups (instanceTypes): running jobs of gpu-t4 on t4-spot end\n"
-            "usw2: removal of runner set gpu-t4-release: its running jobs end",
-        ),
-        (
-            ((ZONES, "[us-west-2b, us-west-2a, us-west-2c]"),),
+            "usw2: removal of runner set gpu-t4-release: its running jobs end\n"
             "usw2: edit of zones removes the NAT gateway of us-west-2a: open connections of running jobs break, and jobs have "
             "another public address",
         ),
@@ -76,7 +77,7 @@ ALL = tuple(
             "and jobs have another public address",
         ),
     ],
-    ids=["order, nodes and URL", "types and a set", "order of zones", "zones and a pool", "version", "network"],
+    ids=["order, nodes and URL", "types, a set and order of zones", "zones and a pool", "version", "network"],
 )
 def test_edits_say_which_running_jobs_they_end(edits: tuple[tuple[str, str], ...], lines: str, tmp_path: Path) -> None:
     found = Comparison(staging(), plan_of(write(tmp_path, *edits))).ended_jobs

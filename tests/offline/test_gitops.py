@@ -196,19 +196,22 @@ def test_a_claim_outlives_its_file_and_so_does_its_namespace():
     assert not [held for held in others if SYNC_OPTIONS in held["metadata"]["annotations"]], "a runner set takes its own along"
 
 
-def test_a_job_and_a_workload_of_one_name_are_two_files():
+@cache
+def named_alike() -> Mapping[str, str]:
+    """The files of a stack with a job called as a workload, and a runner set as a chart."""
     config = stack_config("gitops")
     held = json.loads(config.values[KEY])["use1"]
     jobs = {"device-query": held["jobs"]["baseline"]}
-    found = files(changed(config, use1={"jobs": jobs}))
+    return files(changed(config, use1={"jobs": jobs, "runners": {"cluster-autoscaler": held["runners"]["gpu-t4-quarter"]}}))
+
+
+def test_a_job_and_a_workload_of_one_name_are_two_files():
     folder = "gpu-ci-gitops-use1/workloads/device-query"
-    assert {f"{folder}/job.yaml", f"{folder}/stack-job.yaml"} <= found.keys()
+    assert {f"{folder}/job.yaml", f"{folder}/stack-job.yaml"} <= named_alike().keys()
 
 
 def test_a_runner_set_may_be_called_as_a_chart_is():
-    config = stack_config("gitops")
-    held = json.loads(config.values[KEY])["use1"]
-    found = files(changed(config, use1={"runners": {"cluster-autoscaler": held["runners"]["gpu-t4-quarter"]}}))
+    found = named_alike()
     folder = "gpu-ci-gitops-use1/infrastructure"
     paths = (f"{folder}/controllers/cluster-autoscaler/application.yaml", f"{folder}/runners/cluster-autoscaler/application.yaml")
     names = [yaml.safe_load(found[path])["metadata"]["name"] for path in paths]

@@ -17,10 +17,11 @@ from gpu_ci.offline.plan import Plan, make_plan
 URLS = ("https://github.com/acme-robotics", "https://github.com/octo-lab/gpu-tests", "https://ghe.example.net/acme")
 """An organization, a repository, an organization on a server of its own."""
 STACKS = ("staging", "prod")
-JUDGED = {("staging", URLS[1]), ("prod", URLS[2])}
+JUDGED_PROD = ("prod", URLS[2])
+JUDGED = {("staging", URLS[1]), JUDGED_PROD}
 """Whose resources are built and judged, which is most of a plan's time. The stacks as they are have an organization's.
 
-They have less of what the step does not name: each cluster of prod has one kind of pools, and neither monitoring nor queues.
+They have less of what the step does not name: each cluster has one kind of pools, and neither monitoring nor queues.
 """
 OWN: dict[str, Any] = {
     "appId": "1047291",
@@ -57,6 +58,9 @@ def followed(stack: str, url: str, folder: Path) -> Path:
     document["config"]["gpu-ci:permissionsBoundary"] = OWN["permissionsBoundary"]
     for key in ("appId", "installationId", "group"):
         github[key] = OWN[key]
+    if (stack, url) == JUDGED_PROD:
+        # Its cluster on EKS has what staging's has, and the boundary is of AWS.
+        del document["config"]["gpu-ci:clusters"]["use1"], document["config"]["gpu-ci:permissionsBoundary"]
     for cluster in document["config"]["gpu-ci:clusters"].values():
         cluster["budget"]["emails"] = OWN["budget.emails"]
         cluster["endpoint"]["publicCidrs"] = OWN["endpoint.publicCidrs"]
@@ -75,8 +79,12 @@ def followed(stack: str, url: str, folder: Path) -> Path:
 def _shorten(cluster: dict[str, Any]) -> None:
     """Take out what `JUDGED` says."""
     for kind in ("pools", "runners"):
-        cluster[kind] = {name: settings for name, settings in cluster[kind].items() if "a10g" not in name}
-    for key in ("monitoring", "queues"):
+        cluster[kind] = {
+            name: settings
+            for name, settings in cluster[kind].items()
+            if not any(part in name for part in ("a10g", "t4-release", "a10-2"))
+        }
+    for key in ("monitoring", "queues", "caches"):
         cluster.pop(key, None)
 
 

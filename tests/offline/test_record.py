@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import pickle
-import subprocess
 import sys
 import textwrap
 import warnings
@@ -31,7 +30,7 @@ from gpu_ci.offline.recording import ProgramError
 from gpu_ci.offline.wire import UNKNOWN, Secret
 from tests.analyzed import alias_urns
 from tests.components.recorded import recordings, stack_config
-from tests.offline.order import Bucket, order
+from tests.offline.order import Bucket
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 ROOT = "urn:pulumi:dev::gpu-ci::"
@@ -570,20 +569,6 @@ def test_an_async_program_is_awaited():
         Bucket("late")
 
     assert named(run(program), "late")
-
-
-def test_nothing_depends_on_the_seed_of_hashes():
-    program = "import json\nfrom tests.offline.order import order\nprint(json.dumps(order()))"
-    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == json.dumps(order()) + "\n", "order and content are the same in every process"
 
 
 def test_markers_are_texts_that_serialise():

@@ -10,14 +10,18 @@ from typer.testing import CliRunner
 from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
+from gpu_ci.offline.commands import plan as command
 from gpu_ci.offline.report import detail
+from tests.offline.rendered import plan_of
 
 MACHINES = ("oci-machines", "--file", str(ROOT / "examples" / "Pulumi.oci-machines.yaml"))
 RESERVED = ("reserved", "--file", str(ROOT / "examples" / "Pulumi.reserved.yaml"))
 
 
 def run(*arguments: str):
-    result = CliRunner().invoke(app, ["plan", *arguments])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "make_plan", lambda stack, _, file, *_more: plan_of(stack, file))
+        result = CliRunner().invoke(app, ["plan", *arguments])
     assert result.exit_code == 0, result.output
     return result.stdout
 

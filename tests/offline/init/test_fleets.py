@@ -49,7 +49,7 @@ FLEETS = {
     "garage": f"--provider talos --machines {TOWER} --organization https://github.com/acme/infra --jobs tests",
 }
 """The flags of each stack."""
-JUDGED = {"acme", "lab-1", "one-type", "oracle-all", "oracle-budget", "vms", "metal", "phoenix", "home"}
+JUDGED = {"acme", "lab-1", "one-type", "oracle-all", "oracle-budget", "metal", "phoenix", "home"}
 """Those for which policies take all their paths, and those whose limits were raised; test_context.py has clusters that exist."""
 LINTED = YamlLintConfig(file=str(ROOT / ".ci" / "yamllint.yaml"))
 SIZES = ("above the", "above its", "no runner set uses it", "waits", "idle cost")
