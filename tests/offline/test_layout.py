@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
+import struct
+import sys
+import termios
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
+from typing import NoReturn
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.loading.home import ROOT
+from gpu_ci.__main__ import main
 from gpu_ci.app import console as stdout_console
 from gpu_ci.offline.judge import ENDED
 from gpu_ci.offline.layout import MaskingConsole, show_line, show_table
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.report import report
 from tests.offline import rendered
-from tests.offline.terminal import on_a_terminal
 
 STACKS = {
     "staging": None,
@@ -136,6 +144,44 @@ def test_a_credential_is_masked_before_a_line_is_wrapped() -> None:
 
 
 # -- no escape sequences -----------------------------------------------------------------------------------------------
+
+
+_READ_AGAIN = ("typer", "gpu_ci.app", "gpu_ci.cli", "gpu_ci.offline.commands")
+"""Modules that read the environment when they are loaded, and those that use them."""
+
+
+def on_a_terminal(environment: dict[str, str], *arguments: str, columns: int = 80) -> str:
+    """All output of a command on a terminal with this width. It runs in a fork, which has the plan's recording already."""
+    sys.stdout.flush()
+    child, leader = pty.fork()
+    if not child:
+        _run(environment, arguments, columns)
+    shown = b""
+    # Linux: reading fails when the other side is closed.
+    with suppress(OSError):
+        while part := os.read(leader, 65536):
+            shown += part
+    os.close(leader)
+    os.waitpid(child, 0)
+    return shown.decode()
+
+
+def _run(environment: dict[str, str], arguments: tuple[str, ...], columns: int) -> NoReturn:
+    """Be the command."""
+    try:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        for key in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERM"):
+            os.environ.pop(key, None)
+        os.environ.update(environment)
+        for name in [name for name in sys.modules if name.startswith(_READ_AGAIN)]:
+            del sys.modules[name]
+        sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+        sys.argv = ["gpu-ci", *arguments]
+        main()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 @pytest.mark.parametrize(

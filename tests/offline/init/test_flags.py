@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import select
 import shutil
 import signal
+import subprocess
+import sys
 import tomllib
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +24,6 @@ from gpu_ci.offline.init import files
 from gpu_ci.offline.policyconfig import STACKS
 from tests.builders import ROOT
 from tests.offline.init.conftest import Project
-from tests.offline.terminal import started
 
 TALOS: dict[str, Any] = {"provider": "talos", "region": None, "gpu": None}
 GIVEN = {"--provider": "eks", "--region": "us-west-2", "--gpu": "T4", "--organization": "acme", "--jobs": "tests"}
@@ -233,22 +235,34 @@ def test_an_end_of_the_input_at_a_question_is_one_error_line(project: Project, m
 
 def test_ctrl_c_at_a_question_leaves_nothing_and_no_color_is_plain():
     """The command itself, on a terminal."""
+    leader, follower = pty.openpty()
     before = (ROOT / "policies" / "stacks.toml").read_text()
-    child, leader = started({"NO_COLOR": "1", "TERM": "xterm-256color"}, "init", "ctrl-c", "--provider", "eks")
-    end = os.pidfd_open(child)
+    command = [sys.executable, "-m", "gpu_ci", "init", "ctrl-c", "--provider", "eks"]
+    env = os.environ | {"NO_COLOR": "1", "TERM": "xterm-256color"}
+    # A shell that runs the tests in its background ignores Ctrl-C, and its children would too.
+    before_it = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        child = subprocess.Popen(
+            command, cwd=ROOT, stdin=follower, stdout=follower, stderr=follower, start_new_session=True, env=env
+        )
+    finally:
+        signal.signal(signal.SIGINT, before_it)
+    os.close(follower)
     shown = b""
-    # Linux: reading fails when the command has ended.
-    with suppress(OSError):
-        while b"Which region" not in shown:
-            shown += os.read(leader, 4096)
-    os.kill(child, signal.SIGINT)
-    # Python can miss a signal that arrives just before it waits for input.
-    while not select.select([end], [], [], 2)[0]:
-        os.kill(child, signal.SIGINT)
-    _, status = os.waitpid(child, 0)
-    for opened in (leader, end):
-        os.close(opened)
-    assert os.waitstatus_to_exitcode(status) not in (0, 70)
+    try:
+        while b"Which region" not in shown and child.poll() is None:
+            if select.select([leader], [], [], 1)[0]:
+                shown += os.read(leader, 4096)
+        while child.poll() is None:
+            # Python can miss a signal that arrives just before it waits for input.
+            child.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(2)
+    finally:
+        child.kill()
+        child.wait()
+        os.close(leader)
+    assert child.returncode not in (0, 70)
     assert b"Which region" in shown
     assert b"Traceback" not in shown
     assert b"\x1b" not in shown, "an escape sequence"
