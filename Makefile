@@ -189,7 +189,7 @@ COMPILED := _pytest boto3 cryptography google grpc hypothesis moto/core moto/ec2
 .venv/dev: .venv/run .ci/requirements/dev.txt
 	@echo "Installing what the tests need, once …" >&2
 	@$(BIN)/python .ci/install.py .ci/requirements/dev.txt
-	-@cd .venv/lib/python*/site-packages && PYTHONDONTWRITEBYTECODE= ../../../bin/python -m compileall -qq -j 0 $(COMPILED)
+	-@cd .venv/lib/python*/site-packages && ../../../bin/python -m compileall -qq -j 0 $(COMPILED)
 	@touch $@
 
 # What draws diagrams has wheels for few machines, so no other target needs it.

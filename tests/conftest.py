@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import gc
 import importlib
 import os
 import sys
-from collections.abc import Iterator
 from functools import cache, partial
 
-import _pytest.assertion.rewrite
 import kubernetes_validate.utils
 import pytest
 import typer
@@ -33,28 +30,6 @@ settings.load_profile("same")
 # It would read a megabyte of schemas and list their folder again for each object that it validates.
 for _name in ("schema_contents", "all_versions", "major_minor"):
     setattr(kubernetes_validate.utils, _name, cache(getattr(kubernetes_validate.utils, _name)))
-
-
-def _unplaced(top: ast.AST) -> Iterator[ast.AST]:
-    """The first node without a place in the file: pytest gives it one, and here the others get the same, much faster."""
-    nodes: list[ast.AST] = [top]
-    place: dict[str, object] = {}
-    while nodes:
-        node = nodes.pop()
-        values = vars(node)
-        for value in values.values():
-            if isinstance(value, list):
-                nodes += [child for child in value if isinstance(child, ast.AST)]
-            elif isinstance(value, ast.AST):
-                nodes.append(value)
-        if "lineno" not in values and node._attributes:
-            if not place:
-                yield node
-                place = {name: values[name] for name in node._attributes}
-            values.update(place)
-
-
-setattr(_pytest.assertion.rewrite, "traverse_node", _unplaced)  # noqa: B010 - mypy takes no assignment to a function
 _get_command = typer.testing._get_command  # type: ignore[attr-defined]
 
 

@@ -20,7 +20,10 @@ _FORK = multiprocessing.get_context("fork")
 Nodes = Sequence[pytest.Item | pytest.Collector]
 _FILES = pytest.StashKey[Nodes]()
 _SLOW = {"test_construct.py", "test_rules.py", "test_charts.py", "test_suites.py", "test_credentials.py"}
-"""Files that take longest, whatever their size."""
+"""Files that take longest, whatever their size.
+
+Not test_own_stacks.py: beside test_charts.py it would record the same stacks at the same time.
+"""
 _LONG = 1_000_000
 _SHORT = 0.005
 """Seconds: no list of the slowest tests needs a set-up that is shorter."""

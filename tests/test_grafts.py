@@ -141,7 +141,7 @@ def broken(fleet: Fleet) -> Iterator[str]:
 
 
 @pytest.mark.timeout(0 if SEARCHES else 120)
-@some(12, 5000)
+@some(60, 5000)
 @given(grafts())
 def test_what_loads_has_a_bill_a_place_and_nodes_that_take_their_pods_and_no_others(fleet: Fleet) -> None:
     classes = {(name, runner_set) for name, cluster in fleet.clusters.items() for runner_set in cluster.runners}
@@ -150,7 +150,7 @@ def test_what_loads_has_a_bill_a_place_and_nodes_that_take_their_pods_and_no_oth
 
 
 @pytest.mark.timeout(0 if SEARCHES else 120)
-@some(2, 400)
+@some(4, 400)
 @given(grafts())
 def test_what_loads_is_built_and_policies_count_its_price_as_the_plan_does(fleet: Fleet) -> None:
     assume(not any(found.error for found in place(fleet)))

@@ -55,9 +55,10 @@ def containers(below: Below, known: set[int]) -> int:
 
 def test_nested_anchors_copy_nothing(tmp_path: Path) -> None:
     """89 kB took 1.8 GB: each anchor copied the positions of all that it names."""
-    depth, items = 92, 4_000
+    depth, items = 92, 40_000
     text = "config:\n" + "".join(f"{'  ' * (level + 1)}k: &a{level}\n" for level in range(depth))
     text += "  " * (depth + 1) + "v: [" + "1," * items + "1]\n"
+    assert 85_000 < len(text) < 95_000
     lines = read_yaml(written(tmp_path / "a.yaml", text)).lines
     assert containers(lines.below(), set()) == depth + 3, "one for each mapping and list of the file"
     assert lines[("config", *("k",) * depth, "v", items)] == depth + 2
@@ -281,14 +282,14 @@ def test_labels_are_as_many_as_github_takes() -> None:
 
 
 def test_of_very_many_problems_the_first_are_told_and_the_rest_counted() -> None:
-    problems = refused(**{f"key{n}": 1 for n in range(1_000)})
+    problems = refused(**{f"key{n}": 1 for n in range(10_000)})
     assert len(problems) == 101
-    assert problems[-1] == "gpu-ci: 900 more problems; fix these first"
+    assert problems[-1] == "gpu-ci: 9900 more problems; fix these first"
     with pytest.raises(FleetError) as error:
-        check_keys((f"key{n}" for n in range(1_000)), ())
+        check_keys((f"key{n}" for n in range(10_000)), ())
     assert [str(problem) for problem in error.value.problems[99:]] == [
         f"gpu-ci:key99: {error.value.problems[0].message}",
-        "gpu-ci: 900 more problems; fix these first",
+        "gpu-ci: 9900 more problems; fix these first",
     ]
 
 

@@ -76,9 +76,10 @@ def both(stack: str) -> tuple[Recording, Recording]:
 @cache
 def filled_by_git(stack: str) -> tuple[Recording | None, Recording | None]:
     """(what the program makes, what Git has) of one stack that Git fills."""
-    if stack not in DEPLOYED or stack == "gitops":
+    by_git = delivered(stack_config(stack), True)
+    if by_git.objects == stack_config(stack).objects:
         return recordings(stack)
-    config = delivered(only(stack_config(stack), *DEPLOYED[stack]), True)
+    config = only(by_git, *DEPLOYED[stack])
     return plans.declared(ROOT, config, fleet_of(config))
 
 
