@@ -27,7 +27,7 @@ def main() -> None:
     """Run the command that the arguments name."""
     # Importing the SDKs creates many lasting objects and no garbage. Collections during the import would take a quarter of a
     # plan. Later collections would take a tenth, and free little. The threshold still bounds the memory of thousands of pools.
-    gc.set_threshold(4_000_000, 50, 1000)
+    gc.set_threshold(2_000_000, 50, 1000)
     # The interpreter would otherwise free them one by one when the process ends.
     atexit.register(gc.freeze)
     try:

@@ -7,6 +7,7 @@ sdk/go/common/resource/properties.go (signatures) and pkg/resource/plugin/rpc.go
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
@@ -62,7 +63,8 @@ class Secret(str):
 def raw(struct: struct_pb2.Struct) -> dict[str, object]:
     """The Struct as json_format.MessageToDict returns it (floats, sentinels, signatures), with sorted keys."""
     fields = struct.fields
-    return {key: _raw(fields[key]) for key in sorted(fields)}
+    # A Struct makes a new text of a key each time, and thousands of resources have the same few keys.
+    return {sys.intern(key): _raw(fields[key]) for key in sorted(fields)}
 
 
 def _raw(value: struct_pb2.Value) -> object:

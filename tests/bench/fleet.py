@@ -1,4 +1,4 @@
-"""Writes stack files: one with any number of pools and runner sets, and those on which the proofs are measured.
+"""Writes stack files: one with any number of pools and runner sets, those on which the proofs are measured, and a hostile one.
 
 The first violates the stack's cost limits and no other policy.
 """
@@ -82,3 +82,11 @@ def write_shapes(folder: Path) -> dict[str, Path]:
         paths[what] = folder / f"Pulumi.shape-{number}.yaml"
         paths[what].write_text(text)
     return paths
+
+
+def write_hostile(folder: Path) -> Path:
+    """Write 89 KB in which each of 92 levels has an anchor, so that a reader that copies an anchor's values makes gigabytes."""
+    levels = "".join("  " * level + f"k: &a{level}\n" for level in range(1, 93))
+    path = folder / "Pulumi.hostile.yaml"
+    path.write_text(f"config:\n{levels}{'  ' * 93}v: [{'1,' * 40_000}1]\n")
+    return path

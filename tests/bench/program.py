@@ -1,4 +1,4 @@
-"""The program of a measured process: `python -m tests.bench.program empty|bare|record|judge|server|plan|prove [STACK FILE]`.
+"""The program of a measured process: `python -m tests.bench.program MODE [STACK FILE]`. The modes:
 
 - empty: imports the resource modules that an EKS fleet uses and pulumi_policy, and registers nothing.
 - bare: runs the fleet's program with the SDK's own mocks.
@@ -6,6 +6,7 @@
 - judge: records it and checks it against all policies.
 - server: records it and checks it with the SDK's own policy server, as the engine does.
 - plan: runs `gpu-ci plan` with its printed report.
+- refuse: runs it on a file that it refuses with status 2.
 - prove: runs each proof of a fleet alone.
 """
 
@@ -82,7 +83,7 @@ def judged(stack: str, path: Path) -> None:
     from policies.rules import RULES
 
     # The same setting as in `offline.__main__`.
-    gc.set_threshold(4_000_000, 50, 1000)
+    gc.set_threshold(2_000_000, 50, 1000)
     start = time.process_time()
     recording = record(ROOT / "__main__.py", _config(stack, path))
     between = time.process_time()
@@ -199,6 +200,7 @@ def main() -> None:
         "judge": judged,
         "server": served,
         "plan": planned,
+        "refuse": planned,
         "prove": proved,
     }
     modes[mode](stack, path)
