@@ -74,7 +74,9 @@ def most_runners(maxima: Mapping[str, int], nodes: Mapping[str, int], per_node: 
     each pool and one part for each set give `per_node` exactly, the bound is the largest number of such shares. For example, GPUs
     alone limit every set. Otherwise a part is as small as the set has it in any of its pools, so the bound may be too large.
     """
-    pools = {name: [pool for of, pool in per_node if of == name] for name in maxima}
+    pools: dict[str, list[str]] = {name: [] for name in maxima}
+    for name, pool in per_node:
+        pools[name].append(pool)
     bounds = []
     for rooms in (_rooms(per_node), dict.fromkeys(nodes, Fraction(1))):
         rates = {name: max(per_node[name, pool] / rooms[pool] for pool in usable) for name, usable in pools.items() if usable}

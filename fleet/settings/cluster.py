@@ -339,8 +339,9 @@ class Cluster(Model):
             yield todo("runners: the cluster has none, so it runs no job; add one")
             return
         others = self.pools_of_others
+        used = self.runner_pools | others
         for name in self.pools:
-            if name not in self.runner_pools | others:
+            if name not in used:
                 yield todo(f"pool {name}: no runner set uses it, so it gets no jobs; use it in one, or remove it")
             if self.pools[name].placeholders and name in others:
                 yield (
