@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.docs.markdown import ROOT
+from tests.docs.seeds_mutants import tried
 from tests.mutants import Mutant, mutants
 
 
@@ -23,3 +24,8 @@ def test_a_mutant_changes_one_place_of_its_file_and_names_tests_that_exist(mutan
 def test_each_mutant_has_a_name_of_its_own() -> None:
     names = [mutant.name for mutant in mutants()]
     assert len(set(names)) == len(names)
+
+
+def test_the_search_runs_with_the_packages_of_the_lock() -> None:
+    passes = f"tests/test_mutants.py::{test_each_mutant_has_a_name_of_its_own.__name__}"
+    assert tried([passes]) == {passes: "SURVIVED"}

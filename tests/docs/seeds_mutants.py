@@ -115,7 +115,7 @@ class _Failures:
             self.found.add(report.nodeid)
 
 
-OPTIONS = ("-q", "-n0", "-pno:cacheprovider", "--tb=no", "--continue-on-collection-errors")
+OPTIONS = ("-q", "-pno:cacheprovider", "--tb=no", "--continue-on-collection-errors")
 
 
 def _run(tests: list[str], sender: Connection) -> None:
