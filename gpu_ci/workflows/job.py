@@ -124,7 +124,7 @@ def _gpus(options: str, visible: str) -> tuple[int, str]:
     """How many GPUs a job names, 0 for all and for none, and in which words."""
     if (flag := _GPUS.search(options)) is not None:
         devices = flag["devices"].split(",") if flag["devices"] else []
-        return int(flag["count"] or len(devices)), flag[0]
+        return int(flag["count"] or len(devices)), re.sub("[\"']", "", flag[0])
     if _DEVICES.fullmatch(visible):
         return visible.count(",") + 1, f"CUDA_VISIBLE_DEVICES: {visible}"
     return 0, ""

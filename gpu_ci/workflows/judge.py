@@ -8,7 +8,6 @@ from difflib import SequenceMatcher
 from typing import Literal
 
 from fleet.providers.fleet import Fleet
-from fleet.settings.model import go_duration
 from fleet.settings.runner import Runner, RunnerPod
 from gpu_ci.workflows.job import Job, Step
 
@@ -84,13 +83,13 @@ def judge(job: Job, sets: tuple[Served, ...]) -> Answer:
         edit = _nearest(job, able or sets) if sets else "add a class to the stack"
         # The nearest class may start no containers either.
         edit += "" if able else f", and {_without_containers(job)}"
-        return Answer(job, "no runner", f"no set of the stack serves {job.wants}, so the job waits without end", edit)
+        return Answer(job, "no runner", f"no set of the stack serves {job.wants}, so no runner takes the job", edit)
     names = tuple(dict.fromkeys(f"{entry.cluster}/{entry.name}" for entry in serving))
     if unable := [entry for entry in serving if entry not in able]:
         message = f"{job.containers} needs a class that starts containers, and {unable[0].words} starts none"
         edit = _nearest(job, able) if able else _without_containers(job)
         return Answer(job, "no runner", message, edit, names)
-    remarks = tuple(dict.fromkeys(remark for entry in serving for remark in _remarks(job, entry)))
+    remarks = tuple(dict.fromkeys(remark for entry in serving for remark in _remarks(job, entry, sets)))
     return Answer(job, "runs", f"runs on {' or '.join(entry.words for entry in serving)}", "", names, remarks)
 
 
@@ -117,30 +116,27 @@ def _nearest(job: Job, sets: tuple[Served, ...]) -> str:
     common, ratio = likeness(best)
     if common or ratio >= _SIMILAR:
         return f"write {best.edit}"
-    return f"write one of: {', '.join(dict.fromkeys(entry.edit for entry in sets))}"
+    return f"write runs-on: with one of {', '.join(dict.fromkeys(entry.name for entry in sets))}"
 
 
-def _remarks(job: Job, entry: Served) -> Iterator[str]:
+def _remarks(job: Job, entry: Served, sets: tuple[Served, ...]) -> Iterator[str]:
+    """Notes on a job that a set takes."""
     longest, minutes = entry.runner.longest_job, _DEFAULT_TIMEOUT if job.timeout is None else job.timeout
     if longest is not None and minutes * 60 > longest:
         default = " (GitHub's default)" if job.timeout is None else ""
-        yield (
-            f"timeout-minutes is {minutes:g}{default}, and a job of {entry.words} has {go_duration(longest)}; "
-            f"write timeout-minutes: {longest // 60} or less"
-        )
+        rule = f"a job of {entry.words} may take {longest // 60}"
+        yield f"timeout-minutes is {minutes:g}{default}, and {rule}; write timeout-minutes: {longest // 60} or less"
     if job.gpus > entry.gpus:
-        yield f"{job.asks} names {job.gpus} GPUs, and a job of {entry.words} has {entry.gpus}; write {entry.gpus}"
-    elif job.asks.startswith("--gpus") and job.containers and not entry.runner.has_docker:
-        yield f"{job.asks} is an option of Docker, and {entry.words} gives a job its GPUs without it; remove it from options"
+        yield f"{job.asks} names {job.gpus} GPUs, and a job of {entry.words} has {entry.gpus}; name {entry.gpus}"
+    elif job.asks.startswith("--gpus") and not entry.runner.has_docker:
+        yield f"{job.asks} is an option of Docker, and jobs of {entry.words} have their GPUs without it; remove it from options"
     for step in job.steps:
-        if not _can(entry.runner, step):
-            what = "starts a container" if step.needs == "container" else "calls Docker"
-            lacks = "starts none" if step.needs == "container" else "has none"
-            yield (
-                f"{step.place}: a guess: {step.text} {what}, and {entry.words} {lacks}; "
-                "move the step to a job on a machine with Docker, such as ubuntu-latest"
-            )
+        if not _can(entry, step):
+            able = [f"write {other.edit}" for other in sets if _can(other, step)]
+            fix = able[0] if able else "move the step to a job with runs-on: ubuntu-latest"
+            text = f"{step.text} starts a container" if step.needs == "container" else f"it seems that {step.text} calls Docker"
+            yield f"{step.place}: {text}, which {entry.words} cannot; {fix}"
 
 
-def _can(runner: Runner, step: Step) -> bool:
-    return runner.runs_containers if step.needs == "container" else runner.has_docker
+def _can(entry: Served, step: Step) -> bool:
+    return entry.runner.runs_containers if step.needs == "container" else entry.runner.has_docker
