@@ -89,7 +89,7 @@ def combinations(matrix: object) -> list[dict[str, Any]]:
     if math.prod(map(len, lists.values())) + len(include) > MOST_COMBINATIONS:
         return [{}]
     rows = [dict(zip(lists, row, strict=True)) for row in itertools.product(*lists.values())] if axes else []
-    # Of a key that only GitHub knows, nobody can say whether a combination has the value.
+    # A key that only GitHub knows excludes nothing: whether a combination has the value is open.
     rows = [row for row in rows if not any(all(key in row and row[key] == pairs[key] for key in pairs) for pairs in exclude)]
     originals = [dict(row) for row in rows]
     added: list[dict[str, Any]] = []

@@ -63,7 +63,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job. `unresolved` says why nobody but GitHub knows its `runs-on`; `runs_on` then has no meaning.
+    """A job. `unresolved` says why its `runs-on` is unknown; `runs_on` then has no meaning.
 
     `containers` is the key, `container` or `services`, that needs a runner with containers; empty without one. `timeout` is in
     minutes, None if the job does not say it. `gpus` is the number of GPUs that `asks`, such as "--gpus 2", names; 0 without a

@@ -183,7 +183,8 @@ def test_what_cannot_be_checked_is_status_2_and_one_line(arguments, message):
 
 def test_a_folder_without_an_object_is_wrong_input(tmp_path):
     assert wrong(tmp_path, {"notes.txt": CLEAN, ".git/web.yaml": CLEAN, "web.yaml.bak": CLEAN}) == (
-        f"DIR: {tmp_path} has no Kubernetes object in *.yaml, *.yml or *.json; name a folder of manifests or of workflows, or one file"
+        f"DIR: {tmp_path} has no Kubernetes object in *.yaml, *.yml or *.json; "
+        "name a folder of manifests or of workflows, or one file"
     )
     assert ", and 1 other documents; " in wrong(tmp_path, {"values.yaml": "a: 1"})
 
