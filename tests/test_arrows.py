@@ -180,9 +180,14 @@ def test_acceptance_imports_fleet_and_the_shared_options_of_offline():
 
 
 def test_audit_imports_fleet_and_the_walk_of_folders_and_nothing_of_pulumi():
-    assert astray("gpu_ci.audit", "fleet", "gpu_ci.offline.folders") == []
+    assert astray("gpu_ci.audit", "fleet", "gpu_ci.workflows", "gpu_ci.offline.folders") == []
     assert [f"{module} imports {name}" for module in below("gpu_ci.audit") for name in imported(module) if of_sdk(name)] == []
     assert {name for name in imported("gpu_ci.offline.folders") if name.split(".")[0] in OURS} == {"fleet.facts.errors"}
+
+
+def test_workflows_import_fleet_alone_and_nothing_of_pulumi():
+    assert astray("gpu_ci.workflows", "fleet") == []
+    assert [f"{module} imports {name}" for module in below("gpu_ci.workflows") for name in imported(module) if of_sdk(name)] == []
 
 
 def test_submit_imports_fleet_alone_and_nothing_of_pulumi():
@@ -364,7 +369,16 @@ CLIENT = ("gpu_ci.submit.kubeconfig", "gpu_ci.submit.cluster", "gpu_ci.submit.ob
 
 
 def test_offline_runs_the_program_and_imports_no_component():
-    allowed = ("fleet", "gpu_ci.app", "gpu_ci.errors", "gpu_ci.audit", "gpu_ci.doctor", "policies.rules", *CLIENT)
+    allowed = (
+        "fleet",
+        "gpu_ci.app",
+        "gpu_ci.errors",
+        "gpu_ci.audit",
+        "gpu_ci.doctor",
+        "gpu_ci.workflows",
+        "policies.rules",
+        *CLIENT,
+    )
     assert astray("gpu_ci.offline", *allowed) == []
 
 
@@ -465,9 +479,10 @@ def test_loading_a_module_runs_no_function_of_it(text, found):
         ("gpu_ci.submit", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
         ("policies.rules", ("fleet.facts",), ["components.build", "fleet.providers.fleet", "gpu_ci.offline.plan"]),
         ("gpu_ci.acceptance", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
-        ("gpu_ci.audit", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
+        ("gpu_ci.audit", ("fleet", "gpu_ci.workflows"), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
+        ("gpu_ci.workflows", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
         ("gpu_ci.doctor", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
-        ("gpu_ci.offline", ("fleet", "gpu_ci.doctor", "policies.rules"), ["components.build"]),
+        ("gpu_ci.offline", ("fleet", "gpu_ci.doctor", "gpu_ci.workflows", "policies.rules"), ["components.build"]),
     ],
 )
 def test_an_import_against_the_arrows_is_found(monkeypatch, tmp_path, folder, allowed, wrong):

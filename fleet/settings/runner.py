@@ -146,6 +146,21 @@ class Runner(Model):
         return None
 
     @property
+    def has_docker(self) -> bool:
+        """Whether a step can call Docker."""
+        return False
+
+    @property
+    def runs_containers(self) -> bool:
+        """Whether a job may have `container` and `services`, and steps may be actions of images."""
+        return self.has_docker
+
+    @property
+    def longest_job(self) -> int | None:
+        """How long a job may take, in seconds; None without a bound of the class."""
+        return None
+
+    @property
     @abstractmethod
     def asks(self) -> str:
         """The resources of one runner in words: "1 GPU, 4 CPU, 16Gi"."""
@@ -224,6 +239,11 @@ class PodRunner(RunnerPod):
     def ordered(self) -> tuple[str, ...]:
         """All its pools, the first choice first."""
         return self.pools if self.pool is None else (self.pool,)
+
+    @property
+    def longest_job(self) -> int:
+        """As in the base class: then the reaper takes the runner for one that hangs."""
+        return self.max_lifetime
 
     def pool_at(self, index: int) -> tuple[str, ...]:
         """The path of the setting that names a pool of `ordered`."""

@@ -11,19 +11,18 @@ from datetime import date
 from pathlib import Path
 from typing import Literal
 
-from fleet.facts.cloud_limits import limit
 from fleet.facts.errors import InputError, instead
 from fleet.facts.lifecycle import RUNNER_REPOSITORY, numbers, of_image
 from fleet.facts.tables import rows
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
-from gpu_ci.audit.parts import CONTAINER_MODES, Controller, Job, RunnerSet, jobs_of, parts_of
+from gpu_ci.audit.parts import CONTAINER_MODES, Controller, RunnerSet, parts_of
 from gpu_ci.offline.folders import files
+from gpu_ci.workflows.job import Job
+from gpu_ci.workflows.reader import Workflows
 
 _FIX = "name a folder with workflows or Helm values, or one file"
 Level = Literal["error", "warning", "undeterminable"]
-_NOT_OF_GITHUB = limit("github.com", "runs-on")
-"""Faults the labels of GitHub's own runners: a set may not take one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,13 @@ class Audit:
 
     sets: list[RunnerSet] = field(default_factory=list)
     controllers: list[Controller] = field(default_factory=list)
-    jobs: list[Job] = field(default_factory=list)
+    workflows: Workflows = field(default_factory=Workflows)
     not_read: list[str] = field(default_factory=list)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The jobs of all workflows."""
+        return self.workflows.jobs
 
     def findings(self, day: date) -> list[Finding]:
         """Everything that is wrong or cannot be decided, as of a day, in the order of the files."""
@@ -75,7 +79,7 @@ def audit(root: Path) -> Audit:
 
 def _read(seen: Audit, path: Path, document: Document) -> None:
     if path.parent.parts[-2:] == (".github", "workflows"):
-        seen.jobs += jobs_of(str(path), document)
+        seen.workflows.add(path, document)
         return
     for part in parts_of(str(path), document):
         if isinstance(part, RunnerSet):
@@ -116,15 +120,12 @@ def _arc_age(part: RunnerSet | Controller, day: date) -> Iterator[Finding]:
 
 def _placement(job: Job, sets: list[RunnerSet]) -> Iterator[Finding]:
     if job.unresolved:
-        message = f"job {job.name}: only GitHub can evaluate {job.unresolved}; name a set"
-        yield Finding(job.place, "undeterminable", "runs-on", message)
+        yield Finding(job.place, "undeterminable", "runs-on", f"job {job.name}: {job.unresolved}")
         return
-    labels, group = job.runs_on.labels, job.runs_on.group
-    # The row also faults texts that are not labels, such as one with a line break.
-    if not group and len(labels) == 1 and labels[0].isprintable() and _NOT_OF_GITHUB.fault(labels[0]):
+    if job.hosted:
         return
     serving = [runner_set for runner_set in sets if runner_set.serves(job.runs_on)]
-    asked = " and ".join([*labels, *([f"group {group}"] if group else [])])
+    asked = job.wants
     if not serving:
         unnamed = [runner_set.place for runner_set in sets if not runner_set.name]
         if unnamed or not sets:

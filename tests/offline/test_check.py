@@ -155,9 +155,12 @@ def test_strict_fails_on_what_a_critical_policy_cannot_tell(tmp_path, strict, st
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("",), "DIR: must not be empty; name a folder of manifests, or one file"),
-        (("no/such/folder",), "DIR: no/such/folder does not exist; name a folder of manifests, or one file"),
-        (("/dev/null",), "DIR: /dev/null is neither a folder nor a file; name a folder of manifests, or one file"),
+        (("",), "DIR: must not be empty; name a folder of manifests or of workflows, or one file"),
+        (("no/such/folder",), "DIR: no/such/folder does not exist; name a folder of manifests or of workflows, or one file"),
+        (
+            ("/dev/null",),
+            "DIR: /dev/null is neither a folder nor a file; name a folder of manifests or of workflows, or one file",
+        ),
         (
             (".", "STACK", "prd"),
             "stack: there must be a stack or a policy config of that name; got 'prd'; did you mean prod?",
@@ -180,7 +183,8 @@ def test_what_cannot_be_checked_is_status_2_and_one_line(arguments, message):
 
 def test_a_folder_without_an_object_is_wrong_input(tmp_path):
     assert wrong(tmp_path, {"notes.txt": CLEAN, ".git/web.yaml": CLEAN, "web.yaml.bak": CLEAN}) == (
-        f"DIR: {tmp_path} has no Kubernetes object in *.yaml, *.yml or *.json; name a folder of manifests, or one file"
+        f"DIR: {tmp_path} has no Kubernetes object in *.yaml, *.yml or *.json; "
+        "name a folder of manifests or of workflows, or one file"
     )
     assert ", and 1 other documents; " in wrong(tmp_path, {"values.yaml": "a: 1"})
 

@@ -104,6 +104,11 @@ class MachineRunner(Runner):
         """The shapes as hardware."""
         return tuple(hardware.machine(name) for name in self.shapes)
 
+    @property
+    def has_docker(self) -> bool:
+        """As in the base class: the boot script installs Docker, and CNCF's image has it (docs/oci-runners.md)."""
+        return True
+
     def places_in(self, region: str) -> tuple[Place, ...]:
         """Where the machines of a cluster in a region are, in the order of the launcher."""
         return ()
@@ -236,6 +241,11 @@ class VmPerJobRunner(MachineRunner):
     def places_in(self, region: str) -> tuple[Place, ...]:
         """As in the base class: each place names its region."""
         return self.places
+
+    @property
+    def longest_job(self) -> int:
+        """As in the base class: then the launcher terminates the machine under its job."""
+        return self.lifetime
 
     @property
     def booted_here(self) -> bool:

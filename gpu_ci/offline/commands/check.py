@@ -1,4 +1,4 @@
-"""`gpu-ci check`: Kubernetes manifests of any origin, checked by the policies."""
+"""`gpu-ci check`: Kubernetes manifests of any origin, checked by the policies, and workflows, checked by the runner sets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from fleet.facts.credentials import mask
 from fleet.loading.home import ROOT
 from gpu_ci.app import PROVE, Annotations, AsOf, Json, Quiet, Stack, Strict, Verbose, app, console, exit_status
+from gpu_ci.offline import workflows
 from gpu_ci.offline.annotations import of_input, print_annotations
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.manifests.check import make_check
@@ -21,7 +23,7 @@ from gpu_ci.offline.progress import Progress
 @app.command(rich_help_panel=PROVE)
 def check(
     stack: Stack,
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of manifests, or one file.")],
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of manifests or of workflows, or one file.")],
     as_json: Json = False,
     with_annotations: Annotations = False,
     as_of: AsOf = None,
@@ -29,13 +31,21 @@ def check(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check Kubernetes manifests of any origin by the policies, with the levels and the config of a stack."""
+    """Check Kubernetes manifests of any origin by the policies, with the levels and the config of a stack.
+
+    A folder of GitHub's workflows, without a manifest: check which runner set of the stack each job runs on.
+    """
 
     def annotate_error(error: Exception) -> None:
         if with_annotations:
             print_annotations(of_input(error, Path.cwd()))
 
     with exit_status(annotate_error, as_json):
+        if (jobs := workflows.check_workflows(folder, stack, ROOT)) is not None:
+            sys.stdout.write(workflows.to_json(jobs, strict) + "\n" if as_json else mask(workflows.to_text(jobs, strict, quiet)))
+            if with_annotations:
+                print_annotations(workflows.annotated(jobs, strict))
+            raise typer.Exit(0 if jobs.passes(strict) else 1)
         require_sdk("check")
         with Progress() as progress:
             judged = make_check(folder, stack, ROOT, progress, day_of(as_of))

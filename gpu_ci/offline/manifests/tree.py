@@ -26,7 +26,7 @@ from gpu_ci.offline.words import one_line
 
 PROGRAMS = (".jsonnet",)
 """Programs that ArgoCD evaluates. A check does not."""
-_FIX = "name a folder of manifests, or one file"
+FIX = "name a folder of manifests or of workflows, or one file"
 _VERSION = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[a-z0-9][a-z0-9.-]*")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _LIST = "List"
@@ -93,9 +93,9 @@ def read_tree(stack: str, target: str) -> Tree:
     for a link to a file outside of the folder, and for a folder without an object.
     """
     if not target:
-        raise InputError(f"DIR: must not be empty; {_FIX}")
+        raise InputError(f"DIR: must not be empty; {FIX}")
     root = Path(target)
-    there = tuple(map(_showable, files("DIR", root, (".yaml", ".yml", ".json", *PROGRAMS), _FIX)))
+    there = tuple(map(_showable, files("DIR", root, (".yaml", ".yml", ".json", *PROGRAMS), FIX)))
     # A single file is read, whatever its name is.
     programs = dict.fromkeys(path for path in there if path != root and path.name.lower().endswith(PROGRAMS))
     paths = [path for path in there if path not in programs]
@@ -127,7 +127,7 @@ def read_tree(stack: str, target: str) -> Tree:
         raise InputError("\n".join(wrong))
     if not collected:
         beside = f", and {count} other documents" if count else ""
-        raise InputError(f"DIR: {target} has no Kubernetes object in *.yaml, *.yml or *.json{beside}; {_FIX}")
+        raise InputError(f"DIR: {target} has no Kubernetes object in *.yaml, *.yml or *.json{beside}; {FIX}")
     notes = [_note(path, documents) for path, documents in other_documents.items()]
     notes += [f"{path}: a program that ArgoCD evaluates; check what `jsonnet` prints" for path in programs]
     return Tree(len(paths), count, tuple(_distinct(collected)), tuple(notes))

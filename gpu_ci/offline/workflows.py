@@ -1,0 +1,113 @@
+"""`gpu-ci check` of workflows: reads them, asks the fleet of the stack, and prints a line for each job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from fleet.facts.errors import Fault, InputError
+from fleet.facts.yaml_text import text_of
+from fleet.loading.config import read_fleet
+from fleet.loading.documents import documents
+from gpu_ci.offline.annotations import Annotation, shown_from
+from gpu_ci.offline.data import document, fields_of
+from gpu_ci.offline.folders import files
+from gpu_ci.offline.manifests.tree import FIX
+from gpu_ci.offline.words import one_line
+from gpu_ci.workflows.judge import Answer, State, judge, served
+from gpu_ci.workflows.reader import Workflows, is_workflow
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowCheck:
+    """What a stack does with each job of the workflows at `target`."""
+
+    stack: str
+    target: str
+    answers: tuple[Answer, ...]
+
+    def passes(self, strict: bool = False) -> bool:
+        """Whether every job has a runner; with `strict` also whether each is decided."""
+        failing = ("no runner", "undeterminable") if strict else ("no runner",)
+        return not any(answer.state in failing for answer in self.answers)
+
+
+def check_workflows(target: str, stack: str, root: Path) -> WorkflowCheck | None:
+    """Judge the workflows of a folder or a file. None for what a check of manifests is to judge, or to refuse.
+
+    That is everything with a manifest, without a workflow, or with a file that cannot be read. Raises InputError with a line for
+    each wrong workflow, and for each problem of the stack file.
+    """
+    seen, wrong = Workflows(), list[str]()
+    for path in files("DIR", Path(target), (".yaml", ".yml", ".json"), FIX) if target else ():
+        # A link may lead to another file of the machine.
+        if path.is_symlink() and path != Path(target):
+            continue
+        try:
+            text = text_of(path)
+        except (InputError, OSError):
+            return None
+        try:
+            is_other = not _add(seen, path, text)
+        except InputError as error:
+            is_other = "apiVersion" in text
+            wrong += str(error).splitlines()
+        if is_other:
+            return None
+    if wrong:
+        raise InputError("\n".join(wrong))
+    if not seen.jobs:
+        return None
+    sets = served(read_fleet(stack, root=root))
+    return WorkflowCheck(stack, target, tuple(judge(job, sets) for job in seen.jobs))
+
+
+def _add(seen: Workflows, path: Path, text: str) -> bool:
+    """Read the workflows of a file; false for a file with manifests. Most files have neither word, and are not parsed."""
+    found = [entry for entry in documents(path) if is_workflow(entry.value)] if "jobs" in text else []
+    for entry in found:
+        seen.add(path, entry)
+    return bool(found) or "apiVersion" not in text
+
+
+def to_json(check: WorkflowCheck, strict: bool = False) -> str:
+    """The check as one JSON document."""
+    jobs = [
+        fields_of(answer.job, "place", "name", "runsOn=wants") | fields_of(answer, "state", "message", "edit", "sets", "remarks")
+        for answer in check.answers
+    ]
+    return document({**fields_of(check, "stack", "folder=target"), "passes": check.passes(strict), "jobs": jobs})
+
+
+def to_text(check: WorkflowCheck, strict: bool = False, quiet: bool = False) -> str:
+    """A line for each job, its remarks below it, and the result."""
+    rows = [row for answer in check.answers if not quiet or answer.state == "no runner" for row in _rows(answer)]
+    counts = Counter(answer.state for answer in check.answers)
+    words = " · ".join(f"{counts[state]} {state}" for state in get_args(State))
+    rows.append(f"{'OK' if check.passes(strict) else 'FAILED'}: {len(check.answers)} jobs on stack {check.stack} · {words}")
+    # A label of somebody else's workflow may have a line break.
+    return "".join(f"{one_line(row)}\n" for row in rows)
+
+
+def _rows(answer: Answer) -> Iterator[str]:
+    state = "" if answer.state == "runs" else f"{answer.state}: "
+    yield f"{answer.job.place}: job {answer.job.name}: {state}{_whole(answer)}"
+    yield from (f"! {remark}" for remark in answer.remarks)
+
+
+def _whole(answer: Answer) -> str:
+    return f"{answer.message}; {answer.edit}" if answer.edit else answer.message
+
+
+def annotated(check: WorkflowCheck, strict: bool = False) -> Iterator[Annotation]:
+    """GitHub's annotations: an error for each job that fails the check, a warning for each remark."""
+    for answer in check.answers:
+        place = Fault.of(f"{answer.job.place}: .")
+        file = shown_from(Path.cwd(), Path(place.file))
+        if not WorkflowCheck(check.stack, check.target, (answer,)).passes(strict):
+            yield Annotation("error", f"job {answer.job.name}: {answer.state}", _whole(answer), file, place.line)
+        for remark in answer.remarks:
+            yield Annotation("warning", f"job {answer.job.name}", remark, file, place.line)

@@ -1,0 +1,106 @@
+"""What is known of GitHub's expressions without GitHub: values of a matrix and of inputs, literals, and `fromJSON` of these.
+
+Every other expression stays as it is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+Contexts = Mapping[str, Any]
+"""Values by the name of their context: `matrix`, `inputs`."""
+
+MOST_COMBINATIONS = 256
+"""The most jobs of a matrix (docs.github.com, usage limits of Actions). GitHub starts no job of a larger one."""
+_LONGEST = 21_000
+"""The most characters of an expression (actions/runner, ExpressionConstants.MaxLength)."""
+
+# An expression has no other one in it, so each text is read once.
+_EXPRESSION = re.compile(r"\$\{\{((?:(?!\$\{\{).)*?)\}\}", re.DOTALL)
+_FROM_JSON = re.compile(r"fromjson\((.*)\)", re.DOTALL | re.IGNORECASE)
+_LITERAL = re.compile(r"'((?:[^']|'')*)'")
+_PATH = re.compile(r"[\w-]+(?:\.[\w-]+)+")
+
+
+class _UnknownError(Exception):
+    """Only GitHub can evaluate the expression."""
+
+
+def is_open(value: object) -> bool:
+    """Whether an expression is left in a text."""
+    return isinstance(value, str) and "${{" in value
+
+
+def filled(value: Any, contexts: Contexts) -> Any:
+    """A value, and all values in it, with the known expressions replaced. A text that is one expression becomes its value."""
+    if isinstance(value, Mapping):
+        return {key: filled(inner, contexts) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [filled(inner, contexts) for inner in value]
+    if not is_open(value) or len(value) > _LONGEST:
+        return value
+    if (whole := _EXPRESSION.fullmatch(value.strip())) is not None:
+        return _value_or(value, whole[1], contexts)
+    return _EXPRESSION.sub(lambda part: _text(part, contexts), value)
+
+
+def _text(part: re.Match[str], contexts: Contexts) -> str:
+    value = _value_or(part[0], part[1], contexts)
+    return str(value) if isinstance(value, str | int | float) else part[0]
+
+
+def _value_or(written: str, expression: str, contexts: Contexts) -> Any:
+    try:
+        return _value(expression.strip(), contexts)
+    except (_UnknownError, ValueError, RecursionError):
+        return written
+
+
+def _value(expression: str, contexts: Contexts) -> Any:
+    if (parsed := _FROM_JSON.fullmatch(expression)) is not None:
+        return json.loads(str(_value(parsed[1].strip(), contexts)))
+    if (literal := _LITERAL.fullmatch(expression)) is not None:
+        return literal[1].replace("''", "'")
+    if _PATH.fullmatch(expression) is None:
+        raise _UnknownError
+    value: Any = contexts
+    for key in expression.split("."):
+        if not isinstance(value, Mapping) or key not in value:
+            raise _UnknownError
+        value = value[key]
+    return value
+
+
+def combinations(matrix: object) -> list[dict[str, Any]]:
+    """The combinations of a matrix, with `exclude` and `include`. A key whose values only GitHub knows is in none of them.
+
+    One empty combination stands for a job without a matrix, and for a matrix of more jobs than GitHub starts. Source:
+    docs.github.com, "Running variations of jobs in a workflow".
+    """
+    keys = matrix if isinstance(matrix, Mapping) else {}
+    axes = {key: values for key, values in keys.items() if key not in ("include", "exclude")}
+    lists = {key: values for key, values in axes.items() if isinstance(values, list)}
+    include, exclude = (_objects(keys.get(key)) for key in ("include", "exclude"))
+    if math.prod(map(len, lists.values())) + len(include) > MOST_COMBINATIONS:
+        return [{}]
+    rows = [dict(zip(lists, row, strict=True)) for row in itertools.product(*lists.values())] if axes else []
+    # A key that only GitHub knows excludes nothing: whether a combination has the value is open.
+    rows = [row for row in rows if not any(all(key in row and row[key] == pairs[key] for key in pairs) for pairs in exclude)]
+    originals = [dict(row) for row in rows]
+    added: list[dict[str, Any]] = []
+    for pairs in include:
+        # Values of the lists are never replaced, values that an earlier entry added are.
+        fits = [all(key not in axes or (key in row and row[key] == pairs[key]) for key in pairs) for row in originals]
+        for row in itertools.compress(rows, fits):
+            row.update(pairs)
+        added += [] if any(fits) else [dict(pairs)]
+    return [*rows, *added] or [{}]
+
+
+def _objects(entries: object) -> list[Mapping[str, Any]]:
+    return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []

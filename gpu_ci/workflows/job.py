@@ -1,0 +1,185 @@
+"""One job of a workflow: where it wants to run, which containers it starts, and what its steps do with Docker.
+
+The keys are those of docs.github.com, "Workflow syntax for GitHub Actions" and "Metadata syntax for GitHub Actions".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from fleet.facts.cloud_limits import limit
+from fleet.facts.errors import InputError
+from fleet.facts.yaml_text import Document
+from fleet.loading.documents import documents
+from fleet.prove.runs_on import RunsOn
+from gpu_ci.workflows.expressions import Contexts, filled, is_open
+
+_NOT_OF_GITHUB = limit("github.com", "runs-on")
+"""Faults the labels of GitHub's own runners: a set may not take one."""
+_GPUS = re.compile(r"--gpus[ =]+[\"']*(?:(?P<count>[0-9]{1,4})\b|device=(?P<devices>[\w,-]+)|all\b)")
+_DEVICES = re.compile(r"[0-9]+(?:,[0-9]+)*")
+_DOCKER = re.compile(
+    r"(?:^|[;&|])[ \t]*(?:sudo[ \t]+)?(docker(?:-compose|[ \t]+(?:build|buildx|compose|pull|push|run))|kind[ \t]+create)\b",
+    re.MULTILINE,
+)
+_DOCKER_ACTIONS = ("docker/build-push-action@", "docker/setup-buildx-action@", "docker/bake-action@")
+LOCAL = re.compile(r"[.$]/([^\0\n]*)")
+"""`uses` of something in the same repository."""
+Needs = Literal["container", "docker"]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A workflow with its path."""
+
+    path: Path
+    document: Document
+
+    def place(self, *keys: str | int) -> str:
+        """File and line of a key, or of the nearest key above it that the file has."""
+        while keys and keys not in self.document.lines:
+            keys = keys[:-1]
+        return f"{self.path}:{self.document.lines[keys]}"
+
+    @property
+    def repository(self) -> Path | None:
+        """The root of the repository; None for a workflow that is not in its place."""
+        path = self.path.absolute()
+        return path.parents[2] if path.parent.parts[-2:] == (".github", "workflows") else None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step that starts a container, or that calls Docker as far as its text shows."""
+
+    place: str
+    needs: Needs
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job. `unresolved` says why its `runs-on` is unknown; `runs_on` then has no meaning.
+
+    `containers` is the key, `container` or `services`, that needs a runner with containers; empty without one. `timeout` is in
+    minutes, None if the job does not say it. `gpus` is the number of GPUs that `asks`, such as "--gpus 2", names; 0 without a
+    number.
+    """
+
+    place: str
+    name: str
+    runs_on: RunsOn
+    unresolved: str
+    containers: str = ""
+    timeout: float | None = None
+    gpus: int = 0
+    asks: str = ""
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def hosted(self) -> bool:
+        """Whether it runs on one of GitHub's own runners."""
+        labels = self.runs_on.labels
+        # The row also faults texts that are not labels, such as one with a line break.
+        alone = not self.runs_on.group and len(labels) == 1 and labels[0].isprintable()
+        return alone and _NOT_OF_GITHUB.fault(labels[0]) is not None
+
+    @property
+    def wants(self) -> str:
+        """Its `runs-on` in words: "gpu-t4 and gpu and group GPUs"."""
+        return " and ".join([*self.runs_on.labels, *([f"group {self.runs_on.group}"] if self.runs_on.group else [])])
+
+
+def job_of(place: str, name: str, job: Mapping[str, Any], contexts: Contexts, steps: tuple[Step, ...]) -> Job:
+    """A job with the expressions replaced that `contexts` knows."""
+    runs_on, container = filled(job.get("runs-on"), contexts), job.get("container")
+    group = runs_on.get("group") or "" if isinstance(runs_on, Mapping) else ""
+    labels = runs_on.get("labels") if isinstance(runs_on, Mapping) else runs_on
+    texts = [str(label) for label in (labels if isinstance(labels, list) else [labels]) if label not in (None, "")]
+    left = next((text for text in (*texts, str(group)) if is_open(text)), "")
+    unresolved = f"only GitHub can evaluate {left}; name a set" if left else ""
+    if not texts and not group:
+        unresolved = "it has no runs-on; name a set"
+    # GitHub starts no container for an empty image.
+    image = filled(container.get("image") if isinstance(container, Mapping) else container, contexts)
+    visible = mapping_in(container, "env").get("CUDA_VISIBLE_DEVICES", mapping_in(job, "env").get("CUDA_VISIBLE_DEVICES"))
+    timeout = filled(job.get("timeout-minutes"), contexts)
+    return Job(
+        place,
+        name,
+        RunsOn(tuple(sorted({text.lower() for text in texts})), str(group)),
+        unresolved,
+        "container" if image else "services" if job.get("services") else "",
+        timeout if isinstance(timeout, int | float) else None,
+        *_gpus(str(filled(text_in(container, "options"), contexts)), str(filled(visible, contexts))),
+        steps,
+    )
+
+
+def _gpus(options: str, visible: str) -> tuple[int, str]:
+    """How many GPUs a job names, 0 for all and for none, and in which words."""
+    if (flag := _GPUS.search(options)) is not None:
+        devices = flag["devices"].split(",") if flag["devices"] else []
+        return int(flag["count"] or len(devices)), re.sub("[\"']", "", flag[0])
+    if _DEVICES.fullmatch(visible):
+        return visible.count(",") + 1, f"CUDA_VISIBLE_DEVICES: {visible}"
+    return 0, ""
+
+
+def steps_of(file: File, *at: str | int) -> Iterator[Step]:
+    """The steps of a job that need more than a shell, with their lines."""
+    steps = file.document.value
+    for key in at:
+        steps = steps.get(key) if isinstance(steps, Mapping) else None
+    for number, step in enumerate(steps if isinstance(steps, list) else []):
+        for needs, text in _needs(step, file.repository, set()):
+            yield Step(file.place(*at, number), needs, text)
+
+
+def _needs(step: object, repository: Path | None, seen: set[Path]) -> Iterator[tuple[Needs, str]]:
+    uses, run = text_in(step, "uses"), text_in(step, "run")
+    if uses.startswith("docker://"):
+        yield "container", uses
+    elif uses.startswith(_DOCKER_ACTIONS):
+        yield "docker", uses
+    elif (call := _DOCKER.search(run)) is not None:
+        yield "docker", " ".join(call[1].split())
+    elif (local := LOCAL.fullmatch(uses)) is not None and repository is not None:
+        yield from _of_action(repository, local[1], seen)
+
+
+def _of_action(repository: Path, name: str, seen: set[Path]) -> Iterator[tuple[Needs, str]]:
+    """What an action of the repository needs. Composite actions are followed, each once."""
+    folder = (repository / name).resolve()
+    if folder in seen or not folder.is_relative_to(repository.resolve()):
+        return
+    seen.add(folder)
+    path = next(
+        (path for path in (folder / "action.yml", folder / "action.yaml") if path.is_file() and not path.is_symlink()), None
+    )
+    try:
+        (document,) = documents(path) if path is not None else (None,)
+    except (InputError, OSError, ValueError):
+        return
+    runs = mapping_in(document and document.value, "runs")
+    if runs.get("using") == "docker":
+        image = text_in(runs, "image")
+        yield "container" if image.startswith("docker://") else "docker", f"{name} ({image})"
+    for step in runs["steps"] if isinstance(runs.get("steps"), list) else []:
+        yield from ((needs, f"{name} ({text})") for needs, text in _needs(step, repository, seen))
+
+
+def mapping_in(value: object, key: str) -> Mapping[str, Any]:
+    """The mapping at a key; empty for anything else."""
+    inner = value.get(key) if isinstance(value, Mapping) else None
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def text_in(value: object, key: str) -> str:
+    """The text at a key; empty for anything else."""
+    inner = value.get(key) if isinstance(value, Mapping) else None
+    return inner if isinstance(inner, str) else ""

@@ -1,0 +1,112 @@
+"""Reads workflows. A job that calls a workflow of the same repository has that workflow's jobs, with the inputs filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fleet.facts.errors import InputError, quoted
+from fleet.facts.yaml_text import Document
+from fleet.loading.documents import documents
+from fleet.prove.runs_on import RunsOn
+from gpu_ci.workflows.expressions import combinations, filled
+from gpu_ci.workflows.job import LOCAL, File, Job, job_of, mapping_in, steps_of
+
+_DEEPEST = 10
+"""Levels of workflows (docs.github.com, "Reuse workflows")."""
+_MOST_JOBS = 10_000
+"""The most jobs and calls of one file: 39 matrices of the largest size."""
+
+
+def is_workflow(value: object) -> bool:
+    """Whether a document is a workflow, by its keys. YAML 1.1 reads the key `on` as true."""
+    return isinstance(value, Mapping) and "jobs" in value and not value.keys().isdisjoint(("on", "true"))
+
+
+def _triggers(workflow: object) -> object:
+    return workflow.get("on", workflow.get("true")) if isinstance(workflow, Mapping) else None
+
+
+@dataclass(slots=True)
+class Workflows:
+    """The workflows of a folder."""
+
+    _jobs: dict[Path, list[Job]] = field(default_factory=dict)
+    _only_called: set[Path] = field(default_factory=set)
+    _callees: dict[Path, File | str] = field(default_factory=dict)
+    _count: int = 0
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The jobs in the order of the files. Those of a workflow that only others start are where it is called."""
+        shown = (jobs for path, jobs in self._jobs.items() if path not in self._only_called & self._callees.keys())
+        return [job for jobs in shown for job in jobs]
+
+    def add(self, path: Path, document: Document) -> None:
+        """Read a workflow and what it calls. Raises InputError if it has no jobs, or more than a workflow may have."""
+        file = File(path, document)
+        if not mapping_in(document.value, "jobs"):
+            got = document.value.get("jobs") if isinstance(document.value, Mapping) else document.value
+            raise InputError(f"{file.place('jobs')}: jobs: a workflow needs at least one job; got {quoted(got)}; add one")
+        triggers = _triggers(document.value)
+        if triggers == "workflow_call" or (isinstance(triggers, Mapping | list) and [*triggers] == ["workflow_call"]):
+            self._only_called.add(path)
+        self._count = 0
+        self._jobs.setdefault(path, []).extend(dict.fromkeys(self._read(file)))
+
+    def _read(
+        self, file: File, inputs: Mapping[str, Any] | None = None, caller: str = "", above: str = "", level: int = 1
+    ) -> Iterator[Job]:
+        """The jobs of a file, one for each combination of a matrix; without `inputs` only a call knows them."""
+        known = {} if inputs is None else {"inputs": inputs}
+        for key, job in mapping_in(file.document.value, "jobs").items():
+            if not isinstance(job, Mapping):
+                continue
+            steps = tuple(steps_of(file, "jobs", key, "steps"))
+            by_caller = caller and "inputs." in str(job.get("runs-on"))
+            place = caller if by_caller else file.place("jobs", key, "uses" if "uses" in job else "runs-on")
+            for values in combinations(filled(mapping_in(job, "strategy").get("matrix"), known)):
+                self._count += 1
+                if self._count > _MOST_JOBS:
+                    rule = f"a workflow has at most {_MOST_JOBS:,} jobs, with those that it calls"
+                    raise InputError(f"{file.path}: {rule}; split it")
+                contexts = {**known, "matrix": values}
+                if "uses" in job:
+                    given = filled(mapping_in(job, "with"), contexts)
+                    yield from self._called(file, str(job["uses"]), given, place, f"{above}{key}", level)
+                else:
+                    yield job_of(place, f"{above}{key}", job, contexts, steps)
+
+    def _called(self, file: File, uses: str, given: Mapping[str, Any], place: str, name: str, level: int) -> Iterator[Job]:
+        callee = self._callee(file, uses) if level < _DEEPEST else f"more than {_DEEPEST} levels of workflows"
+        if isinstance(callee, str):
+            yield Job(place, name, RunsOn(()), f"it calls {uses}: {callee}")
+            return
+        declared = mapping_in(mapping_in(_triggers(callee.document.value), "workflow_call"), "inputs")
+        defaults = {key: entry["default"] for key, entry in declared.items() if isinstance(entry, Mapping) and "default" in entry}
+        yield from self._read(callee, {**defaults, **given}, place, f"{name} / ", level + 1)
+
+    def _callee(self, file: File, uses: str) -> File | str:
+        """The workflow that a job calls, or why it is not read."""
+        if LOCAL.fullmatch(uses) is None:
+            return "a workflow of another repository is not read; check it there"
+        # Called workflows are in the folder of all workflows (docs.github.com, "Reuse workflows").
+        path = file.path.parent / Path(uses).name
+        if path not in self._callees:
+            self._callees[path] = _workflow(path)
+        return self._callees[path]
+
+
+def _workflow(path: Path) -> File | str:
+    try:
+        # A link may lead to another file of the machine.
+        if path.is_symlink() or not path.is_file():
+            return "there is no such file"
+        found = [File(path, document) for document in documents(path) if is_workflow(document.value)]
+    except InputError as error:
+        return str(error)
+    except OSError as error:
+        return f"it cannot be read ({error.strerror})"
+    return found[0] if found else "it is not a workflow"

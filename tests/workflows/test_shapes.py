@@ -1,0 +1,343 @@
+"""Workflows in the shapes that public GPU projects use, read by `gpu-ci check` for the stack prod."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fleet.facts.errors import InputError
+from fleet.loading.home import ROOT
+from fleet.settings.runner import RunnerPod
+from gpu_ci.audit.findings import audit
+from gpu_ci.cli import app
+from gpu_ci.offline.workflows import WorkflowCheck, check_workflows
+from gpu_ci.workflows.expressions import combinations, filled
+from gpu_ci.workflows.judge import Answer
+from tests.cases import cases
+
+SHAPES = Path(__file__).parent / "shapes" / ".github" / "workflows"
+BOTH = "write runs-on: with one of oracle-vm-gpu-a10-1, oracle-vm-gpu-a10-2"
+EXPECTED = {
+    "plain.yml": [("5 lint", "not ours", ""), ("9 test", "runs", "use1/gpu-t4")],
+    "labels.yml": [("5 test", "runs", "use1/gpu-t4")],
+    "group.yml": [
+        ("5 right", "runs", "sjc/oracle-vm-gpu-a10-1"),
+        ("8 wrong", "no runner", "write runs-on: {group: GPUs, labels: gpu-a10g}"),
+    ],
+    "matrix.yml": [
+        ("14 test", "runs", "use1/gpu-t4"),
+        ("14 test", "runs", "use1/gpu-a10g"),
+        ("14 test", "no runner", "write runs-on: gpu-a10g"),
+    ],
+    "matrix-objects.yml": [
+        ("10 build", "not ours", ""),
+        ("10 build", "runs", "use1/gpu-t4"),
+        ("18 include-only", "runs", "use1/gpu-a10g"),
+        ("18 include-only", "runs", "use1/gpu-a10g-release"),
+    ],
+    "container.yml": [("5 test", "no runner", BOTH), ("11 machine", "runs", "sjc/oracle-vm-gpu-a10-1")],
+    "services.yml": [("5 integration", "no runner", BOTH)],
+    "private-image.yml": [("5 train", "runs", "sjc/oracle-vm-gpu-a10-2")],
+    "optional-container.yml": [("10 test", "runs", "use1/gpu-t4"), ("10 test", "runs", "sjc/oracle-vm-gpu-a10-1")],
+    "docker.yml": [("5 image", "runs", "use1/gpu-t4"), ("17 machine", "runs", "sjc/oracle-vm-gpu-a10-1")],
+    "linux-job.yml": [("8 unittests", "undeterminable", "")],
+    # The jobs of reusable.yml are where it is called.
+    "reusable.yml": [("14 gpus / report", "not ours", ""), ("14 wrong / report", "not ours", "")],
+    "calls.yml": [
+        ("8 gpus / test", "runs", "use1/gpu-t4"),
+        ("8 gpus / labeled", "runs", "use1/gpu-t4"),
+        ("8 gpus / test", "runs", "use1/gpu-a10g"),
+        ("11 wrong / test", "no runner", "write runs-on: gpu-a10g"),
+        ("11 wrong / labeled", "runs", "use1/gpu-t4"),
+        ("15 gone", "undeterminable", ""),
+    ],
+    "dispatch.yml": [("8 bench", "undeterminable", "")],
+    "dynamic.yml": [("5 plan", "not ours", ""), ("12 test", "undeterminable", "")],
+    "moved.yml": [
+        (
+            "5 vendor",
+            "no runner",
+            "write runs-on: with one of oci-a10, oracle-vm-gpu-a10-1, oracle-vm-gpu-a10-2, gpu-a10g, gpu-a10g-release, "
+            "gpu-t4, gpu-t4-release",
+        ),
+        ("8 typo", "no runner", "write runs-on: gpu-t4"),
+        ("11 large", "no runner", BOTH),
+    ],
+    "nightly.yml": [("6 train", "runs", "use1/gpu-a10g-release"), ("11 machine", "runs", "sjc/oracle-vm-gpu-a10-1")],
+}
+
+
+def check(target: Path, stack: str = "prod") -> WorkflowCheck:
+    """The check of a folder or a file that has workflows."""
+    judged = check_workflows(str(target), stack, ROOT)
+    assert judged is not None
+    return judged
+
+
+@pytest.fixture(scope="module")
+def judged() -> WorkflowCheck:
+    """Every shape on prod."""
+    return check(SHAPES)
+
+
+def alone(folder: Path, text: str, stack: str = "prod") -> tuple[Answer, ...]:
+    """The answers for one workflow."""
+    path = folder / "ci.yml"
+    path.write_text(text)
+    return check(path, stack).answers
+
+
+def job(*lines: str) -> str:
+    return "\n".join(["on: push", "jobs:", "  test:", *(f"    {line}" for line in lines), ""])
+
+
+def test_every_job_of_every_shape_has_its_answer_with_file_and_line(judged):
+    shown = defaultdict(list)
+    for answer in judged.answers:
+        file, line = answer.job.place.rsplit(":", 1)
+        outcome = answer.edit if answer.state == "no runner" else "".join(answer.sets)
+        shown[Path(file).name].append((f"{line} {answer.job.name}", answer.state, outcome))
+    assert dict(shown) == EXPECTED
+    assert {path.name for path in SHAPES.iterdir()} == set(EXPECTED)
+
+
+def remarks(judged: WorkflowCheck, file: str, name: str) -> list[str]:
+    return [
+        remark.replace(f"{SHAPES}/", "")
+        for answer in judged.answers
+        if f"/{file}:" in answer.job.place and answer.job.name == name
+        for remark in answer.remarks
+    ]
+
+
+def test_remarks_name_the_step_the_reason_and_the_edit(judged):
+    machine = "which gpu-t4 of use1 cannot; write runs-on: oracle-vm-gpu-a10-1"
+    assert remarks(judged, "docker.yml", "image") == [
+        f"docker.yml:7: it seems that docker/setup-buildx-action@v4 calls Docker, {machine}",
+        f"docker.yml:8: it seems that docker/build-push-action@v7 calls Docker, {machine}",
+        f"docker.yml:10: it seems that docker run calls Docker, {machine}",
+        f"docker.yml:13: docker://alpine:3.22 starts a container, {machine}",
+        f"docker.yml:14: it seems that .github/actions/lint (Dockerfile) calls Docker, {machine}",
+        f"docker.yml:15: it seems that .github/actions/bench (.github/actions/lint (Dockerfile)) calls Docker, {machine}",
+        f"docker.yml:15: it seems that .github/actions/bench (docker build) calls Docker, {machine}",
+    ]
+    assert remarks(judged, "docker.yml", "machine") == [], "machines have Docker"
+    assert remarks(judged, "nightly.yml", "train") == [
+        "timeout-minutes is 720, and a job of gpu-a10g-release of use1 may take 390; write timeout-minutes: 390 or less",
+        "CUDA_VISIBLE_DEVICES: 0,1,2,3 names 4 GPUs, and a job of gpu-a10g-release of use1 has 1; name 1",
+    ]
+    assert remarks(judged, "nightly.yml", "machine") == [
+        "timeout-minutes is 2880, and a job of oracle-vm-gpu-a10-1 of sjc may take 1440; write timeout-minutes: 1440 or less",
+        "--gpus device=0,1 names 2 GPUs, and a job of oracle-vm-gpu-a10-1 of sjc has 1; name 1",
+    ]
+    assert remarks(judged, "private-image.yml", "train") == [], "it has both GPUs"
+    assert len(remarks(judged, "calls.yml", "gpus / test")) == 2, "the input is the timeout"
+
+
+def test_a_stack_without_machines_has_another_edit_for_containers(tmp_path):
+    answers = [
+        alone(tmp_path, job("runs-on: gpu-t4", line), "staging")[0] for line in ("container: a:1", "services: {a: {image: a}}")
+    ]
+    assert [answer.edit for answer in answers] == [
+        "remove container: and install its tools in a step or in the class's image (docs/runner-image.md)",
+        "remove services: and start them in a step, or add a class of OCI machines (docs/oci-runners.md)",
+    ]
+    (both,) = alone(tmp_path, job("runs-on: gpu-t5", "container: a:1"), "staging")
+    assert both.edit.startswith("write runs-on: gpu-t4, and remove container: ")
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4", "steps: [{run: docker build .}]"), "staging")
+    assert answer.remarks[0].endswith("which gpu-t4 of usw2 cannot; move the step to a job with runs-on: ubuntu-latest")
+
+
+def test_a_class_whose_pods_run_containers_takes_such_jobs(tmp_path, monkeypatch):
+    monkeypatch.setattr(RunnerPod, "runs_containers", property(lambda _: True), raising=False)
+    steps = "steps: [{uses: 'docker://alpine:3'}, {run: docker build .}]"
+    text = job("runs-on: gpu-t4", "container: {image: a:1, options: --gpus all}", steps)
+    (answer,) = alone(tmp_path, text)
+    assert answer.state == "runs"
+    flag, build = answer.remarks
+    assert flag.startswith("--gpus all is an option of Docker")
+    assert "docker build calls Docker" in build
+
+
+@cases(
+    ("runs_on", "state"),
+    [
+        ("GPU-T4", "runs"),
+        ("[gpu-t4, cuda]", "runs"),
+        ("[gpu-t4, a100]", "no runner"),
+        ("{labels: gpu-t4}", "runs"),
+        ("{group: gpus}", "runs"),
+        ("{group: other}", "no runner"),
+        ("${{ vars.RUNNER }}", "undeterminable"),
+        ("${{ 'gpu-t4' }}", "runs"),
+        ("""${{ fromJSON('["self-hosted", "gpu"]') }}""", "runs"),
+        ("${{ fromJSON('[') }}", "undeterminable"),
+        ("ubuntu-24.04-arm", "not ours"),
+        ("[]", "undeterminable"),
+        ('""', "undeterminable"),
+    ],
+)
+def test_a_runs_on_in_every_form(tmp_path, runs_on, state):
+    answers = alone(tmp_path, job(f"runs-on: {runs_on}"))
+    assert {answer.state for answer in answers} == {state}
+
+
+@cases(
+    ("matrix", "expected"),
+    [
+        ({}, [{}]),
+        (None, [{}]),
+        ({"a": [1, 2], "b": [3]}, [{"a": 1, "b": 3}, {"a": 2, "b": 3}]),
+        ({"a": [1, 2], "b": [3, 4], "exclude": [{"a": 1}, {"a": 2, "b": 4}]}, [{"a": 2, "b": 3}]),
+        ({"include": [{"a": 1}, {"a": 2}]}, [{"a": 1}, {"a": 2}]),
+        # The example of docs.github.com, "Running variations of jobs in a workflow".
+        (
+            {
+                "fruit": ["apple", "pear"],
+                "animal": ["cat", "dog"],
+                "include": [
+                    {"color": "green"},
+                    {"color": "pink", "animal": "cat"},
+                    {"fruit": "apple", "shape": "circle"},
+                    {"fruit": "banana"},
+                    {"fruit": "banana", "animal": "cat"},
+                ],
+            },
+            [
+                {"fruit": "apple", "animal": "cat", "color": "pink", "shape": "circle"},
+                {"fruit": "apple", "animal": "dog", "color": "green", "shape": "circle"},
+                {"fruit": "pear", "animal": "cat", "color": "pink"},
+                {"fruit": "pear", "animal": "dog", "color": "green"},
+                {"fruit": "banana"},
+                {"fruit": "banana", "animal": "cat"},
+            ],
+        ),
+        # Only GitHub knows the values of `a`.
+        ({"a": "${{ fromJSON(vars.A) }}", "b": [1], "include": [{"a": 2}]}, [{"b": 1}, {"a": 2}]),
+        ({"a": [*range(257)]}, [{}]),
+    ],
+)
+def test_the_combinations_of_a_matrix_are_githubs(matrix, expected):
+    assert combinations(matrix) == expected
+
+
+def test_what_is_known_is_filled_in_and_the_rest_stays():
+    contexts = {"matrix": {"gpu": "t4", "n": 2, "o": {"runner": ["a", "b"]}}}
+    assert filled("gpu-${{ matrix.gpu }}-x${{matrix.n}}", contexts) == "gpu-t4-x2"
+    assert filled(["${{ matrix.o.runner }}"], contexts) == [["a", "b"]]
+    for text in ("${{ matrix.none }}", "${{ matrix.gpu || 'a' }}", "${{ github.ref }}", "a ${{ matrix.o }}", "${{ matrix.gpu"):
+        assert filled(text, contexts) == text
+
+
+@cases(
+    "text",
+    [
+        "on: push\njobs: {}\n",
+        "on: push\njobs:\n",
+        "on: push\njobs: [a]\n",
+        "on: push\njobs: {test: {runs-on: gpu-t4}\n",
+        "on: push\n",
+        "",
+    ],
+)
+def test_a_file_without_jobs_is_wrong_input(tmp_path, text):
+    path = tmp_path / "ci.yml"
+    path.write_text(text)
+    result = CliRunner().invoke(app, ["check", "prod", str(path)])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert str(path) in result.stderr
+
+
+def test_an_expression_in_a_file_that_is_not_yaml_is_not_taken_for_a_template_of_helm(tmp_path):
+    (tmp_path / "ci.yml").write_text(job("runs-on: [${{ matrix.a }}"))
+    with pytest.raises(InputError, match="not valid YAML"):
+        check(tmp_path)
+
+
+def test_calls_in_a_circle_end(tmp_path):
+    (tmp_path / "b.yml").write_text("on: workflow_call\njobs: {again: {uses: ./.github/workflows/b.yml}}\n")
+    answers = alone(tmp_path, job("uses: ./.github/workflows/b.yml"))
+    assert [(answer.job.name.count("again"), answer.state) for answer in answers] == [(9, "undeterminable")]
+
+
+def test_calls_that_multiply_are_refused(tmp_path):
+    calls = ", ".join(f"j{number}: {{uses: ./.github/workflows/ci.yml}}" for number in range(50))
+    with pytest.raises(InputError, match="at most 10,000 jobs"):
+        alone(tmp_path, f"on: push\njobs: {{{calls}}}\n")
+
+
+def test_hostile_expressions_are_read_in_one_pass(tmp_path):
+    answers = alone(tmp_path, job(f'runs-on: "{"${{" * 6900}"', f'container: "{"${{" * 500_000}"'))
+    assert [answer.state for answer in answers] == ["undeterminable"]
+
+
+def test_a_link_is_not_followed(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "b.yml").write_text("on: workflow_call\njobs: {a: {runs-on: gpu-t4}}\n")
+    (tmp_path / "b.yml").symlink_to(tmp_path / "real" / "b.yml")
+    (answer,) = alone(tmp_path, job("uses: ./.github/workflows/b.yml"))
+    assert answer.state == "undeterminable"
+
+
+def test_an_action_outside_of_the_repository_is_not_read(tmp_path):
+    (tmp_path / "action.yml").write_text("runs: {using: docker, image: Dockerfile}\n")
+    folder = tmp_path / "repository" / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    (answer,) = alone(folder, job("runs-on: gpu-t4", "steps: [{uses: ./../}]"))
+    assert answer.remarks == ()
+    (tmp_path / "repository" / "action.yml").write_text("runs: {using: docker, image: Dockerfile}\n")
+    (answer,) = alone(folder, job("runs-on: gpu-t4", "steps: [{uses: ./}]"))
+    assert len(answer.remarks) == 1
+
+
+def test_a_folder_with_manifests_stays_a_check_of_manifests(tmp_path):
+    (tmp_path / "ci.yml").write_text(job("runs-on: gpu-t5", "steps: [{run: 'apiVersion: v1'}]"))
+    assert check(tmp_path).passes() is False
+    (tmp_path / "web.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    assert check_workflows(str(tmp_path), "prod", ROOT) is None
+    result = CliRunner().invoke(app, ["check", "prod", str(tmp_path), "--json"])
+    assert (result.exit_code, len(json.loads(result.stdout)["objects"])) == (0, 1)
+
+
+def test_the_command_prints_a_line_for_each_job_and_its_status(tmp_path):
+    path = tmp_path / "ci.yml"
+    path.write_text(
+        job("runs-on: gpu-t5") + "  other: {runs-on: '${{ vars.A }}'}\n  good: {runs-on: gpu-t4, timeout-minutes: 900}\n"
+    )
+    failed = CliRunner().invoke(app, ["check", "prod", str(path), "--annotations"])
+    assert failed.exit_code == 1
+    assert failed.stdout.splitlines()[-1] == "FAILED: 3 jobs on stack prod · 1 runs · 0 not ours · 1 no runner · 1 undeterminable"
+    assert f"::error file={path},line=4,title=job test%3A no runner::no set of the stack serves gpu-t5" in failed.stderr
+    assert f"::warning file={path},line=6,title=job good::timeout-minutes is 900" in failed.stderr
+    quiet = CliRunner().invoke(app, ["check", "prod", str(path), "--quiet"])
+    assert [line.split(": ")[0] for line in quiet.stdout.splitlines()] == [f"{path}:4", "FAILED"]
+    entries = json.loads(CliRunner().invoke(app, ["check", "prod", str(path), "--json"]).stdout)["jobs"]
+    assert [(entry["name"], entry["state"], entry["sets"]) for entry in entries] == [
+        ("test", "no runner", []),
+        ("other", "undeterminable", []),
+        ("good", "runs", ["use1/gpu-t4"]),
+    ]
+
+
+def test_only_a_strict_check_fails_for_a_job_that_only_github_knows():
+    path = str(SHAPES / "dispatch.yml")
+    results = [CliRunner().invoke(app, ["check", "prod", path, *more]).exit_code for more in ((), ("--strict",))]
+    assert results == [0, 1]
+
+
+def test_a_label_with_a_line_break_stays_on_the_line_of_its_job(tmp_path):
+    (tmp_path / "ci.yml").write_text(job('runs-on: "gpu-x\\n::error::forged"'))
+    shown = CliRunner().invoke(app, ["check", "prod", str(tmp_path)]).stdout.splitlines()
+    assert not [line for line in shown if line.startswith("::error")]
+
+
+def test_an_audit_follows_the_same_calls(tmp_path):
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    for name in ("calls.yml", "reusable.yml"):
+        (folder / name).write_text((SHAPES / name).read_text())
+    assert {entry.name for entry in audit(tmp_path).jobs if "gpu-a10" in entry.runs_on.labels} == {"wrong / test"}
