@@ -81,11 +81,11 @@ def _use(labels: tuple[str, ...], jobs: list[Job], days: int, stack: Stack | Non
 def markdown(made: Report) -> str:
     """The report as GitHub Markdown."""
     head = f"## Queue times of {gfm.text(made.repository)}, {made.first} to {made.last}"
-    part = "" if made.read == made.total else f" Only the newest {made.read} were read."
+    runs = f"Runs: {made.total}" + ("." if made.read == made.total else f", of which the newest {made.read} were read.")
     if not made.uses:
-        return f"{head}\n\nNo job of {made.total} runs asked for a runner.{part}\n"
+        return f"{head}\n\n{runs} No job asked for a runner.\n"
     columns = ("runs-on", "Group", ">Jobs", ">Median wait", ">90% within", ">Longest", ">Waiting now", ">Runner hours", ">Use")
-    return f"{head}\n\n{made.total} runs.{part}\n\n{gfm.table(columns, map(_row, made.uses))}\n\n{_NOTE}\n"
+    return f"{head}\n\n{runs}\n\n{gfm.table(columns, map(_row, made.uses))}\n\n{_NOTE}\n"
 
 
 _NOTE = (
