@@ -59,6 +59,9 @@ def _options(
 Stack = Annotated[
     str, typer.Argument(metavar="STACK", callback=name_of_file, help="Name of the stack: staging reads Pulumi.staging.yaml.")
 ]
+OfStack = Annotated[
+    str | None, typer.Option("--stack", callback=name_of_file, help="Compare with this stack, and say why nothing of it fits.")
+]
 File = Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")]
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Only this cluster of the stack.")]
 Pools = Annotated[list[str] | None, typer.Option("--pool", help="Only this pool of the stack. Repeat the option for more.")]
@@ -77,6 +80,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="Also fail if a critical 
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="List everything that is otherwise one line with a count.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what fails, and the result.")]
 CheckOnly = Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if something would change.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print GitHub Markdown, for a comment or a job summary.")]
 Gpu = Annotated[str | None, typer.Option("--gpu", help="GPU model, such as T4, A10G or L4, if nothing else says it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, also for wrong input.")]
 Annotations = Annotated[bool, typer.Option("--annotations", help="Also print GitHub annotations, on stderr.")]

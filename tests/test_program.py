@@ -38,8 +38,8 @@ NO_STACK = (
     "init",
 )
 """Commands that read no stack: `init` takes the name of a new one, `audit` a folder of anybody."""
-JOBS = "submit "
-"""Its commands take a Job or the command of one, so the stack is an option there."""
+JOBS = ("submit ", "why")
+"""These commands take a Job, the command of one, or a run of GitHub. So the stack is an option there."""
 
 
 def commands(group: Any = None, above: str = "") -> Iterator[tuple[str, Any]]:

@@ -9,27 +9,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from http.client import responses
 from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter
 
-from fleet.facts.limits import MOST_BYTES
 from fleet.providers.finding import Finding, SourceError, guarded, ok, skipped, wrong
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from gpu_ci.doctor import backend
-from gpu_ci.doctor.sources.web import Web, checked
+from gpu_ci.doctor.sources.github import api_of, ask
 
 AREA = "github"
-
-
-def api_of(url: str) -> str:
-    """The address of the REST API for a scope's URL: github.com, a domain of ghe.com, or a GitHub Enterprise Server."""
-    host = urlsplit(url).netloc
-    if host == "github.com" or host.endswith(".ghe.com"):
-        return f"https://api.{host}"
-    return f"https://{host}/api/v3"
 
 
 def findings(stack: str, fleet: Fleet, key: str, no_key: str, token: str, api: str = "") -> Iterator[Finding]:
@@ -136,13 +126,4 @@ def _groups(fleet: Fleet, token: str, api: str) -> Iterator[Finding]:
 
 
 def _get(api: str, path: str, token: str) -> dict[str, Any]:
-    """The answer to a GET. Raises SourceError if GitHub cannot be reached or does not answer in JSON."""
-    headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-    try:
-        answer = Web().get(f"{api}{path}", MOST_BYTES, headers, token)
-    except SourceError as error:
-        if error.status:
-            text = f"GitHub answers {error.status} {responses.get(error.status, '')} to GET {path.partition('?')[0]}"
-            raise SourceError(text, error.status) from None
-        raise SourceError(f"GitHub cannot be reached ({error})") from None
-    return checked(answer.body, TypeAdapter(dict[str, Any]))
+    return ask(api, path, token, TypeAdapter(dict[str, Any]))

@@ -24,10 +24,10 @@ from fleet.facts.credentials import mask
 from fleet.facts.yaml_text import yaml_text
 from fleet.loading.config import read_fleet
 from fleet.settings.namespaces import SMOKE_NAMESPACE
-from gpu_ci.app import RUN, Cluster, File, Pools, Repository, Stack, exit_status
+from gpu_ci.app import RUN, Cluster, File, OfStack, Pools, Repository, Stack, exit_status
 from gpu_ci.app import app as program
 from gpu_ci.submit import api, smoke
-from gpu_ci.submit.describe import Described, OfStack
+from gpu_ci.submit.describe import Described
 from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.explain import explain_live
 from gpu_ci.submit.objects import listed, name, text

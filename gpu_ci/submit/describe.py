@@ -12,15 +12,10 @@ from fleet.facts.credentials import mask
 from fleet.jobs import JobError, calculate_gpu_requirements, detect_ml_workload, gpu_job, place_job, pool_options
 from fleet.jobs import manifest as unplaced
 from fleet.loading.config import read_fleet
-from fleet.loading.stackfile import name_of_file
-from gpu_ci.app import Cluster, File, Pools
+from gpu_ci.app import Cluster, File, OfStack, Pools
 from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.objects import Object
 from gpu_ci.submit.sending import read_job
-
-OfStack = Annotated[
-    str | None, typer.Option("--stack", callback=name_of_file, help="Place it in the pools of this stack, or say why none fits.")
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from fleet.providers.finding import Finding
 from gpu_ci.doctor import github
+from gpu_ci.doctor.sources.github import api_of
 from tests.doctor.fleets import edited, lines, shipped
 from tests.doctor.loopback import Loopback, serve, serve_raw
 
@@ -235,4 +236,4 @@ def test_without_pyjwt_the_app_is_skipped(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_each_kind_of_github_has_its_own_address(url: str, api: str) -> None:
-    assert github.api_of(url) == api
+    assert api_of(url) == api

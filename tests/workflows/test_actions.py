@@ -52,6 +52,7 @@ def test_there_are_the_actions_of_the_page():
         "rerun-once",
         "sccache",
         "setup-torch",
+        "why-waiting",
     ]
 
 

@@ -39,6 +39,8 @@ SCHEDULED = "freshen.yml"
 """Proposes newer versions: docs/renewal.md."""
 SEARCH = "search.yml"
 """Searches for examples that break a property: docs/commands.md."""
+WHY = "why.yml"
+"""Says why jobs wait, and reports queue times: docs/why.md. It only reads."""
 PUBLISHING = ("release.yml", "site.yml")
 ACCEPTANCE = "acceptance.yml"
 """Builds a stack on a cloud, and destroys it: docs/acceptance.md. A person starts it."""
@@ -82,6 +84,7 @@ def test_there_are_the_workflows_of_a_pull_request_and_of_gpus():
         WAKE,
         SCHEDULED,
         SEARCH,
+        WHY,
         ACCEPTANCE,
         *ON_GPUS,
         *PUBLISHING,
@@ -148,7 +151,11 @@ def test_no_run_is_started_with_rights_for_code_of_others(path):
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in FILES if path.name not in (BY_HAND, RERUN, WAKE, SCHEDULED, SEARCH, ACCEPTANCE, *ON_GPUS, *PUBLISHING)],
+    [
+        path
+        for path in FILES
+        if path.name not in (BY_HAND, RERUN, WAKE, SCHEDULED, SEARCH, WHY, ACCEPTANCE, *ON_GPUS, *PUBLISHING)
+    ],
     ids=lambda path: path.name,
 )
 def test_two_runs_of_one_pull_request_do_not_meet(path):

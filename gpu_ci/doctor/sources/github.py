@@ -1,4 +1,4 @@
-"""GitHub's lists of releases, and the last day of a runner's version."""
+"""GitHub's REST API: its address, one request, lists of releases, and the last day of a runner's version."""
 
 from __future__ import annotations
 
@@ -6,15 +6,40 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
+from http.client import responses
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, StringConstraints, TypeAdapter
 
+from fleet.facts.limits import MOST_BYTES
 from fleet.providers.finding import SourceError
-from gpu_ci.doctor.sources.web import ADDRESSES, PROJECTS, Web
+from gpu_ci.doctor.sources.web import ADDRESSES, PROJECTS, T, Web, checked
 
 _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2026-03-10"}
 """The version of the API that has the last days of runners (GitHub's changelog, 2026-09-03)."""
+
+
+def api_of(url: str) -> str:
+    """The address of the REST API for a scope's URL: github.com, a domain of ghe.com, or a GitHub Enterprise Server."""
+    host = urlsplit(url).netloc
+    if host == "github.com" or host.endswith(".ghe.com"):
+        return f"https://api.{host}"
+    return f"https://{host}/api/v3"
+
+
+def ask(api: str, path: str, token: str, form: TypeAdapter[T]) -> T:
+    """The answer to a GET of a path of the API at the address `api`, if it has this form."""
+    headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+    try:
+        answer = Web().get(f"{api}{path}", MOST_BYTES, headers, token)
+    except SourceError as error:
+        if not error.status:
+            raise SourceError(f"GitHub cannot be reached ({error})") from None
+        text = f"GitHub answers {error.status} {responses.get(error.status, '')} to GET {path.partition('?')[0]}"
+        text = f"{text}: {error.limit}" if error.limit else text
+        raise SourceError(text, error.status, limit=error.limit) from None
+    return checked(answer.body, form)
 
 
 class Release(BaseModel):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Any, TypeVar
 from urllib.error import HTTPError, URLError
@@ -91,7 +93,7 @@ class Web:
                 yield answer
         except HTTPError as error:
             text = f"{host} answers {error.code} to {urlsplit(url).path}"
-            raise SourceError(text, error.code, error.headers.get("WWW-Authenticate") or "") from None
+            raise SourceError(text, error.code, error.headers.get("WWW-Authenticate") or "", _limit(error)) from None
         except URLError as error:
             raise SourceError(f"{host} cannot be reached ({error.reason})") from None
         except (OSError, HTTPException, ValueError) as error:
@@ -107,6 +109,18 @@ def checked(body: bytes, form: TypeAdapter[T]) -> T:
         raise SourceError(f"an answer is refused: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     except (ValueError, RecursionError) as error:
         raise SourceError(f"an answer is not JSON ({type(error).__name__})") from None
+
+
+def _limit(error: HTTPError) -> str:
+    """How long a source refuses this client (docs.github.com, "Rate limits for the REST API": statuses 403 and 429)."""
+    if error.code not in (403, 429):
+        return ""
+    wait, reset = (error.headers.get(name) or "" for name in ("Retry-After", "X-RateLimit-Reset"))
+    if wait.isdecimal():
+        return f"the rate limit is used up for {wait[:9]} s"
+    if error.headers.get("X-RateLimit-Remaining") == "0" and re.fullmatch(r"[0-9]{1,10}", reset):
+        return f"the rate limit is used up until {datetime.fromtimestamp(int(reset), UTC):%Y-%m-%d %H:%M} UTC"
+    return ""
 
 
 def _require_safe(url: str, before: str = "") -> None:

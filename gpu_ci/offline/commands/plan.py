@@ -10,7 +10,7 @@ import typer
 
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
-from gpu_ci.app import PROVE, Annotations, AsOf, File, Json, Quiet, Stack, Strict, Verbose, app, console, exit_status
+from gpu_ci.app import PROVE, Annotations, AsOf, File, Json, Markdown, Quiet, Stack, Strict, Verbose, app, console, exit_status
 from gpu_ci.offline.annotations import annotate, of_input, print_annotations
 from gpu_ci.offline.base import read_base, touched
 from gpu_ci.offline.data import to_json
@@ -27,9 +27,7 @@ def plan(
     file: File = None,
     base: Annotated[Path | None, typer.Option("--base", help="Show what changes from the checkout in this folder.")] = None,
     as_json: Json = False,
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print GitHub Markdown, for a comment or a job summary.")
-    ] = False,
+    as_markdown: Markdown = False,
     with_annotations: Annotations = False,
     as_of: AsOf = None,
     strict: Strict = False,

@@ -1,0 +1,132 @@
+"""`gpu-ci why`: why the jobs of a run wait, without a kubeconfig, and how long jobs of a repository wait."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from fleet.facts.credentials import mask
+from fleet.facts.errors import InputError
+from fleet.loading.config import read_fleet
+from fleet.providers.finding import SourceError
+from gpu_ci.app import RUN, AsOf, File, Json, Markdown, OfStack, app, exit_status
+from gpu_ci.doctor.sources.actions import ENDED, Run, refused, repository_of, run_of
+from gpu_ci.offline import gfm
+from gpu_ci.offline.data import document, fields_of
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.why.causes import STUCK, Reason, Stack, reasons
+from gpu_ci.offline.why.seen import see
+from gpu_ci.offline.why.usage import Report, markdown, report
+from gpu_ci.offline.words import one_line
+
+
+@app.command(rich_help_panel=RUN)
+def why(
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="URL of a run or a job; with --report OWNER/REPOSITORY or its URL.")
+    ],
+    stack: OfStack = None,
+    file: File = None,
+    as_report: Annotated[
+        bool, typer.Option("--report", help="Report queue times and use for each runs-on, in Markdown.")
+    ] = False,
+    days: Annotated[int, typer.Option("--days", min=1, max=90, help="Days of the report.")] = 7,
+    as_json: Json = False,
+    as_markdown: Markdown = False,
+    as_of: AsOf = None,
+) -> None:
+    """Say in one sentence why each job of a GitHub run waits, and whom to ask. Needs no kubeconfig.
+
+    GH_TOKEN goes to github.com and ghe.com alone, GH_ENTERPRISE_TOKEN to the server that GH_HOST names.
+    Exit status: 0 no job is stuck, 1 a job waits without end, 2 the input is wrong or GitHub refuses to answer.
+    """
+    with exit_status(as_json=as_json):
+        if as_json and as_markdown:
+            raise InputError("--json, --markdown: choose one output format; remove one of them")
+        if file is not None and stack is None:
+            raise InputError("--file: needs the name of its stack; add --stack")
+        day = day_of(as_of)
+        compared = Stack(stack, read_fleet(stack, file), day) if stack is not None else None
+        if as_report:
+            repository = repository_of(target, os.environ)
+            try:
+                made = report(repository, day, days, compared)
+            except SourceError as error:
+                raise refused(repository, error) from None
+            sys.stdout.write(_report_json(made) if as_json else markdown(made))
+            return
+        repository, number = run_of(target, os.environ)
+        try:
+            seen = see(repository, number)
+        except SourceError as error:
+            raise refused(repository, error) from None
+        answers = list(reasons(seen, compared))
+        sys.stdout.write(
+            _json(target, seen.run, answers)
+            if as_json
+            else _markdown(seen.run, answers)
+            if as_markdown
+            else _text(seen.run, answers)
+        )
+        raise typer.Exit(1 if any(reason.cause in STUCK for reason in answers) else 0)
+
+
+def _state(run: Run) -> str:
+    """A run none of whose jobs waits."""
+    if run.conclusion == "action_required":
+        return "The run waits until a maintainer approves it."
+    if run.status == ENDED:
+        return f"The run has ended ({run.conclusion}), so no job waits."
+    return f"No job of the run waits; GitHub shows the run as {run.status}."
+
+
+def _text(run: Run, answers: list[Reason]) -> str:
+    lines = []
+    for reason in answers:
+        lines += [f"{reason.cause}: {reason.job.name}: {reason.text}", f"  waits since {_since(reason)}; ask {reason.ask}"]
+        lines += [f"  shown by: {command}" for command in reason.commands]
+    return "".join(map(_line, lines or [_state(run)]))
+
+
+def _line(text: str) -> str:
+    """A line of a log. Anyone may have chosen the name of a job, and the runner reads "##[command]" anywhere in a line."""
+    indent = "  " if text.startswith("  ") else ""
+    return f"{indent}{one_line(mask(text)).replace('##[', '# #[')}\n"
+
+
+def _markdown(run: Run, answers: list[Reason]) -> str:
+    if not answers:
+        return f"### Why jobs wait\n\n{gfm.text(_state(run))}\n"
+    rows = (
+        (gfm.text(reason.job.name), _since(reason), gfm.text(reason.cause), gfm.text(reason.text), gfm.text(reason.ask))
+        for reason in answers
+    )
+    commands = "\n".join(dict.fromkeys(command for reason in answers for command in reason.commands))
+    shown = f"\n\nThese commands show what is undeterminable here:\n\n{gfm.fenced(commands, 'sh')}" if commands else ""
+    return f"### Why jobs wait\n\n{gfm.table(('Job', 'Waits since', 'Cause', 'Why', 'Ask'), rows)}{shown}\n"
+
+
+def _since(reason: Reason) -> str:
+    return f"{reason.job.created_at:%Y-%m-%d %H:%M} UTC"
+
+
+def _json(target: str, run: Run, answers: list[Reason]) -> str:
+    jobs = [
+        fields_of(reason, "name=job.name", "labels=job.labels", "status=job.status", "cause", "text", "ask", "commands")
+        | {"since": reason.job.created_at.isoformat()}
+        for reason in answers
+    ]
+    return document({"run": target, **fields_of(run, "status", "conclusion"), "waiting": jobs}) + "\n"
+
+
+def _report_json(made: Report) -> str:
+    rows: list[dict[str, Any]] = [
+        fields_of(use, "labels", "groups", "hours", "waiting", "share")
+        | {"jobs": len(use.waits), "wait": {"median": use.wait(0.5), "90%": use.wait(0.9), "longest": use.wait(1)}}
+        for use in made.uses
+    ]
+    days = {"first": made.first.isoformat(), "last": made.last.isoformat()}
+    return document({**fields_of(made, "repository", "read", "total"), **days, "uses": rows}) + "\n"

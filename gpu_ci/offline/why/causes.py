@@ -1,0 +1,192 @@
+"""Why a job waits, in one sentence, and whom to ask. A cause counts only if GitHub or the stack file shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from fleet.facts.cloud_limits import limit
+from fleet.facts.errors import instead
+from fleet.facts.lifecycle import RUNNER_REPOSITORY, of_image
+from fleet.facts.versions import RUNNER_IMAGE
+from fleet.prove.placement import Placement, place
+from fleet.prove.remarks import PAGE
+from fleet.prove.runs_on import RunsOn
+from fleet.providers.fleet import Fleet
+from fleet.settings.namespaces import runner_namespace
+from fleet.settings.runner import PodRunner, Runner
+from gpu_ci.doctor.sources.actions import QUEUED, RUNNING, Job, Repository
+from gpu_ci.offline.why.seen import Seen
+
+NO_LABEL, REFUSED = "no such label", "runner refused"
+FULL, BEHIND, NO_CAPACITY = "set at its maximum", "behind other jobs", "no capacity"
+NO_RUNNER, UNDETERMINABLE = "not a matter of runners", "undeterminable"
+STUCK = (NO_LABEL, REFUSED)
+"""Causes that do not end without a change."""
+_GITHUB = "GitHub (githubstatus.com)"
+_STATES = {
+    # github.blog/changelog, 2022-11-21, Webhook enhancements for environment protection rules.
+    "waiting": ("a protection rule of its environment holds it back", "a reviewer of the environment"),
+    # github.blog/changelog, 2021-04-19, Limit workflow run or job concurrency.
+    "pending": ("another run holds its concurrency group", "the person who started the other run"),
+    "requested": ("GitHub has not queued it yet", _GITHUB),
+}
+_NOT_OF_GITHUB = limit("github.com", "runs-on")
+"""Faults the labels of GitHub's own runners."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a job waits. `commands` show what is undeterminable here."""
+
+    job: Job
+    cause: str
+    text: str
+    ask: str
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """A runner set of the stack."""
+
+    cluster: str
+    name: str
+    runner: Runner
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack on a day, which decides whether its runners' version has ended."""
+
+    name: str
+    fleet: Fleet
+    day: date
+
+    @property
+    def ask(self) -> str:
+        """Whom to ask about its runners."""
+        owner = self.fleet.tags.get("owner")
+        return f"{owner} (tag owner of stack {self.name})" if owner else f"the administrators of {self.fleet.github.url}"
+
+    @cached_property
+    def placements(self) -> tuple[Placement, ...]:
+        """Where its runners run."""
+        return place(self.fleet)
+
+    def sets(self, labels: tuple[str, ...]) -> list[Set]:
+        """The sets that have all these labels. GitHub does not show the group that the job asks for."""
+        sets = (Set(*member) for member in self.fleet.runner_sets())
+        return [entry for entry in sets if labels and RunsOn(labels).matches((entry.name, *entry.runner.labels), "")]
+
+    def image(self, entry: Set) -> str:
+        """The image of a set's runner."""
+        runner = entry.runner
+        own = self.fleet.clusters[entry.cluster].with_image(runner).image if isinstance(runner, PodRunner) else None
+        return own or RUNNER_IMAGE
+
+    def serves(self, repository: Repository) -> bool:
+        """Whether its runners belong to this repository or its organization."""
+        scope, place_of = urlsplit(self.fleet.github.url), f"{repository.host}/{repository.path}/".lower()
+        return place_of.startswith(f"{scope.netloc}{scope.path.rstrip('/')}/".lower())
+
+
+def reasons(seen: Seen, stack: Stack | None) -> Iterator[Reason]:
+    """The reason of each job of a run that waits, in GitHub's order."""
+    for job in seen.waiting:
+        if job.status in _STATES:
+            yield Reason(job, NO_RUNNER, *_STATES[job.status])
+        else:
+            yield _of_labels(job, seen, stack)
+
+
+def _of_labels(job: Job, seen: Seen, stack: Stack | None) -> Reason:
+    ask = stack.ask if stack else f"the administrators of the runners of {seen.repository.owner}"
+    sets = stack.sets(job.labels) if stack else []
+    if not job.labels:
+        text = "its runs-on names a runner group alone, which GitHub's API does not show"
+        return Reason(job, UNDETERMINABLE, text, ask, ("gpu-ci audit .",))
+    if not sets and len(job.labels) == 1 and _NOT_OF_GITHUB.fault(job.labels[0]):
+        text = f"only GitHub's own runners have the label {job.labels[0]}"
+        return Reason(job, NO_RUNNER, text, _GITHUB)
+    if stack is None:
+        ahead, running = _counts(job, seen, lambda other: other.key == job.key)
+        text = f"this repository runs {running} jobs with these labels, with {ahead} ahead of this one"
+        text += "; only a stack file has the maximum"
+        url = f"https://{seen.repository.host}/{seen.repository.path}/actions/runs/{seen.run.id}"
+        return Reason(job, UNDETERMINABLE, text, ask, (f"gpu-ci why {url} --stack STACK",))
+    if not sets:
+        members = [*stack.fleet.runner_sets()]
+        words = {word for _, name, runner in members for word in (name, *runner.labels)}
+        fix = instead(" ".join(job.labels), words, f"its sets are {', '.join(dict.fromkeys(name for _, name, _ in members))}")
+        text = f"no runner set of stack {stack.name} has {' and '.join(job.labels)}, so the job waits without end; {fix}"
+        return Reason(job, NO_LABEL, text, ask)
+    return _of_sets(job, seen, stack, sets)
+
+
+def _refusal(seen: Seen, stack: Stack, sets: list[Set], running: int) -> str:
+    """Why no set of these may run a job of the repository; empty if one may, or if GitHub does not show it.
+
+    A set that runs a job has a version that GitHub accepts, and a group that this repository may use.
+    """
+    if not stack.serves(seen.repository):
+        return f"the runners of stack {stack.name} belong to {stack.fleet.github.url}, and the run to {seen.repository.path}"
+    if running:
+        return ""
+    images = [stack.image(entry) for entry in sets]
+    lives = [of_image(image, stack.day) for image in images if image.startswith(f"{RUNNER_REPOSITORY}:")]
+    if len(lives) == len(sets) and all(life is not None and life.over(stack.day) for life in lives):
+        return next(life.words(stack.day) for life in lives if life is not None)
+    names = dict.fromkeys(stack.fleet.group_of(entry.runner) for entry in sets)
+    if seen.groups is not None and not seen.groups & {name.lower() for name in names}:
+        return f"{seen.repository.path} may not use runner group {' or '.join(names)}, or there is no such group"
+    return ""
+
+
+def _of_sets(job: Job, seen: Seen, stack: Stack, sets: list[Set]) -> Reason:
+    keys = {(entry.cluster, entry.name) for entry in sets}
+    ahead, running = _counts(
+        job, seen, lambda other: any((entry.cluster, entry.name) in keys for entry in stack.sets(other.labels))
+    )
+    if refusal := _refusal(seen, stack, sets, running):
+        return Reason(job, REFUSED, refusal, stack.ask)
+    most = sum(entry.runner.span.max for entry in sets)
+    # The largest machines count: with fewer runners the pools may be full, and no source here shows that.
+    room = sum(
+        max(fit.count for fit in placement.fits) * placement.host.count
+        for placement in stack.placements
+        if (placement.cluster, placement.runner_set) in keys
+    )
+    name = f"set{'s' * (len(sets) > 1)} {' and '.join(f'{entry.cluster}/{entry.name}' for entry in sets)}"
+    count = f"{'' if seen.whole else 'at least '}{ahead}"
+    text = f"this repository uses {running} of the {most} runners of {name}, with {count} of its jobs ahead of this one"
+    if running >= most:
+        return Reason(job, FULL, text, stack.ask)
+    if running >= room:
+        return Reason(job, NO_CAPACITY, f"{text}, and the pools hold only {room} runners", stack.ask)
+    if running + ahead >= min(most, room):
+        return Reason(job, BEHIND, text, stack.ask)
+    text += "; only the cluster shows whether a node starts or has no capacity"
+    if len(job.labels) > 1:
+        text += f"; a job that names the set alone always reaches it ({PAGE})"
+    return Reason(job, UNDETERMINABLE, text, stack.ask, tuple(_commands(seen, stack, sets)))
+
+
+def _commands(seen: Seen, stack: Stack, sets: list[Set]) -> Iterator[str]:
+    """What shows the pods of the sets, quotas and, if GitHub does not show them to this token, the runner groups."""
+    for entry in sets:
+        yield f"kubectl describe pods --namespace {runner_namespace(entry.name)} # cluster {entry.cluster}"
+    yield f"gpu-ci doctor {stack.name}"
+    if seen.groups is None:
+        path = f"orgs/{seen.repository.owner}/actions/runner-groups?visible_to_repository={seen.repository.name}"
+        yield f"gh api '{path}' --jq '.runner_groups[].name'"
+
+
+def _counts(job: Job, seen: Seen, same: Callable[[Job], bool]) -> tuple[int, int]:
+    """Jobs of the repository on the same sets: how many wait for longer, and how many run."""
+    others = [other for other in seen.active if other.id != job.id and same(other)]
+    ahead = [other for other in others if other.status == QUEUED and (other.created_at, other.id) < (job.created_at, job.id)]
+    return len(ahead), sum(other.status == RUNNING for other in others)

@@ -1,0 +1,107 @@
+"""Queue times and use for each `runs-on` of a repository's jobs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from gpu_ci.doctor.sources.actions import QUEUED, Job, Repository
+from gpu_ci.offline import gfm
+from gpu_ci.offline.why.causes import Stack
+
+_MOST_RUNS = 500
+"""The most runs that a report reads, the newest: each costs a request, and the workflows of a repository have 1,000 an hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """The jobs with the same labels. `waits` are seconds in the queue of those that started, the shortest first.
+
+    `hours` are those that their runners worked, `waiting` jobs wait now. `share` is the part of the hours of all runners that
+    the stack's sets may have; None without a stack or a set.
+    """
+
+    labels: tuple[str, ...]
+    groups: tuple[str, ...]
+    waits: tuple[float, ...]
+    hours: float
+    waiting: int
+    share: float | None
+
+    def wait(self, part: float) -> float | None:
+        """The time in the queue, in seconds, within which this part of the jobs started; None if none did."""
+        return self.waits[max(math.ceil(part * len(self.waits)) - 1, 0)] if self.waits else None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A repository between two days. `read` of its `total` runs were read."""
+
+    repository: str
+    first: date
+    last: date
+    read: int
+    total: int
+    uses: tuple[Use, ...]
+
+
+def report(repository: Repository, last: date, days: int, stack: Stack | None) -> Report:
+    """Read the runs of the days until `last`. Raises SourceError."""
+    first = last - timedelta(days - 1)
+    runs = repository.runs(_MOST_RUNS, created=f"{first}..{last}")
+    jobs = [job for run in runs.entries for job in repository.jobs(run.id)]
+    return Report(repository.path, first, last, len(runs.entries), runs.total, uses(jobs, days, stack))
+
+
+def uses(jobs: Iterable[Job], days: int, stack: Stack | None) -> tuple[Use, ...]:
+    """What jobs of some days add up to, the most used labels first.
+
+    A rerun shows jobs of an earlier attempt that started before it (tenstorrent/tt-metal#12010). They do not count.
+    """
+    by_labels: dict[tuple[str, ...], list[Job]] = {}
+    for job in jobs:
+        if job.labels:
+            by_labels.setdefault(job.key, []).append(job)
+    rows = (_use(labels, group, days, stack) for labels, group in by_labels.items())
+    return tuple(sorted((use for use in rows if use.waits or use.waiting), key=lambda use: (-use.hours, use.labels)))
+
+
+def _use(labels: tuple[str, ...], jobs: list[Job], days: int, stack: Stack | None) -> Use:
+    took = [(job, job.started_at) for job in jobs if job.runner_name and job.started_at and job.started_at >= job.created_at]
+    waits = sorted((start - job.created_at).total_seconds() for job, start in took)
+    hours = sum(max((job.completed_at - start).total_seconds(), 0) for job, start in took if job.completed_at) / 3600
+    most = sum(entry.runner.span.max for entry in stack.sets(labels)) if stack else 0
+    groups = dict.fromkeys(job.runner_group_name for job, _ in took if job.runner_group_name)
+    waiting = sum(job.status == QUEUED for job in jobs)
+    return Use(labels, tuple(groups), tuple(waits), hours, waiting, hours / (most * 24 * days) if most else None)
+
+
+def markdown(made: Report) -> str:
+    """The report as GitHub Markdown."""
+    head = f"## Queue times of {gfm.text(made.repository)}, {made.first} to {made.last}"
+    runs = f"Runs: {made.total}" + ("." if made.read == made.total else f", of which the newest {made.read} were read.")
+    if not made.uses:
+        return f"{head}\n\n{runs} No job asked for a runner.\n"
+    columns = ("runs-on", "Group", ">Jobs", ">Median wait", ">90% within", ">Longest", ">Waiting now", ">Runner hours", ">Use")
+    return f"{head}\n\n{runs}\n\n{gfm.table(columns, map(_row, made.uses))}\n\n{_NOTE}\n"
+
+
+_NOTE = (
+    "A wait is the time from the creation of a job to its start. Use is the part of the hours of `scale.max` runners in which "
+    "they ran jobs of this repository."
+)
+
+
+def _row(use: Use) -> tuple[str, ...]:
+    labels, groups = (", ".join(map(gfm.code, names)) for names in (use.labels, use.groups))
+    waits = (_time(use.wait(part)) for part in (0.5, 0.9, 1))
+    share = "" if use.share is None else f"{use.share:.0%}"
+    return labels, groups, str(len(use.waits)), *waits, str(use.waiting), f"{use.hours:.1f}", share
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
