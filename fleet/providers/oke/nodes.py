@@ -63,7 +63,10 @@ def _of_oci(name: object) -> object:
     if not isinstance(name, str):
         return name
     if name.startswith(("VM.", "BM.")) and ".GPU" not in name:
-        raise problem("shape_without_gpu", f"{name} has no GPU; name a GPU shape such as VM.GPU.A10.1")
+        raise problem(
+            "shape_without_gpu",
+            f"{name} has no GPU, and only EKS has pools without (docs/cpu-classes.md); name one like VM.GPU.A10.1",
+        )
     if any(name == machine.name and machine.cloud != "oci" for machine in hardware.machines()):
         raise problem("foreign_shape", f"{name} is not an OCI shape; name one such as VM.GPU.A10.1")
     return name

@@ -200,7 +200,7 @@ def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
 
 def _advertised(settings: Cluster) -> str:
     """The programs that make the GPUs of the nodes schedulable."""
-    images = (NODE_IMAGES[pool.image] for pool in settings.pools.values())
+    images = (NODE_IMAGES[pool.image] for pool in settings.gpu_pools.values())
     programs = dict.fromkeys(program for image in images for program in advertisers(settings.enablement, image))
     return text(" and ".join(programs)) or "nothing: the cluster has no GPU pool"
 
