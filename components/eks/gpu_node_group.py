@@ -233,7 +233,8 @@ class Read:
 
 
 class GpuNodeGroup(PackagedComponent[Read]):
-    """A launch template, and in each zone of the pool a node group with the GPU taint.
+    """A launch template, and in each zone of the pool a node group with the GPU taint; for types without GPU, with the taint
+    gpu-ci/cpu and AWS' plain image.
 
     All groups share the template, the labels and the taint, so a pod sees one pool. A zone that is added or removed adds or
     removes its group; where the sizes of the other groups change, they are updated in place.
@@ -289,13 +290,13 @@ class GpuNodeGroup(PackagedComponent[Read]):
     def declare(self, name: str, args: Read) -> None:
         pool, zones = args.settings, tuple(args.subnet_ids)
         labels = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE, pool.flavor or "")
-        taints = (EKS_PROFILE.gpu_taint, *((STARTUP_GATE,) if pool.startup_gate else ()))
+        taints = (*pool.node_taints(EKS_PROFILE), *((STARTUP_GATE,) if pool.startup_gate and pool.has_gpus else ()))
         node_group = partial(
             managed_nodes,
             parent=self,
             ready=self._after,
             kubernetes_version=pool.kubernetes_version,
-            ami_type=CUSTOM if pool.image_id else "AL2023_x86_64_NVIDIA",
+            ami_type=CUSTOM if pool.image_id else f"AL2023_x86_64_{'NVIDIA' if pool.has_gpus else 'STANDARD'}",
             # EKS reads the type of a capacity block from the template.
             instance_types=() if pool.capacity == CAPACITY_BLOCK else pool.instance_types,
             template=self._template(name, args, _user_data(args, labels, taints)),
@@ -366,10 +367,14 @@ def _repair(pool: NodeGroupSettings, nodes: Scale) -> dict[str, Any]:
 
     By default it has no limit for a group of five nodes, so a wrong report could replace all of them.
     """
-    return {
+    limits = {
         "enabled": True,
         "max_unhealthy_node_threshold_count": nodes_at_once(pool.max_share, nodes.max),
         "max_parallel_nodes_repaired_count": 1,
+    }
+    if not pool.has_gpus:
+        return limits
+    return limits | {
         "node_repair_config_overrides": [
             {
                 "node_monitoring_condition": GPU_CONDITION,
@@ -421,10 +426,10 @@ def _tags(pool: EksPool) -> dict[str, str]:
         "cpu": cpu_text(offer.cpu),
         "memory": f"{offer.memory}Mi",
         "ephemeral-storage": f"{offer.storage}Mi",
-        # The autoscaler's own table has whole GPUs, also where the nodes advertise shares of another name.
-        GPU_RESOURCE: "0",
-        pool.resource: str(min(map(pool.units, pool.machines))),
     }
+    if pool.has_gpus:
+        # The autoscaler's own table has whole GPUs, also where the nodes advertise shares of another name.
+        resources |= {GPU_RESOURCE: "0", pool.resource: str(min(map(pool.units, pool.machines)))}
     reserved = {RESERVED_NODES_TAG: str(pool.reservation.count)} if pool.reservation else {}
     block = {BLOCK_TYPE_TAG: pool.instance_types[0]} if pool.capacity == CAPACITY_BLOCK else {}
     scheduled = {SCHEDULED_NODES_TAG: written(pool.schedules.kept)} if pool.schedules is not None else {}

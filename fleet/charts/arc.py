@@ -199,10 +199,11 @@ def scale_set(
 def _runner_pod(
     runner: RunnerPod, tolerations: Sequence[Toleration], resource: str, mounts_shm: bool, usd_per_hour: str
 ) -> dict[str, Any]:
-    gpu = {resource: runner.gpus}
+    gpu = {resource: runner.gpus} if runner.gpus else {}
     requests = {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request)} | gpu
     limits = {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu
-    env = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} | ({USD_PER_HOUR: usd_per_hour} if usd_per_hour else {})
+    driver = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if runner.gpus else {}
+    env = driver | ({USD_PER_HOUR: usd_per_hour} if usd_per_hour else {})
     shm = [shared_memory(memory_text(runner.shm))] if mounts_shm else []
     return {
         "automountServiceAccountToken": False,

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from fleet.charts.arc import APP_SECRET, CONTROLLER, NAMESPACE, Place, place_in, runner_set
 from fleet.charts.chart import Chart
 from fleet.charts.enablement import Tolerations
-from fleet.facts.scheduling import GPU_RESOURCE, GPU_TOLERATION
+from fleet.facts.scheduling import CPU_TOLERATION, GPU_RESOURCE, GPU_TOLERATION
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import CLOSED
 from fleet.settings.existing import ServiceAccount
@@ -102,7 +102,7 @@ class PodSet(RunnerPod, SetSettings):
             self,
             self.github_url,
             self.group or "default",
-            self.tolerations,
+            self.tolerations if self.gpus or "tolerations" in self.model_fields_set else (CPU_TOLERATION,),
             self.runtime_class,
             self.gpu_resource,
             mounts_shm=self.mounts_shm,

@@ -27,5 +27,5 @@ def sweep_pods(cluster: Cluster) -> Iterator[Pod]:
         yield REAPER
     if any(runner.schedules for runner in cluster.pod_runners.values()):
         yield SCHEDULER
-    if cluster.health is not None and cluster.pools:
+    if cluster.health is not None and cluster.gpu_pools:
         yield QUARANTINE

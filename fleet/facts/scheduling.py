@@ -186,6 +186,11 @@ KUBERNETES_PROFILE = _profile("kubernetes")
 GPU_TOLERATION = Toleration(GPU_TAINT_KEY)
 """Exists instead of Equal, because the taint of EKS and Talos nodes has the value `true`, and OKE's has `present`."""
 
+CPU_TAINT = Taint("gpu-ci/cpu", "true", Effect.NO_SCHEDULE)
+"""Taint of the nodes of a pool without GPUs. It keeps off GPU jobs and the pods of the system pool."""
+CPU_TOLERATION = Toleration(CPU_TAINT.key)
+"""By it policies recognize a pod that is meant for pools without GPUs."""
+
 # The prefixes are those of Cluster Autoscaler (cluster-autoscaler/utils/taints/taints.go@0af55ac5).
 QUARANTINE_TAINT = Taint("status-taint.cluster-autoscaler.kubernetes.io/gpu-ci-quarantine", "", Effect.NO_SCHEDULE)
 """Taint of a sick GPU node; its value is the reason. The autoscaler counts the node as ready, but as no capacity."""
@@ -306,6 +311,11 @@ def pool_labels(
         FLAVOR_LABEL: flavor,
     }
     return labels | {key: value for key, value in optional.items() if value}
+
+
+def cpu_pool_labels(*, cluster: str, pool: str, role: str, capacity: str) -> dict[str, str]:
+    """Node labels of a pool without GPUs: those of `pool_labels` that say nothing about GPUs."""
+    return {CLUSTER_LABEL: cluster, POOL_LABEL: pool, ROLE_LABEL: role, CAPACITY_LABEL: capacity}
 
 
 def system_labels(cluster: str) -> dict[str, str]:

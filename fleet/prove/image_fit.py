@@ -140,7 +140,7 @@ def remarks(fleet: Fleet, day: date) -> Iterator[str]:
     published = [build.cuda for build in builds]
     for name, cluster in fleet.clusters_by_name():
         for runner_set, runner in cluster.pod_runners.items():
-            cuda = image_cuda(cluster.with_image(runner).image)
+            cuda = image_cuda(cluster.with_image(runner).image) if runner.gpus else ""
             if cuda and builds and cuda not in published:
                 last = last_release(cuda, day)
                 until = f"PyTorch {last} was the last release for it" if last else "no release of PyTorch is for it"

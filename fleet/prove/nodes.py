@@ -83,8 +83,8 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
         pool_labels = _exactly(theirs | pool.node_labels(cluster, name, provider.profile, settings.flavor_of(name)))
         zones = settings.zones_with_nodes(pool)
         labels = tuple(_labels(machine, facts["labels"], zones) | pool_labels for machine in host.machines)
-        imagined = tuple(map(Taint.read, facts.get("template", {}).get("gpu-taints", ())))
-        taints, discovers = pool.node_taints(provider.profile), settings.enablement == GPU_OPERATOR
+        imagined = tuple(map(Taint.read, facts.get("template", {}).get("gpu-taints", ()))) if pool.has_gpus else ()
+        taints, discovers = pool.node_taints(provider.profile), pool.has_gpus and settings.enablement == GPU_OPERATOR
         yield Nodes(cluster, settings, github, host, pool.nodes, labels, taints, imagined, discovers)
     if (system := provider.system_machines(settings)) is not None:
         machines, disk, span = system

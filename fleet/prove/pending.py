@@ -108,7 +108,7 @@ def _unknown(pod: Pod, nodes: Nodes) -> Iterator[str]:
     """What decides about a pod and is not in the settings."""
     most = nodes.span.max
     yield f"whether other pods use the room: {nodes.name} has at most {most} node{'s' * (most != 1)}"
-    if not any("/" in name for name in pod.requests()) and not nodes.is_system:
+    if not any("/" in name for name in pod.requests()) and any(machine.gpus for machine in nodes.host.machines):
         yield "whether it needs a GPU: it asks for none, and it would take a GPU node"
     if name := pod.text("nodeName"):
         yield f"whether node {name} exists: nodeName skips the scheduler"

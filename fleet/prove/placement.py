@@ -188,7 +188,7 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
             fits = tuple(Fit(machine, offer, 1, "one job", 0) for machine, offer in zip(whole.types, offers, strict=True))
             yield Placement(cluster, name, runner, host, fits, launchers)
         elif isinstance(runner, PodRunner):
-            row = runner_gpu(settings.with_image(runner).image)
+            row = runner_gpu(settings.with_image(runner).image) if runner.gpus else None
             for host in (hosts[pool] for pool in runner.ordered):
                 fits = tuple(fit(runner, machine, host) for machine in host.machines)
                 wrong = unrunnable(row.image, host.machines, node_driver(settings, host.name)) if row else ""
@@ -204,7 +204,8 @@ def pool_hosts(settings: Cluster, *names: str) -> dict[str, Host]:
     for name in names or settings.pools:
         pool = settings.pools[name]
         strategies = ("", pool.sharing.strategy if pool.sharing else "")
-        pods: tuple[Requests, ...] = (*provided, *(pod for pod in charted if pod.strategy in strategies))
+        theirs = (pod for pod in charted if pod.strategy in strategies and (pool.has_gpus or pod.on == "all nodes"))
+        pods: tuple[Requests, ...] = (*provided, *theirs)
         shared = (pool.sharing, pool.resource_managers)
         hosts[name] = Host(name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, pods, *shared)
     return hosts
@@ -374,7 +375,8 @@ def _advice(runner: Ask, host: Host, fits: Collection[Fit]) -> str:
         return "; ask for less, or name a larger machine"
     if best := smallest(runner, host):
         return f"; the smallest type that is large enough is {best.name}"
-    return "; no type with this GPU in this cloud is large enough: ask for less"
+    kind = "with this GPU" if host.machines[0].gpu else "without GPU"
+    return f"; no type {kind} in this cloud is large enough: ask for less"
 
 
 def disk_for(scratch: int) -> int:

@@ -83,7 +83,8 @@ def standing(settings: Cluster, pool: str) -> list[tuple[str, PoolWorkload]]:
 
 def filled(settings: Cluster, pool: str) -> bool:
     """Whether the workloads that always run take the whole pool, so that nothing is left for jobs."""
-    return sum(workload.units for _, workload in standing(settings, pool)) >= units(settings.pools[pool])
+    taken = sum(workload.units for _, workload in standing(settings, pool))
+    return settings.pools[pool].has_gpus and taken >= units(settings.pools[pool])
 
 
 def placeholder(cluster: Cluster, name: str) -> PodAsk:

@@ -97,7 +97,7 @@ def _reruns(fleet: Fleet) -> Iterator[Violation]:
 def _gpu(pool: Pool) -> str:
     machine = pool.machines[0]
     shared = f" by {pool.sharing.strategy}" if pool.sharing is not None else ""
-    return f"{machine.gpu.name if machine.gpu else 'GPU'} {machine.gpu_memory_mib / 1024:.0f}Gi{shared}"
+    return f"{machine.gpu.name} {machine.gpu_memory_mib / 1024:.0f}Gi{shared}" if machine.gpu else "GPU"
 
 
 def _same_sets(fleet: Fleet) -> Iterator[Violation]:

@@ -48,13 +48,14 @@ def _types(cluster: Cluster, pool: str) -> Iterator[str]:
     if len(set(held.instance_types)) >= MIN_TYPES:
         return
     jobs, fix = _without(cluster, pool), ""
+    same = "the same GPUs" if held.has_gpus else "a similar size"
     if more := similar(cluster, pool):
         fix = (
-            f"add {' or '.join(machine.name for machine in more)} to instanceTypes: the same GPUs, and its runner classes fit "
+            f"add {' or '.join(machine.name for machine in more)} to instanceTypes: {same}, and its runner classes fit "
             "(the autoscaler counts every node as the first type)"
         )
     elif jobs == "wait":
-        fix = "no similar type has the same GPUs and holds its runner classes, so put an on-demand pool after it in pools"
+        fix = f"no similar type has {same} and holds its runner classes, so put an on-demand pool after it in pools"
     if fix:
         yield todo(f"it buys {held.machines[0].name} alone, and its jobs {jobs} if EC2 has none; {fix}")
 

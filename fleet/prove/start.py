@@ -163,7 +163,8 @@ def _least_nodes(cluster: Cluster, runner: PodRunner) -> int:
     """The nodes of which one is free for the runner while no job runs, wherever the pods are that always run in its pool."""
     name = runner.ordered[0]
     pool: Pool = cluster.pools[name]
-    waiting = sum(each.span.min * each.gpus for each in cluster.pod_sets(name).values())
+    # Without GPUs a waiting runner counts as a whole node, because nothing says where it is.
+    waiting = sum(each.span.min * max(each.gpus, 1) for each in cluster.pod_sets(name).values())
     taken = waiting + sum(each.units for _, each in standing(cluster, name))
     # A node is full for the runner if this many of its units are taken.
     full = min(map(pool.units, pool.machines)) - runner.gpus + 1
@@ -203,8 +204,11 @@ def _node_phases(cluster: Cluster, pool: Pool, finds: str) -> Iterator[Phase]:
         yield phase("capacity", "autoscaler")
         means = {STOPPED: "ec2-stopped", RUNNING: "ec2-running"}.get(finds, PROVIDERS[cluster.provider].boots)
         yield phase("boot", means)
-        yield phase("driver", "image" if NODE_IMAGES[pool.image].driver else "operator")
-        yield phase("plugin", "device-plugin")
+        if pool.has_gpus:
+            yield phase("driver", "image" if NODE_IMAGES[pool.image].driver else "operator")
+            yield phase("plugin", "device-plugin")
+        else:
+            yield from (done(name, "a node without GPUs needs none") for name in ("driver", "plugin"))
 
 
 def _pull(pool: Pool, runner: PodRunner) -> Phase:

@@ -174,7 +174,7 @@ def empty(machine: Machine, units: int) -> Nodes | None:
     """
     if (whole := layout(machine)) is None:
         return None
-    total = replace(whole, gpus=tuple(gpus * units // machine.gpus for gpus in whole.gpus))
+    total = replace(whole, gpus=tuple(gpus * units // max(machine.gpus, 1) for gpus in whole.gpus))
     reserved = machine.vcpus - allocatable(machine, 0).cpu // 1000
     before = accumulate(total.cpus, initial=0)
     free = tuple(max(cpus - max(reserved - taken, 0), 0) for cpus, taken in zip(total.cpus, before, strict=False))

@@ -17,6 +17,7 @@ from fleet.charts.enablement import Access, DevicePlugin, GpuOperatorSettings
 from fleet.charts.kube_prometheus import kube_prometheus, node_labels
 from fleet.charts.kueue import kueue
 from fleet.charts.runner_sets import PodSet, of_cluster
+from fleet.facts.hardware import Machine
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Money, range_text
 from fleet.facts.scheduling import RUNTIME_CLASS, STARTUP_GATE, Toleration
@@ -26,6 +27,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.github import GitHub
 from fleet.settings.operator import OperatorSettings
+from fleet.settings.pool import Pool as NodePool
 from fleet.settings.queues import Queues
 from fleet.settings.runner import PodRunner, RunnerPod
 from fleet.settings.sharing import Mig, config_name
@@ -98,7 +100,7 @@ def enablement_of(cluster: Cluster) -> DevicePlugin | GpuOperatorSettings | None
     """
     if cluster.found is not None and cluster.enablement in cluster.found.installed:
         return None
-    tolerations, image, pools = tolerations_of(cluster), image_of(cluster), cluster.pools.values()
+    tolerations, image, pools = tolerations_of(cluster), image_of(cluster), cluster.gpu_pools.values()
     git = cluster.gitops.model_copy(update={"secrets": None}) if cluster.gitops is not None else None
     kinds = {name: pool for pool in pools if (name := config_name(pool))}
     access = tuple(
@@ -137,13 +139,13 @@ def tolerations_of(cluster: Cluster) -> tuple[Toleration, ...]:
     profile = PROVIDERS[cluster.provider].profile
     # Without it the GPUs of a new node are never registered, and its startup gate never opens.
     gate = (Toleration(STARTUP_GATE.key),) if cluster.health is not None and cluster.health.startup_gate else ()
-    of_pools = (toleration for pool in cluster.pools.values() for toleration in pool.tolerations(profile))
+    of_pools = (toleration for pool in cluster.gpu_pools.values() for toleration in pool.tolerations(profile))
     return tuple(dict.fromkeys((*profile.tolerations, *of_pools, *gate)))
 
 
 def image_of(cluster: Cluster) -> NodeImage | None:
-    """The node image of the first pool; None without a pool. With the operator all pools have equivalent images."""
-    return next((NODE_IMAGES[pool.image] for pool in cluster.pools.values()), None)
+    """The node image of the first pool with GPUs; None without one. With the operator all pools have equivalent images."""
+    return next((NODE_IMAGES[pool.image] for pool in cluster.gpu_pools.values()), None)
 
 
 def kueue_chart(cluster: Cluster, queues: Queues) -> Chart:
@@ -186,11 +188,17 @@ def pod_set_of(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, p
 
 
 def runner_prices(cluster: Cluster, runner: PodRunner) -> Iterator[Money]:
-    """USD per hour of a runner's part of a node, by the units that it requests: for each type of each of its pools."""
+    """USD per hour of a runner's part of a node, by what it requests: for each type of each of its pools."""
     for pool in (cluster.pools[name] for name in runner.ordered):
-        yield from (
-            pool.price(machine.name, cluster.region).times(runner.gpus / pool.units(machine)) for machine in pool.machines
-        )
+        for machine in pool.machines:
+            yield pool.price(machine.name, cluster.region).times(_share(runner, pool, machine))
+
+
+def _share(runner: PodRunner, pool: NodePool, machine: Machine) -> float:
+    """A runner's part of a node: of its GPUs, or without GPUs the larger of its parts of CPU and memory."""
+    if runner.gpus:
+        return runner.gpus / pool.units(machine)
+    return max(runner.cpu.request / 1000 / machine.vcpus, runner.memory.request / machine.memory_mib)
 
 
 def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:

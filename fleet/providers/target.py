@@ -1,4 +1,4 @@
-"""The settings that a pod needs to run in a GPU pool."""
+"""The settings that a pod needs to run in a pool."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleet.settings.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The node labels, tolerations and resource of pods of one GPU pool, or of several in order.
+    """The node labels, tolerations and resource of pods of one pool, or of several in order.
 
     `selectors` has the node selector of each pool, the first choice first. The nodes advertise `resource`. `runtime_class` is
     empty if a pod needs none. `mounts_shm`: whether a pod may mount its own /dev/shm.
@@ -43,7 +43,7 @@ def pool_target(cluster: Cluster, *names: str) -> Target:
     return Target(
         [pool.node_selector(name) for name, pool in zip(names, pools, strict=True)],
         tuple(dict.fromkeys(toleration for pool in pools for toleration in pool.tolerations(profile))),
-        runtime_class(cluster),
+        runtime_class(cluster) if pools[0].has_gpus else "",
         pools[0].resource,
         pools[0].mounts_shm,
     )
@@ -51,7 +51,7 @@ def pool_target(cluster: Cluster, *names: str) -> Target:
 
 def runtime_class(cluster: Cluster) -> str:
     """The RuntimeClass that GPU pods of a cluster need, or an empty string."""
-    first = next(iter(cluster.pools.values()), None)
+    first = next(iter(cluster.gpu_pools.values()), None)
     if cluster.enablement != GPU_OPERATOR or first is None:
         return ""
     cdi = any(pool.cdi for pool in cluster.pools.values())

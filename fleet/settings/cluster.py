@@ -102,9 +102,15 @@ class Cluster(Model):
     jobs: dict[DnsLabel, StackJob] = Field(default_factory=dict)
     """GPU Jobs that run once, when they are new or changed, by name (docs/storage.md)."""
     pools: Mapping[DnsLabel, Pool] = Field(default_factory=dict)
-    """GPU pools, by a name of your choice. Machines that run one job each need no pool."""
+    """GPU pools, by a name of your choice. Machines that run one job each need no pool. On EKS a pool may have no GPUs, for
+    classes with `gpus: 0` (docs/cpu-classes.md)."""
     runners: Mapping[SetName, Runner]
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
+
+    @property
+    def gpu_pools(self) -> dict[str, Any]:
+        """The pools with GPUs, by name."""
+        return {name: pool for name, pool in self.pools.items() if pool.has_gpus}
 
     @property
     def accounts(self) -> frozenset[str]:
@@ -304,7 +310,7 @@ class Cluster(Model):
     def pools_of_others(self) -> frozenset[str]:
         """The pools that queues, workloads and jobs may use. A job with gpuType may use any pool with that GPU."""
         if any(job.gpu_type is not None for job in self.jobs.values()):
-            return frozenset(self.pools)
+            return frozenset(self.gpu_pools)
         queued = self.queues.pools if self.queues is not None else frozenset()
         pools = {workload.pool for workload in self.workloads.values() if isinstance(workload, PoolWorkload)}
         return queued | pools | {pool for job in self.jobs.values() for pool in job.ordered}
@@ -332,7 +338,7 @@ class Cluster(Model):
                 f"{self.found.controller.namespace} turns them on; see docs/monitoring.md#install-or-use-your-own"
             )
         yield from self._without_operator()
-        if self.health is not None and self.pools:
+        if self.health is not None and self.gpu_pools:
             yield f"health: {self.health.timing}; {self.node_repair} (docs/node-health.md)"
         queued = self.queues.pools if self.queues is not None else frozenset()
         if not (self.runners or queued or self.workloads or self.jobs):
@@ -407,7 +413,7 @@ class Cluster(Model):
             raise problem("pool_name", message, at=("pools", SYSTEM_POOL), value=SYSTEM_POOL)
         for name, runner in self.pod_runners.items():
             for index, pool_name in enumerate(runner.ordered):
-                require_pool("runner_pool", pool_name, self.pools, at=("runners", name, *runner.pool_at(index)))
+                require_pool("runner_pool", pool_name, self.pools, at=("runners", name, *runner.pool_at(index)), gpus=runner.gpus)
         of_runners = self.runner_pools
         for name, pool in self.pools.items():
             if pool.placeholders and name not in of_runners:
@@ -507,7 +513,7 @@ class Cluster(Model):
         """
         pools = {
             name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name), driver_at(name, pool), fix)
-            for name, pool in self.pools.items()
+            for name, pool in self.gpu_pools.items()
         }
         require_enablement(self.enablement, self.operator, pools)
 

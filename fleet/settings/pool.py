@@ -8,11 +8,25 @@ from datetime import date
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr
+from pydantic.alias_generators import to_camel
 
 from fleet.facts import hardware
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.remark import todo
-from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
+from fleet.facts.scheduling import (
+    CPU_TAINT,
+    CPU_TOLERATION,
+    FALLBACK,
+    GPU_TOLERATION,
+    SchedulingProfile,
+    Standing,
+    Taint,
+    Toleration,
+    cpu_pool_labels,
+    pool_labels,
+    pool_selector,
+    term,
+)
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import Duration, Form, Labels, Memory, Model, Nodes, between, problem, refusal, require_once
 from fleet.settings.schedules import PoolSchedules, require_within
@@ -27,7 +41,7 @@ not. `capacity-block` is EC2's alone: Capacity Blocks for ML."""
 
 def _gpu_machine(name: str) -> str:
     if not _known(name).gpus:
-        raise problem("gpu_type", f"{name} has no GPU; a pool is made of GPU types (the system pool has the CPU nodes); name one")
+        raise problem("gpu_type", f"{name} has no GPU, and only EKS has pools without (docs/cpu-classes.md); name a GPU type")
     return name
 
 
@@ -35,6 +49,10 @@ def _cpu_machine(name: str) -> str:
     if _known(name).gpus:
         raise problem("system_type", f"{name} has a GPU; the system pool runs controllers, give it a CPU type such as m6i.large")
     return name
+
+
+def _any_machine(name: str) -> str:
+    return _known(name).name
 
 
 def _known(name: str) -> hardware.Machine:
@@ -58,14 +76,17 @@ def _described(name: str) -> str:
     return name
 
 
-def _of_table(title: str, rule: str, *, gpus: bool) -> Form:
-    return Form(title, rule, values=lambda: (machine.name for machine in hardware.machines() if bool(machine.gpus) is gpus))
+def _of_table(title: str, rule: str, *gpus: bool) -> Form:
+    return Form(title, rule, values=lambda: (machine.name for machine in hardware.machines() if bool(machine.gpus) in gpus))
 
 
 _GPU_RULE = "not a machine type with GPUs of fleet/facts/data/instances.csv; write for example g4dn.2xlarge"
-GpuType = Annotated[str, AfterValidator(_gpu_machine), _of_table("GPU machine type", _GPU_RULE, gpus=True)]
+GpuType = Annotated[str, AfterValidator(_gpu_machine), _of_table("GPU machine type", _GPU_RULE, True)]
 _CPU_RULE = "not a machine type without GPU of fleet/facts/data/instances.csv; write for example m6i.large"
-CpuType = Annotated[str, AfterValidator(_cpu_machine), _of_table("CPU machine type", _CPU_RULE, gpus=False)]
+CpuType = Annotated[str, AfterValidator(_cpu_machine), _of_table("CPU machine type", _CPU_RULE, False)]
+_NODE_RULE = "not a machine type of fleet/facts/data/instances.csv; write for example g4dn.2xlarge, or m6i.2xlarge without GPU"
+NodeType = Annotated[str, AfterValidator(_any_machine), _of_table("machine type", _NODE_RULE, True, False)]
+"""A machine type of a pool that may be without GPUs."""
 _NAME_RULE = "neither a machine of the cluster nor a type with GPUs of fleet/facts/data/instances.csv; write for example tower"
 MachineName = Annotated[str, AfterValidator(_described), Form("GPU machine", _NAME_RULE, "[A-Za-z0-9][A-Za-z0-9.-]*")]
 """A machine type of a pool whose cluster may describe machines."""
@@ -97,7 +118,7 @@ class Reservation(Model):
 
 
 class Pool(Model):
-    """A GPU pool. All its types have the same GPU model and count, so that the same pods fit all of them.
+    """A pool of nodes with GPUs, or without. All its types have the same GPU model and count, so that the same pods fit all.
 
     `MANAGERS_AT` is the path of the keys of `resource_managers`, empty if the program does not set them.
     """
@@ -137,6 +158,10 @@ class Pool(Model):
     `sharing`. Unit: nodes. Example: `1`"""
     schedules: PoolSchedules | None = None
     """Windows of the week in which the pool keeps more nodes (docs/schedules.md). Only pools of EKS can have them."""
+    OF_GPUS: ClassVar[tuple[str, ...]] = ()
+    """Further settings that only pools with GPUs have."""
+    ALWAYS_GPUS: ClassVar[bool] = True
+    """Whether all pools of the provider have GPUs."""
     UNSCHEDULED: ClassVar[str] = "the program does not start the nodes of this pool"
     """Why the provider's pools have no schedules; empty if they have."""
     WARMS: ClassVar[bool] = False
@@ -162,6 +187,13 @@ class Pool(Model):
         if self.reservation is not None and self.nodes.max > self.reservation.count:
             message = f"the reservation holds {self.reservation.count} machines, and nodes beyond them never start; lower max"
             raise problem("reservation_size", message, at=("nodes", "max"))
+
+    @refusal
+    def _cpu_rules(self) -> None:
+        """Refuse settings of GPUs for a pool without GPUs."""
+        for key in ("cdi", "sharing", "placeholders", *self.OF_GPUS):
+            if not self.has_gpus and key in self.model_fields_set and getattr(self, key):
+                raise problem("cpu_pool", "the pool has no GPUs, and this setting is about GPUs; remove it", at=(to_camel(key),))
 
     @refusal
     def _placeholder_rules(self) -> None:
@@ -221,6 +253,12 @@ class Pool(Model):
     def machines(self) -> tuple[hardware.Machine, ...]:
         """The pool's instance types as hardware."""
         return self._machines
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether its nodes have GPUs."""
+        # A pool whose machines are wrong has an error of its own.
+        return not self.machines or self.machines[0].gpus > 0
 
     @property
     def images_on_array(self) -> bool:
@@ -292,7 +330,8 @@ class Pool(Model):
 
     def tolerations(self, profile: SchedulingProfile) -> tuple[Toleration, ...]:
         """The tolerations that a pod needs to run on the pool's nodes."""
-        return profile.pod_tolerations(self.capacity)
+        of_gpus = profile.pod_tolerations(self.capacity)
+        return of_gpus if self.has_gpus else tuple(CPU_TOLERATION if one == GPU_TOLERATION else one for one in of_gpus)
 
     def price(self, instance_type: str, region: str) -> Money:
         """USD per hour of one node of this type."""
@@ -302,18 +341,18 @@ class Pool(Model):
     def node_taints(self, profile: SchedulingProfile) -> tuple[Taint, ...]:
         """The taints of the pool's nodes, those of the provider included."""
         spot = profile.spot_taint if self.capacity == hardware.SPOT else None
-        return (profile.gpu_taint, *((spot,) if spot is not None else ()))
+        return (profile.gpu_taint if self.has_gpus else CPU_TAINT, *((spot,) if spot is not None else ()))
 
     def node_labels(self, cluster: str, name: str, profile: SchedulingProfile, flavor: str = "") -> dict[str, str]:
         """Every label of the pool's nodes: those of the stack file first, then those of the program.
 
         `flavor` is the queue flavor that has the pool and others, if there is one.
         """
+        common = {"cluster": cluster, "pool": name, "role": self.role, "capacity": self.capacity}
+        if not self.has_gpus:
+            return self.labels | cpu_pool_labels(**common)
         return self.labels | pool_labels(
-            cluster=cluster,
-            pool=name,
-            role=self.role,
-            capacity=self.capacity,
+            **common,
             accelerator=self.accelerator,
             profile=profile,
             resource=self.resource,
@@ -334,8 +373,9 @@ def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> Non
 
 
 def _gpus(machine: hardware.Machine) -> str:
-    name = machine.gpu.name if machine.gpu else "no GPU"
-    return f"{machine.name} {machine.gpus}x {name} {machine.gpu_memory_mib / 1024:.0f}Gi"
+    if machine.gpu is None:
+        return f"{machine.name} without GPU"
+    return f"{machine.name} {machine.gpus}x {machine.gpu.name} {machine.gpu_memory_mib / 1024:.0f}Gi"
 
 
 def _claimed(key: str, standing: Standing, instead: str) -> str:
@@ -375,8 +415,11 @@ SystemMachines = tuple[tuple[hardware.Machine, ...], int, Nodes]
 """The machine types of a system pool, the root disk of each in MiB, and their number."""
 
 
-def require_pool(rule: str, name: str, pools: Collection[str], *, at: tuple[str, ...]) -> None:
-    """Refuse the name of a pool that the cluster does not have. Raises a settings problem."""
+def require_pool(rule: str, name: str, pools: Mapping[str, Pool], *, at: tuple[str, ...], gpus: int = 1) -> None:
+    """Refuse the name of a pool that the cluster does not have, and a pool without GPUs for a user of `gpus`, or the reverse.
+
+    Raises a settings problem.
+    """
     if name not in pools:
         names = ", ".join(pools)
         raise problem(
@@ -384,6 +427,15 @@ def require_pool(rule: str, name: str, pools: Collection[str], *, at: tuple[str,
             f"no pool of that name in this cluster; name one of: {names}" if names else "the cluster has no pool; add one",
             at=at,
         )
+    if gpus and not pools[name].has_gpus:
+        raise problem("pool_without_gpus", "the pool has no GPUs, and its user takes GPUs; name a pool with GPUs", at=at)
+    if not gpus and pools[name].has_gpus:
+        why = "the pool has GPUs, and the class has gpus: 0"
+        fix = "name a pool of types without GPU such as m6i.2xlarge, or write gpus: 1"
+        if pools[name].ALWAYS_GPUS:
+            why = "the class has gpus: 0, and only EKS has pools without GPUs (docs/cpu-classes.md)"
+            fix = "write gpus: 1, or move the class to a cluster on EKS"
+        raise problem("pool_with_gpus", f"{why}; {fix}", at=at)
 
 
 def require_same_gpus(rule: str, why: str, name: str, first: str, pools: Mapping[str, Pool], *, at: tuple[str, ...]) -> None:

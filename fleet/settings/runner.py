@@ -35,6 +35,9 @@ from fleet.settings.schedules import RunnerSchedules, require_within
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
 """Labels that fit any set (seed 000): only the default set of a GitHub scope has them."""
 
+GPU_LABELS = ("gpu", "cuda")
+"""Those of them that promise a GPU."""
+
 KINDS = ("pod", "vm", "vm-per-job")
 """Kinds of runners: a pod of a pool, a standing machine, a machine booted for one job."""
 
@@ -177,9 +180,10 @@ class RunnerPod(Runner):
     """A runner scale set whose runners are pods, wherever they run."""
 
     kind: Literal["pod"] = "pod"
-    """The runner is a pod on a GPU node. Example: `pod`"""
-    gpus: Annotated[int, Field(ge=1)] = 1
-    """GPUs of a runner, or shares of GPUs if the pool shares them. Unit: GPUs or shares."""
+    """The runner is a pod on a node of a pool. Example: `pod`"""
+    gpus: Annotated[int, Field(ge=0)] = 1
+    """GPUs of a runner, or shares of GPUs if the pool shares them; 0 for a class whose pools have no GPUs (docs/cpu-classes.md).
+    Unit: GPUs or shares."""
     cpu: CpuSpan
     """CPU of a runner: what the scheduler reserves, and the most that the job may use."""
     memory: MemorySpan
@@ -203,7 +207,8 @@ class RunnerPod(Runner):
     @property
     def asks(self) -> str:
         """Its requests in words."""
-        return f"{self.gpus} GPU, {self.cpu.request / 1000:g} CPU, {self.memory.request / 1024:g}Gi"
+        gpus = f"{self.gpus} GPU, " if self.gpus else ""
+        return f"{gpus}{self.cpu.request / 1000:g} CPU, {self.memory.request / 1024:g}Gi"
 
     @refusal
     def _rules(self) -> None:
@@ -212,6 +217,9 @@ class RunnerPod(Runner):
             if (fault := limit("RunnerPod", kind).fault(value)) is not None:
                 raise problem("runner_floor", fault, at=at)
         require_shm("shm", self.shm, self.memory.limit)
+        if not self.gpus and (of_gpus := [label for label in self.labels if label.lower() in GPU_LABELS]):
+            message = f"label {of_gpus[0]} promises a GPU, and the class has gpus: 0; remove the label"
+            raise problem("cpu_label", message, at=("labels",))
 
 
 class PodRunner(RunnerPod):

@@ -13,7 +13,7 @@ from fleet.facts.scheduling import MACHINE_SHAPES, PER_NODE
 from .groups import Group
 from .kinds import CONFIG_MAPS, HELM, POD_PATHS, each
 from .node_labels import wanted
-from .pods import PodSpec, pod_specs, pods_of, takes_gpus
+from .pods import PodSpec, of_cpu_pools, pod_specs, pods_of, takes_gpus
 from .pools import ANNOTATIONS
 from .read import Data, Later, UndeterminableError, line, text, walk, whole
 from .record import Resource
@@ -59,7 +59,13 @@ def _waiting(
     candidates: Sequence[Group], resource: Resource, pod: PodSpec, annotations: Data, count: _Count, later: Later
 ) -> Iterator[Waiting]:
     least, windows = count
-    if (least or windows) and takes_gpus(pod, later) and (groups := _groups(candidates, wanted(pod.spec).pools, resource, later)):
+    if not (least or windows):
+        return
+    without = of_cpu_pools(pod.spec, later)
+    if not (without or takes_gpus(pod, later)):
+        return
+    able = [group for group in candidates if (group.gpus == 0) is without]
+    if groups := _groups(able, wanted(pod.spec).pools, resource, later):
         per_node = whole(walk(annotations, PER_NODE)) or 1
         names = tuple(group.urn for group in groups)
         yield Waiting(cluster=groups[0].cluster, pools=names, least=least, per_node=max(per_node, 1), windows=windows)
@@ -70,7 +76,7 @@ def _groups(candidates: Sequence[Group], pools: Sequence[str], resource: Resourc
 
     Where names decide it, a group with an unknown name is left out, and `later` collects the value.
     """
-    able = [group for group in candidates if group.gpus != 0 and group.most is not None]
+    able = [group for group in candidates if group.most is not None]
     if pools or len({group.cluster for group in able}) > 1:
         for group in able:
             later.join(group.unnamed)

@@ -4,18 +4,21 @@ Judged: every kind with a pod spec, ARC's runner set, and the runner pod in the 
 dynamic resource allocation does not replace the limit, because the device plugin counts this project's GPUs.
 
 A pod is meant for GPU nodes if its spec has one of these signs: toleration, selector, required affinity, runtime class, visible
-devices. A launcher is a runner pod that boots a machine outside the cluster. It has none of these signs, takes no GPU of the
+devices. For a pod that tolerates `gpu-ci/cpu`, the taint of pools without GPUs, the labels of pool, role and capacity are no
+signs. A launcher is a runner pod that boots a machine outside the cluster. It has none of these signs, takes no GPU of the
 cluster and needs no limit. A launcher with such a sign is reported like any other pod. The rule does not judge machines,
 because a job has the whole machine.
 """
+
+from collections.abc import Callable
 
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
 from .charts import Container
 from .kinds import HELM, POD, RUNNER_SET, SERVING
-from .pods import NODE_TERMS, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
-from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, machine_sign, marks_gpus, means_gpu
+from .pods import NODE_TERMS, PodSpec, containers_of, gpu_amounts, of_cpu_pools, pod_specs, serves_the_node, tolerations
+from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases
 from .rule import Args, Rule, facts
@@ -91,9 +94,11 @@ def _signs(spec: Data, containers: tuple[Container, ...], later: Later) -> Fault
     for index, toleration in tolerations(spec, later):
         if taint := next(filter(toleration.covers, GPU_TAINTS), None):
             yield f"tolerations[{index}] covers {taint}"
+    # A class of runners without GPUs names its pool by the same labels as one with GPUs.
+    signs = _marks_only_gpus if of_cpu_pools(spec, later) else marks_gpus
     with later:
         selector = walk(spec, "nodeSelector")
-        for key in filter(marks_gpus, keys(selector)):
+        for key in filter(signs, keys(selector)):
             with later:
                 if _selects(key, walk(selector, key)):
                     yield f"nodeSelector[{shown(key)}] is {shown(walk(selector, key))}"
@@ -102,7 +107,7 @@ def _signs(spec: Data, containers: tuple[Container, ...], later: Later) -> Fault
         for place, term in entries(walk(spec, *above), last, later):
             for path, expression in entries(term, "matchExpressions", later):
                 with later:
-                    if sign := _affinity_sign(expression, later):
+                    if sign := _affinity_sign(expression, signs, later):
                         yield f"affinity, {place}.{path}: {sign}"
     with later:
         # The plain runtime class, and the toolkit's explicit modes of it.
@@ -119,9 +124,13 @@ def _selects(key: str, value: Data) -> bool:
     return bool(machine_sign(label(value))) if key == INSTANCE_TYPE_LABEL else means_gpu(key, label(value))
 
 
-def _affinity_sign(expression: Data, later: Later) -> str:
+def _marks_only_gpus(key: str) -> bool:
+    return marks_gpus(key) and key not in PLACEMENT_LABELS
+
+
+def _affinity_sign(expression: Data, signs: Callable[[str], bool], later: Later) -> str:
     key = text(walk(expression, "key"))
-    if not marks_gpus(key):
+    if not signs(key):
         return ""
     operator = text(walk(expression, "operator"))
     if operator == "Exists" and key_means_gpu(key):

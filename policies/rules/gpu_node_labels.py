@@ -10,6 +10,7 @@ values of chart gha-runner-scale-set.
 - A pod's cluster is the cluster of its provider (`clusterIdentifier`). If the provider has none, the pod may run on every pool
   of the stack.
 - A cluster that exists already may have other pools. If a pod there matches no pool of the stack, the rule is undeterminable.
+- A pod that takes no GPU and tolerates `gpu-ci/cpu`, the taint of pools without GPUs, must be able to run in such a pool.
 - In a stack without pools the rule does not judge pods, and in a cluster without GPU pods it does not judge pools: they may be
   in another stack.
 - Of a Talos cluster only the GPU machines are resources, so a pod without GPUs may run on a machine that is not a resource.
@@ -23,7 +24,7 @@ from fleet.facts.scheduling import POOL_LABEL
 from .clusters import Clustered, cluster_of, named, names
 from .kinds import HELM, NODES, OKE_CLUSTER, POD_PATHS, TALOS_NODE
 from .node_labels import Wanted, labels_of, ours, wanted
-from .pods import pod_specs, takes_gpus
+from .pods import of_cpu_pools, pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
 from .rule import Resource, Stack, StackRule, Violations, facts, unseen
@@ -42,12 +43,13 @@ class _Pool:
 
 @dataclass(frozen=True, slots=True)
 class _Pod:
-    """A pod, its conditions on the node, and whether it takes GPUs."""
+    """A pod, its conditions on the node, whether it takes GPUs, and whether it is meant for pools without GPUs."""
 
     at: Clustered
     path: str
     asks: Wanted
     gpus: bool
+    without: bool
 
 
 def _check(stack: Stack, later: Later) -> Violations:
@@ -91,7 +93,7 @@ def _check_pod(pod: _Pod, pools: list[_Pool], declared: frozenset[str]) -> Viola
         return
     if not pod.gpus and any(pool.at.cloud == TALOS_NODE for pool in near):
         return
-    kind = "GPU pool" if pod.gpus else "node pool"
+    kind = "GPU pool" if pod.gpus else "pool without GPUs" if pod.without else "node pool"
     words = " and ".join(dict.fromkeys(map(str, conditions[:5])))
     fault = (
         f"{pod.path}: no {kind} of {named(pod.at.cluster)} has nodes with {words}, so the pod waits forever; the pools are "
@@ -114,6 +116,8 @@ def _check_pool(pool: _Pool, pods: list[_Pod], declared: frozenset[str]) -> Viol
 
 def _admits(pod: _Pod, pool: _Pool, declared: frozenset[str]) -> bool:
     labels = declared | frozenset(ask.key for ask in pod.asks.asks if ours(ask.key))
+    if pool.gpu and pod.without and not pod.gpus:
+        return False
     return (bool(pool.gpu) or not pod.gpus) and pod.asks.admits(pool.labels, labels)
 
 
@@ -135,7 +139,7 @@ def _pods(resource: Resource, later: Later) -> list[_Pod]:
                 asks, unread = wanted(spec.spec), Later()
                 if not (gpus := takes_gpus(spec, unread)):
                     unread.settle()
-                pods.append(_Pod(at, spec.path, asks, gpus))
+                pods.append(_Pod(at, spec.path, asks, gpus, of_cpu_pools(spec.spec, later)))
     return pods
 
 

@@ -10,7 +10,7 @@ from functools import partial, wraps
 from math import ceil
 
 from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import GPU_RESOURCE, Toleration, is_gpu_resource
+from fleet.facts.scheduling import CPU_TAINT, GPU_RESOURCE, Toleration, is_gpu_resource
 
 from . import charts
 from .charts import INIT, REGULAR, Container
@@ -130,6 +130,11 @@ def tolerations(holder: Data, later: Later) -> Iterator[tuple[int, Toleration]]:
         for index, item in items(walk(holder, "tolerations"), later):
             with later:
                 yield index, Toleration(**{name: text(walk(item, name)) for name in ("key", "operator", "value", "effect")})
+
+
+def of_cpu_pools(spec: Data, later: Later) -> bool:
+    """Whether a pod tolerates the taint of pools without GPUs by its key, so that its pool label names such a pool."""
+    return any(toleration.key == CPU_TAINT.key and toleration.covers(CPU_TAINT) for _, toleration in tolerations(spec, later))
 
 
 def serves_the_node(pod: PodSpec, allowed: Iterable[str], later: Later) -> bool:

@@ -21,6 +21,7 @@ from fleet.facts.bill import Paid, assumption
 from fleet.facts.hardware import price, unit_price
 from fleet.facts.pricing import Line, Money, average, bundle, nodes, quoted, rounded_up, total, units
 from fleet.facts.quantities import quantity
+from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.support import EXTENDED, STANDARD, control_plane
 
 from .always import ALWAYS, always
@@ -130,7 +131,9 @@ def _machines(machine_groups: Sequence[Group], resources: Sequence[Resource], la
             unbounded = (_limited(group) if group.most is None else None) or nothing
             yield Item(unbounded, group, _fault(group) if unbounded.worst.unknown else "")
             continue
-        paid.append(_paid(group, line_, pulls=group.cluster in gateways and group.gpus != 0))
+        # The system pool runs no jobs.
+        jobs = group.gpus != 0 or group.name.rpartition("/")[2] not in (SYSTEM_POOL, group.name)
+        paid.append(_paid(group, line_, pulls=group.cluster in gateways and jobs))
         owners |= {(line_.cluster, f"{warm}{line_.item}"): group for warm in ("", "warm ")}
     for item in counting.bill(paid, list(always(machine_groups, resources, later))):
         owner = owners.get((item.cluster, item.item))

@@ -17,6 +17,7 @@ from fleet.loading.config import load as load_fleet
 from fleet.loading.stackfile import load, stacks
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload
@@ -76,17 +77,22 @@ def everything(page: str, name: str) -> Table:
     return table(page, f"GPU users of `{name}`", EVERYTHING)
 
 
+def _users_of_gpus(cluster: Cluster) -> list[str]:
+    """The runner classes with GPUs. Only these are on the page, and only their pools."""
+    return [name for name, runner in cluster.runners.items() if not isinstance(runner, PodRunner) or runner.gpus]
+
+
 @pytest.mark.parametrize("stack", STACKS)
 def test_all_that_the_settings_have_is_on_the_page(stack: str) -> None:
     page = page_of(stack)
     for name, held in fleet_named(stack).clusters_by_name():
-        names = [f"`{each}`" for each in (*held.runners, *held.workloads, *held.jobs)]
+        names = [f"`{each}`" for each in (*_users_of_gpus(held), *held.workloads, *held.jobs)]
         assert sorted(set(everything(page, name).names)) == sorted(names)
         for heading, column in (("Pools", "a node advertises"), ("Pools", "the pool has"), ("Nodes", "container toolkit")):
-            assert table(page, f"{heading} of `{name}`", column).names == [f"`{each}`" for each in held.pools]
+            assert table(page, f"{heading} of `{name}`", column).names == [f"`{each}`" for each in held.gpu_pools]
         pods = [
             f"`{each}`" + (", its launcher" if isinstance(held.runners.get(each), MachineRunner) else "")
-            for each in (*held.runners, *held.workloads, *held.jobs)
+            for each in (*_users_of_gpus(held), *held.workloads, *held.jobs)
         ]
         for column in ("image", "Pod Security"):
             assert table(page, f"Pods of `{name}`", column).names == pods
@@ -96,6 +102,8 @@ def test_all_that_the_settings_have_is_on_the_page(stack: str) -> None:
 def test_what_a_set_asks_is_what_its_settings_say(stack: str) -> None:
     page = page_of(stack)
     for name, set_name, runs in fleet_named(stack).runner_sets():
+        if isinstance(runs, PodRunner) and not runs.gpus:
+            continue
         row = everything(page, name).row(set_name)
         if isinstance(runs, PodRunner):
             pool_settings = fleet_named(stack).clusters[name].pools[runs.ordered[0]]

@@ -29,6 +29,8 @@ from fleet.charts.kueue import KUEUE, kueue
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pricing import range_text
 from fleet.facts.scheduling import (
+    CPU_TAINT,
+    GPU_PRESENT_LABEL,
     GPU_RESOURCE,
     GPU_TAINT_KEY,
     OKE_NO_PLUGIN_LABEL,
@@ -76,7 +78,8 @@ def provided() -> dict[str, Any]:
 class Node:
     """A node of one pool, or the autoscaler's template of a node that does not exist yet (`template`).
 
-    `config` is the device plugin's config that its pool needs. `resource` is the name of its GPUs with that config.
+    `config` is the device plugin's config that its pool needs. `resource` is the name of its GPUs with that config; empty for a
+    node without GPUs.
     """
 
     name: str
@@ -128,15 +131,23 @@ def faults(contract: Contract) -> list[str]:
     for node in contract.nodes:
         if node.pool == SYSTEM_POOL:
             continue
+        if not node.resource:
+            found += [f"{node.name}: label {key} says that it has GPUs" for key in node.labels if key in _OF_GPUS]
+            continue
         found += _labels_of(contract, node)
         if not any(pods.advertises and node.pool in pods.pools for pods in contract.pods):
             found.append(f"{node.name}: nothing advertises its GPUs")
     return found
 
 
+_OF_GPUS = (GPU_PRESENT_LABEL, GPU_RESOURCE, "gpu", "role", "accelerator", "node-type")
+_REPELS = {GPU_TAINT_KEY, CPU_TAINT.key}
+"""Keys of the taints of pools: each node of a pool has one of them."""
+
+
 def _outsider(contract: Contract) -> Pods:
-    """A pod without GPU. The GPU taint alone must repel it, because it may tolerate every other taint of the nodes."""
-    others = {each.key for node in contract.nodes for each in node.taints} - {GPU_TAINT_KEY}
+    """A pod of neither. The pools' own taint alone must repel it, because it may tolerate every other taint of the nodes."""
+    others = {each.key for node in contract.nodes for each in node.taints} - _REPELS
     return Pods("a pod that asks for no GPU", frozenset({SYSTEM_POOL}), tuple(map(Toleration, sorted(others))))
 
 
@@ -235,8 +246,10 @@ def called(pool: Pool, settings: Cluster) -> str:
     return GPU_RESOURCE
 
 
-def our_taints(settings: Cluster) -> tuple[Taint, ...]:
-    """Taints that the program gives GPU nodes; none if the provider sets its own."""
+def our_taints(settings: Cluster, pool: Pool) -> tuple[Taint, ...]:
+    """Taints that the program gives the nodes of a pool; none for GPU nodes if the provider sets its own."""
+    if not pool.machines[0].gpus:
+        return (CPU_TAINT,)
     described = isinstance(settings, KubernetesCluster)
     return () if described or provided()[settings.provider]["gpu-taints"] else (PROVIDERS[settings.provider].profile.gpu_taint,)
 
@@ -248,13 +261,14 @@ def _pool_nodes(cluster: str, settings: Cluster, name: str, pool: Pool) -> Itera
     if isinstance(pool, DescribedPool):
         by_provider = tuple(Taint(each.key, each.value, Effect(each.effect)) for each in pool.taints)
     theirs = dict.fromkeys(facts["labels"], "?") | dict(text.split("=") for text in (facts["spot-labels"] if spot else ()))
-    place, of_pool = f"{cluster}/{name}", (pool.accelerator, _config(pool), called(pool, settings))
-    yield Node(place, name, theirs | labels, (*by_provider, *our_taints(settings)), False, *of_pool)
+    resource = called(pool, settings) if pool.machines[0].gpus else ""
+    place, of_pool = f"{cluster}/{name}", (pool.accelerator, _config(pool), resource)
+    yield Node(place, name, theirs | labels, (*by_provider, *our_taints(settings, pool)), False, *of_pool)
     believed = facts.get("template")
     if believed is None:
         return
     described = dict.fromkeys(believed["labels"], "?") | labels
-    taints = (*map(taint, believed["gpu-taints"]), *our_taints(settings))
+    taints = (*map(taint, believed["gpu-taints"]), *our_taints(settings, pool))
     if isinstance(pool, DescribedPool):
         taints = by_provider
     yield Node(f"{place}, not there yet", name, described, taints, True, *of_pool)
@@ -328,7 +342,7 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
             pool, selectors = pools[0], [held.node_selector(each) for each, held in zip(runner.ordered, pools, strict=True)]
             tolerations = tuple(dict.fromkeys(each for held in pools for each in held.tolerations(profile)))
             more = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "place": place_in(settings)}
-            more |= {"runtime_class": target.runtime_class(settings), "selectors": selectors}
+            more |= {"runtime_class": target.runtime_class(settings) if runner.gpus else "", "selectors": selectors}
             more["usd_per_hour"] = range_text(runner_prices(settings, runner))
             found.append(runner_set(name, runner, url, group, tolerations, **more))
         elif isinstance(runner, MachineRunner):
@@ -341,7 +355,11 @@ def _chosen(pod: Pod, settings: Cluster, system: frozenset[str]) -> frozenset[st
     if pod.on == "system pool":
         return system
     pools = settings.pools.items()
-    chosen = (name for name, pool in pools if pod.strategy in ("", pool.sharing and pool.sharing.strategy))
+    chosen = (
+        name
+        for name, pool in pools
+        if (pool.has_gpus or pod.on == "all nodes") and pod.strategy in ("", pool.sharing and pool.sharing.strategy)
+    )
     return frozenset(chosen) | (system if pod.on == "all nodes" else frozenset())
 
 
@@ -378,7 +396,7 @@ def _advertised_already(settings: Cluster) -> Iterator[Pods]:
 
 def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     settings, made = fleet.clusters[cluster], cluster_charts(fleet, cluster)
-    gpu_pools, system = frozenset(settings.pools), frozenset({SYSTEM_POOL})
+    gpu_pools, system = frozenset(settings.gpu_pools), frozenset({SYSTEM_POOL})
     if CONTROLLER in made:
         yield pods_of("ARC's controller", system, made[CONTROLLER].values)
     for chart in plain_charts(settings):
@@ -405,14 +423,16 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
         yield from _operator(made[OPERATOR].values, gpu_pools)
     if "plugin" in provided()[settings.provider]:
         yield _provider_plugin(settings, gpu_pools)
-    yield from _monitoring(made, gpu_pools, system)
+    yield from _monitoring(made, gpu_pools, frozenset(settings.pools) | system, system)
     if settings.queues is not None:
         yield pods_of("Kueue", system, made[KUEUE].values["controllerManager"])
         for flavor in queue_objects(cluster, settings, settings.queues).flavors:
             yield _queued(flavor, settings.queues)
 
 
-def _monitoring(made: Mapping[str, Chart], gpu_pools: frozenset[str], system: frozenset[str]) -> Iterator[Pods]:
+def _monitoring(
+    made: Mapping[str, Chart], gpu_pools: frozenset[str], everywhere: frozenset[str], system: frozenset[str]
+) -> Iterator[Pods]:
     """The DCGM exporter on GPU nodes, Prometheus and its parts on the system pool, and node-exporter on every node."""
     if DCGM_EXPORTER in made:
         yield pods_of("DCGM exporter", gpu_pools, made[DCGM_EXPORTER].values)
@@ -423,7 +443,7 @@ def _monitoring(made: Mapping[str, Chart], gpu_pools: frozenset[str], system: fr
     yield pods_of("Alertmanager", system, values["alertmanager"]["alertmanagerSpec"])
     yield pods_of("Prometheus's operator", system, values["prometheusOperator"])
     yield pods_of("kube-state-metrics", system, values["kube-state-metrics"])
-    yield pods_of("node-exporter", gpu_pools | system, values["prometheus-node-exporter"])
+    yield pods_of("node-exporter", everywhere, values["prometheus-node-exporter"])
 
 
 def _queued(flavor: Mapping[str, Any], queues: Queues) -> Pods:

@@ -395,10 +395,66 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "min is above max 2; lower min or raise max",
         "3",
     ),
-    "runner-without-gpu": (
+    "runner-negative-gpus": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.gpus",
-        "must be at least 1; raise it",
-        "0",
+        "must be at least 0; raise it",
+        "-1",
+    ),
+    "runner-without-gpus-on-gpu-pool": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.pool",
+        ("the pool has GPUs, and the class has gpus: 0; name a pool of types without GPU such as m6i.2xlarge, or write gpus: 1"),
+        '"t4"',
+    ),
+    "runner-without-gpus-with-gpu-label": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.labels",
+        "label CUDA promises a GPU, and the class has gpus: 0; remove the label",
+        '["build", "CUDA"]',
+    ),
+    "cpu-pool-with-cdi": (
+        "gpu-ci:clusters.usw2.pools.t4.cdi",
+        "the pool has no GPUs, and this setting is about GPUs; remove it",
+        "true",
+    ),
+    "cpu-pool-with-placeholders": (
+        "gpu-ci:clusters.usw2.pools.t4.placeholders",
+        "the pool has no GPUs, and this setting is about GPUs; remove it",
+        "1",
+    ),
+    "cpu-pool-with-gpu-image": (
+        "gpu-ci:clusters.usw2.pools.t4.image",
+        "the pool has no GPUs, and this setting is about GPUs; remove it",
+        '"al2023-nvidia"',
+    ),
+    "cpu-pool-of-workload": (
+        "gpu-ci:clusters.usw2.queues.teams.ml.quotas.0.pool",
+        "the pool has no GPUs, and its user takes GPUs; name a pool with GPUs",
+        '"builds"',
+    ),
+    "types-with-and-without-gpus": (
+        "gpu-ci:clusters.usw2.pools.t4.instanceTypes",
+        (
+            "types of one pool must have the same GPU model, memory and count, and these are g4dn.2xlarge 1x T4 16Gi, "
+            "m6i.2xlarge without GPU; split the pool"
+        ),
+        '["g4dn.2xlarge", "m6i.2xlarge"]',
+    ),
+    "ami-built-without-gpu": (
+        "gpu-ci:clusters.usw2.amis.gpu.buildType",
+        "m6i.large has no GPU, and only EKS has pools without (docs/cpu-classes.md); name a GPU type",
+        '"m6i.large"',
+    ),
+    "oke-runner-without-gpus": (
+        "gpu-ci:clusters.sjc.runners.oci-a10.pool",
+        (
+            "the class has gpus: 0, and only EKS has pools without GPUs (docs/cpu-classes.md); write gpus: 1, or move the class "
+            "to a cluster on EKS"
+        ),
+        '"a10"',
+    ),
+    "talos-pool-without-gpus": (
+        "gpu-ci:clusters.home.pools.gpu.instanceTypes.0",
+        "m6i.large has no GPU, and only EKS has pools without (docs/cpu-classes.md); name a GPU type",
+        '"m6i.large"',
     ),
     "unknown-provider": (
         "gpu-ci:clusters.usw2.provider",
@@ -510,9 +566,9 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         '"g4dn.2xlarg"',
     ),
     "type-without-gpu": (
-        "gpu-ci:clusters.usw2.pools.t4.instanceTypes.0",
-        "m6i.large has no GPU; a pool is made of GPU types (the system pool has the CPU nodes); name one",
-        '"m6i.large"',
+        "gpu-ci:clusters.usw2.runners.gpu-t4.pool",
+        "the pool has no GPUs, and its user takes GPUs; name a pool with GPUs",
+        '"t4"',
     ),
     "type-of-another-cloud": (
         "gpu-ci:clusters.usw2.pools.t4.instanceTypes",
@@ -1220,7 +1276,10 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "shape-without-gpu": (
         "gpu-ci:clusters.sjc.pools.a10.instanceTypes.0",
-        "VM.Standard.E5.Flex has no GPU; name a GPU shape such as VM.GPU.A10.1",
+        (
+            "VM.Standard.E5.Flex has no GPU; name a GPU shape such as VM.GPU.A10.1 (only EKS has pools without GPUs: "
+            "docs/cpu-classes.md)"
+        ),
         '"VM.Standard.E5.Flex"',
     ),
     "shape-of-another-cloud": (
@@ -1245,7 +1304,10 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "machine-shape-without-gpu": (
         "gpu-ci:clusters.sjc.runners.standing.shapes.0",
-        "VM.Standard3.Flex has no GPU; name a GPU shape such as VM.GPU.A10.1",
+        (
+            "VM.Standard3.Flex has no GPU; name a GPU shape such as VM.GPU.A10.1 (only EKS has pools without GPUs: "
+            "docs/cpu-classes.md)"
+        ),
         '"VM.Standard3.Flex"',
     ),
     "machine-shape-of-arm": (
@@ -2641,7 +2703,10 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "account-quota-code": (
         "gpu-ci:clusters.usw2.accountQuotas.L-85EED4F7",
-        "not an EC2 quota that a GPU pool counts against; use one of: L-3819A6DF, L-417A185B, L-7212CCBC, L-C4BD4855, L-DB2E81BA",
+        (
+            "not an EC2 quota that a pool counts against; use one of: L-1216C47A, L-34B43A08, L-3819A6DF, L-417A185B, "
+            "L-7212CCBC, L-C4BD4855, L-DB2E81BA"
+        ),
         '"L-85EED4F7"',
     ),
     "addon-version": (

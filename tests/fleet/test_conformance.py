@@ -18,6 +18,7 @@ from fleet.charts.chart import Chart, mirrored
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.charts.sweeps import NAMESPACE as SWEEPS
 from fleet.facts.scheduling import (
+    CPU_TAINT,
     EKS_EFFECT,
     GPU_PRESENT_LABEL,
     GPU_RESOURCE,
@@ -225,7 +226,7 @@ def _without_taints(node: Node) -> Iterator[tuple[Node, str, bool]]:
     for gone in node.taints:
         left = tuple(each for each in node.taints if each != gone)
         # The taint of preemptible nodes keeps no pod off that the GPU taint admits: our pods choose their pool.
-        yield replace(node, taints=left), f"taint {gone}", gone.key == GPU_TAINT_KEY
+        yield replace(node, taints=left), f"taint {gone}", gone.key in (GPU_TAINT_KEY, CPU_TAINT.key)
 
 
 def _without_labels(held: Contract, node: Node) -> Iterator[tuple[Node, str, bool]]:
@@ -479,7 +480,7 @@ def test_the_program_gives_nodes_the_labels_and_taints_that_are_held_here(built:
             found = _declared(recording, cluster_name, settings, name)
             assert found
             assert {json.dumps(each, sort_keys=True) for each in found} == {
-                json.dumps((labels, list(map(str, our_taints(settings)))), sort_keys=True)
+                json.dumps((labels, list(map(str, our_taints(settings, of_pool)))), sort_keys=True)
             }
             if provided()[settings.provider].get("template", {}).get("from") == "node-group":
                 name_of_gpus = called(of_pool, settings)
@@ -487,7 +488,7 @@ def test_the_program_gives_nodes_the_labels_and_taints_that_are_held_here(built:
                 whole = {f"{TEMPLATE}resources/{GPU_RESOURCE}": "0"}
                 for group in _groups(recording, cluster_name, settings, name):
                     offered = {key: each for key, each in group["tags"].items() if f"{TEMPLATE}resources/nvidia.com/" in key}
-                    wanted = whole | {f"{TEMPLATE}resources/{name_of_gpus}": units}
+                    wanted = whole | {f"{TEMPLATE}resources/{name_of_gpus}": units} if of_pool.machines[0].gpus else {}
                     assert offered == wanted, "as many as the plugin will advertise"
 
 

@@ -308,7 +308,7 @@ def test_sets_of_machines_and_of_pods_have_names_of_their_own() -> None:
 
 @pytest.mark.parametrize("machines", [vm, vm_per_job])
 def test_a_machine_on_a_provider_without_is_one_error_a_set(machines: Callable[..., dict[str, Any]]) -> None:
-    broken = cluster(runners={"a10": machines(), "gpu-t4": runner(gpus=0)})
+    broken = cluster(runners={"a10": machines(), "gpu-t4": runner(gpus=-1)})
     with pytest.raises(FleetError) as caught:
         load(config(clusters={"usw2": broken}))
     assert [problem.where for problem in caught.value.problems] == [
@@ -320,7 +320,7 @@ def test_a_machine_on_a_provider_without_is_one_error_a_set(machines: Callable[.
 @cases(
     ("held", "where"),
     [
-        (oke_cluster(runners={"pod": oke_runner(gpus=0)}), "runners.pod.gpus"),
+        (oke_cluster(runners={"pod": oke_runner(gpus=-1)}), "runners.pod.gpus"),
         (oke_cluster(runners={"vm": vm(count=0)}), "runners.vm.count"),
         (oke_cluster(runners={"oke": vm(image={"id": "", "driver": "580.159.03"})}), "runners.oke.image.id"),
         (oke_cluster(runners={"a10": vm_per_job(places=[{}])}), "runners.a10.places.0.region"),

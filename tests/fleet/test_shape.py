@@ -26,8 +26,14 @@ def test_every_nvidia_shape_of_the_table_is_one_and_no_other_machine_is() -> Non
 @cases(
     ("name", "told"),
     [
-        ("VM.Standard.E5.Flex", "VM.Standard.E5.Flex has no GPU; name a GPU shape such as VM.GPU.A10.1"),
-        ("BM.Standard3.64", "BM.Standard3.64 has no GPU; name a GPU shape such as VM.GPU.A10.1"),
+        (
+            "VM.Standard.E5.Flex",
+            "VM.Standard.E5.Flex has no GPU; name a GPU shape such as VM.GPU.A10.1 (only EKS has pools without GPUs: docs/cpu-classes.md)",
+        ),
+        (
+            "BM.Standard3.64",
+            "BM.Standard3.64 has no GPU; name a GPU shape such as VM.GPU.A10.1 (only EKS has pools without GPUs: docs/cpu-classes.md)",
+        ),
         ("g5.2xlarge", "g5.2xlarge is not an OCI shape; name one such as VM.GPU.A10.1"),
         ("m6i.large", "m6i.large is not an OCI shape; name one such as VM.GPU.A10.1"),
         ("VM.GPU.A10.4", "unknown machine 'VM.GPU.A10.4'; did you mean VM.GPU.A10.2, VM.GPU.A10.1, BM.GPU.A10.4?"),

@@ -164,7 +164,11 @@ def _takes_a_gpu(inputs: dict[str, Any]) -> bool:
 
 
 def _boots_a_machine(inputs: dict[str, Any]) -> bool:
-    return _pod(inputs) is not None and not _takes_a_gpu(inputs)
+    return _pod(inputs) is not None and not _takes_a_gpu(inputs) and not _needs_no_gpu(inputs)
+
+
+def _needs_no_gpu(inputs: dict[str, Any]) -> bool:
+    return {"key": "gpu-ci/cpu", "operator": "Exists", "effect": "NoSchedule"} in (_pod(inputs) or {}).get("tolerations", ())
 
 
 def _unlimited(inputs: dict[str, Any]) -> None:
@@ -175,6 +179,14 @@ def _unlimited(inputs: dict[str, Any]) -> None:
 
 def _onto_gpu_nodes(inputs: dict[str, Any]) -> None:
     _pod(inputs)["nodeSelector"] = {"gpu-ci/role": "burst"}
+
+
+def _into_a_gpu_pool(inputs: dict[str, Any]) -> None:
+    _pod(inputs)["nodeSelector"] = {"gpu-ci/pool": "t4-spot"}
+
+
+def _tolerates_gpu_nodes(inputs: dict[str, Any]) -> None:
+    _pod(inputs)["tolerations"].append({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"})
 
 
 def _untaint(inputs: dict[str, Any]) -> None:
@@ -227,7 +239,7 @@ def _always(inputs: dict[str, Any]) -> bool:
 
 
 def _is_tainted(inputs: dict[str, Any]) -> bool:
-    return bool(inputs.get("taints"))
+    return any(taint["key"] == "nvidia.com/gpu" for taint in inputs.get("taints") or ())
 
 
 def _is_spot_burst(inputs: dict[str, Any]) -> bool:
@@ -247,6 +259,10 @@ MUTATIONS = {
     # If the cluster has no such pool, the message also has the labels.
     "a launcher on GPU nodes": Mutation(
         "gpu-limits-required", CHARTS, _boots_a_machine, _onto_gpu_nodes, frozenset({"gpu-node-labels"})
+    ),
+    "a runner without GPUs in a GPU pool": Mutation("gpu-node-labels", CHARTS, _needs_no_gpu, _into_a_gpu_pool),
+    "a runner without GPUs on GPU nodes": Mutation(
+        "gpu-limits-required", CHARTS, _needs_no_gpu, _tolerates_gpu_nodes, frozenset({"gpu-toleration-scope"})
     ),
     "a pool without its taint": Mutation("gpu-node-taint", {NODE_GROUP}, _is_tainted, _untaint),
     # EKS has no such effect, so the limits of its API report it, too.

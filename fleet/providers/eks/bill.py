@@ -1,4 +1,4 @@
-"""The hourly cost of an EKS cluster, and the EC2 vCPU quotas that the GPU pools of EKS clusters need.
+"""The hourly cost of an EKS cluster, and the EC2 vCPU quotas that the pools of EKS clusters need.
 
 AWS has quotas per account and region. Offline nothing shows what an account has, so `accountQuotas` gives it.
 """
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from datetime import date
 
 from fleet.facts.bill import Paid, assumption
-from fleet.facts.hardware import CAPACITY_BLOCK
+from fleet.facts.hardware import CAPACITY_BLOCK, Machine
 from fleet.facts.pricing import Line, nodes, units
 from fleet.facts.remark import todo
 from fleet.providers.cache_bill import cache_lines
@@ -19,6 +19,7 @@ from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.ecr import KEPT_IMAGES
 from fleet.providers.provider import Need, needs
 from fleet.settings.model import memory_text
+from fleet.settings.pool import Capacity
 
 SNAPSHOT = "ebs-snapshot-gb"
 """Item of `data/prices.csv`: a GiB of an EBS snapshot. EC2 bills only blocks that have data, so a whole volume is the most."""
@@ -80,19 +81,23 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Paid | Line]:
             yield units(name, f"build cache {bucket}", unit, "s3-gb", region, 0, cache.size / 1024)
 
 
-def eks_needs(declaring: EksPools, clusters: Collection[EksPools]) -> tuple[Need, ...]:
-    """The needs of all GPU pools in the cluster's region, because quotas are per region. A reservation counts in full.
+_User = tuple[tuple[Machine, ...], Capacity, int]
+"""The types of a pool, how they are bought, and how many machines it has at most."""
 
-    A capacity block needs none: EC2 limits blocks by their instances, when you buy them (data/README.md, quota sources).
+
+def eks_needs(declaring: EksPools, clusters: Collection[EksPools]) -> tuple[Need, ...]:
+    """The needs of all pools in the cluster's region, because quotas are per region. A reservation counts in full.
+
+    With a pool without GPUs, system pools count too, because both may use one quota. A capacity block needs none: EC2 limits
+    blocks by their instances, when you buy them (data/README.md, quota sources).
     """
-    return tuple(
-        need
-        for cluster in clusters
-        if cluster.region == declaring.region
-        for pool in cluster.pools.values()
-        if pool.capacity != CAPACITY_BLOCK
-        for need in needs(pool.machines, pool.capacity, pool.paid_nodes[1], cluster.region)
-    )
+    here = [cluster for cluster in clusters if cluster.region == declaring.region]
+    bought = [pool for cluster in here for pool in cluster.pools.values() if pool.capacity != CAPACITY_BLOCK]
+    users: list[_User] = [(pool.machines, pool.capacity, pool.paid_nodes[1]) for pool in bought]
+    if not all(pool.has_gpus for pool in bought):
+        systems = (cluster.system for cluster in here if isinstance(cluster, EksCluster))
+        users += [(system.machines, "on-demand", system.nodes.max) for system in systems]
+    return tuple(need for user in users for need in needs(*user, declaring.region))
 
 
 def eks_quotas(declaring: EksPools, clusters: Collection[EksPools]) -> dict[str, int]:

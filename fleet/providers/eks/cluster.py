@@ -84,9 +84,9 @@ EksVersion = Annotated[
 
 def _quota(code: str) -> str:
     ways = get_args(Capacity)
-    codes = sorted({quota_code(machine, way) or "" for machine in machines("aws") if machine.gpus for way in ways} - {""})
+    codes = sorted({quota_code(machine, way) or "" for machine in machines("aws") for way in ways} - {""})
     if code not in codes:
-        raise problem("quota_code", f"not an EC2 quota that a GPU pool counts against; use one of: {', '.join(codes)}")
+        raise problem("quota_code", f"not an EC2 quota that a pool counts against; use one of: {', '.join(codes)}")
     return code
 
 
@@ -139,7 +139,7 @@ class Network(Model):
 
 
 class EksPools(Cluster):
-    """The GPU pools of an EKS cluster as managed node groups, and what they need: a region, zones, a Kubernetes version."""
+    """The pools of an EKS cluster as managed node groups, and what they need: a region, zones, a Kubernetes version."""
 
     provider: Literal["eks"]
     """Amazon Elastic Kubernetes Service (EKS)."""
@@ -290,7 +290,7 @@ class EksPools(Cluster):
             )
         yield from self._tied_to_a_zone(groups)
         yield from self._ami_remarks()
-        for name, pool in self.pools.items():
+        for name, pool in self.gpu_pools.items():
             image = self.image_id(name) or self.kubernetes.ami_release
             if self.image_driver(name) is None:
                 fix = f"run nvidia-smi on a node of {image} first"

@@ -111,8 +111,8 @@ def _images(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
     """The releases of AWS' images. The program gives Bottlerocket's nodes no release of which the parameter is known."""
     for name, cluster in clusters.items():
         release = cluster.kubernetes.ami_release
-        pools = [pool for pool_name, pool in cluster.pools.items() if cluster.image_id(pool_name) is None]
-        variants = ["standard"] * isinstance(cluster, EksCluster)
+        pools = [pool for pool_name, pool in cluster.gpu_pools.items() if cluster.image_id(pool_name) is None]
+        variants = ["standard"] * (isinstance(cluster, EksCluster) or len(cluster.gpu_pools) < len(cluster.pools))
         variants += ["nvidia"] * any(each.image == "al2023-nvidia" for each in pools)
         for variant in variants:
             fact = f"{name}: node image AL2023 {variant} {release}"

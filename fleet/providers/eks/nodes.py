@@ -17,7 +17,7 @@ from fleet.providers.eks.node_config import NodeConfig
 from fleet.providers.eks.node_options import DiskPerformance, PlacementGroup
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import Day, Nodes, matching, problem, refusal, require_once
-from fleet.settings.pool import Pool, Reservation, require_local_disks
+from fleet.settings.pool import NodeType, Pool, Reservation, require_local_disks
 
 MOST_IN_BLOCK = 64
 """Machines of one capacity block (EC2 user guide, how Capacity Blocks work)."""
@@ -69,13 +69,20 @@ class EksReservation(Reservation):
 
 
 class EksPool(Pool):
-    """A GPU pool of EC2 types, as one managed node group per zone."""
+    """A pool of EC2 types with GPUs or without, as one managed node group per zone."""
 
     MANAGERS_AT: ClassVar[tuple[str, ...]] = ("nodeConfig", "kubelet", "config")
 
+    ALWAYS_GPUS: ClassVar[bool] = False
+    OF_GPUS: ClassVar[tuple[str, ...]] = ("image", "ami", "efa_interfaces")
+
+    instance_types: Annotated[tuple[NodeType, ...], Field(min_length=1)]
+    """EC2 types of the nodes. All have the same GPU model, GPU memory and number of GPUs, so that the same pods fit all of them.
+    Or none has a GPU (docs/cpu-classes.md)."""
     reservation: EksReservation | None = None
     image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
-    """Kind of node image. Default: AWS' AL2023 with NVIDIA's driver and container toolkit. Example: `bottlerocket-nvidia`"""
+    """Kind of node image. Default: AWS' AL2023 with NVIDIA's driver and container toolkit; without GPUs always AWS' plain
+    AL2023. Example: `bottlerocket-nvidia`"""
     ami: PoolAmi | None = None
     """An image of your own instead of AWS': an entry of the cluster's `amis`, or the id of an AMI."""
     zones: tuple[str, ...] = ()

@@ -63,7 +63,8 @@ def _of_oci(name: object) -> object:
     if not isinstance(name, str):
         return name
     if name.startswith(("VM.", "BM.")) and ".GPU" not in name:
-        raise problem("shape_without_gpu", f"{name} has no GPU; name a GPU shape such as VM.GPU.A10.1")
+        fix = "name a GPU shape such as VM.GPU.A10.1 (only EKS has pools without GPUs: docs/cpu-classes.md)"
+        raise problem("shape_without_gpu", f"{name} has no GPU; {fix}")
     if any(name == machine.name and machine.cloud != "oci" for machine in hardware.machines()):
         raise problem("foreign_shape", f"{name} is not an OCI shape; name one such as VM.GPU.A10.1")
     return name

@@ -162,7 +162,7 @@ def quarantine(cluster: Cluster) -> Sweep:
     pools = {
         # All types of a pool have the same GPUs.
         name: {"selector": pool.node_selector(name), "resource": pool.resource, "units": pool.units(pool.machines[0])}
-        for name, pool in cluster.pools.items()
+        for name, pool in cluster.gpu_pools.items()
     }
     settings = {
         "every": 20,

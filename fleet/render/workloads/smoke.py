@@ -57,7 +57,7 @@ def smoke_tests(cluster: Cluster, pools: Collection[str] = ()) -> tuple[Smoke, .
     if unknown := [name for name in pools if name not in cluster.pools]:
         pool_list = f"; it has {', '.join(cluster.pools)}" if cluster.pools else "; it has none"
         raise UnknownPoolError(f"the cluster has no pool {', '.join(unknown)}{pool_list}")
-    return tuple(_test(cluster, pool, test) for pool in cluster.pools if not pools or pool in pools for test in TESTS)
+    return tuple(_test(cluster, pool, test) for pool in cluster.gpu_pools if not pools or pool in pools for test in TESTS)
 
 
 def _test(cluster: Cluster, pool: str, test: str) -> Smoke:

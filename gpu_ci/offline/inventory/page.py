@@ -99,6 +99,8 @@ def _runner_sets(settings: Cluster, charts: Mapping[str, Chart]) -> Iterator[Use
     for name, runner in settings.runners.items():
         spec, span = charts[name].values["template"]["spec"], runner.span
         where = (charts[name].namespace, charts[name].pod_security, spec, span.min, span.max)
+        if isinstance(runner, PodRunner) and not runner.gpus:
+            continue
         if isinstance(runner, PodRunner):
             yield User(name, "runner set", *where, runner.ordered, runner)
         else:
@@ -186,11 +188,11 @@ def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
         f"Provider {code(settings.provider)}, region {code(settings.region)}, Kubernetes {code(settings.kubernetes_version)}, "
         f"delivered by {code(settings.delivery)}. GPUs are advertised by {_advertised(settings)}."
     )
-    if settings.pools:
+    if settings.gpu_pools:
         yield f"### Pools of {code(name)}"
-        yield table(_POOL, (_pool(settings, pool, cluster_users) for pool in settings.pools))
+        yield table(_POOL, (_pool(settings, pool, cluster_users) for pool in settings.gpu_pools))
         yield f"### Nodes of {code(name)}"
-        yield table(_NODES, (_nodes(settings, pool, cluster_users) for pool in settings.pools))
+        yield table(_NODES, (_nodes(settings, pool, cluster_users) for pool in settings.gpu_pools))
     if cluster_users:
         yield f"### GPU users of {code(name)}"
         yield table(_USER, (_user(settings, user) for user in cluster_users))
@@ -200,7 +202,7 @@ def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
 
 def _advertised(settings: Cluster) -> str:
     """The programs that make the GPUs of the nodes schedulable."""
-    images = (NODE_IMAGES[pool.image] for pool in settings.pools.values())
+    images = (NODE_IMAGES[pool.image] for pool in settings.gpu_pools.values())
     programs = dict.fromkeys(program for image in images for program in advertisers(settings.enablement, image))
     return text(" and ".join(programs)) or "nothing: the cluster has no GPU pool"
 

@@ -67,7 +67,7 @@ class Board:
 def boards(cluster: Cluster, alerts: Alerts) -> tuple[Board, ...]:
     """The dashboards of one cluster. Objectives of the queue time and the temperature limit are those of its alerts."""
     pools: dict[str, Pool] = dict(cluster.pools)
-    gpus = by_value({name: pool.machines[0].gpus for name, pool in pools.items()})
+    gpus = by_value({name: pool.machines[0].gpus for name, pool in cluster.gpu_pools.items()})
     # All types of a pool have the same number of GPUs.
     missing = [f'{count} - gpu_ci:node_gpus{{pool=~"{names}", kubernetes_node=~"$node"}}' for count, names in gpus.items()]
     objectives = by_value({name: alerts.objective(name) for name in cluster.runners})

@@ -74,8 +74,12 @@ def _nodes(cluster: Cluster, name: str, pool: Pool) -> Iterator[Rule]:
 
 def _uses(fleet: Fleet, cluster: Cluster) -> Iterator[Rule]:
     """What pods, jobs and starting runners cost, and what no pod uses."""
-    resources = one_of(dict.fromkeys(sanitized(pool.resource) for pool in cluster.pools.values()))
-    yield record("gpu_ci:pod_usd_per_hour", resources=resources, namespace=runner_namespace("(.+)"))
+    resources = one_of(dict.fromkeys(sanitized(pool.resource) for pool in cluster.gpu_pools.values()))
+    nodes, namespace = 'node!=""', runner_namespace("(.+)")
+    yield record("gpu_ci:pod_usd_per_hour", resources=resources, nodes=nodes, namespace=namespace)
+    if without := one_of(name for name in cluster.pools if name not in cluster.gpu_pools):
+        # Pods on these nodes share the CPUs.
+        yield record("gpu_ci:pod_usd_per_hour", resources="cpu", nodes=f'{nodes},pool=~"{without}"', namespace=namespace)
     own_names, listed = _listed(fleet, cluster), ""
     if own_names:
         jobs = f'kube_customresource_ephemeralrunner_job_info{{repository=~"(?i:{one_of(map(_literal, own_names))})"}}'

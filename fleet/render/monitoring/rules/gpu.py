@@ -18,7 +18,7 @@ from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
 
 def use_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     """The rules of how GPUs are used; none for a cluster without pools."""
-    if not cluster.pools:
+    if not cluster.gpu_pools:
         return
     yield from map(record, ("gpu_ci:gpu_utilization", "gpu_ci:gpu_memory_used_ratio", "gpu_ci:gpu_allocated"))
     seconds, busy = alerts.idle_for, _expected_idle(cluster)
@@ -39,7 +39,7 @@ def _expected_idle(cluster: Cluster) -> list[str]:
 
 def fault_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     """The rules of faulty GPUs; none for a cluster without metrics of GPUs."""
-    if cluster.pools or provider_of(cluster).gateway(cluster):
+    if cluster.gpu_pools or provider_of(cluster).gateway(cluster):
         yield from map(alert, ("GpuCiEccUncorrectable", "GpuCiRowsRemapped", "GpuCiRowRemapFailed"))
         yield alert("GpuCiGpuHot", limit=alerts.temperature)
         yield alert("GpuCiGpuThrottled")
@@ -52,7 +52,7 @@ def xid_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
     DCGM_FI_DEV_XID_ERRORS is not used: it keeps the last code until the exporter restarts, and each code is a series of its own.
     DCGM_EXP_XID_ERRORS_COUNT counts the last five minutes, so it clears. It is a count over a window and takes no rate().
     """
-    if not (cluster.pools or provider_of(cluster).gateway(cluster)):
+    if not (cluster.gpu_pools or provider_of(cluster).gateway(cluster)):
         return
     for xid in XIDS.values():
         labels = {"xid": xid.code, "meaning": xid.meaning, "category": xid.category}

@@ -18,9 +18,9 @@ def node_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     """The rules of GPU nodes; none for a cluster without pools."""
     if not cluster.pools:
         return
-    pools: dict[str, Pool] = dict(cluster.pools)
-    for name, pool in pools.items():
+    for name, pool in cluster.pools.items():
         yield record("gpu_ci:node_pool", labels={"pool": name}, selector=", ".join(node_matchers(name, pool)))
+    pools: dict[str, Pool] = cluster.gpu_pools
     yield record("gpu_ci:node_gpus")
     for count, names in by_value({name: pool.machines[0].gpus for name, pool in pools.items()}).items():
         yield _missing(f'gpu_ci:node_gpus{{pool=~"{names}"}}', "exporter", count)
