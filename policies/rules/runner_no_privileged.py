@@ -41,6 +41,7 @@ def _check(args: Args, later: Later) -> Faults:
         for pod in pods_of(release, later):
             yield from _judge(of, exempt, _pod_faults(pod, allowed, later), later)
             yield from _judge(of, unconfined, _profile_faults(pod, later), later)
+        yield from _judge(of, unconfined, _value_profiles(release, later), later)
         yield from _judge(of, exempt, _release_faults(release, allowed, later), later)
         yield from _shared_nodes(release, exempt, later)
     if args.type not in HELM:
@@ -119,14 +120,23 @@ def _security_faults(path: str, security: Data, allowed: frozenset[str], later: 
 
 def _profile_faults(pod: PodSpec, later: Later) -> Faults:
     """The profiles that the pod or a container turns off."""
-    for path, holder in (
-        (pod.path, pod.spec),
-        *((f"{pod.path}.{container.path}", container.body) for container in containers_of(pod, later)),
-    ):
-        for profile in _PROFILES:
-            with later:
-                if text(walk(holder, "securityContext", profile, "type")) == "Unconfined":
-                    yield f'{path}.securityContext.{profile}.type is "Unconfined": {_UNCONFINED}'
+    containers = ((f"{pod.path}.{container.path}", container.body) for container in containers_of(pod, later))
+    for path, holder in ((pod.path, pod.spec), *containers):
+        with later:
+            yield from _unconfined(f"{path}.securityContext", walk(holder, "securityContext"), later)
+
+
+def _value_profiles(release: Release, later: Later) -> Faults:
+    with later:
+        for path, holder in objects(release.values, release.values_path, later, passed_over(release)):
+            yield from _unconfined(path, holder, later)
+
+
+def _unconfined(path: str, security: Data, later: Later) -> Faults:
+    for profile in _PROFILES:
+        with later:
+            if text(walk(security, profile, "type")) == "Unconfined":
+                yield f'{path}.{profile}.type is "Unconfined": {_UNCONFINED}'
 
 
 def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> Faults:
