@@ -90,6 +90,8 @@ class ArcRunnerSetArgs(TypedDict):
     """CIDR blocks that jobs cannot reach. Default: private, shared and link-local IPv4 networks."""
     open_networks: NotRequired[list[str]]
     """CIDR blocks inside the closed ones that jobs can reach. Default: none."""
+    builders: NotRequired[list[str]]
+    """Namespaces of BuildKit that jobs can reach, at port 1234. Default: none."""
     controller_namespace: NotRequired[str]
     """Namespace of ARC's controller. Default: arc-systems."""
     controller_service_account: NotRequired[str]
@@ -133,7 +135,7 @@ class ArcRunnerSet(PackagedComponent[Read]):
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         pods, app = args.settings, (args.github_app, args.github_private_key)
-        of_set = ScaleSetArgs(pods.chart, pods, app, self._after, opened=pods.open_networks)
+        of_set = ScaleSetArgs(pods.chart, pods, app, self._after, opened=pods.open_networks, builders=pods.builders)
         self.runs_on = scale_set(name, of_set, parent=self)
         self.namespace_name = pulumi.Output.from_input(of_set.chart.namespace)
         return {"runsOn": self.runs_on, "namespaceName": self.namespace_name}

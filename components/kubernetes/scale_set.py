@@ -62,8 +62,9 @@ Companions = Callable[[pulumi.Input[str], pulumi.Resource], Sequence[pulumi.Reso
 class ScaleSetArgs:
     """`chart` is the scale set and has its name. `settings` are those of its kind of set. `needed` must exist before.
 
-    The program writes the Secret of `app`, if there is one. Pods of the set reach the networks `opened` inside closed ones, and
-    the TCP ports `private_ports` of every network. `companions` creates the other resources that they need.
+    The program writes the Secret of `app`, if there is one. Pods of the set reach the networks `opened` inside closed ones, the
+    TCP ports `private_ports` of every network, and BuildKit in the namespaces `builders`. `companions` creates the other
+    resources that they need.
     """
 
     chart: Chart
@@ -73,6 +74,7 @@ class ScaleSetArgs:
     companions: Companions | None = None
     opened: Sequence[str] = ()
     private_ports: Sequence[int] = ()
+    builders: Sequence[str] = ()
 
 
 def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulumi.Output[list[str]]:
@@ -88,7 +90,7 @@ def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulu
         # The objects in a namespace of the caller wait by its name, as those in our own do.
         home = pulumi.Output.all(*(resource.urn for resource in needed)).apply(lambda _: chart.namespace)
     if of_set.isolate:
-        policy = network_policy(of_set.closed_networks, args.opened, args.private_ports)
+        policy = network_policy(of_set.closed_networks, args.opened, args.private_ports, args.builders)
         needed += isolate(name, chart, home, policy, parent=parent)
     needed += _secret(name, args, home, parent)
     needed += _objects(name, args, home, parent)

@@ -85,6 +85,7 @@ class PodSet(RunnerPod, SetSettings):
     usd_per_hour: _Price | None = None
     per_node: Annotated[int, Field(ge=1)] = 1
     open_networks: tuple[Cidr, ...] = ()
+    builders: tuple[DnsLabel, ...] = ()
     declare_min_runners: bool = True
 
     @model_validator(mode="after")

@@ -72,9 +72,8 @@ def unrunnable(image: Image | None, machines: Iterable[hardware.Machine], driver
             continue
         least, most, has = image.least_capability, image.most_capability, machine.gpu.compute_capability
         gpu = f"the {machine.gpu.name} of {machine.name} has {has}"
-        if image.architectures and machine.arch not in image.architectures:
-            built = " and ".join(image.architectures)
-            return f"its image is built for {built}, {machine.name} is {machine.arch}; set image to a build for it"
+        if wrong := unbuilt(image, (machine,)):
+            return wrong
         if least and minor(has) < minor(least):
             fix = "set another image, or use another pool"
             return f"its image has code for compute capability {least} and newer, {gpu}; {fix}"
@@ -85,6 +84,15 @@ def unrunnable(image: Image | None, machines: Iterable[hardware.Machine], driver
     if image is not None and image.least_driver is not None and driver is not None and branch(driver) < image.least_driver:
         fix = "set an image with an older CUDA, or use nodes with a newer driver"
         return f"its image needs driver branch R{image.least_driver} or newer, the nodes have {driver}; {fix}"
+    return ""
+
+
+def unbuilt(image: Image | None, machines: Iterable[hardware.Machine]) -> str:
+    """Why one of the machines has another processor than the image is built for, or an empty string."""
+    for machine in machines:
+        if image is not None and image.architectures and machine.arch not in image.architectures:
+            built = " and ".join(image.architectures)
+            return f"its image is built for {built}, {machine.name} is {machine.arch}; set image to a build for it"
     return ""
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from fleet.facts.remark import todo
 from fleet.prove import topology
-from fleet.prove.image_fit import node_driver, pinned_image, unrunnable
+from fleet.prove.image_fit import node_driver, pinned_image, unbuilt, unrunnable
 from fleet.prove.placement import doubts, fit, per_node, pool_host, unfit
 from fleet.prove.pod import PodAsk, Request
 from fleet.providers.fleet import Fleet
@@ -34,7 +34,8 @@ def refusal(cluster: Cluster, workload: PoolWorkload) -> str:
     """
     host, ask = pool_host(cluster, workload.pool), _asked(workload)
     image = None if workload.image else pinned_image(cluster, workload)
-    if wrong := unrunnable(image, host.machines, node_driver(cluster, workload.pool)):
+    driver = node_driver(cluster, workload.pool)
+    if wrong := unrunnable(image, host.machines, driver) if workload.units else unbuilt(image, host.machines):
         return wrong
     return unfit(ask, host, [fit(ask, machine, host) for machine in host.machines])
 

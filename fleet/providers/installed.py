@@ -183,6 +183,7 @@ def pod_set_of(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, p
         usd_per_hour=range_text(runner_prices(cluster, runner)),
         per_node=per_node,
         open_networks=tuple(cluster.private_egress),
+        builders=cluster.builders_of(name),
         declare_min_runners=runner.schedules is None,
     )
 

@@ -18,22 +18,28 @@ from fleet.facts.scheduling import POD_SECURITY_LABEL
 from fleet.prove.namespace_limits import team_limit_range
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import CLOSED, INTERNET, LINK_LOCAL
+from fleet.settings.workloads import BUILDKIT_PORT
 
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""The label that the API server gives to each namespace (kubernetes.io, automatic labelling)."""
 _DNS = {
-    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": KUBE_SYSTEM}},
+    "namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: KUBE_SYSTEM}},
     "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
 }
 """CoreDNS, by its labels on EKS and on OKE."""
 
 
 def network_policy(
-    closed: Sequence[str] = CLOSED, opened: Sequence[str] = (), private_ports: Sequence[int] = ()
+    closed: Sequence[str] = CLOSED,
+    opened: Sequence[str] = (),
+    private_ports: Sequence[int] = (),
+    builders: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Spec of a NetworkPolicy for every pod of the namespace: no ingress, and egress only to DNS and the internet.
 
     Pods reach the networks `opened` even if they are inside `closed`. They reach the TCP ports `private_ports` of every address
-    except the node's own ones. No IPv6 is allowed: the clusters have none, and an IPv6 exception breaks the whole policy on an
-    IPv4 cluster of EKS (aws/aws-network-policy-agent#631).
+    except the node's own ones, and BuildKit in the namespaces `builders`. No IPv6 is allowed: the clusters have none, and an
+    IPv6 exception breaks the whole policy on an IPv4 cluster of EKS (aws/aws-network-policy-agent#631).
     """
     egress: list[dict[str, Any]] = [
         {"to": [_DNS], "ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]},
@@ -42,7 +48,14 @@ def network_policy(
     if private_ports:
         ports = [{"protocol": "TCP", "port": port} for port in private_ports]
         egress.append({"to": [_block(INTERNET, (LINK_LOCAL,))], "ports": ports})
+    if builders:
+        egress.append({"to": [in_namespace(name) for name in builders], "ports": [{"protocol": "TCP", "port": BUILDKIT_PORT}]})
     return {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "ingress": [], "egress": egress}
+
+
+def in_namespace(name: str) -> dict[str, Any]:
+    """All pods of a namespace, as a peer of a NetworkPolicy."""
+    return {"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}}
 
 
 def _block(cidr: str, but: Sequence[str] = ()) -> dict[str, Any]:

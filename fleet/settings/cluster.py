@@ -32,7 +32,16 @@ from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import PodRunner, Runner, SetName
 from fleet.settings.sharing import Mig
-from fleet.settings.workloads import AnyWorkload, PoolWorkload, WorkloadName, require_storage, require_unqueued, require_workloads
+from fleet.settings.workloads import (
+    AnyWorkload,
+    BuildkitWorkload,
+    PoolWorkload,
+    WorkloadName,
+    require_builders,
+    require_storage,
+    require_unqueued,
+    require_workloads,
+)
 
 
 def physical_name(project: str, stack: str, cluster: str) -> str:
@@ -250,6 +259,11 @@ class Cluster(Model):
     def pod_sets(self, pool: str) -> dict[str, PodRunner]:
         """The runner sets of pods that name a pool, at any place of their order."""
         return {name: runner for name, runner in self.pod_runners.items() if pool in runner.ordered}
+
+    def builders_of(self, runner_set: str) -> tuple[str, ...]:
+        """The namespaces of BuildKit that the jobs of a runner set reach."""
+        builders = (workload for workload in self.workloads.values() if isinstance(workload, BuildkitWorkload))
+        return tuple(dict.fromkeys(builder.namespace for builder in builders if runner_set in builder.runners))
 
     def flavor_of(self, pool: str) -> str:
         """The queue flavor of several pools that has this one; empty if none has it."""
@@ -538,6 +552,7 @@ class Cluster(Model):
     def _use_rules(self) -> None:
         """Refuse workloads, jobs, team quotas and objectives that do not fit the pools, the caches or each other."""
         require_workloads(self.workloads, self.pools, tuple(self._confined()))
+        require_builders(self.workloads, self.runners)
         require_storage(self.workloads, self.caches, default_class=self.DEFAULT_CLASS, sells_volumes=self.SELLS_VOLUMES)
         teams = self.queues.teams if self.queues is not None else {}
         require_unqueued(self.workloads, {each: team for team, settings in teams.items() for each in settings.namespaces})

@@ -14,7 +14,7 @@ from fleet.settings.endpoint import BoundedCidr
 from fleet.settings.model import CpuSpan, DnsLabel, Labels, Memory, MemorySpan, Model, between, problem, refusal, selected_by
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_no_shm, require_one_share, require_pool
-from fleet.settings.runner import ImageReference, require_shm
+from fleet.settings.runner import ImageReference, PodRunner, Runner, SetName, require_shm
 
 WORKLOAD_IMAGES: dict[str, Image] = {
     "nvidia-smi": IMAGES["cuda"],
@@ -25,12 +25,15 @@ WORKLOAD_IMAGES: dict[str, Image] = {
     "ollama": IMAGES["ollama"],
     "comfyui": IMAGES["comfyui"],
     "coral": IMAGES["python"],
+    "buildkit": IMAGES["buildkit"],
 }
 """The default image of each kind of workload."""
 OTHER_IMAGES: dict[str, tuple[Image, ...]] = {"pytorch": (IMAGES["pytorch-cuda12.6"], IMAGES["pytorch-cuda12.8"])}
 """The images for pools that cannot run the default image of a kind, the first choice first (`fleet.prove.image_fit`)."""
 KINDS = tuple(WORKLOAD_IMAGES)
 
+BUILDKIT_PORT = 1234
+"""The port of BuildKit in its Kubernetes examples (moby/buildkit v0.32.2, examples/kubernetes)."""
 MAX_NAME = 45
 """Maximum characters of a workload's name. Names of claims and pods add up to 18, and may have 63."""
 
@@ -77,20 +80,18 @@ class Workload(Model):
 
 
 class PoolWorkload(Workload):
-    """A workload of a GPU pool. It takes one unit of the pool's resource: a GPU, or a share of one."""
+    """A workload of a pool."""
 
     KEPT: ClassVar[str] = "-data"
     """Suffix of its claim's name."""
 
     pool: str
     """The GPU pool in which the workload runs."""
-    shm: Memory = 1024
-    """Size of /dev/shm. What is in it counts against the memory limit. Example: `2Gi`"""
 
     @property
     def units(self) -> int:
-        """Units of the pool's resource that it requests."""
-        return 1
+        """Units of the pool's resource that it requests: 0 in a pool without GPUs."""
+        return 0
 
     @property
     def storage_asked(self) -> Storage | None:
@@ -101,6 +102,18 @@ class PoolWorkload(Workload):
     def claim(self, name: str) -> str:
         """Name of its claim; `name` is the name of the workload."""
         return name + self.KEPT
+
+
+class UnitWorkload(PoolWorkload):
+    """A workload of a GPU pool. It takes one unit of the pool's resource: a GPU, or a share of one."""
+
+    shm: Memory = 1024
+    """Size of /dev/shm. What is in it counts against the memory limit. Example: `2Gi`"""
+
+    @property
+    def units(self) -> int:
+        """Units of the pool's resource that it requests."""
+        return 1
 
     @refusal
     def _shm_fits(self) -> None:
@@ -116,7 +129,7 @@ def _storage(size: str) -> Storage:
     return Storage.model_validate({"size": size})
 
 
-class SmokeWorkload(PoolWorkload):
+class SmokeWorkload(UnitWorkload):
     """A Job that tests whether a GPU is present and works."""
 
     kind: Literal["nvidia-smi", "pytorch", "device-query"]
@@ -125,7 +138,7 @@ class SmokeWorkload(PoolWorkload):
     memory: MemorySpan = _memory("4Gi", "8Gi")
 
 
-class MnistWorkload(PoolWorkload):
+class MnistWorkload(UnitWorkload):
     """A Job that runs TensorFlow's MNIST demonstration (seed 003)."""
 
     kind: Literal["tf-mnist"]
@@ -136,7 +149,7 @@ class MnistWorkload(PoolWorkload):
     """Training steps of the demonstration. Unit: steps. Example: `1000`"""
 
 
-class _Several(PoolWorkload):
+class _Several(UnitWorkload):
     """A workload that can use several whole GPUs."""
 
     gpus: Annotated[int, Field(ge=1)] = 1
@@ -192,7 +205,7 @@ class OllamaWorkload(_Several):
     """Volume for the models."""
 
 
-class ComfyuiWorkload(PoolWorkload):
+class ComfyuiWorkload(UnitWorkload):
     """ComfyUI, which generates images. It requests one unit, because it uses one GPU and several shares do not add up to a
     larger one."""
 
@@ -241,6 +254,33 @@ class CoralWorkload(Workload):
             raise problem("coral_command", message, at=("image" if self.command is None else "command",))
 
 
+class BuildkitWorkload(PoolWorkload):
+    """BuildKit, which builds container images for the jobs of runner sets.
+
+    BuildKit runs as user 1000 and without added capabilities. It makes user namespaces, which the default profiles of seccomp and
+    AppArmor forbid (moby/buildkit v0.32.2, docs/rootless.md). So its pod has neither profile, and its namespace is its own.
+    """
+
+    level: ClassVar[Level] = "privileged"
+    stands: ClassVar[bool] = True
+
+    kind: Literal["buildkit"]
+    """BuildKit, which builds container images for the jobs of runner sets (docs/builds.md)."""
+    namespace: TeamNamespace = "builds"
+    """Namespace of the workload. It has no other workload, because no profile of seccomp confines its pods. Example: `builds`"""
+    pool: str
+    """The pool without GPUs in which the workload runs (docs/cpu-classes.md). Example: `cpu`"""
+    runners: Annotated[tuple[SetName, ...], Field(min_length=1)]
+    """Runner sets of pods whose jobs can reach it. Example: `[cpu]`"""
+    cpu: CpuSpan = CpuSpan(request=2, limit=4)
+    memory: MemorySpan = _memory("4Gi", "8Gi")
+    scratch: Memory = 51200
+    """Disk space for layers and caches, which the scheduler reserves. BuildKit keeps at most 80 % of it. Example: `100Gi`"""
+    certificates: DnsLabel = "buildkit-certificates"
+    """Name of the Secret with the server's certificates: `ca.pem`, `cert.pem` and `key.pem`. You create it. Example:
+    `builder-tls`"""
+
+
 AnyWorkload = Annotated[
     Annotated[SmokeWorkload, Tag("nvidia-smi")]
     | Annotated[SmokeWorkload, Tag("pytorch")]
@@ -249,7 +289,8 @@ AnyWorkload = Annotated[
     | Annotated[NotebookWorkload, Tag("tf-notebook")]
     | Annotated[OllamaWorkload, Tag("ollama")]
     | Annotated[ComfyuiWorkload, Tag("comfyui")]
-    | Annotated[CoralWorkload, Tag("coral")],
+    | Annotated[CoralWorkload, Tag("coral")]
+    | Annotated[BuildkitWorkload, Tag("buildkit")],
     selected_by("kind", KINDS, "workload_kind", "a workload is of kind"),
 ]
 """A workload, selected by `kind`."""
@@ -321,7 +362,18 @@ def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> No
     pool = workload.pool if isinstance(workload, PoolWorkload | CoralWorkload) else None
     if pool is None:
         return
-    require_pool("workload_pool", pool, pools, at=("workloads", name, "pool"))
-    if isinstance(workload, PoolWorkload):
+    units = workload.units if isinstance(workload, PoolWorkload) else 1
+    require_pool("workload_pool", pool, pools, at=("workloads", name, "pool"), gpus=units)
+    if isinstance(workload, UnitWorkload):
         require_one_share("workload_shares", pool, pools[pool], workload.units, at=("workloads", name, "gpus"))
         require_no_shm("workload_mps_shm", pool, pools[pool], workload, at=("workloads", name))
+
+
+def require_builders(workloads: Mapping[str, Workload], runners: Mapping[str, Runner]) -> None:
+    """Refuse a BuildKit for runner sets that are not pods of the cluster."""
+    names = [name for name, runner in runners.items() if isinstance(runner, PodRunner)]
+    for name, workload in workloads.items():
+        for index, runner_set in enumerate(workload.runners if isinstance(workload, BuildkitWorkload) else ()):
+            if runner_set not in names:
+                message = f"no runner set of pods of that name in this cluster; name one of: {', '.join(names) or 'none'}"
+                raise problem("builder_runners", message, at=("workloads", name, "runners", str(index)))

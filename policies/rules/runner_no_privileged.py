@@ -6,7 +6,8 @@ privileged settings anywhere in the values, and whether the chart needs the node
 files, because it cannot read them.
 
 Pods that serve the node need these permissions. The config exempts them by namespace and name, never by a label, because
-everybody may set a label. Access to the namespace controls who may create such pods. An exempt scale set of mode `dind` still
+everybody may set a label. Access to the namespace controls who may create such pods. Pods that only lack the profiles of seccomp
+or AppArmor, such as BuildKit without root, have a list of their own. An exempt scale set of mode `dind` still
 needs its own nodes.
 """
 
@@ -34,16 +35,20 @@ def _check(args: Args, later: Later) -> Faults:
     config = args.config
     exempt = strings(config, "exempt")
     allowed = frozenset(strings(config, "capabilities"))
+    unconfined = (*exempt, *strings(config, "unconfined"))
     for release in releases(args.type, args.props, later):
         of = _of_release(release)
         for pod in pods_of(release, later):
             yield from _judge(of, exempt, _pod_faults(pod, allowed, later), later)
+            yield from _judge(of, unconfined, _profile_faults(pod, later), later)
+        yield from _judge(of, unconfined, _value_profiles(release, later), later)
         yield from _judge(of, exempt, _release_faults(release, allowed, later), later)
         yield from _shared_nodes(release, exempt, later)
     if args.type not in HELM:
         for pod in pod_specs(args.type, args.props, later):
             owner = pod.owner if args.type in LIST_PATHS else args.props
             yield from _judge(_of_object(owner), exempt, _pod_faults(pod, allowed, later), later)
+            yield from _judge(_of_object(owner), unconfined, _profile_faults(pod, later), later)
 
 
 def _of_object(owner: Data) -> _Named:
@@ -113,6 +118,27 @@ def _security_faults(path: str, security: Data, allowed: frozenset[str], later: 
                 )
 
 
+def _profile_faults(pod: PodSpec, later: Later) -> Faults:
+    """The profiles that the pod or a container turns off."""
+    containers = ((f"{pod.path}.{container.path}", container.body) for container in containers_of(pod, later))
+    for path, holder in ((pod.path, pod.spec), *containers):
+        with later:
+            yield from _unconfined(f"{path}.securityContext", walk(holder, "securityContext"), later)
+
+
+def _value_profiles(release: Release, later: Later) -> Faults:
+    with later:
+        for path, holder in objects(release.values, release.values_path, later, passed_over(release)):
+            yield from _unconfined(path, holder, later)
+
+
+def _unconfined(path: str, security: Data, later: Later) -> Faults:
+    for profile in _PROFILES:
+        with later:
+            if text(walk(security, profile, "type")) == "Unconfined":
+                yield f'{path}.{profile}.type is "Unconfined": {_UNCONFINED}'
+
+
 def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> Faults:
     with later:
         if use := charts.NODE.get(release.chart_name):
@@ -172,6 +198,8 @@ def _mount(path: str) -> str:
 
 
 _PRIVILEGED = "a privileged container is root on its node, with all GPUs, credentials and pods there"
+_PROFILES = ("seccompProfile", "appArmorProfile")
+_UNCONFINED = f"the pod may then make system calls that others may not; remove it, or list it in {setting('unconfined')}"
 _ROOT = "a kernel vulnerability could then give root on the node; write the image's own user, above 0"
 
 

@@ -16,19 +16,18 @@ from fleet.facts.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, RUNNER_PR
 from fleet.loading.config import load
 from fleet.prove.placement import PlacementError
 from fleet.render.workloads.catalogue import objects
-from fleet.settings.workloads import KINDS
 from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import cluster, config
 from tests.cases import cases
 from tests.components.recorded import before, build_alone, of_type
 from tests.fleet.test_isolation import MINORS
-from tests.fleet.workloads.world import workload
+from tests.fleet.workloads.world import GPU_KINDS, workload
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
 NETWORK = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
 PRIORITY = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
 WORKLOAD = "gpu-ci:index:GpuWorkload"
-ALL = {kind: workload(kind) for kind in KINDS}
+ALL = {kind: workload(kind) for kind in GPU_KINDS}
 TOKENS = {
     "Deployment": "kubernetes:apps/v1:Deployment",
     "Job": "kubernetes:batch/v1:Job",
@@ -63,7 +62,7 @@ def of_workloads(recording: Recording) -> list[Resource]:
 
 
 def test_each_workload_is_a_component_of_its_name(recording):
-    assert {each.name for each in of_type(recording, WORKLOAD)} == {f"usw2-{kind}" for kind in KINDS}
+    assert {each.name for each in of_type(recording, WORKLOAD)} == {f"usw2-{kind}" for kind in GPU_KINDS}
 
 
 def test_every_manifest_is_a_resource_of_its_own_and_says_the_same(recording):

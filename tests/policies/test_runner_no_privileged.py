@@ -25,6 +25,10 @@ ROOT = "a kernel vulnerability could then give root on the node; write the image
 FOLDER = "a folder of the node, with files of the node and of other pods; use emptyDir, or a claim"
 SOCKET = "a pod with that socket can start privileged containers; remove the volume"
 ALLOWING = config_of(RULE.id, "capabilities")
+UNCONFINED = (
+    f"the pod may then make system calls that others may not; remove it, or list it in {config_of(RULE.id, 'unconfined')}"
+)
+PROFILE = {"type": "Unconfined"}
 
 
 def capability(name: str) -> str:
@@ -49,6 +53,14 @@ CASES = {
     "root in the pod": (
         {"containers": [{"name": "a"}], "securityContext": {"runAsUser": "0"}},
         f"securityContext.runAsUser is 0: {ROOT}",
+    ),
+    "a container without seccomp": (
+        secured(seccompProfile=PROFILE),
+        f'containers[0].securityContext.seccompProfile.type is "Unconfined": {UNCONFINED}',
+    ),
+    "a pod without AppArmor": (
+        {"containers": [{"name": "a"}], "securityContext": {"appArmorProfile": PROFILE}},
+        f'securityContext.appArmorProfile.type is "Unconfined": {UNCONFINED}',
     ),
     "a capability": (
         secured(capabilities={"add": ["SYS_ADMIN"]}),
@@ -80,6 +92,7 @@ def test_every_container_is_looked_at(kind: str) -> None:
 @pytest.mark.parametrize(
     "spec",
     [
+        secured(seccompProfile={"type": "RuntimeDefault"}, appArmorProfile={"type": "Localhost", "localhostProfile": "a"}),
         secured(privileged=False, runAsUser=1001, capabilities={"drop": ["ALL"]}),
         secured(runAsUser="1001", capabilities={"add": []}),
         secured(runAsUser=False),
@@ -112,6 +125,15 @@ def test_what_serves_the_node_is_exempt_by_namespace_and_name() -> None:
     assert judge(RULE, DAEMON_SET, placed("gpu-operator", "gpu-operator-node-feature-discovery-worker")) == CLEAN
     for namespace, name in (("runners", "gpu-operator"), ("gpu-operator", "miner"), ("", "")):
         assert judge(RULE, DAEMON_SET, placed(namespace, name)).messages, "neither alone is enough"
+
+
+def test_a_pod_without_profiles_is_listed_apart_and_only_for_that() -> None:
+    listed = {"unconfined": ["builds/*"]}
+    assert judge(RULE, DAEMON_SET, placed("builds", "a", secured(seccompProfile=PROFILE)), listed) == CLEAN
+    assert judge(RULE, DAEMON_SET, placed("builds", "a", secured(seccompProfile=PROFILE)), {"exempt": ["builds/a"]}) == CLEAN
+    assert judge(RULE, DAEMON_SET, placed("other", "a", secured(seccompProfile=PROFILE)), listed).messages
+    (message,) = judge(RULE, DAEMON_SET, placed("builds", "a", secured(seccompProfile=PROFILE, privileged=True)), listed).messages
+    assert "privileged is true" in message
 
 
 def test_a_label_exempts_nobody() -> None:
@@ -291,6 +313,7 @@ SUITE = Suite(
         *in_pods(GPU_POD),
         *in_pods(secured(capabilities={"add": ["CHOWN"]}), tokens=[POD], config={"capabilities": ["CHOWN"]}),
         Case(DAEMON_SET, placed("kube-system", "csi"), config={"exempt": ["kube-system/csi"]}),
+        Case(DAEMON_SET, placed("builds", "a", secured(seccompProfile=PROFILE)), config={"unconfined": ["builds/a"]}),
         Case(RELEASE, DIND, config=EXEMPT),
         Case(RELEASE, installed("any", {"securityContext": {"runAsUser": 1001}})),
     ),
@@ -300,6 +323,11 @@ SUITE = Suite(
         Case(RELEASE, DIND, (MADE,)),
         Case(RELEASE, changed(DIND, "values", "template", "spec", "tolerations", []), (SHARED,), config=EXEMPT),
         Case(RELEASE, installed("any", {}) | {"valueYamlFiles": ["text"]}, (FILES,)),
+        Case(
+            RELEASE,
+            installed("any", {"podSecurityContext": {"seccompProfile": PROFILE}}),
+            (f'values.podSecurityContext.seccompProfile.type is "Unconfined": {UNCONFINED}',),
+        ),
         Case(RELEASE, installed("any", {"hostPID": True}), (f"values.hostPID is true: {own('processes')}",)),
     ),
 )

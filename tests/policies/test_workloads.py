@@ -15,7 +15,6 @@ import pytest
 from components.kubernetes.inside import Inside, install
 from fleet.loading.config import load
 from fleet.render.workloads.smoke import smoke_home, smoke_tests
-from fleet.settings.workloads import KINDS
 from gpu_ci.offline.judge import Configured, Verdict, configure, judge
 from gpu_ci.offline.policyconfig import policy_settings
 from gpu_ci.offline.recording import Recording
@@ -23,11 +22,11 @@ from policies.rules import RULES
 from tests.builders import ROOT, config
 from tests.components.recorded import build_alone
 from tests.day import TIMELESS
-from tests.fleet.workloads.world import CLUSTERS, with_workloads, workload
+from tests.fleet.workloads.world import CLUSTERS, GPU_KINDS, with_workloads, workload
 
 # A stack with a registry admits no image of another one, and the workloads here are built without one.
 CONFIGS = sorted(path.stem for path in (ROOT / "policies" / "config").glob("*.json") if "dkr.ecr" not in path.read_text())
-WORKLOADS = {kind: workload(kind) for kind in KINDS}
+WORKLOADS = {kind: workload(kind) for kind in GPU_KINDS}
 CORAL = "usw2-coral-deployment"
 # An image without digest, where a stack asks for one; and the one image without version, everywhere.
 UNDIGESTED = ("usw2-device-query-job", "usw2-tf-mnist-job", "usw2-tf-notebook-deployment")
@@ -72,7 +71,7 @@ def of_workloads(recording: Recording, verdicts: Iterable[Verdict]) -> list[Verd
         for resource in recording.resources
         if any(f"gpu-ci:index:{kind}$" in resource.urn for kind in ("GpuWorkload", "Priorities", "Namespaces"))
     }
-    assert len(ours) > len(KINDS), "the workloads were found"
+    assert len(ours) > len(GPU_KINDS), "the workloads were found"
     return [verdict for verdict in verdicts if verdict.urn in ours]
 
 

@@ -16,11 +16,15 @@ from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import fits
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import Target, pool_target
-from fleet.render.isolation import homes
+from fleet.render.isolation import homes, in_namespace
 from fleet.render.workloads import parts
 from fleet.settings.cluster import Cluster
+from fleet.settings.model import memory_text
+from fleet.settings.namespaces import runner_namespace
 from fleet.settings.workloads import (
+    BUILDKIT_PORT,
     WORKLOAD_IMAGES,
+    BuildkitWorkload,
     ComfyuiWorkload,
     CoralWorkload,
     MnistWorkload,
@@ -199,6 +203,71 @@ def coral(meta: parts.Meta, workload: CoralWorkload, tolerations: tuple[Tolerati
     return (parts.deployment(meta, pod),)
 
 
+# -- builds of container images ----------------------------------------------------------------------------------------
+
+_BUILDKIT_UID = 1000
+_CACHE = "/home/user/.local/share/buildkit"
+_CERTIFICATES = "/certs"
+_TLS = "tls"
+_SOCKET = f"unix:///run/user/{_BUILDKIT_UID}/buildkit/buildkitd.sock"
+"""User, folder and socket of the image's variant `rootless` (moby/buildkit v0.32.2, Dockerfile)."""
+
+
+def buildkit(meta: parts.Meta, workload: BuildkitWorkload, target: Target) -> tuple[Manifest, ...]:
+    """BuildKit without root: a Deployment, its Service, and the NetworkPolicy that lets in the jobs of its runner sets.
+
+    Only a client with a certificate can build. A build's processes are in the container's own process namespace, because
+    Kubernetes shows no unmasked /proc to a pod without a user namespace of its own (moby/buildkit v0.32.2, docs/rootless.md).
+    """
+    workers = {"exec": {"command": ["buildctl", "debug", "workers"]}, "periodSeconds": 30, "timeoutSeconds": 10}
+    flags = {"addr": f"tcp://0.0.0.0:{BUILDKIT_PORT}"}
+    flags |= {f"tls{name}": f"{_CERTIFICATES}/{file}.pem" for name, file in (("cacert", "ca"), ("cert", "cert"), ("key", "key"))}
+    # Reserved, free and most disk space, in MB.
+    flags["oci-worker-gc-keepstorage"] = f"0,0,{workload.scratch * 2**20 * 8 // 10**7}"
+    container = {
+        "name": workload.kind,
+        "image": workload.image or WORKLOAD_IMAGES[workload.kind].reference,
+        "args": [f"--addr={_SOCKET}", *(f"--{key}={value}" for key, value in flags.items()), "--oci-worker-no-process-sandbox"],
+        "ports": [{"name": _TLS, "containerPort": BUILDKIT_PORT}],
+        "readinessProbe": workers,
+        "livenessProbe": workers | {"failureThreshold": 6},
+        "resources": amounts(workload.cpu, workload.memory, workload.scratch, {}),
+    }
+    profile = {"type": "Unconfined"}
+    pod = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "nodeSelector": target.selector,
+        "tolerations": manifests(target.tolerations),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _BUILDKIT_UID,
+            "runAsGroup": _BUILDKIT_UID,
+            "fsGroup": _BUILDKIT_UID,
+            "seccompProfile": profile,
+            "appArmorProfile": profile,
+        },
+        **parts.mounted(
+            container,
+            [
+                Mount("cache", _CACHE, {"emptyDir": {"sizeLimit": memory_text(workload.scratch)}}),
+                Mount("certificates", _CERTIFICATES, {"secret": {"secretName": workload.certificates}}, read_only=True),
+            ],
+        ),
+    }
+    clients = [in_namespace(runner_namespace(name)) for name in workload.runners]
+    spec = {
+        "podSelector": {"matchLabels": meta.labels},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": clients, "ports": [{"protocol": "TCP", "port": BUILDKIT_PORT}]}],
+    }
+    return (
+        parts.service(meta, BUILDKIT_PORT, _TLS),
+        meta.object("networking.k8s.io/v1", "NetworkPolicy", spec, "-clients"),
+        parts.deployment(meta, pod),
+    )
+
+
 MAKERS: Mapping[str, Callable[..., tuple[Manifest, ...]]] = {
     **dict.fromkeys(COMMANDS, smoke_job),
     "tf-mnist": tf_mnist,
@@ -206,6 +275,7 @@ MAKERS: Mapping[str, Callable[..., tuple[Manifest, ...]]] = {
     "ollama": ollama,
     "comfyui": comfyui,
     "coral": coral,
+    "buildkit": buildkit,
 }
 """The function that makes the manifests of each kind: `make(meta, settings, target)`."""
 

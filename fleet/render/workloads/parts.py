@@ -13,7 +13,7 @@ from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount
 from fleet.facts.scheduling import SAFE_TO_EVICT, Priority, workload_labels
 from fleet.providers.target import Target
 from fleet.settings.model import memory_text
-from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload, Storage
+from fleet.settings.workloads import WORKLOAD_IMAGES, Storage, UnitWorkload
 
 UID = RUNNER_UID
 """User and group of all containers here. An MPS server serves one user at a time, and the pool's runners are user 1001.
@@ -42,12 +42,12 @@ class Meta:
         return manifest(api, kind, self.name + suffix, self.namespace, spec, labels=self.labels)
 
 
-def shared_memory(workload: PoolWorkload, target: Target) -> list[Mount]:
+def shared_memory(workload: UnitWorkload, target: Target) -> list[Mount]:
     """A /dev/shm of the workload's size, where the pod may have its own."""
     return [pods.shared_memory(memory_text(workload.shm))] if target.mounts_shm else []
 
 
-def gpu_container(workload: PoolWorkload, target: Target, env: Mapping[str, str], **more: Any) -> Manifest:
+def gpu_container(workload: UnitWorkload, target: Target, env: Mapping[str, str], **more: Any) -> Manifest:
     """A container that takes the workload's units of the pool's resource, without its mounts. `more` are further fields.
 
     Its name is the kind of the workload. The settings may replace the kind's image.
@@ -118,9 +118,9 @@ def deployment(meta: Meta, pod: Manifest, replicas: int = 1) -> Manifest:
     return meta.object("apps/v1", "Deployment", spec)
 
 
-def service(meta: Meta, port: int) -> Manifest:
-    """A Service inside the cluster, for the container's port `http`."""
-    ports = [{"name": "http", "port": port, "targetPort": "http", "protocol": "TCP"}]
+def service(meta: Meta, port: int, name: str = "http") -> Manifest:
+    """A Service inside the cluster, for the container's port of that name."""
+    ports = [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"}]
     return meta.object("v1", "Service", {"type": "ClusterIP", "selector": meta.labels, "ports": ports})
 
 

@@ -25,17 +25,17 @@ from tests.cases import cases
 from tests.examples import examples
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
 from tests.fleet.test_pod_security import forbidden, violations
-from tests.fleet.workloads.world import CLUSTERS, OF_POOLS, SLICED, with_workloads, workload
+from tests.fleet.workloads.world import CLUSTERS, GPU_KINDS, OF_POOLS, SLICED, with_workloads, workload
 from tests.strategies import pools
 
-ALL = {kind: workload(kind) for kind in KINDS}
+ALL = {kind: workload(kind) for kind in GPU_KINDS}
 KEPT = workload(
     "tf-notebook", storage={"size": "20Gi", "storageClass": "gp3"}, nodePort={"port": 30001, "cidrs": ["203.0.113.0/24"]}
 )
 
 SHM = "/dev/shm"  # noqa: S108 - a mount point
 
-every_kind = cases("kind", KINDS)
+every_kind = cases("kind", GPU_KINDS)
 of_pools = cases("kind", OF_POOLS)
 every_cluster = cases("held", CLUSTERS)
 

@@ -35,7 +35,9 @@ CLUSTERS: dict[str, dict[str, Any]] = {
 }
 """Settings of clusters whose one pool is called t4, by its own settings."""
 
-OF_POOLS = [kind for kind in KINDS if kind != "coral"]
+GPU_KINDS = [kind for kind in KINDS if kind != "buildkit"]
+"""The kinds that a cluster with GPU pools alone may have. tests/fleet/workloads/test_buildkit.py has the other."""
+OF_POOLS = [kind for kind in GPU_KINDS if kind != "coral"]
 
 
 def workload(kind: str, **changes: Any) -> dict[str, Any]:
