@@ -30,6 +30,7 @@ from fleet.settings.model import (
     refusal,
     require_once,
 )
+from fleet.settings.pod_template import PodFields
 from fleet.settings.schedules import RunnerSchedules, require_within
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
@@ -158,7 +159,7 @@ class Runner(Model):
             raise problem("labels", f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one", at=("labels",))
 
 
-class RunnerPod(Runner):
+class RunnerPod(Runner, PodFields):
     """A runner scale set whose runners are pods, wherever they run."""
 
     kind: Literal["pod"] = "pod"
@@ -186,6 +187,11 @@ class RunnerPod(Runner):
         return self.scale
 
     @property
+    def disk(self) -> int:
+        """The node's disk that each runner reserves, in MiB: the workspace, and the empty directories on disk."""
+        return self.scratch + self.volume_disk
+
+    @property
     def asks(self) -> str:
         """Its requests in words."""
         return f"{self.gpus} GPU, {self.cpu.request / 1000:g} CPU, {self.memory.request / 1024:g}Gi"
@@ -197,6 +203,11 @@ class RunnerPod(Runner):
             if (fault := limit("RunnerPod", kind).fault(value)) is not None:
                 raise problem("runner_floor", fault, at=at)
         require_shm("shm", self.shm, self.memory.limit)
+        if self.shm + (in_memory := self.volume_memory) >= self.memory.limit:
+            message = (
+                "what is in memory counts against the memory limit, and would fill it with shm; lower it or raise memory.limit"
+            )
+            raise problem("volume_fills", message, at=("volumes",), value=memory_text(in_memory))
 
 
 class PodRunner(RunnerPod):

@@ -1,0 +1,206 @@
+"""What the pods of a runner class have besides their size: environment, pull secrets and volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from fleet.facts.credentials import mask
+from fleet.facts.pods import Mount
+from fleet.settings.github import APP_SECRET
+from fleet.settings.gitops import ObjectName
+from fleet.settings.model import DnsLabel, Form, Memory, Model, QuotedText, matching, memory_text, problem, refusal, require_once
+
+_ENV_RULE = "an environment variable has letters, digits, '_', '-' and '.', and no digit first; rename it"
+_ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
+"""Kubernetes' envVarNameFmt (apimachinery, pkg/util/validation)."""
+_OURS = ("NVIDIA_", "ACTIONS_", "RUNNER_", "GITHUB_", "GPU_CI_")
+_OURS_RULE = f"gpu-ci, ARC, the runner or NVIDIA's toolkit sets variables that begin with {', '.join(_OURS)}; rename or remove it"
+_VALUE_RULE = (
+    "looks like a credential, and everybody who reads the stack file reads it: put it into a Secret and name that in secretEnv"
+)
+
+
+def _env_name(name: str) -> str:
+    # Names of Linux are case-sensitive, and GitHub's are all in capitals.
+    if name.startswith(_OURS):
+        raise problem("env_ours", _OURS_RULE)
+    return name
+
+
+def _env_value(value: str) -> str:
+    if mask(value) != value:
+        raise problem("env_credential", _VALUE_RULE, private=True)
+    return value
+
+
+EnvName = Annotated[str, matching("env_name", _ENV_RULE, _ENV_NAME), AfterValidator(_env_name)]
+"""Name of an environment variable that a class may set."""
+EnvValue = Annotated[QuotedText, AfterValidator(_env_value)]
+"""Value of an environment variable, without the form of a credential."""
+
+
+def _job_secret(name: str) -> str:
+    if name == APP_SECRET:
+        raise problem(
+            "app_secret", f"{APP_SECRET} has the private key of the GitHub App, which no job may read; name another Secret"
+        )
+    return name
+
+
+JobSecret = Annotated[ObjectName, AfterValidator(_job_secret)]
+"""Name of a Secret in the namespace of the class that its jobs may read."""
+_KEY_RULE = "not a key of a Secret; write letters, digits, '-', '_' and '.'"
+DataKey = Annotated[str, matching("data_key", _KEY_RULE, r"[-._a-zA-Z0-9]+", most=253)]
+"""A key of a Secret or ConfigMap (Kubernetes core/v1, Secret, `data`)."""
+
+_PATH_RULE = "not a path for a mount; write an absolute path without .., ':' or a slash at its end, such as /data"
+_PATH = r"(/(?!\.\.?(/|$))[^/:\s]+)+"
+_TAKEN = ("/dev", "/proc", "/sys", "/home/runner", "/var/run/secrets", "/run/secrets")
+"""Where the container runtime, the runner's image and we have files. A mount there hides them."""
+
+
+def _mount_path(path: str) -> str:
+    mounted = PurePosixPath(path)
+    for taken in map(PurePosixPath, _TAKEN):
+        if mounted.is_relative_to(taken) or taken.is_relative_to(mounted):
+            raise problem("mount_taken", f"{taken} belongs to the runner, its system or /dev/shm; write a path such as /data")
+    return path
+
+
+MountPath = Annotated[
+    str,
+    matching("mount_path", _PATH_RULE, _PATH, form=Form("mount path", _PATH_RULE, "/[^:]*[^:/]", 4096)),
+    AfterValidator(_mount_path),
+]
+"""Where a container has a volume."""
+
+
+class SecretValue(Model):
+    """One value of a Secret in the namespace of the class."""
+
+    secret: JobSecret
+    """Name of the Secret. It must exist before the first job. Example: `wandb`"""
+    key: DataKey
+    """Key of the value in the Secret. Example: `api-key`"""
+
+
+class ExtraVolume(Model):
+    """A volume of each runner: one of `size`, `claim`, `configMap` and `secret`."""
+
+    path: MountPath
+    """Where the runner has it. Example: `/data`"""
+    size: Memory | None = None
+    """Size of an empty directory of each runner, which ends with it. Kubelet evicts a pod that writes more.
+    Example: `20Gi`"""
+    in_memory: bool = False
+    """Whether the empty directory is in memory. Its files then count against the memory limit, otherwise against the disk.
+    Example: `true`"""
+    claim: ObjectName | None = None
+    """Name of a PersistentVolumeClaim in the namespace of the class. All its runners share it. Example: `models`"""
+    config_map: ObjectName | None = None
+    """Name of a ConfigMap in the namespace of the class. Example: `pip-conf`"""
+    secret: JobSecret | None = None
+    """Name of a Secret in the namespace of the class. Every job of the class can read it. Example: `kaggle`"""
+    read_only: bool = False
+    """Whether jobs can only read it. ConfigMaps and Secrets are always read-only. Example: `true`"""
+
+    @property
+    def disk(self) -> int:
+        """The node's disk that it may fill, in MiB."""
+        return 0 if self.in_memory else self.size or 0
+
+    @property
+    def memory(self) -> int:
+        """The runner's memory that it may fill, in MiB."""
+        return self.size or 0 if self.in_memory else 0
+
+    def mount(self, name: str) -> Mount:
+        """The volume and its mount, under a name."""
+        source: dict[str, Any] = {}
+        if self.size is not None:
+            source = {"emptyDir": ({"medium": "Memory"} if self.in_memory else {}) | {"sizeLimit": memory_text(self.size)}}
+        elif self.claim is not None:
+            claim = {"claimName": self.claim} | ({"readOnly": True} if self.read_only else {})
+            source = {"persistentVolumeClaim": claim}
+        elif self.config_map is not None:
+            source = {"configMap": {"name": self.config_map}}
+        else:
+            source = {"secret": {"secretName": self.secret}}
+        return Mount(name, self.path, source, self.read_only or (self.claim is None and self.size is None))
+
+    @refusal
+    def _rules(self) -> None:
+        """Refuse none or several kinds of volumes, and settings of an empty directory for another kind."""
+        kinds = [self.size, self.claim, self.config_map, self.secret]
+        if sum(kind is not None for kind in kinds) != 1:
+            raise problem("volume_kind", "a volume has one of size, claim, configMap and secret; give one of them")
+        if self.in_memory and self.size is None:
+            raise problem(
+                "volume_memory", "only an empty directory can be in memory; remove inMemory, or give size", at=("inMemory",)
+            )
+        if self.read_only and self.size is not None:
+            raise problem(
+                "volume_read_only", "an empty directory that is read-only stays empty; remove readOnly", at=("readOnly",)
+            )
+
+
+class PodFields(Model):
+    """What a runner class adds to the pods of its runners."""
+
+    env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
+    """Environment variables of every job of the class. No credentials (docs/pod-template.md). Example: `{HF_HUB_OFFLINE: "1"}`"""
+    secret_env: Mapping[EnvName, SecretValue] = Field(default_factory=dict)
+    """Environment variables whose values are in Secrets of the class's namespace. Every job of the class can read them. Example:
+    `{WANDB_API_KEY: {secret: wandb, key: api-key}}`"""
+    pull_secrets: tuple[ObjectName, ...] = ()
+    """Names of Secrets of type kubernetes.io/dockerconfigjson in the namespace of the class, with which nodes pull its images.
+    Example: `[ghcr]`"""
+    volumes: Mapping[DnsLabel, ExtraVolume] = Field(default_factory=dict)
+    """Volumes of each runner besides /dev/shm, by name (docs/pod-template.md). Example:
+    `{models: {path: /models, claim: models}}`"""
+
+    @property
+    def variables(self) -> Iterator[dict[str, Any]]:
+        """The environment as a container has it."""
+        yield from ({"name": name, "value": value} for name, value in self.env.items())
+        for name, entry in self.secret_env.items():
+            yield {"name": name, "valueFrom": {"secretKeyRef": {"name": entry.secret, "key": entry.key}}}
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """The volumes with their mounts."""
+        return tuple(volume.mount(name) for name, volume in self.volumes.items())
+
+    @property
+    def volume_disk(self) -> int:
+        """The node's disk that the volumes may fill, in MiB."""
+        return sum(volume.disk for volume in self.volumes.values())
+
+    @property
+    def volume_memory(self) -> int:
+        """The runner's memory that the volumes may fill, in MiB."""
+        return sum(volume.memory for volume in self.volumes.values())
+
+    @refusal
+    def _pod_rules(self) -> None:
+        """Refuse a variable, pull secret or path that occurs twice, and the names of our own volumes."""
+        if both := sorted(self.env.keys() & self.secret_env.keys()):
+            raise problem("env_twice", "env has the variable too; remove one of the two", at=("secretEnv", both[0]))
+        require_once("pull_secrets", "a Secret is given twice; remove one", self.pull_secrets, at=("pullSecrets",))
+        paths: dict[str, str] = {}
+        for name, volume in self.volumes.items():
+            if name in VOLUMES_TAKEN:
+                message = f"{VOLUMES_TAKEN[name]} has a volume of that name; rename yours"
+                raise problem("volume_name", message, at=("volumes", name), value=name)
+            if (other := paths.setdefault(volume.path, name)) != name:
+                raise problem(
+                    "mount_twice", f"volume {other} is mounted there; give yours another path", at=("volumes", name, "path")
+                )
+
+
+VOLUMES_TAKEN = {"shm": "gpu-ci", "github-server-tls-cert": "ARC's chart", "work": "ARC's chart"}
+"""Names of volumes of a runner's pod that are not the class's, and whose they are (gha-runner-scale-set 0.14.2, _helpers.tpl)."""
