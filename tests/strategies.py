@@ -40,6 +40,7 @@ POD_FIELDS: dict[str, Any] = {
     "env": {"HF_HUB_OFFLINE": "1"},
     "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
     "pullSecrets": ["ghcr"],
+    "serviceAccount": "jobs",
     "volumes": {
         "build": {"path": "/build", "size": "10Gi"},
         "fast": {"path": "/fast", "size": "1Gi", "inMemory": True},
@@ -797,6 +798,7 @@ _EKS = tuple(
                 gpus=1,
                 shm="2Gi",
                 **POD_FIELDS,
+                role="arn:aws:iam::111122223333:role/jobs",
                 scratch="20Gi",
                 labels=["gpu", "t4"],
                 image="example:1",
@@ -970,7 +972,21 @@ _TALOS = (
                 kubelet=NODE_CONFIG["kubelet"]["config"],
             )
         },
-        runners={"gpu-3090": runner(pool="gpu", kind="pod", shm="2Gi")},
+        runners={
+            "gpu-3090": runner(
+                pool="gpu",
+                kind="pod",
+                gpus=1,
+                shm="2Gi",
+                scratch="20Gi",
+                labels=["rtx"],
+                group="GPUs",
+                image="example:1",
+                imageSize="25Gi",
+                maxLifetime="7h",
+                **POD_FIELDS,
+            )
+        },
     ),
     talos_cluster(
         talosVersion="1.12",

@@ -70,6 +70,8 @@ class ArcRunnerSetArgs(TypedDict):
     """Environment variables whose values are in Secrets of the namespace. Default: none."""
     pull_secrets: NotRequired[list[str]]
     """Names of Secrets in the namespace with which nodes pull the image. Default: none."""
+    service_account: NotRequired[str]
+    """Service account of the runners, which must exist. Jobs get no token of it. Default: the chart's own."""
     volumes: NotRequired[dict[str, ExtraVolumeArgs]]
     """Volumes of each runner besides /dev/shm, by name. Default: none."""
     node_selector: NotRequired[dict[str, str]]

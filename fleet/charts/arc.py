@@ -227,6 +227,8 @@ def runner_pod(
         ],
         "volumes": [mount.volume for mount in mounts],
     }
+    if runner.service_account is not None:
+        pod["serviceAccountName"] = runner.service_account
     if runner.pull_secrets:
         pod["imagePullSecrets"] = [{"name": name} for name in runner.pull_secrets]
     return pod

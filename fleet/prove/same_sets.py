@@ -88,6 +88,7 @@ def _properties(fleet: Fleet, member: Set) -> dict[str, str]:
         "shm": memory_text(runner.shm),
         "scratch": memory_text(runner.scratch),
         "image": runner.image or "the default",
+        "cloud role": runner.cloud_role or "none",
         **{to_camel(name): str(getattr(runner, name)) for name in PodFields.model_fields},
         "role": "release" if any(pool.role == "release" for pool in pools) else "burst",
         "capacity": "spot" if any(pool.capacity == "spot" for pool in pools) else "not spot",

@@ -53,6 +53,16 @@ def _job_secret(name: str) -> str:
 
 JobSecret = Annotated[ObjectName, AfterValidator(_job_secret)]
 """Name of a Secret in the namespace of the class that its jobs may read."""
+
+
+def _account(name: str) -> str:
+    if name in ("default", "launcher"):
+        raise problem("account_name", "other pods and the policies know that account; write another name, such as jobs")
+    return name
+
+
+Account = Annotated[DnsLabel, AfterValidator(_account)]
+"""Name of a service account of the program's."""
 _KEY_RULE = "not a key of a Secret; write letters, digits, '-', '_' and '.'"
 DataKey = Annotated[str, matching("data_key", _KEY_RULE, r"[-._a-zA-Z0-9]+", most=253)]
 """A key of a Secret or ConfigMap (Kubernetes core/v1, Secret, `data`)."""
@@ -159,6 +169,9 @@ class PodFields(Model):
     pull_secrets: tuple[ObjectName, ...] = ()
     """Names of Secrets of type kubernetes.io/dockerconfigjson in the namespace of the class, with which nodes pull its images.
     Example: `[ghcr]`"""
+    service_account: Account | None = None
+    """Name of a service account that the program creates for the pods of the class, for a role of a cloud. It has no rights in
+    Kubernetes, and jobs get no token of it. Example: `jobs`"""
     volumes: Mapping[DnsLabel, ExtraVolume] = Field(default_factory=dict)
     """Volumes of each runner besides /dev/shm, by name (docs/pod-template.md). Example:
     `{models: {path: /models, claim: models}}`"""

@@ -53,6 +53,7 @@ RUNNER: Mapping[str, Any] = {
     "env": {"HF_HUB_OFFLINE": "1"},
     "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
     "pullSecrets": ["ghcr"],
+    "serviceAccount": "jobs",
     "volumes": {"models": {"path": "/models", "claim": "models", "readOnly": True}},
 }
 """Another value for each setting of a runner pod."""

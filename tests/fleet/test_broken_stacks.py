@@ -49,6 +49,26 @@ _ONE_SUBNET = "a subnet is in one zone, and here several have the same; give eac
 _DEFAULT_SET = "only one default set per GitHub scope may have them, and jobs select every other set by its name or its own label"
 # File: path, rule and how to fix it, value as JSON (empty if the key is missing).
 BROKEN: dict[str, tuple[str, str, str]] = {
+    "account-of-others": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.serviceAccount",
+        "other pods and the policies know that account; write another name, such as jobs",
+        '"default"',
+    ),
+    "role-without-account": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.role",
+        "EKS gives a role to a service account, which the program creates; name it in serviceAccount, such as jobs",
+        '"arn:aws:iam::123456789012:role/jobs"',
+    ),
+    "role-arn": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.role",
+        "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>",
+        '"jobs"',
+    ),
+    "role-of-another-account": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.role",
+        "EKS gives pods only roles of its own account, 123456789012; correct it",
+        '"arn:aws:iam::999999999999:role/jobs"',
+    ),
     "env-of-ours": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.env.NVIDIA_VISIBLE_DEVICES",
         "gpu-ci, ARC, the runner or NVIDIA's toolkit sets variables that begin with NVIDIA_, ACTIONS_, RUNNER_, "

@@ -92,6 +92,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "env": {"HF_HUB_OFFLINE": "1"},
             "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
             "pullSecrets": ["ghcr"],
+            "serviceAccount": "jobs",
             "volumes": {"models": {"path": "/models", "claim": "models", "readOnly": True}},
             "listenerNodeSelector": {"kubernetes.io/os": "linux"},
             "priorityClass": "ci",
