@@ -41,6 +41,8 @@ POD_FIELDS: dict[str, Any] = {
     "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
     "pullSecrets": ["ghcr"],
     "serviceAccount": "jobs",
+    "proxy": {"url": "http://proxy.example.com:3128", "secret": "proxy", "noProxy": ["example.net"]},
+    "caBundle": {"configMap": "ca", "key": "all.crt"},
     "volumes": {
         "build": {"path": "/build", "size": "10Gi"},
         "fast": {"path": "/fast", "size": "1Gi", "inMemory": True},

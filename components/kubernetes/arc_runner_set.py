@@ -7,7 +7,15 @@ import pulumi
 
 from components.arguments import settings
 from components.component import PackagedComponent
-from components.kubernetes.args import ExtraVolumeArgs, GitOpsArgs, SecretValueArgs, SpanArgs, TolerationArgs
+from components.kubernetes.args import (
+    CaBundleArgs,
+    ExtraVolumeArgs,
+    GitOpsArgs,
+    ProxyArgs,
+    SecretValueArgs,
+    SpanArgs,
+    TolerationArgs,
+)
 from components.kubernetes.scale_set import ScaleSetArgs, read_app, scale_set
 from fleet.charts.runner_sets import PodSet
 from fleet.settings.github import GitHubApp
@@ -72,6 +80,10 @@ class ArcRunnerSetArgs(TypedDict):
     """Names of Secrets in the namespace with which nodes pull the image. Default: none."""
     service_account: NotRequired[str]
     """Service account of the runners, which must exist. Jobs get no token of it. Default: the chart's own."""
+    proxy: NotRequired[ProxyArgs]
+    """HTTP proxy of listener and jobs. Default: none."""
+    ca_bundle: NotRequired[CaBundleArgs]
+    """Certificates that listener and jobs trust. Default: those of the image."""
     volumes: NotRequired[dict[str, ExtraVolumeArgs]]
     """Volumes of each runner besides /dev/shm, by name. Default: none."""
     node_selector: NotRequired[dict[str, str]]

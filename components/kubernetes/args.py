@@ -83,6 +83,26 @@ class ExtraVolumeArgs(TypedDict):
     """Whether jobs can only read it. Default: false for claims, true for ConfigMaps and Secrets."""
 
 
+class ProxyArgs(TypedDict):
+    """The HTTP proxy by which listener and jobs reach everything."""
+
+    url: str
+    """URL of the proxy, without credentials."""
+    secret: NotRequired[str]
+    """Name of a Secret with the keys username and password. Default: none."""
+    no_proxy: NotRequired[list[str]]
+    """Hosts, domains and networks that are reached without the proxy. Default: none."""
+
+
+class CaBundleArgs(TypedDict):
+    """A ConfigMap with the certificates of all authorities that listener and jobs trust."""
+
+    config_map: str
+    """Name of the ConfigMap."""
+    key: NotRequired[str]
+    """Key of the certificates. Default: ca.crt."""
+
+
 class GitOpsArgs(TypedDict):
     """Where ArgoCD finds its Applications. With it a component declares an Application for Git instead of a Helm release."""
 

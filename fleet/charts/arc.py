@@ -144,7 +144,14 @@ def runner_set(
     if selectors is None:
         selectors = list(map(pool_selector, runner.ordered)) if isinstance(runner, PodRunner) else ()
     return scale_set(
-        name, runner, github_url, group, node_choice(selectors) | pod, annotations=per_node_annotation(per_node), place=place
+        name,
+        runner,
+        github_url,
+        group,
+        node_choice(selectors) | pod,
+        annotations=per_node_annotation(per_node),
+        place=place,
+        more=runner.scale_set_values,
     )
 
 
@@ -157,8 +164,12 @@ def scale_set(
     pod_security: Level = "restricted",
     annotations: Mapping[str, str] | None = None,
     place: Place = Place(),
+    more: Mapping[str, Any] | None = None,
 ) -> Chart:
-    """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own."""
+    """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own.
+
+    `more` are further values of the chart.
+    """
     priority = {"priorityClassName": place.priority_class} if place.priority_class else {}
     return Chart(
         "gha-runner-scale-set",
@@ -187,7 +198,8 @@ def scale_set(
                     "containers": [{"name": "listener", "resources": resources(LISTENER), "securityContext": CONFINED}],
                 }
             },
-        },
+        }
+        | dict(more or {}),
         (LISTENER,),
         folder=f"infrastructure/runners/{name}",
         wave=_WAVE_OF_SETS,

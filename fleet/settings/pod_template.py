@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
@@ -24,7 +24,12 @@ _VALUE_RULE = (
 )
 
 
+_PROXY_NAMES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
+
+
 def _env_name(name: str) -> str:
+    if name.lower() in _PROXY_NAMES:
+        raise problem("env_proxy", "the set's listener needs the proxy, too, so ARC sets the variable; write proxy of the class")
     # Names of Linux are case-sensitive, and GitHub's are all in capitals.
     if name.startswith(_OURS):
         raise problem("env_ours", _OURS_RULE)
@@ -69,7 +74,7 @@ DataKey = Annotated[str, matching("data_key", _KEY_RULE, r"[-._a-zA-Z0-9]+", mos
 
 _PATH_RULE = "not a path for a mount; write an absolute path without .., ':' or a slash at its end, such as /data"
 _PATH = r"(/(?!\.\.?(/|$))[^/:\s]+)+"
-_TAKEN = ("/dev", "/proc", "/sys", "/home/runner", "/var/run/secrets", "/run/secrets")
+_TAKEN = ("/dev", "/proc", "/sys", "/home/runner", "/var/run/secrets", "/run/secrets", "/etc/gpu-ci")
 """Where the container runtime, the runner's image and we have files. A mount there hides them."""
 
 
@@ -158,6 +163,46 @@ class ExtraVolume(Model):
             )
 
 
+_PROXY_RULE = "not the URL of a proxy; write http://<host>:<port>, without user and password, which a Secret has"
+_PROXY = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
+_HOST_RULE = "not a host; write a host, a domain or a network such as 10.0.0.0/8"
+CA_VARIABLES = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE")
+"""Where OpenSSL, .NET and Go, curl, git, and Python's requests read the path of the authorities that they trust."""
+
+
+class Proxy(Model):
+    """The HTTP proxy by which listener and jobs of a class reach everything."""
+
+    url: Annotated[str, matching("proxy_url", _PROXY_RULE, _PROXY, private=True)]
+    """URL of the proxy, without credentials. Example: `http://proxy.example.com:3128`"""
+    secret: JobSecret | None = None
+    """Name of a Secret in the namespace of the class with the keys `username` and `password`. Jobs can read both. Example:
+    `proxy`"""
+    no_proxy: tuple[Annotated[str, matching("proxy_host", _HOST_RULE, r"[A-Za-z0-9*.:/-]+", most=253)], ...] = ()
+    """Hosts, domains and networks that are reached without the proxy. Example: `[github.example.com]`"""
+
+    def carries(self, host: str) -> bool:
+        """Whether requests to a host go to the proxy."""
+        names = (name.removeprefix("*").lstrip(".").lower() for name in self.no_proxy)
+        return not any(f".{host.lower()}".endswith(f".{name}") for name in names)
+
+
+class CaBundle(Model):
+    """A ConfigMap with the certificates of all authorities that listener and jobs of a class trust."""
+
+    config_map: ObjectName
+    """Name of the ConfigMap in the namespace of the class. Example: `ca`"""
+    key: DataKey = "ca.crt"
+    """Key of the certificates, in PEM format: public authorities and your own. Example: `ca-certificates.crt`"""
+
+    FOLDER: ClassVar[str] = "/etc/gpu-ci/ca"
+
+    @property
+    def path(self) -> str:
+        """Where the runner has it."""
+        return f"{self.FOLDER}/{self.key}"
+
+
 class PodFields(Model):
     """What a runner class adds to the pods of its runners."""
 
@@ -176,12 +221,36 @@ class PodFields(Model):
     """Volumes of each runner besides /dev/shm, by name (docs/pod-template.md). Example:
     `{models: {path: /models, claim: models}}`"""
 
+    proxy: Proxy | None = None
+    """HTTP proxy of the class (docs/pod-template.md#proxy-and-own-authority). Default: none."""
+    ca_bundle: CaBundle | None = None
+    """Certificates that the class trusts instead of those of its image, such as that of a GitHub Enterprise Server. Default: the
+    image's."""
+
+    @property
+    def scale_set_values(self) -> dict[str, Any]:
+        """What the chart of runner sets gets for proxy and authority (gha-runner-scale-set 0.14.2, values.yaml)."""
+        values: dict[str, Any] = {}
+        if self.proxy is not None:
+            server = {"url": self.proxy.url} | ({"credentialSecretRef": self.proxy.secret} if self.proxy.secret else {})
+            values["proxy"] = {"http": server, "https": server} | (
+                {"noProxy": list(self.proxy.no_proxy)} if self.proxy.no_proxy else {}
+            )
+        if (bundle := self.ca_bundle) is not None:
+            source = {"configMapKeyRef": {"name": bundle.config_map, "key": bundle.key}}
+            values["githubServerTLS"] = {"certificateFrom": source, "runnerMountPath": bundle.FOLDER}
+        return values
+
     @property
     def variables(self) -> Iterator[dict[str, Any]]:
         """The environment as a container has it."""
         yield from ({"name": name, "value": value} for name, value in self.env.items())
         for name, entry in self.secret_env.items():
             yield {"name": name, "valueFrom": {"secretKeyRef": {"name": entry.secret, "key": entry.key}}}
+        if self.ca_bundle is not None:
+            yield from ({"name": name, "value": self.ca_bundle.path} for name in CA_VARIABLES)
+            # The chart would set it to 1, and run.sh would call sudo, which has no root here (actions/runner, run.sh).
+            yield {"name": "RUNNER_UPDATE_CA_CERTS", "value": ""}
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
@@ -203,6 +272,9 @@ class PodFields(Model):
         """Refuse a variable, pull secret or path that occurs twice, and the names of our own volumes."""
         if both := sorted(self.env.keys() & self.secret_env.keys()):
             raise problem("env_twice", "env has the variable too; remove one of the two", at=("secretEnv", both[0]))
+        for key, names in (("env", self.env), ("secretEnv", self.secret_env)):
+            if self.ca_bundle is not None and (taken := sorted({*CA_VARIABLES, "NODE_EXTRA_CA_CERTS"} & names.keys())):
+                raise problem("env_bundle", "caBundle sets the variable; remove one of the two", at=(key, taken[0]))
         require_once("pull_secrets", "a Secret is given twice; remove one", self.pull_secrets, at=("pullSecrets",))
         paths: dict[str, str] = {}
         for name, volume in self.volumes.items():

@@ -54,6 +54,8 @@ RUNNER: Mapping[str, Any] = {
     "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
     "pullSecrets": ["ghcr"],
     "serviceAccount": "jobs",
+    "proxy": {"url": "http://proxy.example.com:3128", "secret": "proxy", "noProxy": ["example.net"]},
+    "caBundle": {"configMap": "ca", "key": "all.crt"},
     "volumes": {"models": {"path": "/models", "claim": "models", "readOnly": True}},
 }
 """Another value for each setting of a runner pod."""

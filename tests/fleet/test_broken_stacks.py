@@ -49,6 +49,26 @@ _ONE_SUBNET = "a subnet is in one zone, and here several have the same; give eac
 _DEFAULT_SET = "only one default set per GitHub scope may have them, and jobs select every other set by its name or its own label"
 # File: path, rule and how to fix it, value as JSON (empty if the key is missing).
 BROKEN: dict[str, tuple[str, str, str]] = {
+    "env-of-proxy": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.env.HTTPS_PROXY",
+        "the set's listener needs the proxy, too, so ARC sets the variable; write proxy of the class",
+        '"HTTPS_PROXY"',
+    ),
+    "env-of-bundle": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.env.SSL_CERT_FILE",
+        "caBundle sets the variable; remove one of the two",
+        '"/a"',
+    ),
+    "proxy-with-password": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.proxy.url",
+        "not the URL of a proxy; write http://<host>:<port>, without user and password, which a Secret has",
+        "",
+    ),
+    "proxy-except": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.proxy.noProxy.0",
+        "not a host; write a host, a domain or a network such as 10.0.0.0/8",
+        '"a b"',
+    ),
     "account-of-others": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.serviceAccount",
         "other pods and the policies know that account; write another name, such as jobs",

@@ -19,7 +19,7 @@ from fleet.loading.config import load
 from fleet.prove.placement import place
 from fleet.prove.pod import runner_ask
 from fleet.prove.same_sets import Set, difference
-from fleet.settings.pod_template import EnvName, EnvValue, ExtraVolume, MountPath
+from fleet.settings.pod_template import CA_VARIABLES, EnvName, EnvValue, ExtraVolume, MountPath, Proxy
 from tests.builders import cluster, config, pool, reference, runner, runner_of
 from tests.cases import cases
 from tests.examples import examples
@@ -191,3 +191,30 @@ def test_each_word_has_a_source_and_what_to_write() -> None:
 def test_a_misspelt_key_of_ours_comes_before_words_of_others() -> None:
     with pytest.raises(FleetError, match="did you mean limit"):
         load(config(clusters={"usw2": cluster(runners={"gpu-t4": runner(cpu={"request": 1, "limit": 1, "limits": 1})})}))
+
+
+# -- proxy and authority -----------------------------------------------------------------------------------------------
+
+
+def test_the_chart_gets_the_proxy_with_its_credentials_by_name() -> None:
+    server = {"url": "http://proxy.example.com:3128", "credentialSecretRef": "proxy"}
+    assert WHOLE.values["proxy"] == {"http": server, "https": server, "noProxy": ["example.net"]}
+    plain = runner_set("gpu-t4", runner_of(), "https://github.com/example", "gpu")
+    assert not {"proxy", "githubServerTLS"} & plain.values.keys()
+
+
+def test_a_bundle_is_trusted_by_every_kind_of_program_and_nothing_calls_sudo() -> None:
+    assert WHOLE.values["githubServerTLS"] == {
+        "certificateFrom": {"configMapKeyRef": {"name": "ca", "key": "all.crt"}},
+        "runnerMountPath": "/etc/gpu-ci/ca",
+    }
+    env = {entry["name"]: entry.get("value") for entry in runner_of_pod(pod_of(WHOLE))["env"]}
+    # The chart mounts the key there and sets NODE_EXTRA_CA_CERTS (_helpers.tpl).
+    assert {env[name] for name in CA_VARIABLES} == {"/etc/gpu-ci/ca/all.crt"}
+    assert env["RUNNER_UPDATE_CA_CERTS"] == ""
+
+
+@cases(("name", "carried"), [("example.net", True), ("example.com", False), ("*.example.com", False), ("git.example.com", False)])
+def test_what_a_proxy_carries(name: str, carried: bool) -> None:
+    assert Proxy(url="http://proxy", noProxy=(name,)).carries("git.example.com") is carried
+    assert Proxy(url="http://proxy").carries("git.example.com")

@@ -93,6 +93,8 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
             "pullSecrets": ["ghcr"],
             "serviceAccount": "jobs",
+            "proxy": {"url": "http://proxy.example.com:3128", "secret": "proxy", "noProxy": ["example.net"]},
+            "caBundle": {"configMap": "ca", "key": "all.crt"},
             "volumes": {"models": {"path": "/models", "claim": "models", "readOnly": True}},
             "listenerNodeSelector": {"kubernetes.io/os": "linux"},
             "priorityClass": "ci",
