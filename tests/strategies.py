@@ -36,6 +36,23 @@ from tests.builders import (
 
 Path = tuple[str | int, ...]
 
+POD_FIELDS: dict[str, Any] = {
+    "env": {"HF_HUB_OFFLINE": "1"},
+    "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
+    "pullSecrets": ["ghcr"],
+    "serviceAccount": "jobs",
+    "proxy": {"url": "http://proxy.example.com:3128", "secret": "proxy", "noProxy": ["example.net"]},
+    "caBundle": {"configMap": "ca", "key": "all.crt"},
+    "volumes": {
+        "build": {"path": "/build", "size": "10Gi"},
+        "fast": {"path": "/fast", "size": "1Gi", "inMemory": True},
+        "models": {"path": "/models", "claim": "models", "readOnly": True},
+        "conf": {"path": "/etc/conf", "configMap": "conf"},
+        "keys": {"path": "/etc/keys", "secret": "keys"},
+    },
+}
+"""What a class adds to its pods: every key."""
+
 REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-central-1", "ap-southeast-2")
 # Far faster than from_regex; the first letter keeps them clear of the names and labels that have a meaning.
 NAMES = st.text("abcxyz0189-", max_size=12).map(lambda tail: f"nx{tail}".rstrip("-"))
@@ -782,6 +799,8 @@ _EKS = tuple(
                 kind="pod",
                 gpus=1,
                 shm="2Gi",
+                **POD_FIELDS,
+                role="arn:aws:iam::111122223333:role/jobs",
                 scratch="20Gi",
                 labels=["gpu", "t4"],
                 image="example:1",
@@ -855,6 +874,7 @@ _OKE = (
                 kind="pod",
                 gpus=1,
                 shm="2Gi",
+                **POD_FIELDS,
                 scratch="20Gi",
                 labels=["a10"],
                 group="GPUs",
@@ -954,7 +974,21 @@ _TALOS = (
                 kubelet=NODE_CONFIG["kubelet"]["config"],
             )
         },
-        runners={"gpu-3090": runner(pool="gpu", kind="pod", shm="2Gi")},
+        runners={
+            "gpu-3090": runner(
+                pool="gpu",
+                kind="pod",
+                gpus=1,
+                shm="2Gi",
+                scratch="20Gi",
+                labels=["rtx"],
+                group="GPUs",
+                image="example:1",
+                imageSize="25Gi",
+                maxLifetime="7h",
+                **POD_FIELDS,
+            )
+        },
     ),
     talos_cluster(
         talosVersion="1.12",

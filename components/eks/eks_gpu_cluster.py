@@ -24,9 +24,10 @@ from components.kubernetes.provider import kubernetes_provider
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
 from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, control_plane_logs
 from fleet.providers.eks.fallback import autoscaler
+from fleet.providers.eks.runners import EksPodRunner
 from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
 from fleet.settings.model import TagKey, TagValue, matching
-from fleet.settings.runner import PodRunner
+from fleet.settings.runner import SetName
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 _ACCESS_POLICIES = {"admin": "AmazonEKSClusterAdminPolicy", "viewer": "AmazonEKSAdminViewPolicy"}
@@ -133,7 +134,7 @@ class EksClusterSettings(EksCluster):
     """A cluster without pools and runner sets."""
 
     provider: Literal["eks"] = "eks"
-    runners: dict[str, PodRunner] = Field(default_factory=dict)
+    runners: dict[SetName, EksPodRunner] = Field(default_factory=dict)
     cluster_name: ClusterName | None = None
     install_autoscaler: bool = True
     autoscale_by_priority: bool = False

@@ -31,6 +31,7 @@ from fleet.providers.eks.existing import ExistingEksCluster as SettingsOfExistin
 from fleet.providers.eks.nodes import EksPool
 from fleet.providers.fleet import Fleet
 from fleet.settings.health import Health
+from fleet.settings.namespaces import runner_namespace
 
 
 def build(
@@ -55,7 +56,7 @@ def build(
     inside = Inside(
         name=name,
         settings=settings,
-        ready=(*cluster.ready, *_images(here, amis)),
+        ready=(*cluster.ready, *_images(here, amis), *_job_roles(here)),
         opts=from_registry(settings.mirror, [cluster.kubernetes_provider]),
         backings=backings,
         cloud=(cluster.autoscaler,) if cluster.autoscaler is not None else (),
@@ -140,6 +141,22 @@ def gpu_node_group_args(here: InCluster, pool_name: str) -> GroupArgs:
         cluster.security_group_id if pool.efa_interfaces else None,
         **(cluster.joining if image else {}),
     )
+
+
+def _job_roles(here: InCluster) -> list[pulumi.Resource]:
+    """The association of each runner class with a role. They come before the sets: a pod gets its credentials when it starts."""
+    return [
+        aws.eks.PodIdentityAssociation(
+            f"{here.name}-{name}-role",
+            cluster_name=here.cluster.cluster_name,
+            namespace=runner_namespace(name),
+            service_account=runner.service_account,
+            role_arn=runner.role,
+            opts=here.opts,
+        )
+        for name, runner in here.settings.runners.items()
+        if runner.role and runner.service_account
+    ]
 
 
 def _images(here: InCluster, amis: Mapping[str, GpuAmi]) -> tuple[pulumi.Resource, ...]:

@@ -7,7 +7,15 @@ import pulumi
 
 from components.arguments import settings
 from components.component import PackagedComponent
-from components.kubernetes.args import GitOpsArgs, SpanArgs, TolerationArgs
+from components.kubernetes.args import (
+    CaBundleArgs,
+    ExtraVolumeArgs,
+    GitOpsArgs,
+    ProxyArgs,
+    SecretValueArgs,
+    SpanArgs,
+    TolerationArgs,
+)
 from components.kubernetes.scale_set import ScaleSetArgs, read_app, scale_set
 from fleet.charts.runner_sets import PodSet
 from fleet.settings.github import GitHubApp
@@ -64,6 +72,20 @@ class ArcRunnerSetArgs(TypedDict):
     """Ephemeral storage for the workspace of a job. Default: 20Gi."""
     image: NotRequired[str]
     """Image of the runner, by version or digest. Default: GitHub's runner of the pinned version."""
+    env: NotRequired[dict[str, str]]
+    """Environment variables of every job, no credentials. Default: none."""
+    secret_env: NotRequired[dict[str, SecretValueArgs]]
+    """Environment variables whose values are in Secrets of the namespace. Default: none."""
+    pull_secrets: NotRequired[list[str]]
+    """Names of Secrets in the namespace with which nodes pull the image. Default: none."""
+    service_account: NotRequired[str]
+    """Service account of the runners, which must exist. Jobs get no token of it. Default: the chart's own."""
+    proxy: NotRequired[ProxyArgs]
+    """HTTP proxy of listener and jobs. Default: none."""
+    ca_bundle: NotRequired[CaBundleArgs]
+    """Certificates that listener and jobs trust. Default: those of the image."""
+    volumes: NotRequired[dict[str, ExtraVolumeArgs]]
+    """Volumes of each runner besides /dev/shm, by name. Default: none."""
     node_selector: NotRequired[dict[str, str]]
     """Labels of the nodes for runners. Default: any node."""
     node_selectors: NotRequired[list[dict[str, str]]]

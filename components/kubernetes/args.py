@@ -55,6 +55,54 @@ class SpanArgs(TypedDict):
     """At least the request."""
 
 
+class SecretValueArgs(TypedDict):
+    """One value of a Secret in the namespace of the pods."""
+
+    secret: str
+    """Name of the Secret."""
+    key: str
+    """Key of the value in the Secret."""
+
+
+class ExtraVolumeArgs(TypedDict):
+    """A volume of each runner: one of `size`, `claim`, `configMap` and `secret`."""
+
+    path: str
+    """Where the runner has it."""
+    size: NotRequired[str]
+    """Size of an empty directory of each runner, in Mi or Gi."""
+    in_memory: NotRequired[bool]
+    """Whether the empty directory is in memory. Default: false."""
+    claim: NotRequired[str]
+    """Name of a PersistentVolumeClaim."""
+    config_map: NotRequired[str]
+    """Name of a ConfigMap."""
+    secret: NotRequired[str]
+    """Name of a Secret."""
+    read_only: NotRequired[bool]
+    """Whether jobs can only read it. Default: false for claims, true for ConfigMaps and Secrets."""
+
+
+class ProxyArgs(TypedDict):
+    """The HTTP proxy by which listener and jobs reach everything."""
+
+    url: str
+    """URL of the proxy, without credentials."""
+    secret: NotRequired[str]
+    """Name of a Secret with the keys username and password. Default: none."""
+    no_proxy: NotRequired[list[str]]
+    """Hosts, domains and networks that are reached without the proxy. Default: none."""
+
+
+class CaBundleArgs(TypedDict):
+    """A ConfigMap with the certificates of all authorities that listener and jobs trust."""
+
+    config_map: str
+    """Name of the ConfigMap."""
+    key: NotRequired[str]
+    """Key of the certificates. Default: ca.crt."""
+
+
 class GitOpsArgs(TypedDict):
     """Where ArgoCD finds its Applications. With it a component declares an Application for Git instead of a Helm release."""
 

@@ -194,5 +194,10 @@ class Arc:
             secrets = github_app(runner_namespace(made.runner_scale_set_name), self.github, self.git, self.secrets)
         git = self.git.model_copy(update={"secrets": None}) if self.git is not None else None
         return made.model_copy(
-            update={"closed_networks": tuple(self.closed), "manifests": secrets, "gitops": git, "install_chart": self.installs}
+            update={
+                "closed_networks": tuple(self.closed),
+                "manifests": (*made.manifests, *secrets),
+                "gitops": git,
+                "install_chart": self.installs,
+            }
         )

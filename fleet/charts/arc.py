@@ -23,13 +23,13 @@ from fleet.facts.scheduling import (
 )
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.settings.cluster import Cluster
+from fleet.settings.github import APP_SECRET
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import PodRunner, Runner, RunnerPod
 
 NAMESPACE = "arc-systems"
 CONTROLLER = "arc-controller"
-APP_SECRET = "github-app"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
 RUNNER_CONTAINER = "runner"
 """The chart and the controller find the runner's container by this name. The controller gives it the registration of its job."""
 _CONTROLLER_POD = Pod(CONTROLLER, 100, 256)
@@ -138,13 +138,20 @@ def runner_set(
     `mounts_shm` says whether the pod may mount its own /dev/shm. `usd_per_hour` is the price of the runner's part of a node,
     empty if it is unknown. `per_node` is how many runners that wait a node holds.
     """
-    pod = _runner_pod(runner, tolerations, resource, mounts_shm, usd_per_hour) | (
+    pod = runner_pod(runner, tolerations, resource, mounts_shm, usd_per_hour) | (
         {"runtimeClassName": runtime_class} if runtime_class else {}
     )
     if selectors is None:
         selectors = list(map(pool_selector, runner.ordered)) if isinstance(runner, PodRunner) else ()
     return scale_set(
-        name, runner, github_url, group, node_choice(selectors) | pod, annotations=per_node_annotation(per_node), place=place
+        name,
+        runner,
+        github_url,
+        group,
+        node_choice(selectors) | pod,
+        annotations=per_node_annotation(per_node),
+        place=place,
+        more=runner.scale_set_values,
     )
 
 
@@ -157,8 +164,12 @@ def scale_set(
     pod_security: Level = "restricted",
     annotations: Mapping[str, str] | None = None,
     place: Place = Place(),
+    more: Mapping[str, Any] | None = None,
 ) -> Chart:
-    """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own."""
+    """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own.
+
+    `more` are further values of the chart.
+    """
     priority = {"priorityClassName": place.priority_class} if place.priority_class else {}
     return Chart(
         "gha-runner-scale-set",
@@ -187,7 +198,8 @@ def scale_set(
                     "containers": [{"name": "listener", "resources": resources(LISTENER), "securityContext": CONFINED}],
                 }
             },
-        },
+        }
+        | dict(more or {}),
         (LISTENER,),
         folder=f"infrastructure/runners/{name}",
         wave=_WAVE_OF_SETS,
@@ -196,16 +208,21 @@ def scale_set(
     )
 
 
-def _runner_pod(
-    runner: RunnerPod, tolerations: Sequence[Toleration], resource: str, mounts_shm: bool, usd_per_hour: str
+def runner_pod(
+    runner: RunnerPod,
+    tolerations: Sequence[Toleration] = (),
+    resource: str = GPU_RESOURCE,
+    mounts_shm: bool = True,
+    usd_per_hour: str = "",
 ) -> dict[str, Any]:
+    """The spec of a runner's pod, without what selects its nodes."""
     gpu = {resource: runner.gpus} if runner.gpus else {}
     requests = {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request)} | gpu
     limits = {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu
     driver = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if runner.gpus else {}
     env = driver | ({USD_PER_HOUR: usd_per_hour} if usd_per_hour else {})
-    shm = [shared_memory(memory_text(runner.shm))] if mounts_shm else []
-    return {
+    mounts = [*([shared_memory(memory_text(runner.shm))] if mounts_shm else ()), *runner.mounts]
+    pod = {
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": _GRACE,
         "tolerations": manifests(tolerations),
@@ -215,11 +232,16 @@ def _runner_pod(
                 "name": RUNNER_CONTAINER,
                 "image": runner.image or RUNNER_IMAGE,
                 "command": ["/home/runner/run.sh"],
-                "env": [{"name": name, "value": value} for name, value in env.items()],
-                "resources": {"requests": requests | {"ephemeral-storage": memory_text(runner.scratch)}, "limits": limits},
+                "env": [*({"name": name, "value": value} for name, value in env.items()), *runner.variables],
+                "resources": {"requests": requests | {"ephemeral-storage": memory_text(runner.disk)}, "limits": limits},
                 "securityContext": CONFINED,
-                "volumeMounts": [mount.mount for mount in shm],
+                "volumeMounts": [mount.mount for mount in mounts],
             }
         ],
-        "volumes": [mount.volume for mount in shm],
+        "volumes": [mount.volume for mount in mounts],
     }
+    if runner.service_account is not None:
+        pod["serviceAccountName"] = runner.service_account
+    if runner.pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in runner.pull_secrets]
+    return pod

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from fleet.charts.arc import APP_SECRET, CONTROLLER, NAMESPACE, Place, place_in, runner_set
+from fleet.charts.arc import CONTROLLER, NAMESPACE, Place, place_in, runner_set
 from fleet.charts.chart import Chart
 from fleet.charts.enablement import Tolerations
 from fleet.facts.scheduling import CPU_TOLERATION, GPU_RESOURCE, GPU_TOLERATION
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import CLOSED
 from fleet.settings.existing import ServiceAccount
-from fleet.settings.github import GitHub, ScopeUrl
+from fleet.settings.github import APP_SECRET, GitHub, ScopeUrl
 from fleet.settings.gitops import GitOps, ObjectName
 from fleet.settings.model import Cidr, DnsLabel, LabelKey, LabelValue, Model, matching, problem
 from fleet.settings.runner import Runner, RunnerPod, SetName

@@ -15,6 +15,7 @@ from fleet.facts import hardware
 from fleet.facts.pricing import Line, Money, average, quoted, span, units
 from fleet.facts.remark import costs
 from fleet.prove.placement import Host, Placement, fit, per_node, pool_hosts
+from fleet.prove.pod import runner_ask
 from fleet.prove.room import fits, standing
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
@@ -73,7 +74,7 @@ def _waits(runner: PodRunner) -> bool:
 
 def waiting_per_node(cluster: Cluster, runner: PodRunner) -> int:
     """How many runners that wait a node holds; 1 for a class of which none ever waits."""
-    return per_node(runner, pool_hosts(cluster, *runner.ordered).values()) if _waits(runner) else 1
+    return per_node(runner_ask(runner), pool_hosts(cluster, *runner.ordered).values()) if _waits(runner) else 1
 
 
 def waiting(name: str, cluster: Cluster) -> Iterator[counting.Waiting]:
@@ -144,6 +145,6 @@ def _runner_ways(cluster: Cluster, hosts: Mapping[str, Host], runner: PodRunner,
         least, most = pool.paid_nodes
         for machine in host.machines:
             # A class that does not fit is refused elsewhere.
-            per_node = max(fit(runner, machine, host).count, 1)
+            per_node = max(fit(runner_ask(runner), machine, host).count, 1)
             more_nodes = math.ceil(window.count / per_node) - math.ceil(runner.scale.min / per_node)
             yield pool, machine.name, more_nodes if least < most else 0

@@ -26,6 +26,7 @@ from fleet.facts.versions import daemonsets
 from fleet.prove import topology
 from fleet.prove.image_fit import node_driver, runner_gpu, unrunnable
 from fleet.prove.launchers import launcher_room
+from fleet.prove.pod import runner_ask
 from fleet.prove.topology import Ask
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import gpu_node_pods
@@ -155,7 +156,7 @@ class Placement:
         """Why the runner cannot be placed, or nothing."""
         if not isinstance(self.runner, PodRunner):
             return _NO_LAUNCHER if self.launchers == 0 else ""
-        wrong = self.image_error or unfit(self.runner, self.host, self.fits)
+        wrong = self.image_error or unfit(runner_ask(self.runner), self.host, self.fits)
         return f"pool {self.host.name}: {wrong}" if wrong and len(self.runner.ordered) > 1 else wrong
 
     @property
@@ -188,9 +189,9 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
             fits = tuple(Fit(machine, offer, 1, "one job", 0) for machine, offer in zip(whole.types, offers, strict=True))
             yield Placement(cluster, name, runner, host, fits, launchers)
         elif isinstance(runner, PodRunner):
-            row = runner_gpu(settings.with_image(runner).image) if runner.gpus else None
+            row, ask = runner_gpu(settings.with_image(runner).image) if runner.gpus else None, runner_ask(runner)
             for host in (hosts[pool] for pool in runner.ordered):
-                fits = tuple(fit(runner, machine, host) for machine in host.machines)
+                fits = tuple(fit(ask, machine, host) for machine in host.machines)
                 wrong = unrunnable(row.image, host.machines, node_driver(settings, host.name)) if row else ""
                 yield Placement(cluster, name, runner, host, fits, image_error=wrong)
         else:
@@ -404,7 +405,7 @@ def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
         yield costs(
             f"{worst.stranded} of {worst.offer.gpus} {placement.host.counted} of a full {worst.machine.name} stay idle: {why}"
         )
-    yield from doubts(runner, placement.host, placement.fits)
+    yield from doubts(runner_ask(runner), placement.host, placement.fits)
     if runner.memory.limit > worst.offer.memory:
         limit = memory_text(runner.memory.limit)
         yield f"memory limit {limit} is above the {worst.offer.memory}Mi of {worst.machine.name}: a job may be evicted before it"

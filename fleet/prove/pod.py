@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from fleet.charts.arc import runner_pod
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.pods import Amount
 from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import QUEUE_LABEL, Toleration
+from fleet.facts.scheduling import GPU_RESOURCE, QUEUE_LABEL, Toleration
+from fleet.settings.runner import RunnerPod
 
 _SPECS = (
     ("spec", "template", "spec"),
@@ -144,6 +146,12 @@ class Pod:
         )
         sizes = Request(cores, cores * limited), Request(mebibytes, mebibytes * limited)
         return PodAsk(math.ceil(requests.get(resource, 0)), *sizes, _mebibytes(scratch))
+
+
+def runner_ask(runner: RunnerPod) -> RunnerPod | PodAsk:
+    """What each runner of a class reserves on a node: its own sizes, or those of its whole pod if it has more than them."""
+    pod = pod_of(runner.kind, {"spec": runner_pod(runner)}) if runner.volumes else None
+    return pod.ask(GPU_RESOURCE) if pod is not None else runner
 
 
 def resources(container: Mapping[str, Any], field: str) -> dict[str, Any]:

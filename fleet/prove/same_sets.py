@@ -12,13 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from pydantic.alias_generators import to_camel
+
 from fleet.facts.flow import taken
 from fleet.facts.pricing import span
 from fleet.prove.placement import Host, fit, pool_hosts
+from fleet.prove.pod import runner_ask
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import runner_prices
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.pod_template import PodFields
 from fleet.settings.runner import PodRunner, Runner
 
 
@@ -84,6 +88,8 @@ def _properties(fleet: Fleet, member: Set) -> dict[str, str]:
         "shm": memory_text(runner.shm),
         "scratch": memory_text(runner.scratch),
         "image": runner.image or "the default",
+        "cloud role": runner.cloud_role or "none",
+        **{to_camel(name): str(getattr(runner, name)) for name in PodFields.model_fields},
         "role": "release" if any(pool.role == "release" for pool in pools) else "burst",
         "capacity": "spot" if any(pool.capacity == "spot" for pool in pools) else "not spot",
     }
@@ -119,7 +125,7 @@ def shortfalls(sets: Iterable[Set]) -> Iterator[tuple[Set, int, int]]:
 
 def _nodes(runner: PodRunner, hosts: Mapping[str, Host]) -> Fraction:
     """The nodes that the most runners of a set take."""
-    rooms = (fit(runner, machine, hosts[pool]).count for pool in runner.ordered for machine in hosts[pool].machines)
+    rooms = (fit(runner_ask(runner), machine, hosts[pool]).count for pool in runner.ordered for machine in hosts[pool].machines)
     return Fraction(runner.span.max, room) if (room := min(rooms)) else Fraction(0)
 
 

@@ -10,6 +10,7 @@ from fleet.facts.hardware import SPOT, Machine
 from fleet.facts.remark import below, costs, todo
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, history, spread
 from fleet.prove.placement import fit, pool_host
+from fleet.prove.pod import runner_ask
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import provider_of
 from fleet.settings.cluster import Cluster
@@ -81,7 +82,7 @@ def similar(cluster: Cluster, pool: str) -> tuple[Machine, ...]:
         and same(machine) == same(first)
         and spread(first, machine) <= MAX_SPREAD
         and held.could_buy(machine)
-        and all(fit(runner, machine, host).count for runner in cluster.pod_sets(pool).values())
+        and all(fit(runner_ask(runner), machine, host).count for runner in cluster.pod_sets(pool).values())
     )
 
 

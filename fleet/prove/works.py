@@ -35,25 +35,41 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
 
 
 def github_server(fleet: Fleet) -> Iterator[Remark]:
-    """A line for each cluster whose pods may not reach the server: at a private address, or at a name that may have one."""
+    """A line for each cluster whose pods may not reach the server, and for each class that may not reach its proxy.
+
+    They are at a private address, or at a name that may have one.
+    """
     host = urlsplit(fleet.github.url).hostname or ""
-    if host == "github.com" or host.endswith(".ghe.com"):
-        return
+    public = host == "github.com" or host.endswith(".ghe.com")
+    for name, cluster in fleet.clusters_by_name():
+        walled = {key: runner for key, runner in cluster.pod_runners.items() if not getattr(runner, _NO_WALL, None)}
+        if not public and any(runner.proxy is None or not runner.proxy.carries(host) for runner in walled.values()):
+            yield from _unreached(name, cluster, f"GitHub server {host}", host)
+        for key, runner in walled.items():
+            if runner.proxy is not None:
+                proxy = urlsplit(runner.proxy.url).hostname or ""
+                yield from _unreached(f"{name}/{key}", cluster, f"proxy {proxy}", proxy)
+
+
+_NO_WALL = "accept_unenforced_network"
+"""The setting of a class whose network enforces nothing."""
+
+
+def _unreached(part: str, cluster: Cluster, what: str, host: str) -> Iterator[Remark]:
+    """The remark if pods may not reach a host, which `what` names."""
     try:
         address = f"{ipaddress.IPv4Address(host)}/32"
     except ValueError:
         address = ""
-    for name, cluster in fleet.clusters_by_name():
-        opened = within(address, cluster.private_egress) if address else bool(cluster.private_egress)
-        walls = [runner for runner in cluster.pod_runners.values() if not getattr(runner, "accept_unenforced_network", None)]
-        if not walls or opened or (address and not within(address, cluster.closed_networks)):
-            continue
-        which = "has a private address:" if address else "may have a private address: then"
-        text = (
-            f"{name}: GitHub server {host} {which} jobs in pods do not reach it, so no runner comes online; add its network to "
-            "privateEgress (docs/isolation.md#let-jobs-reach-something-private)"
-        )
-        yield Remark(text, CANNOT_WORK, parts=(name,)) if address else todo(text)
+    opened = within(address, cluster.private_egress) if address else bool(cluster.private_egress)
+    if opened or (address and not within(address, cluster.closed_networks)):
+        return
+    which = "has a private address:" if address else "may have a private address: then"
+    text = (
+        f"{part}: {what} {which} jobs in pods do not reach it, so no runner comes online; add its network to "
+        "privateEgress (docs/isolation.md#let-jobs-reach-something-private)"
+    )
+    yield Remark(text, CANNOT_WORK, parts=(part,)) if address else todo(text)
 
 
 def _shut(cluster: Cluster, pool: str, day: date) -> str:

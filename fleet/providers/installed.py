@@ -18,6 +18,7 @@ from fleet.charts.kube_prometheus import kube_prometheus, node_labels
 from fleet.charts.kueue import kueue
 from fleet.charts.runner_sets import PodSet, of_cluster
 from fleet.facts.hardware import Machine
+from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Money, range_text
 from fleet.facts.scheduling import RUNTIME_CLASS, STARTUP_GATE, Toleration
@@ -26,6 +27,7 @@ from fleet.providers.target import pool_target
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.github import GitHub
+from fleet.settings.namespaces import runner_namespace
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool as NodePool
 from fleet.settings.queues import Queues
@@ -182,10 +184,18 @@ def pod_set_of(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, p
         runtime_class=target.runtime_class,
         usd_per_hour=range_text(runner_prices(cluster, runner)),
         per_node=per_node,
-        open_networks=tuple(cluster.private_egress),
+        open_networks=(*cluster.private_egress, *runner.opens),
         builders=cluster.builders_of(name),
+        manifests=tuple(runner_account(name, runner)),
         declare_min_runners=runner.schedules is None,
     )
+
+
+def runner_account(name: str, runner: RunnerPod) -> Iterator[Manifest]:
+    """The service account of a class, if it names one, as its namespace has it."""
+    if (account := runner.service_account) is not None:
+        # Without rights, and no pod gets its token by default.
+        yield manifest("v1", "ServiceAccount", account, runner_namespace(name)) | {"automountServiceAccountToken": False}
 
 
 def runner_prices(cluster: Cluster, runner: PodRunner) -> Iterator[Money]:

@@ -49,6 +49,10 @@ def _group(name: str) -> str:
 RunnerGroup = Annotated[str, Field(min_length=1), AfterValidator(_group), Form("runner group", _GROUP_RULE, _GROUP.pattern)]
 
 
+APP_SECRET = "github-app"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
+"""The Secret with the App's ids and key, in the namespace of each runner set."""
+
+
 class GitHubApp(Model):
     """A GitHub App and its installation."""
 

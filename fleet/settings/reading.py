@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from fleet.facts.errors import MOST_PROBLEMS, FleetError, Problem, instead, shown
+from fleet.facts.tables import rows
 from fleet.settings.existing import CREATED, EXISTS
 from fleet.settings.gitops import SECRET_WAYS
 from fleet.settings.model import Cpu, Duration, Memory
@@ -168,8 +169,28 @@ def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> s
     return f"{error['msg'][0].lower()}{error['msg'][1:]}; correct the value"
 
 
+_SLIP = 0.85
+"""How similar two spellings of the same key are at least: limits and limit."""
+
+
+def _spelled(word: str) -> str:
+    """A key without what spellings differ in: maxRunners and max_runners are one word."""
+    return re.sub("[-_]", "", word).casefold()
+
+
+_WORDS = {_spelled(row["word"]): row for row in rows("words.csv")}
+"""What to write instead of the words of other projects, by the word."""
+
+
+def _ours(key: str) -> str:
+    """What to write instead of a word of another project; empty for any other key."""
+    row = _WORDS.get(_spelled(key))
+    return f"a word of {row['of']}: {row['instead']}" if row else ""
+
+
 def _instead(key: str, known: tuple[str, ...]) -> str:
-    return instead(key, known, f"known keys: {', '.join(known)}")
+    # A key with one letter too many is a slip, whatever word it is elsewhere.
+    return instead(key, known, "", _SLIP) or _ours(key) or instead(key, known, f"known keys: {', '.join(known)}")
 
 
 def _write(field: FieldInfo, annotation: Any) -> str:

@@ -30,6 +30,7 @@ from fleet.settings.model import (
     refusal,
     require_once,
 )
+from fleet.settings.pod_template import PodFields
 from fleet.settings.schedules import RunnerSchedules, require_within
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
@@ -176,7 +177,7 @@ class Runner(Model):
             raise problem("labels", f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one", at=("labels",))
 
 
-class RunnerPod(Runner):
+class RunnerPod(Runner, PodFields):
     """A runner scale set whose runners are pods, wherever they run."""
 
     kind: Literal["pod"] = "pod"
@@ -205,6 +206,11 @@ class RunnerPod(Runner):
         return self.scale
 
     @property
+    def disk(self) -> int:
+        """The node's disk that each runner reserves, in MiB: the workspace, and the empty directories on disk."""
+        return self.scratch + self.volume_disk
+
+    @property
     def asks(self) -> str:
         """Its requests in words."""
         gpus = f"{self.gpus} GPU, " if self.gpus else ""
@@ -220,6 +226,11 @@ class RunnerPod(Runner):
         if not self.gpus and (of_gpus := [label for label in self.labels if label.lower() in GPU_LABELS]):
             message = f"label {of_gpus[0]} promises a GPU, and the class has gpus: 0; remove the label"
             raise problem("cpu_label", message, at=("labels",))
+        if self.shm + (in_memory := self.volume_memory) >= self.memory.limit:
+            message = (
+                "what is in memory counts against the memory limit, and would fill it with shm; lower it or raise memory.limit"
+            )
+            raise problem("volume_fills", message, at=("volumes",), value=memory_text(in_memory))
 
 
 class PodRunner(RunnerPod):
@@ -252,6 +263,16 @@ class PodRunner(RunnerPod):
     def longest_job(self) -> int:
         """As in the base class: then the reaper takes the runner for one that hangs."""
         return self.max_lifetime
+
+    @property
+    def cloud_role(self) -> str:
+        """The role of a cloud that every job has; empty for none."""
+        return ""
+
+    @property
+    def opens(self) -> tuple[str, ...]:
+        """The addresses on the node that jobs need for that role. All others of the node are closed."""
+        return ()
 
     def pool_at(self, index: int) -> tuple[str, ...]:
         """The path of the setting that names a pool of `ordered`."""

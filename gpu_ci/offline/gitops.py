@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fleet.charts.arc import APP_SECRET
 from fleet.charts.argo_cd import argo_cd
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
@@ -24,6 +23,7 @@ from fleet.render.gitops.application import TIERS, application_name
 from fleet.render.gitops.manifest import TEAMS_LATER, committed
 from fleet.render.gitops.secrets import ENCRYPTED, SECRETS_FOLDER, sops_folder
 from fleet.settings.cluster import Cluster, physical_name
+from fleet.settings.github import APP_SECRET
 from fleet.settings.gitops import Sops
 from fleet.settings.namespaces import runner_namespace
 from gpu_ci.offline.plan import Plan

@@ -50,6 +50,13 @@ RUNNER: Mapping[str, Any] = {
     "scratch": "30Gi",
     "scale": {"min": 1, "max": 5},
     "image": "ghcr.io/example/runner:1.0",
+    "env": {"HF_HUB_OFFLINE": "1"},
+    "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
+    "pullSecrets": ["ghcr"],
+    "serviceAccount": "jobs",
+    "proxy": {"url": "http://proxy.example.com:3128", "secret": "proxy", "noProxy": ["example.net"]},
+    "caBundle": {"configMap": "ca", "key": "all.crt"},
+    "volumes": {"models": {"path": "/models", "claim": "models", "readOnly": True}},
 }
 """Another value for each setting of a runner pod."""
 OPERATOR: Mapping[str, Any] = {

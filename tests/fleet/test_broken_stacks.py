@@ -49,6 +49,144 @@ _ONE_SUBNET = "a subnet is in one zone, and here several have the same; give eac
 _DEFAULT_SET = "only one default set per GitHub scope may have them, and jobs select every other set by its name or its own label"
 # File: path, rule and how to fix it, value as JSON (empty if the key is missing).
 BROKEN: dict[str, tuple[str, str, str]] = {
+    "env-of-proxy": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.env.HTTPS_PROXY",
+        "the set's listener needs the proxy, too, so ARC sets the variable; write proxy of the class",
+        '"HTTPS_PROXY"',
+    ),
+    "env-of-bundle": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.env.SSL_CERT_FILE",
+        "caBundle sets the variable; remove one of the two",
+        '"/a"',
+    ),
+    "proxy-with-password": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.proxy.url",
+        "not the URL of a proxy; write http://<host>:<port>, without user and password, which a Secret has",
+        "",
+    ),
+    "proxy-except": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.proxy.noProxy.0",
+        "not a host; write a host, a domain or a network such as 10.0.0.0/8",
+        '"a b"',
+    ),
+    "account-of-others": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.serviceAccount",
+        "other pods and the policies know that account; write another name, such as jobs",
+        '"default"',
+    ),
+    "role-without-account": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.role",
+        "EKS gives a role to a service account, which the program creates; name it in serviceAccount, such as jobs",
+        '"arn:aws:iam::123456789012:role/jobs"',
+    ),
+    "role-arn": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.role",
+        "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>",
+        '"jobs"',
+    ),
+    "role-of-another-account": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.role",
+        "EKS gives pods only roles of its own account, 123456789012; correct it",
+        '"arn:aws:iam::999999999999:role/jobs"',
+    ),
+    "env-of-ours": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.env.NVIDIA_VISIBLE_DEVICES",
+        "gpu-ci, ARC, the runner or NVIDIA's toolkit sets variables that begin with NVIDIA_, ACTIONS_, RUNNER_, "
+        "GITHUB_, GPU_CI_; rename or remove it",
+        '"NVIDIA_VISIBLE_DEVICES"',
+    ),
+    "env-name": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.env.1ST",
+        "an environment variable has letters, digits, '_', '-' and '.', and no digit first; rename it",
+        '"1ST"',
+    ),
+    "env-credential": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.env.TOKEN_OF_US",
+        "looks like a credential, and everybody who reads the stack file reads it: put it into a Secret and name "
+        "that in secretEnv",
+        "",
+    ),
+    "env-number": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.env.LEVEL",
+        "must be text, and YAML reads a number here; put quotes around what you wrote",
+        "3",
+    ),
+    "env-twice": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.secretEnv.KEY",
+        "env has the variable too; remove one of the two",
+        '{"secret": "own", "key": "a"}',
+    ),
+    "env-of-app": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.secretEnv.KEY.secret",
+        "github-app has the private key of the GitHub App, which no job may read; name another Secret",
+        '"github-app"',
+    ),
+    "env-secret-key": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.secretEnv.KEY.key",
+        "not a key of a Secret; write letters, digits, '-', '_' and '.'",
+        '"a/b"',
+    ),
+    "pull-secret-twice": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.pullSecrets",
+        "a Secret is given twice; remove one",
+        '["ghcr", "ghcr"]',
+    ),
+    "volume-without-kind": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.volumes.data",
+        "a volume has one of size, claim, configMap and secret; give one of them",
+        '{"path": "/data"}',
+    ),
+    "volume-of-node": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.volumes.data.hostPath",
+        "unknown key; a word of Kubernetes: jobs reach no directory of a node; write a cache of the cluster and "
+        "its claim (docs/storage.md)",
+        '"/mnt"',
+    ),
+    "volume-in-memory": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.volumes.data.inMemory",
+        "only an empty directory can be in memory; remove inMemory, or give size",
+        "true",
+    ),
+    "volume-read-only": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.volumes.data.readOnly",
+        "an empty directory that is read-only stays empty; remove readOnly",
+        "true",
+    ),
+    "volume-name-of-ours": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.volumes.shm",
+        "gpu-ci has a volume of that name; rename yours",
+        '"shm"',
+    ),
+    "volume-path": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.volumes.data.path",
+        "not a path for a mount; write an absolute path without .., ':' or a slash at its end, such as /data",
+        '"data"',
+    ),
+    "volume-path-of-runner": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.volumes.data.path",
+        "/home/runner belongs to the runner, its system or /dev/shm; write a path such as /data",
+        '"/home/runner/_work"',
+    ),
+    "volume-path-twice": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.volumes.more.path",
+        "volume data is mounted there; give yours another path",
+        '"/data"',
+    ),
+    "volume-fills-memory": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.volumes",
+        "what is in memory counts against the memory limit, and would fill it with shm; lower it or raise memory.limit",
+        '"14Gi"',
+    ),
+    "volume-of-app": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.volumes.data.secret",
+        "github-app has the private key of the GitHub App, which no job may read; name another Secret",
+        '"github-app"',
+    ),
+    "word-of-arc": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.maxRunners",
+        "unknown key; a word of ARC: write scale.max of the class",
+        "4",
+    ),
     "unknown-key-top": (
         "gpu-ci:tag",
         "unknown key; did you mean tags?",
@@ -96,7 +234,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-runner": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.runnerGroup",
-        "unknown key; did you mean group?",
+        "unknown key; a word of ARC: write group of the class",
         '"gpu"',
     ),
     "unknown-key-cpu": (

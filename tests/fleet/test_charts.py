@@ -12,7 +12,7 @@ import kubernetes_validate
 import pytest
 from pydantic import TypeAdapter
 
-from fleet.charts.arc import APP_SECRET, CONTROLLER, LAUNCHER_POD, arc_controller, runner_set
+from fleet.charts.arc import CONTROLLER, LAUNCHER_POD, arc_controller, runner_set
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart
 from fleet.charts.cluster_autoscaler import cluster_autoscaler
@@ -37,6 +37,7 @@ from fleet.prove.placement import place
 from fleet.providers.installed import plain_charts
 from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.settings.github import APP_SECRET
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner

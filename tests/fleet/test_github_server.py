@@ -6,7 +6,7 @@ from typing import Any
 
 from fleet.loading.config import load
 from fleet.prove.works import github_server as remarks
-from tests.builders import cluster, config, oke_cluster
+from tests.builders import cluster, config, oke_cluster, runner
 from tests.cases import cases
 
 APP = {"appId": "1", "installationId": "2"}
@@ -45,3 +45,29 @@ def test_a_network_that_enforces_nothing_is_no_wall() -> None:
     held = oke_cluster()
     assert all("acceptUnenforcedNetwork" in each for each in held["runners"].values())
     assert list(remarks(load(config(github=APP | {"url": "https://10.20.0.5/acme"}, clusters={"sjc": held})))) == []
+
+
+BY_PROXY = {"url": "http://10.9.0.4:3128"}
+
+
+@cases(
+    ("proxy", "egress", "said"),
+    [
+        (BY_PROXY, [], ["usw2/gpu-t4: proxy 10.9.0.4 has a private address"]),
+        (BY_PROXY, ["10.9.0.0/24"], []),
+        ({"url": "http://gate.example.com"}, [], ["usw2/gpu-t4: proxy gate.example.com may have a private address"]),
+        ({"url": "http://203.0.113.9"}, [], []),
+        (
+            BY_PROXY | {"noProxy": ["10.20.0.5"]},
+            ["10.9.0.0/24"],
+            ["usw2: GitHub server 10.20.0.5 has a private address"],
+        ),
+    ],
+)
+def test_a_class_with_a_proxy_needs_the_way_to_it_and_none_to_the_server(
+    proxy: dict[str, Any], egress: list[str], said: list[str]
+) -> None:
+    own = cluster(runners={"gpu-t4": runner(proxy=proxy)}, privateEgress=egress)
+    found = list(remarks(load(config(github=APP | {"url": "https://10.20.0.5/acme"}, clusters={"usw2": own}))))
+    assert len(found) == len(said)
+    assert all(line.startswith(start) for line, start in zip(found, said, strict=True))

@@ -24,6 +24,7 @@ from fleet.providers.eks.ecr import EcrRegistry, cold_start_nat
 from fleet.providers.eks.groups import zone_groups
 from fleet.providers.eks.node_options import SPREAD_PER_ZONE
 from fleet.providers.eks.nodes import AmiName, EksPool, warm_remarks
+from fleet.providers.eks.runners import EksPodRunner
 from fleet.settings import compatibility
 from fleet.settings.build_caches import BuildCaches
 from fleet.settings.caches import Volumes
@@ -35,7 +36,7 @@ from fleet.settings.health import Health
 from fleet.settings.model import Cidr, DnsLabel, Form, Model, Nodes, QuotedText, limited, matching, problem, refusal, require_once
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.registry import Mirror
-from fleet.settings.runner import PodRunner, SetName
+from fleet.settings.runner import SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
 """Regions of the partition `aws`: the program's IAM policies are of that partition."""
@@ -154,7 +155,7 @@ class EksPools(Cluster):
     pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
     build_caches: BuildCaches | None = None
     """S3 buckets with the compiled objects of CI jobs (docs/build-caches.md)."""
-    runners: dict[SetName, PodRunner]
+    runners: dict[SetName, EksPodRunner]
 
     def disk_parts(self, gib: int) -> Mapping[str, float]:
         """As in the base class: a gp3 volume."""
@@ -173,6 +174,14 @@ class EksPools(Cluster):
     def accounts(self) -> frozenset[str]:
         """As in the base class."""
         return frozenset((self.account,)) if self.account is not None else frozenset()
+
+    @refusal
+    def _role_rules(self) -> None:
+        """Refuse a role of another account for jobs."""
+        for name, runner in self.runners.items():
+            if runner.role and self.accounts and runner.role.split(":")[4] not in self.accounts:
+                message = f"EKS gives pods only roles of its own account, {', '.join(sorted(self.accounts))}; correct it"
+                raise problem("role_elsewhere", message, at=("runners", name, "role"))
 
     SETS_TAINTS: ClassVar[bool] = True
     ZONES_AT: ClassVar[tuple[str, ...]] = ("zones",)

@@ -10,9 +10,10 @@ from pydantic import AfterValidator, ConfigDict, Field
 from fleet.facts.scheduling import STARTUP_GATE
 from fleet.providers.eks.cluster import REPEATED_SUBNET, EksPools, SubnetId
 from fleet.providers.eks.ecr import NO_ROLE, ROLE
+from fleet.providers.eks.runners import EksPodRunner
 from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches
 from fleet.settings.model import DnsLabel, matching, problem, refusal, require_once, without
-from fleet.settings.runner import PodRunner, SetName
+from fleet.settings.runner import SetName
 
 ClusterName = Annotated[
     str,
@@ -58,7 +59,7 @@ class ExistingEksCluster(EksPools):
     delivery: Literal["helm"] = "helm"
     """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
-    runners: dict[SetName, PodRunner] = Field(default_factory=dict)
+    runners: dict[SetName, EksPodRunner] = Field(default_factory=dict)
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
     @property

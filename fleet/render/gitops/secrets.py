@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from fleet.charts.arc import APP_SECRET
 from fleet.facts.manifest import Manifest, manifest
 from fleet.render.gitops.application import application_of, folder
 from fleet.render.gitops.manifest import WAVE, WAVE_OF_SECRETS
-from fleet.settings.github import GitHub
+from fleet.settings.github import APP_SECRET, GitHub
 from fleet.settings.gitops import ExternalSecrets, GitOps, GitSecrets, SealedSecrets, Sops
 
 KEY = "github_app_private_key"

@@ -1,0 +1,291 @@
+"""What the pods of a runner class have besides their size: environment, pull secrets and volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, Field
+
+from fleet.facts.credentials import mask
+from fleet.facts.pods import Mount
+from fleet.settings.github import APP_SECRET
+from fleet.settings.gitops import ObjectName
+from fleet.settings.model import DnsLabel, Form, Memory, Model, QuotedText, matching, memory_text, problem, refusal, require_once
+
+_ENV_RULE = "an environment variable has letters, digits, '_', '-' and '.', and no digit first; rename it"
+_ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
+"""Kubernetes' envVarNameFmt (apimachinery, pkg/util/validation)."""
+_OURS = ("NVIDIA_", "ACTIONS_", "RUNNER_", "GITHUB_", "GPU_CI_")
+_OURS_RULE = f"gpu-ci, ARC, the runner or NVIDIA's toolkit sets variables that begin with {', '.join(_OURS)}; rename or remove it"
+_VALUE_RULE = (
+    "looks like a credential, and everybody who reads the stack file reads it: put it into a Secret and name that in secretEnv"
+)
+
+
+_PROXY_NAMES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
+
+
+def _env_name(name: str) -> str:
+    if name.lower() in _PROXY_NAMES:
+        raise problem("env_proxy", "the set's listener needs the proxy, too, so ARC sets the variable; write proxy of the class")
+    # Names of Linux are case-sensitive, and GitHub's are all in capitals.
+    if name.startswith(_OURS):
+        raise problem("env_ours", _OURS_RULE)
+    return name
+
+
+def _env_value(value: str) -> str:
+    if mask(value) != value:
+        raise problem("env_credential", _VALUE_RULE, private=True)
+    return value
+
+
+EnvName = Annotated[str, matching("env_name", _ENV_RULE, _ENV_NAME), AfterValidator(_env_name)]
+"""Name of an environment variable that a class may set."""
+EnvValue = Annotated[QuotedText, AfterValidator(_env_value)]
+"""Value of an environment variable, without the form of a credential."""
+
+
+def _job_secret(name: str) -> str:
+    if name == APP_SECRET:
+        raise problem(
+            "app_secret", f"{APP_SECRET} has the private key of the GitHub App, which no job may read; name another Secret"
+        )
+    return name
+
+
+JobSecret = Annotated[ObjectName, AfterValidator(_job_secret)]
+"""Name of a Secret in the namespace of the class that its jobs may read."""
+
+
+def _account(name: str) -> str:
+    if name in ("default", "launcher"):
+        raise problem("account_name", "other pods and the policies know that account; write another name, such as jobs")
+    return name
+
+
+Account = Annotated[DnsLabel, AfterValidator(_account)]
+"""Name of a service account of the program's."""
+_KEY_RULE = "not a key of a Secret; write letters, digits, '-', '_' and '.'"
+DataKey = Annotated[str, matching("data_key", _KEY_RULE, r"[-._a-zA-Z0-9]+", most=253)]
+"""A key of a Secret or ConfigMap (Kubernetes core/v1, Secret, `data`)."""
+
+_PATH_RULE = "not a path for a mount; write an absolute path without .., ':' or a slash at its end, such as /data"
+_PATH = r"(/(?!\.\.?(/|$))[^/:\s]+)+"
+_TAKEN = ("/dev", "/proc", "/sys", "/home/runner", "/var/run/secrets", "/run/secrets", "/etc/gpu-ci")
+"""Where the container runtime, the runner's image and we have files. A mount there hides them."""
+
+
+def _mount_path(path: str) -> str:
+    mounted = PurePosixPath(path)
+    for taken in map(PurePosixPath, _TAKEN):
+        if mounted.is_relative_to(taken) or taken.is_relative_to(mounted):
+            raise problem("mount_taken", f"{taken} belongs to the runner, its system or /dev/shm; write a path such as /data")
+    return path
+
+
+MountPath = Annotated[
+    str,
+    matching("mount_path", _PATH_RULE, _PATH, form=Form("mount path", _PATH_RULE, "/[^:]*[^:/]", 4096)),
+    AfterValidator(_mount_path),
+]
+"""Where a container has a volume."""
+
+
+class SecretValue(Model):
+    """One value of a Secret in the namespace of the class."""
+
+    secret: JobSecret
+    """Name of the Secret. It must exist before the first job. Example: `wandb`"""
+    key: DataKey
+    """Key of the value in the Secret. Example: `api-key`"""
+
+
+class ExtraVolume(Model):
+    """A volume of each runner: one of `size`, `claim`, `configMap` and `secret`."""
+
+    path: MountPath
+    """Where the runner has it. Example: `/data`"""
+    size: Memory | None = None
+    """Size of an empty directory of each runner, which ends with it. Kubelet evicts a pod that writes more.
+    Example: `20Gi`"""
+    in_memory: bool = False
+    """Whether the empty directory is in memory. Its files then count against the memory limit, otherwise against the disk.
+    Example: `true`"""
+    claim: ObjectName | None = None
+    """Name of a PersistentVolumeClaim in the namespace of the class. All its runners share it. Example: `models`"""
+    config_map: ObjectName | None = None
+    """Name of a ConfigMap in the namespace of the class. Example: `pip-conf`"""
+    secret: JobSecret | None = None
+    """Name of a Secret in the namespace of the class. Every job of the class can read it. Example: `kaggle`"""
+    read_only: bool = False
+    """Whether jobs can only read it. ConfigMaps and Secrets are always read-only. Example: `true`"""
+
+    @property
+    def disk(self) -> int:
+        """The node's disk that it may fill, in MiB."""
+        return 0 if self.in_memory else self.size or 0
+
+    @property
+    def memory(self) -> int:
+        """The runner's memory that it may fill, in MiB."""
+        return self.size or 0 if self.in_memory else 0
+
+    def mount(self, name: str) -> Mount:
+        """The volume and its mount, under a name."""
+        source: dict[str, Any] = {}
+        if self.size is not None:
+            source = {"emptyDir": ({"medium": "Memory"} if self.in_memory else {}) | {"sizeLimit": memory_text(self.size)}}
+        elif self.claim is not None:
+            claim = {"claimName": self.claim} | ({"readOnly": True} if self.read_only else {})
+            source = {"persistentVolumeClaim": claim}
+        elif self.config_map is not None:
+            source = {"configMap": {"name": self.config_map}}
+        else:
+            source = {"secret": {"secretName": self.secret}}
+        return Mount(name, self.path, source, self.read_only or (self.claim is None and self.size is None))
+
+    @refusal
+    def _rules(self) -> None:
+        """Refuse none or several kinds of volumes, and settings of an empty directory for another kind."""
+        kinds = [self.size, self.claim, self.config_map, self.secret]
+        if sum(kind is not None for kind in kinds) != 1:
+            raise problem("volume_kind", "a volume has one of size, claim, configMap and secret; give one of them")
+        if self.in_memory and self.size is None:
+            raise problem(
+                "volume_memory", "only an empty directory can be in memory; remove inMemory, or give size", at=("inMemory",)
+            )
+        if self.read_only and self.size is not None:
+            raise problem(
+                "volume_read_only", "an empty directory that is read-only stays empty; remove readOnly", at=("readOnly",)
+            )
+
+
+_PROXY_RULE = "not the URL of a proxy; write http://<host>:<port>, without user and password, which a Secret has"
+_PROXY = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
+_HOST_RULE = "not a host; write a host, a domain or a network such as 10.0.0.0/8"
+CA_VARIABLES = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE")
+"""Where OpenSSL, .NET and Go, curl, git, and Python's requests read the path of the authorities that they trust."""
+
+
+class Proxy(Model):
+    """The HTTP proxy by which listener and jobs of a class reach everything."""
+
+    url: Annotated[str, matching("proxy_url", _PROXY_RULE, _PROXY, private=True)]
+    """URL of the proxy, without credentials. Example: `http://proxy.example.com:3128`"""
+    secret: JobSecret | None = None
+    """Name of a Secret in the namespace of the class with the keys `username` and `password`. Jobs can read both. Example:
+    `proxy`"""
+    no_proxy: tuple[Annotated[str, matching("proxy_host", _HOST_RULE, r"[A-Za-z0-9*.:/-]+", most=253)], ...] = ()
+    """Hosts, domains and networks that are reached without the proxy. Example: `[github.example.com]`"""
+
+    def carries(self, host: str) -> bool:
+        """Whether requests to a host go to the proxy."""
+        names = (name.removeprefix("*").lstrip(".").lower() for name in self.no_proxy)
+        return not any(f".{host.lower()}".endswith(f".{name}") for name in names)
+
+
+class CaBundle(Model):
+    """A ConfigMap with the certificates of all authorities that listener and jobs of a class trust."""
+
+    config_map: ObjectName
+    """Name of the ConfigMap in the namespace of the class. Example: `ca`"""
+    key: DataKey = "ca.crt"
+    """Key of the certificates, in PEM format: public authorities and your own. Example: `ca-certificates.crt`"""
+
+    FOLDER: ClassVar[str] = "/etc/gpu-ci/ca"
+
+    @property
+    def path(self) -> str:
+        """Where the runner has it."""
+        return f"{self.FOLDER}/{self.key}"
+
+
+class PodFields(Model):
+    """What a runner class adds to the pods of its runners."""
+
+    env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
+    """Environment variables of every job of the class. No credentials (docs/pod-template.md). Example: `{HF_HUB_OFFLINE: "1"}`"""
+    secret_env: Mapping[EnvName, SecretValue] = Field(default_factory=dict)
+    """Environment variables whose values are in Secrets of the class's namespace. Every job of the class can read them. Example:
+    `{WANDB_API_KEY: {secret: wandb, key: api-key}}`"""
+    pull_secrets: tuple[ObjectName, ...] = ()
+    """Names of Secrets of type kubernetes.io/dockerconfigjson in the namespace of the class, with which nodes pull its images.
+    Example: `[ghcr]`"""
+    service_account: Account | None = None
+    """Name of a service account that the program creates for the pods of the class, for a role of a cloud. It has no rights in
+    Kubernetes, and jobs get no token of it. Example: `jobs`"""
+    volumes: Mapping[DnsLabel, ExtraVolume] = Field(default_factory=dict)
+    """Volumes of each runner besides /dev/shm, by name (docs/pod-template.md). Example:
+    `{models: {path: /models, claim: models}}`"""
+
+    proxy: Proxy | None = None
+    """HTTP proxy of the class (docs/pod-template.md#proxy-and-own-authority). Default: none."""
+    ca_bundle: CaBundle | None = None
+    """Certificates that the class trusts instead of those of its image, such as that of a GitHub Enterprise Server. Default: the
+    image's."""
+
+    @property
+    def scale_set_values(self) -> dict[str, Any]:
+        """What the chart of runner sets gets for proxy and authority (gha-runner-scale-set 0.14.2, values.yaml)."""
+        values: dict[str, Any] = {}
+        if self.proxy is not None:
+            server = {"url": self.proxy.url} | ({"credentialSecretRef": self.proxy.secret} if self.proxy.secret else {})
+            values["proxy"] = {"http": server, "https": server} | (
+                {"noProxy": list(self.proxy.no_proxy)} if self.proxy.no_proxy else {}
+            )
+        if (bundle := self.ca_bundle) is not None:
+            source = {"configMapKeyRef": {"name": bundle.config_map, "key": bundle.key}}
+            values["githubServerTLS"] = {"certificateFrom": source, "runnerMountPath": bundle.FOLDER}
+        return values
+
+    @property
+    def variables(self) -> Iterator[dict[str, Any]]:
+        """The environment as a container has it."""
+        yield from ({"name": name, "value": value} for name, value in self.env.items())
+        for name, entry in self.secret_env.items():
+            yield {"name": name, "valueFrom": {"secretKeyRef": {"name": entry.secret, "key": entry.key}}}
+        if self.ca_bundle is not None:
+            yield from ({"name": name, "value": self.ca_bundle.path} for name in CA_VARIABLES)
+            # The chart would set it to 1, and run.sh would call sudo, which has no root here (actions/runner, run.sh).
+            yield {"name": "RUNNER_UPDATE_CA_CERTS", "value": ""}
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """The volumes with their mounts."""
+        return tuple(volume.mount(name) for name, volume in self.volumes.items())
+
+    @property
+    def volume_disk(self) -> int:
+        """The node's disk that the volumes may fill, in MiB."""
+        return sum(volume.disk for volume in self.volumes.values())
+
+    @property
+    def volume_memory(self) -> int:
+        """The runner's memory that the volumes may fill, in MiB."""
+        return sum(volume.memory for volume in self.volumes.values())
+
+    @refusal
+    def _pod_rules(self) -> None:
+        """Refuse a variable, pull secret or path that occurs twice, and the names of our own volumes."""
+        if both := sorted(self.env.keys() & self.secret_env.keys()):
+            raise problem("env_twice", "env has the variable too; remove one of the two", at=("secretEnv", both[0]))
+        for key, names in (("env", self.env), ("secretEnv", self.secret_env)):
+            if self.ca_bundle is not None and (taken := sorted({*CA_VARIABLES, "NODE_EXTRA_CA_CERTS"} & names.keys())):
+                raise problem("env_bundle", "caBundle sets the variable; remove one of the two", at=(key, taken[0]))
+        require_once("pull_secrets", "a Secret is given twice; remove one", self.pull_secrets, at=("pullSecrets",))
+        paths: dict[str, str] = {}
+        for name, volume in self.volumes.items():
+            if name in VOLUMES_TAKEN:
+                message = f"{VOLUMES_TAKEN[name]} has a volume of that name; rename yours"
+                raise problem("volume_name", message, at=("volumes", name), value=name)
+            if (other := paths.setdefault(volume.path, name)) != name:
+                raise problem(
+                    "mount_twice", f"volume {other} is mounted there; give yours another path", at=("volumes", name, "path")
+                )
+
+
+VOLUMES_TAKEN = {"shm": "gpu-ci", "github-server-tls-cert": "ARC's chart", "work": "ARC's chart"}
+"""Names of volumes of a runner's pod that are not the class's, and whose they are (gha-runner-scale-set 0.14.2, _helpers.tpl)."""

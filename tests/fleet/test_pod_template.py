@@ -1,0 +1,220 @@
+"""What a runner class adds to its pods: as the chart gets it, as the API server takes it, and as placement counts it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from fleet.charts.arc import runner_set
+from fleet.facts.errors import FleetError
+from fleet.facts.tables import rows
+from fleet.loading.config import load
+from fleet.prove.placement import place
+from fleet.prove.pod import runner_ask
+from fleet.prove.same_sets import Set, difference
+from fleet.settings.pod_template import CA_VARIABLES, EnvName, EnvValue, ExtraVolume, MountPath, Proxy
+from tests.builders import cluster, config, pool, reference, runner, runner_of
+from tests.cases import cases
+from tests.examples import examples
+from tests.fleet.values import autoscaling_runner_set, pod_of, runner_of_pod, unknown_keys
+from tests.strategies import POD_FIELDS
+
+KUBERNETES = "1.34"
+WHOLE = runner_set("gpu-t4", runner_of(**POD_FIELDS), "https://github.com/example", "gpu")
+
+
+def validated(kind: Any, value: object) -> bool:
+    try:
+        TypeAdapter(kind).validate_json(json.dumps(value))
+    except ValidationError:
+        return False
+    return True
+
+
+def test_the_pod_has_what_the_class_says() -> None:
+    pod, container = pod_of(WHOLE)["spec"], runner_of_pod(pod_of(WHOLE))
+    assert {"name": "HF_HUB_OFFLINE", "value": "1"} in container["env"]
+    assert {
+        "name": "WANDB_API_KEY",
+        "valueFrom": {"secretKeyRef": {"name": "wandb", "key": "api-key"}},
+    } in container["env"]
+    assert pod["imagePullSecrets"] == [{"name": "ghcr"}]
+    assert pod["automountServiceAccountToken"] is False, "a job has no token of the API server"
+    volumes = {volume.pop("name"): volume for volume in map(dict, pod["volumes"])}
+    assert volumes == {
+        "shm": {"emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
+        "build": {"emptyDir": {"sizeLimit": "10Gi"}},
+        "fast": {"emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+        "models": {"persistentVolumeClaim": {"claimName": "models", "readOnly": True}},
+        "conf": {"configMap": {"name": "conf"}},
+        "keys": {"secret": {"secretName": "keys"}},
+    }
+    mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+    assert mounts.keys() == volumes.keys()
+    assert {name for name, mount in mounts.items() if mount.get("readOnly")} == {"models", "conf", "keys"}
+    assert mounts["build"] == {"name": "build", "mountPath": "/build"}
+
+
+def test_a_class_without_additions_has_the_pod_that_it_had() -> None:
+    plain = pod_of(runner_set("gpu-t4", runner_of(), "https://github.com/example", "gpu"))["spec"]
+    assert "imagePullSecrets" not in plain
+    assert [volume["name"] for volume in plain["volumes"]] == ["shm"]
+    assert runner_ask(runner_of()) == runner_of()
+
+
+def test_the_api_server_takes_the_pod() -> None:
+    kubernetes_validate.validate(pod_of(WHOLE), KUBERNETES, strict=True)
+
+
+@pytest.mark.reference
+def test_the_chart_knows_the_values_and_the_crd_takes_the_set() -> None:
+    assert unknown_keys(WHOLE, WHOLE.values) == []
+    schema = json.loads(reference("schemas/actions.github.com/autoscalingrunnerset_v1alpha1.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(autoscaling_runner_set(WHOLE))
+
+
+# -- placement ---------------------------------------------------------------------------------------------------------
+
+
+def fleet_with(**changes: Any) -> Any:
+    return load(config(clusters={"usw2": cluster(pools={"t4": pool(disk="100Gi")}, runners={"gpu-t4": runner(**changes)})}))
+
+
+def test_empty_directories_on_disk_count_as_ephemeral_storage() -> None:
+    before, after = runner_of(), runner_of(volumes=POD_FIELDS["volumes"])
+    assert runner_ask(after).scratch == before.scratch + 10 * 1024, "10Gi on disk; a claim and memory take none"
+    resources = runner_of_pod(pod_of(runner_set("gpu-t4", after, "https://github.com/example", "gpu")))["resources"]
+    assert resources["requests"]["ephemeral-storage"] == "30Gi", "the scheduler sees no sizeLimit"
+
+
+def test_a_directory_that_fits_no_node_is_a_placement_error_with_the_disk_that_fits() -> None:
+    (fits,) = place(fleet_with())
+    assert not fits.error
+    (too_large,) = place(fleet_with(volumes={"build": {"path": "/build", "size": "200Gi"}}))
+    assert "asks for 220Gi of disk" in too_large.error
+    assert "raise the pool's disk to" in too_large.error
+    (in_memory,) = place(fleet_with(volumes={"build": {"path": "/build", "size": "2Gi", "inMemory": True}}))
+    assert not in_memory.error
+
+
+def test_sets_of_one_class_have_the_same_environment() -> None:
+    fleet = load(
+        config(
+            clusters={
+                name: cluster(region=region, zones=[f"{region}a", f"{region}b"], runners={f"gpu-{name}": runner(env=env)})
+                for name, region, env in (("usw2", "us-west-2", {"LEVEL": "1"}), ("use1", "us-east-1", {"LEVEL": "2"}))
+            }
+        )
+    )
+    clusters = fleet.clusters.items()
+    sets = [Set(name, own, set_name, held) for name, own in clusters for set_name, held in own.pod_runners.items()]
+    assert difference(fleet, *sets) == "env is {'LEVEL': '1'} here and {'LEVEL': '2'} there"
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@cases(
+    "name",
+    ["NVIDIA_VISIBLE_DEVICES", "ACTIONS_RUNNER_HOOK_JOB_STARTED", "RUNNER_TEMP", "GITHUB_TOKEN", "GPU_CI_X", "", "1A", "A B"],
+)
+def test_names_of_ours_and_names_that_kubernetes_refuses(name: str) -> None:
+    assert not validated(EnvName, name)
+    assert validated(EnvName, "HF_HOME"), "any other name"
+
+
+@settings(max_examples=examples(50), database=None)
+@given(st.from_regex(r"\A[-._a-zA-Z][-._a-zA-Z0-9]{0,20}\Z"))
+def test_any_other_name_that_kubernetes_takes(name: str) -> None:
+    ours = ("NVIDIA_", "ACTIONS_", "RUNNER_", "GITHUB_", "GPU_CI_")
+    assert validated(EnvName, name) is not name.startswith(ours)
+
+
+def test_no_value_is_a_credential_and_no_error_shows_one() -> None:
+    secret = "ghp_" + "a1B2" * 9
+    assert not validated(EnvValue, secret)
+    with pytest.raises(FleetError) as caught:
+        fleet_with(env={"MINE": secret})
+    assert secret not in str(caught.value)
+    assert "secretEnv" in str(caught.value)
+
+
+@cases("path", ["/", "/dev/shm", "/home", "/home/runner/_work", "/proc/x", "/a/../b", "a", "/a/", "/a:b"])  # noqa: S108
+def test_paths_that_hide_what_a_runner_needs(path: str) -> None:
+    assert not validated(MountPath, path)
+    assert validated(MountPath, "/home/other/models"), "any other path"
+
+
+def test_a_volume_has_one_kind_and_none_is_of_the_node() -> None:
+    assert validated(ExtraVolume, {"path": "/a", "size": "1Gi"})
+    for wrong in (
+        {},
+        {"size": "1Gi", "claim": "a"},
+        {"hostPath": "/"},
+        {"claim": "a", "hostPath": "/"},
+        {"secret": "github-app"},
+    ):
+        assert not validated(ExtraVolume, {"path": "/a"} | wrong)
+
+
+# -- words of other projects -------------------------------------------------------------------------------------------
+
+
+def words() -> list[str]:
+    return [row["word"] for row in rows("words.csv")]
+
+
+@cases("word", words())
+def test_a_word_of_another_project_is_answered_with_ours(word: str) -> None:
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={"usw2": cluster(runners={"gpu-t4": runner(**{word: 1})})}))
+    (problem,) = caught.value.problems
+    assert problem.message.startswith(("unknown key; a word of ", "unknown key; did you mean "))
+    assert problem.message.partition("; ")[2], "and says what to write"
+
+
+def test_each_word_has_a_source_and_what_to_write() -> None:
+    table = rows("words.csv")
+    assert all(row["source"] and row["of"] and row["instead"] for row in table)
+    assert len({row["word"].casefold() for row in table}) == len(table)
+    (row,) = [row for row in table if row["word"] == "imagePullSecrets"]
+    assert row["instead"] == "write pullSecrets of the class"
+
+
+def test_a_misspelt_key_of_ours_comes_before_words_of_others() -> None:
+    with pytest.raises(FleetError, match="did you mean limit"):
+        load(config(clusters={"usw2": cluster(runners={"gpu-t4": runner(cpu={"request": 1, "limit": 1, "limits": 1})})}))
+
+
+# -- proxy and authority -----------------------------------------------------------------------------------------------
+
+
+def test_the_chart_gets_the_proxy_with_its_credentials_by_name() -> None:
+    server = {"url": "http://proxy.example.com:3128", "credentialSecretRef": "proxy"}
+    assert WHOLE.values["proxy"] == {"http": server, "https": server, "noProxy": ["example.net"]}
+    plain = runner_set("gpu-t4", runner_of(), "https://github.com/example", "gpu")
+    assert not {"proxy", "githubServerTLS"} & plain.values.keys()
+
+
+def test_a_bundle_is_trusted_by_every_kind_of_program_and_nothing_calls_sudo() -> None:
+    assert WHOLE.values["githubServerTLS"] == {
+        "certificateFrom": {"configMapKeyRef": {"name": "ca", "key": "all.crt"}},
+        "runnerMountPath": "/etc/gpu-ci/ca",
+    }
+    env = {entry["name"]: entry.get("value") for entry in runner_of_pod(pod_of(WHOLE))["env"]}
+    # The chart mounts the key there and sets NODE_EXTRA_CA_CERTS (_helpers.tpl).
+    assert {env[name] for name in CA_VARIABLES} == {"/etc/gpu-ci/ca/all.crt"}
+    assert env["RUNNER_UPDATE_CA_CERTS"] == ""
+
+
+@cases(("name", "carried"), [("example.net", True), ("example.com", False), ("*.example.com", False), ("git.example.com", False)])
+def test_what_a_proxy_carries(name: str, carried: bool) -> None:
+    assert Proxy(url="http://proxy", noProxy=(name,)).carries("git.example.com") is carried
+    assert Proxy(url="http://proxy").carries("git.example.com")
