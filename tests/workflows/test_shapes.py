@@ -233,6 +233,10 @@ def test_what_is_known_is_filled_in_and_the_rest_stays():
     assert filled(["${{ matrix.o.runner }}"], contexts) == [["a", "b"]]
     for text in ("${{ matrix.none }}", "${{ matrix.gpu || 'a' }}", "${{ github.ref }}", "a ${{ matrix.o }}", "${{ matrix.gpu"):
         assert filled(text, contexts) == text
+    for length in (20_000, 21_001):
+        assert filled(f"${{{{ '{'a' * length}' }}}}", contexts).startswith("${{") is (length > 21_000), (
+            "GitHub refuses longer ones"
+        )
 
 
 @cases(
@@ -290,6 +294,7 @@ def test_hostile_expressions_are_read_in_one_pass(tmp_path):
         f"runs-on: ${{{{ {'fromJSON(' * 2000} }}}}",
         f"runs-on: ${{{{ fromJSON('{'[' * 9000}{']' * 9000}') }}}}",
         "runs-on: gpu-t4\n    timeout-minutes: ${{ fromJSON('NaN') }}",
+        f"runs-on: gpu-t4\n    timeout-minutes: ${{{{ fromJSON('{'9' * 400}') }}}}",
     ],
 )
 def test_a_job_that_github_refuses_has_an_answer(tmp_path, line):
