@@ -167,6 +167,7 @@ def results(stdout: str) -> list[Ended]:
 MATRIX = ("image", "matrix", "staging")
 PRINT = ("submit", "print", "--task-id", "a", "--image", "a:1")
 PLAN = ("plan", "homelab")
+WORKFLOWS = ("check", "prod", ".github/workflows")
 NEEDING = (("render", "staging", "--out", "build/none"), ("check", "staging", "homelab"))
 
 
@@ -178,11 +179,11 @@ def done(tmp_path_factory) -> dict[Words, Ended]:
     path.write_text(text.replace("memory: 128Gi", "memory: 8Gi"))
     assert path.read_text() != text
     small = (*PLAN, "--file", str(path))
-    without_sdk = (PLAN, (*PLAN, "--json"), (*PLAN, "--markdown"), small, *NEEDING)
+    without_sdk = (PLAN, (*PLAN, "--json"), (*PLAN, "--markdown"), small, WORKFLOWS, *NEEDING)
     command = [sys.executable, "-c", FORKS, arguments((), (MATRIX, PRINT), without_sdk)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
     assert ran.returncode == 0, ran.stderr
-    return dict(zip((MATRIX, PRINT, *without_sdk[:3], ("small",), *NEEDING), results(ran.stdout), strict=True))
+    return dict(zip((MATRIX, PRINT, *without_sdk[:3], ("small",), WORKFLOWS, *NEEDING), results(ran.stdout), strict=True))
 
 
 def test_a_command_loads_no_other_command(done):
@@ -221,6 +222,12 @@ def test_a_command_without_the_sdk_fails_for_what_has_no_place_and_says_what_to_
     for words in NEEDING:
         said = f"error: {words[0]}: needs the resources of a stack, and Pulumi's SDK records them; install gpu-ci[pulumi]\n"
         assert (done[words].status, done[words].stdout, done[words].stderr) == (2, "", said)
+
+
+def test_a_check_of_workflows_needs_no_sdk(done):
+    checked = done[WORKFLOWS]
+    assert (checked.status, checked.stderr) == (0, "")
+    assert "gpu-ddp.yml:17: job ddp: runs on oracle-vm-gpu-a10-2 of sjc\n" in checked.stdout
 
 
 # -- from a wheel, and in a bare clone -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fleet.facts.cloud_limits import limit
-from fleet.facts.errors import InputError
+from fleet.facts.errors import InputError, quoted
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
 from fleet.prove.runs_on import RunsOn
@@ -29,6 +29,8 @@ _DOCKER = re.compile(
 _DOCKER_ACTIONS = ("docker/build-push-action@", "docker/setup-buildx-action@", "docker/bake-action@")
 LOCAL = re.compile(r"[.$]/([^\0\n]*)")
 """`uses` of something in the same repository."""
+_LONGEST = 10**6
+"""Minutes that stand for any longer timeout. GitHub ends every job earlier."""
 Needs = Literal["container", "docker"]
 
 
@@ -84,9 +86,8 @@ class Job:
     def hosted(self) -> bool:
         """Whether it runs on one of GitHub's own runners."""
         labels = self.runs_on.labels
-        # The row also faults texts that are not labels, such as one with a line break.
-        alone = not self.runs_on.group and len(labels) == 1 and labels[0].isprintable()
-        return alone and _NOT_OF_GITHUB.fault(labels[0]) is not None
+        # The row also faults texts that are not labels, such as one with a line break. A group may be one of larger runners.
+        return bool(labels) and all(label.isprintable() and _NOT_OF_GITHUB.fault(label) is not None for label in labels)
 
     @property
     def wants(self) -> str:
@@ -96,25 +97,25 @@ class Job:
 
 def job_of(place: str, name: str, job: Mapping[str, Any], contexts: Contexts, steps: tuple[Step, ...]) -> Job:
     """A job with the expressions replaced that `contexts` knows."""
-    runs_on, container = filled(job.get("runs-on"), contexts), job.get("container")
+    runs_on, timeout = (filled(job.get(key), contexts) for key in ("runs-on", "timeout-minutes"))
+    container = filled(job["container"], contexts) if is_open(job.get("container")) else job.get("container")
     group = runs_on.get("group") or "" if isinstance(runs_on, Mapping) else ""
     labels = runs_on.get("labels") if isinstance(runs_on, Mapping) else runs_on
     texts = [str(label) for label in (labels if isinstance(labels, list) else [labels]) if label not in (None, "")]
     left = next((text for text in (*texts, str(group)) if is_open(text)), "")
-    unresolved = f"only GitHub can evaluate {left}; name a set" if left else ""
+    unresolved = f"only GitHub can evaluate {quoted(left, 200)}; name a set" if left else ""
     if not texts and not group:
         unresolved = "it has no runs-on; name a set"
     # GitHub starts no container for an empty image.
     image = filled(container.get("image") if isinstance(container, Mapping) else container, contexts)
     visible = mapping_in(container, "env").get("CUDA_VISIBLE_DEVICES", mapping_in(job, "env").get("CUDA_VISIBLE_DEVICES"))
-    timeout = filled(job.get("timeout-minutes"), contexts)
     return Job(
         place,
         name,
         RunsOn(tuple(sorted({text.lower() for text in texts})), str(group)),
         unresolved,
         "container" if image else "services" if job.get("services") else "",
-        timeout if isinstance(timeout, int | float) else None,
+        float(min(timeout, _LONGEST)) if isinstance(timeout, int | float) else None,
         *_gpus(str(filled(text_in(container, "options"), contexts)), str(filled(visible, contexts))),
         steps,
     )
@@ -158,14 +159,12 @@ def _of_action(repository: Path, name: str, seen: set[Path]) -> Iterator[tuple[N
     if folder in seen or not folder.is_relative_to(repository.resolve()):
         return
     seen.add(folder)
-    path = next(
-        (path for path in (folder / "action.yml", folder / "action.yaml") if path.is_file() and not path.is_symlink()), None
-    )
     try:
-        (document,) = documents(path) if path is not None else (None,)
-    except (InputError, OSError, ValueError):
+        path = folder / ("action.yml" if (folder / "action.yml").exists() else "action.yaml")
+        runs = mapping_in(documents(path)[0].value, "runs") if not path.is_symlink() else {}
+    except (InputError, OSError, IndexError):
+        # A step may make the action, such as a checkout of another repository.
         return
-    runs = mapping_in(document and document.value, "runs")
     if runs.get("using") == "docker":
         image = text_in(runs, "image")
         yield "container" if image.startswith("docker://") else "docker", f"{name} ({image})"

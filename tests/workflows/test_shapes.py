@@ -177,6 +177,8 @@ def test_a_class_whose_pods_run_containers_takes_such_jobs(tmp_path, monkeypatch
         ("""${{ fromJSON('["self-hosted", "gpu"]') }}""", "runs"),
         ("${{ fromJSON('[') }}", "undeterminable"),
         ("ubuntu-24.04-arm", "not ours"),
+        ("{group: larger, labels: ubuntu-latest}", "not ours"),
+        ("[ubuntu-latest, gpu]", "no runner"),
         ("[]", "undeterminable"),
         ('""', "undeterminable"),
     ],
@@ -231,6 +233,10 @@ def test_what_is_known_is_filled_in_and_the_rest_stays():
     assert filled(["${{ matrix.o.runner }}"], contexts) == [["a", "b"]]
     for text in ("${{ matrix.none }}", "${{ matrix.gpu || 'a' }}", "${{ github.ref }}", "a ${{ matrix.o }}", "${{ matrix.gpu"):
         assert filled(text, contexts) == text
+    for length in (20_000, 21_001):
+        assert filled(f"${{{{ '{'a' * length}' }}}}", contexts).startswith("${{") is (length > 21_000), (
+            "GitHub refuses longer ones"
+        )
 
 
 @cases(
@@ -273,6 +279,28 @@ def test_calls_that_multiply_are_refused(tmp_path):
 def test_hostile_expressions_are_read_in_one_pass(tmp_path):
     answers = alone(tmp_path, job(f'runs-on: "{"${{" * 6900}"', f'container: "{"${{" * 500_000}"'))
     assert [answer.state for answer in answers] == ["undeterminable"]
+
+
+@cases(
+    "line",
+    [
+        f"runs-on: gpu-t4\n    timeout-minutes: {'9' * 400}",
+        f'runs-on: gpu-t4\n    steps: [{{uses: ./{"a" * 5000}}}, {{uses: "./a\\0b"}}, {{run: 1}}, 2]',
+        f"uses: ./.github/workflows/{'a' * 5000}",
+        "uses: 1\n    with: []",
+        f"runs-on: {'9' * 5000}",
+        "runs-on: {group: [1], labels: {a: 1}}\n    container: [1]\n    services: 1\n    strategy: {matrix: [1]}",
+        "runs-on: gpu-t4\n    steps: {a: 1}\n    env: 1\n    timeout-minutes: []",
+        f"runs-on: ${{{{ {'fromJSON(' * 2000} }}}}",
+        f"runs-on: ${{{{ fromJSON('{'[' * 9000}{']' * 9000}') }}}}",
+        "runs-on: gpu-t4\n    timeout-minutes: ${{ fromJSON('NaN') }}",
+        f"runs-on: gpu-t4\n    timeout-minutes: ${{{{ fromJSON('{'9' * 400}') }}}}",
+    ],
+)
+def test_a_job_that_github_refuses_has_an_answer(tmp_path, line):
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True, exist_ok=True)
+    assert len(alone(folder, job(line))) == 1
 
 
 def test_a_link_is_not_followed(tmp_path):
