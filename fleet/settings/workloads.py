@@ -265,7 +265,7 @@ class BuildkitWorkload(PoolWorkload):
     stands: ClassVar[bool] = True
 
     kind: Literal["buildkit"]
-    """BuildKit, which builds container images for the jobs of runner sets (docs/builds.md)."""
+    """BuildKit, which builds container images for the jobs of runner sets (docs/builds.md). Example: `buildkit`"""
     namespace: TeamNamespace = "builds"
     """Namespace of the workload. It has no other workload, because no profile of seccomp confines its pods. Example: `builds`"""
     pool: str

@@ -103,6 +103,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "isolate": True,
             "closedNetworks": ["10.0.0.0/8"],
             "openNetworks": ["10.1.2.0/24"],
+            "builders": ["builds"],
             "controllerNamespace": "arc",
             "controllerServiceAccount": "arc-gha-rs-controller",
         },
