@@ -165,7 +165,7 @@ def test_without_a_stack_only_the_queue_of_the_same_labels_is_known() -> None:
     others = [job(1, "a", "GPU", "b"), job(2, "b", "b", "gpu", status="in_progress"), job(3, "c", "b", "gpu", "x")]
     done = why(answers([job(50, "train", "b", "GPU")], {8: [*others, job(4, "d", "b", "GPU", status="in_progress")]}), "--json")
     [entry] = json.loads(done.stdout)["waiting"]
-    assert "runs 2 jobs with these labels, with 1 ahead of this one" in entry["text"]
+    assert "jobs with these labels 2 run and 1 are ahead" in entry["text"]
     assert entry["commands"] == [f"gpu-ci why {URL} --stack STACK"]
 
 
@@ -253,6 +253,10 @@ def test_any_name_stays_one_row_and_two_lines(name: str) -> None:
             (403, {}, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1795791600"}),
             "the rate limit is used up until 2026-11-27 15:00 UTC; run the command again then",
         ),
+        (
+            (403, {}, {"X-RateLimit-Remaining": "5", "X-RateLimit-Reset": "1795791600"}),
+            "GET /repos/example/app/actions/runs/7; set GH_TOKEN: a token that may read Actions",
+        ),
         ((429, {}, {"Retry-After": "60"}), "the rate limit is used up for 60 s; run the command again then"),
         ((200, {"id": 7}), "an answer is refused: status: Field required; try again later"),
         ((200, "[]"), "an answer is refused"),
@@ -269,10 +273,8 @@ def test_a_refusal_of_github_is_one_line_with_its_fix_and_without_the_token(answ
 
 
 def test_a_rate_limit_at_the_groups_is_no_missing_right() -> None:
-    limited = {"/orgs/example/actions/runner-groups": (403, {}, {"Retry-After": "9"})}
-    done = why(
-        answers([job(1)], groups=None) | {f"{path}?visible_to_repository=app": answer for path, answer in limited.items()}, *DAY
-    )
+    path = "/orgs/example/actions/runner-groups?visible_to_repository=app"
+    done = why(answers([job(1)]) | {f"{path}&per_page=100&page=1": (403, {}, {"Retry-After": "9"})}, *DAY)
     assert done.exit_code == 2
     assert "used up for 9 s" in done.stderr
 

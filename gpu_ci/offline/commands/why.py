@@ -41,7 +41,7 @@ def why(
     """Say in one sentence why each job of a GitHub run waits, and whom to ask. Needs no kubeconfig.
 
     GH_TOKEN goes to github.com and ghe.com alone, GH_ENTERPRISE_TOKEN to the server that GH_HOST names.
-    Exit status: 0 no job is stuck, 1 a job waits without end, 2 the input is wrong or GitHub refuses to answer.
+    Exit status: 0 no job is stuck, 1 a job needs another label or is refused, 2 the input is wrong or GitHub refuses to answer.
     """
     with exit_status(as_json=as_json):
         if as_json and as_markdown:
