@@ -142,6 +142,13 @@ def test_runners_of_another_organization_or_repository_refuse(tmp_path: Path, sc
     assert (f"belong to {scope}, and the run to example/app" in entry["text"]) is refuses
 
 
+def test_the_runners_of_a_repository_are_in_no_group(tmp_path: Path) -> None:
+    words = edited(tmp_path, ("https://github.com/example", "https://github.com/example/app"))
+    for groups in (("Default",), None):
+        entry = only(answers([job(50)], groups=groups), *words)
+        assert (entry["cause"], len(entry["commands"])) == ("undeterminable", 2)
+
+
 @pytest.mark.parametrize(
     ("state", "text"),
     [
@@ -290,6 +297,7 @@ def test_a_rate_limit_at_the_groups_is_no_missing_right() -> None:
         "https://github.com/example/app/actions/runs/x",
         "http://github.com/example/app/actions/runs/7",
         "https://github.com/example/app/../b/actions/runs/7",
+        "https://github.com/example/../actions/runs/7",
         "https://u:p@github.com/example/app/actions/runs/7",
         "https://github.com/example/app/actions/runs/7/../../8",
     ],
@@ -305,7 +313,7 @@ def test_the_addresses_of_a_run_and_its_jobs_name_it(rest: str) -> None:
     assert (repository.path, number) == ("example/app", 7)
 
 
-@pytest.mark.parametrize("text", ["", "app", "a/b/c", "-x/app", "example/app?x"])
+@pytest.mark.parametrize("text", ["", "app", "a/b/c", "-x/app", "example/app?x", "example/..", "example/."])
 def test_a_text_that_is_no_repository_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"^TARGET: not a repository; write OWNER/REPOSITORY"):
         repository_of(text, {})
@@ -314,7 +322,8 @@ def test_a_text_that_is_no_repository_is_refused(text: str) -> None:
 def test_a_token_goes_to_its_own_host_alone() -> None:
     environment = {"GH_TOKEN": "public", "GH_ENTERPRISE_TOKEN": "server", "GH_HOST": "git.acme.io"}
     hosts = ("github.com", "acme.ghe.com", "git.acme.io", "evil.example", "github.com.evil.example", "evilghe.com")
-    assert [token_for(host, environment) for host in hosts] == ["public", "public", "server", "", "", ""]
+    for more in ({}, {"GITHUB_SERVER_URL": "https://github.com"}):
+        assert [token_for(host, environment | more) for host in hosts] == ["public", "public", "server", "", "", ""]
     inside = {"GITHUB_TOKEN": "workflow", "GITHUB_SERVER_URL": "https://git.acme.io"}
     assert [token_for(host, inside) for host in ("git.acme.io", "git.acme.io.evil.example")] == ["workflow", ""]
 

@@ -67,6 +67,11 @@ class Stack:
         owner = self.fleet.tags.get("owner")
         return f"{owner} (tag owner of stack {self.name})" if owner else f"the administrators of {self.fleet.github.url}"
 
+    @property
+    def grouped(self) -> bool:
+        """Whether its runners are in groups: those of an organization are, those of a repository are not."""
+        return "/" not in urlsplit(self.fleet.github.url).path.strip("/")
+
     @cached_property
     def placements(self) -> tuple[Placement, ...]:
         """Where its runners run."""
@@ -137,7 +142,7 @@ def _refusal(seen: Seen, stack: Stack, sets: Sets, running: int) -> str:
     if len(lives) == len(sets) and all(life is not None and life.over(stack.day) for life in lives):
         return next(life.words(stack.day) for life in lives if life is not None)
     names = dict.fromkeys(map(stack.fleet.group_of, sets.values()))
-    if seen.groups is not None and not seen.groups & {name.lower() for name in names}:
+    if stack.grouped and seen.groups is not None and not seen.groups & {name.lower() for name in names}:
         return f"{seen.repository.path} may not use runner group {' or '.join(names)}, or there is no such group"
     return ""
 
@@ -174,7 +179,7 @@ def _commands(seen: Seen, stack: Stack, sets: Sets) -> Iterator[str]:
     for cluster, name in sets:
         yield f"kubectl describe pods --namespace {runner_namespace(name)} # cluster {cluster}"
     yield f"gpu-ci doctor {stack.name}"
-    if seen.groups is None:
+    if stack.grouped and seen.groups is None:
         path = f"orgs/{seen.repository.owner}/actions/runner-groups?visible_to_repository={seen.repository.name}"
         yield f"gh api '{path}' --jq '.runner_groups[].name'"
 
