@@ -63,8 +63,8 @@ def guarded(
 class SourceError(Exception):
     """A source cannot be reached, or its answer is refused. The text is the reason in one line.
 
-    `status` is the HTTP status, 0 if there was none. `challenge` is the header WWW-Authenticate of an answer 401. `limit` says how
-    long the source refuses every request of this client, empty if it does not.
+    `status` is the HTTP status, 0 if there was none. `challenge` is the header WWW-Authenticate of an answer 401. `limit` says
+    how long the source refuses every request of this client, empty if it does not.
     """
 
     def __init__(self, text: str, status: int = 0, challenge: str = "", limit: str = "") -> None:

@@ -1,4 +1,4 @@
-"""The page of `gpu-ci why`: its answers are those of the command about runs on loopback, and its tables name every cause and input."""
+"""The page of `gpu-ci why`: its answers are those of the command about runs on loopback, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_the_table_of_causes_has_them_all() -> None:
 
 
 def test_the_limits_of_the_page_are_those_of_the_program() -> None:
-    assert f"the newest {seen._MOST_RUNS} runs of each status" in TEXT  # noqa: SLF001 - the page names the number
-    assert f"the newest {usage._MOST_RUNS} runs" in TEXT  # noqa: SLF001 - the page names the number
+    assert f"the newest {seen._MOST_RUNS} runs of each status" in TEXT
+    assert f"the newest {usage._MOST_RUNS} runs" in TEXT
 
 
 def test_the_table_of_inputs_is_that_of_the_action() -> None:

@@ -59,6 +59,13 @@ def test_a_folder_without_anything_to_audit_is_an_error(tmp_path: Path) -> None:
     assert found["message"].startswith(f"{tmp_path} has no workflow and nothing of ARC")
 
 
+def test_a_target_that_is_no_run_is_an_error(slip: Path) -> None:
+    (found,) = errors("why", "https://github.com/acme/app", "--json")
+    assert (found["path"], found["message"][:20]) == ("TARGET", "not the URL of a run")
+    url = "https://github.com/acme/app/actions/runs/7"
+    assert errors("why", url, "--json", "--stack", "staging", "--file", str(slip))[0]["line"] == line_of(slip, "idleDely")
+
+
 @pytest.mark.parametrize("command", ["plan", "start", "calendar"])
 def test_an_unknown_stack_and_a_wrong_option_are_errors_without_a_file(command: str) -> None:
     (found,) = errors(command, "stagin", "--json")
@@ -77,7 +84,9 @@ def test_a_credential_in_a_wrong_value_is_masked(tmp_path: Path) -> None:
 def test_no_command_with_json_is_left_out() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # several commands are a group
     with_json = {name for name, command in commands.items() if any("--json" in each.opts for each in command.params)}
-    assert with_json == {"plan", "check", "explain", "start", "doctor", "calendar", "freshen", "audit"}, "test a new one here"
+    assert with_json == {"plan", "check", "explain", "start", "doctor", "calendar", "freshen", "audit", "why"}, (
+        "test a new one here"
+    )
 
 
 def test_an_explanation_as_json_says_where_a_pod_runs(tmp_path: Path) -> None:

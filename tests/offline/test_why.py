@@ -142,6 +142,13 @@ def test_runners_of_another_organization_or_repository_refuse(tmp_path: Path, sc
     assert (f"belong to {scope}, and the run to example/app" in entry["text"]) is refuses
 
 
+def test_the_runners_of_a_repository_are_in_no_group(tmp_path: Path) -> None:
+    words = edited(tmp_path, ("https://github.com/example", "https://github.com/example/app"))
+    for groups in (("Default",), None):
+        entry = only(answers([job(50)], groups=groups), *words)
+        assert (entry["cause"], len(entry["commands"])) == ("undeterminable", 2)
+
+
 @pytest.mark.parametrize(
     ("state", "text"),
     [
@@ -165,7 +172,7 @@ def test_without_a_stack_only_the_queue_of_the_same_labels_is_known() -> None:
     others = [job(1, "a", "GPU", "b"), job(2, "b", "b", "gpu", status="in_progress"), job(3, "c", "b", "gpu", "x")]
     done = why(answers([job(50, "train", "b", "GPU")], {8: [*others, job(4, "d", "b", "GPU", status="in_progress")]}), "--json")
     [entry] = json.loads(done.stdout)["waiting"]
-    assert "runs 2 jobs with these labels, with 1 ahead of this one" in entry["text"]
+    assert "jobs with these labels 2 run and 1 are ahead" in entry["text"]
     assert entry["commands"] == [f"gpu-ci why {URL} --stack STACK"]
 
 
@@ -253,6 +260,10 @@ def test_any_name_stays_one_row_and_two_lines(name: str) -> None:
             (403, {}, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1795791600"}),
             "the rate limit is used up until 2026-11-27 15:00 UTC; run the command again then",
         ),
+        (
+            (403, {}, {"X-RateLimit-Remaining": "5", "X-RateLimit-Reset": "1795791600"}),
+            "GET /repos/example/app/actions/runs/7; set GH_TOKEN: a token that may read Actions",
+        ),
         ((429, {}, {"Retry-After": "60"}), "the rate limit is used up for 60 s; run the command again then"),
         ((200, {"id": 7}), "an answer is refused: status: Field required; try again later"),
         ((200, "[]"), "an answer is refused"),
@@ -269,10 +280,8 @@ def test_a_refusal_of_github_is_one_line_with_its_fix_and_without_the_token(answ
 
 
 def test_a_rate_limit_at_the_groups_is_no_missing_right() -> None:
-    limited = {"/orgs/example/actions/runner-groups": (403, {}, {"Retry-After": "9"})}
-    done = why(
-        answers([job(1)], groups=None) | {f"{path}?visible_to_repository=app": answer for path, answer in limited.items()}, *DAY
-    )
+    path = "/orgs/example/actions/runner-groups?visible_to_repository=app"
+    done = why(answers([job(1)]) | {f"{path}&per_page=100&page=1": (403, {}, {"Retry-After": "9"})}, *DAY)
     assert done.exit_code == 2
     assert "used up for 9 s" in done.stderr
 
@@ -288,6 +297,7 @@ def test_a_rate_limit_at_the_groups_is_no_missing_right() -> None:
         "https://github.com/example/app/actions/runs/x",
         "http://github.com/example/app/actions/runs/7",
         "https://github.com/example/app/../b/actions/runs/7",
+        "https://github.com/example/../actions/runs/7",
         "https://u:p@github.com/example/app/actions/runs/7",
         "https://github.com/example/app/actions/runs/7/../../8",
     ],
@@ -303,7 +313,7 @@ def test_the_addresses_of_a_run_and_its_jobs_name_it(rest: str) -> None:
     assert (repository.path, number) == ("example/app", 7)
 
 
-@pytest.mark.parametrize("text", ["", "app", "a/b/c", "-x/app", "example/app?x"])
+@pytest.mark.parametrize("text", ["", "app", "a/b/c", "-x/app", "example/app?x", "example/..", "example/."])
 def test_a_text_that_is_no_repository_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"^TARGET: not a repository; write OWNER/REPOSITORY"):
         repository_of(text, {})
@@ -312,7 +322,8 @@ def test_a_text_that_is_no_repository_is_refused(text: str) -> None:
 def test_a_token_goes_to_its_own_host_alone() -> None:
     environment = {"GH_TOKEN": "public", "GH_ENTERPRISE_TOKEN": "server", "GH_HOST": "git.acme.io"}
     hosts = ("github.com", "acme.ghe.com", "git.acme.io", "evil.example", "github.com.evil.example", "evilghe.com")
-    assert [token_for(host, environment) for host in hosts] == ["public", "public", "server", "", "", ""]
+    for more in ({}, {"GITHUB_SERVER_URL": "https://github.com"}):
+        assert [token_for(host, environment | more) for host in hosts] == ["public", "public", "server", "", "", ""]
     inside = {"GITHUB_TOKEN": "workflow", "GITHUB_SERVER_URL": "https://git.acme.io"}
     assert [token_for(host, inside) for host in ("git.acme.io", "git.acme.io.evil.example")] == ["workflow", ""]
 

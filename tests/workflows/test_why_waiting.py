@@ -54,7 +54,7 @@ def test_a_stack_file_and_a_report_are_options(tmp_path: Path) -> None:
 def test_a_stuck_job_is_a_warning_and_a_wrong_input_fails(tmp_path: Path) -> None:
     stuck, _, summary = call(tmp_path / "a", status=1)
     assert stuck.returncode == 0
-    assert stuck.stdout == "::warning title=why-waiting::a job waits without end; the summary says why\n"
+    assert stuck.stdout == "::warning title=why-waiting::a job is stuck; the summary says why\n"
     assert summary.endswith("the answer\n")
     wrong, _, _ = call(tmp_path / "b", status=2)
     assert (wrong.returncode, wrong.stderr) == (2, "error: TARGET: wrong\n")

@@ -18,7 +18,7 @@ sleep "$((10#$WHY_MINUTES * 60))"
 status=0
 "$ROOT/.venv/bin/gpu-ci" why --markdown "${words[@]}" -- "${WHY_TARGET:?}" >>"${GITHUB_STEP_SUMMARY:?}" || status=$?
 if [[ $status -eq 1 ]]; then
-  printf '::warning title=why-waiting::a job waits without end; the summary says why\n'
+  printf '::warning title=why-waiting::a job is stuck; the summary says why\n'
   status=0
 fi
 exit "$status"

@@ -8,7 +8,8 @@ admin:org, which the token of a workflow never has. The API does not show the gr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Generic, TypeVar
 from urllib.parse import urlencode
@@ -22,7 +23,7 @@ from gpu_ci.doctor.sources.github import api_of, ask
 QUEUED, RUNNING, ENDED = "queued", "in_progress", "completed"
 MOST = 1000
 """The most runs that GitHub lists for one search (docs.github.com, "List workflow runs for a repository")."""
-_OWNER, _NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", r"[A-Za-z0-9_.-]{1,100}"
+_OWNER, _NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", r"(?!\.{1,2}(?:/|$))[A-Za-z0-9_.-]{1,100}"
 _PLACE = rf"(?P<owner>{_OWNER})/(?P<name>{_NAME})"
 _HOST = r"https://(?P<host>[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)"
 _RUN = re.compile(rf"{_HOST}/{_PLACE}/actions/runs/(?P<run>[0-9]{{1,19}})(?:/(?:job/[0-9]+|attempts/[0-9]+))?/?(?:[?#].*)?")
@@ -161,10 +162,10 @@ def token_for(host: str, environment: Mapping[str, str]) -> str:
     """
     public, server = ("GH_TOKEN", "GITHUB_TOKEN"), ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
     names: tuple[str, ...] = ()
-    if f"https://{host}" == environment.get("GITHUB_SERVER_URL", "").lower():
-        names = (*server, *public)
-    elif _of_github(host):
+    if _of_github(host):
         names = public
+    elif f"https://{host}" == environment.get("GITHUB_SERVER_URL", "").lower():
+        names = (*server, *public)
     elif host == environment.get("GH_HOST", "").lower():
         names = server
     return next((environment[name] for name in names if environment.get(name)), "")
@@ -174,13 +175,18 @@ def _of_github(host: str) -> bool:
     return host == "github.com" or host.endswith(".ghe.com")
 
 
-def refused(repository: Repository, error: SourceError) -> InputError:
-    """GitHub's refusal as an error of the input, with what to do."""
+@contextmanager
+def refusals(repository: Repository) -> Iterator[None]:
+    """Raise a SourceError of the block as an InputError with what to do."""
     variable = "GH_TOKEN" if _of_github(repository.host) else "GH_HOST and GH_ENTERPRISE_TOKEN"
-    rights = "a token that may read Actions of the repository"
-    fix = {
+    rights = f"set {variable}: a token that may read Actions of the repository"
+    fixes = {
         401: f"{variable} has no valid token; set it again",
-        403: f"set {variable}: {rights}",
-        404: f"it does not exist, or is private: correct it, or set {variable}: {rights}",
-    }.get(error.status, "try again later")
-    return InputError(f"TARGET: {error}; {'run the command again then' if error.limit else fix}")
+        403: rights,
+        404: f"it does not exist, or is private: correct it, or {rights}",
+    }
+    try:
+        yield
+    except SourceError as error:
+        fix = "run the command again then" if error.limit else fixes.get(error.status, "try again later")
+        raise InputError(f"TARGET: {error}; {fix}") from None

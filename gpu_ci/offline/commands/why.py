@@ -11,9 +11,8 @@ import typer
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.config import read_fleet
-from fleet.providers.finding import SourceError
 from gpu_ci.app import RUN, AsOf, File, Json, Markdown, OfStack, app, exit_status
-from gpu_ci.doctor.sources.actions import ENDED, Run, refused, repository_of, run_of
+from gpu_ci.doctor.sources.actions import ENDED, Run, refusals, repository_of, run_of
 from gpu_ci.offline import gfm
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
@@ -41,7 +40,7 @@ def why(
     """Say in one sentence why each job of a GitHub run waits, and whom to ask. Needs no kubeconfig.
 
     GH_TOKEN goes to github.com and ghe.com alone, GH_ENTERPRISE_TOKEN to the server that GH_HOST names.
-    Exit status: 0 no job is stuck, 1 a job waits without end, 2 the input is wrong or GitHub refuses to answer.
+    Exit status: 0 no job is stuck, 1 a job needs another label or is refused, 2 the input is wrong or GitHub refuses to answer.
     """
     with exit_status(as_json=as_json):
         if as_json and as_markdown:
@@ -52,25 +51,16 @@ def why(
         compared = Stack(stack, read_fleet(stack, file), day) if stack is not None else None
         if as_report:
             repository = repository_of(target, os.environ)
-            try:
+            with refusals(repository):
                 made = report(repository, day, days, compared)
-            except SourceError as error:
-                raise refused(repository, error) from None
             sys.stdout.write(_report_json(made) if as_json else markdown(made))
             return
         repository, number = run_of(target, os.environ)
-        try:
+        with refusals(repository):
             seen = see(repository, number)
-        except SourceError as error:
-            raise refused(repository, error) from None
         answers = list(reasons(seen, compared))
-        sys.stdout.write(
-            _json(target, seen.run, answers)
-            if as_json
-            else _markdown(seen.run, answers)
-            if as_markdown
-            else _text(seen.run, answers)
-        )
+        show = _json if as_json else _markdown if as_markdown else _text
+        sys.stdout.write(show(seen.run, answers))
         raise typer.Exit(1 if any(reason.cause in STUCK for reason in answers) else 0)
 
 
@@ -113,13 +103,13 @@ def _since(reason: Reason) -> str:
     return f"{reason.job.created_at:%Y-%m-%d %H:%M} UTC"
 
 
-def _json(target: str, run: Run, answers: list[Reason]) -> str:
+def _json(run: Run, answers: list[Reason]) -> str:
     jobs = [
         fields_of(reason, "name=job.name", "labels=job.labels", "status=job.status", "cause", "text", "ask", "commands")
         | {"since": reason.job.created_at.isoformat()}
         for reason in answers
     ]
-    return document({"run": target, **fields_of(run, "status", "conclusion"), "waiting": jobs}) + "\n"
+    return document({**fields_of(run, "run=id", "status", "conclusion"), "waiting": jobs}) + "\n"
 
 
 def _report_json(made: Report) -> str:

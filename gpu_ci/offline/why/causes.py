@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -49,13 +49,8 @@ class Reason:
     commands: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
-    """A runner set of the stack."""
-
-    cluster: str
-    name: str
-    runner: Runner
+Sets = Mapping[tuple[str, str], Runner]
+"""Runner sets by cluster and name."""
 
 
 @dataclass(frozen=True)
@@ -72,20 +67,25 @@ class Stack:
         owner = self.fleet.tags.get("owner")
         return f"{owner} (tag owner of stack {self.name})" if owner else f"the administrators of {self.fleet.github.url}"
 
+    @property
+    def grouped(self) -> bool:
+        """Whether its runners are in groups: those of an organization are, those of a repository are not."""
+        return "/" not in urlsplit(self.fleet.github.url).path.strip("/")
+
     @cached_property
     def placements(self) -> tuple[Placement, ...]:
         """Where its runners run."""
         return place(self.fleet)
 
-    def sets(self, labels: tuple[str, ...]) -> list[Set]:
+    def sets(self, labels: tuple[str, ...]) -> Sets:
         """The sets that have all these labels. GitHub does not show the group that the job asks for."""
-        sets = (Set(*member) for member in self.fleet.runner_sets())
-        return [entry for entry in sets if labels and RunsOn(labels).matches((entry.name, *entry.runner.labels), "")]
+        members = ((cluster, name, runner) for cluster, name, runner in self.fleet.runner_sets() if labels)
+        asked = RunsOn(labels)
+        return {(cluster, name): runner for cluster, name, runner in members if asked.matches((name, *runner.labels), "")}
 
-    def image(self, entry: Set) -> str:
+    def image(self, cluster: str, runner: Runner) -> str:
         """The image of a set's runner."""
-        runner = entry.runner
-        own = self.fleet.clusters[entry.cluster].with_image(runner).image if isinstance(runner, PodRunner) else None
+        own = self.fleet.clusters[cluster].with_image(runner).image if isinstance(runner, PodRunner) else None
         return own or RUNNER_IMAGE
 
     def serves(self, repository: Repository) -> bool:
@@ -105,7 +105,7 @@ def reasons(seen: Seen, stack: Stack | None) -> Iterator[Reason]:
 
 def _of_labels(job: Job, seen: Seen, stack: Stack | None) -> Reason:
     ask = stack.ask if stack else f"the administrators of the runners of {seen.repository.owner}"
-    sets = stack.sets(job.labels) if stack else []
+    sets = stack.sets(job.labels) if stack else {}
     if not job.labels:
         text = "its runs-on names a runner group alone, which GitHub's API does not show"
         return Reason(job, UNDETERMINABLE, text, ask, ("gpu-ci audit .",))
@@ -113,21 +113,22 @@ def _of_labels(job: Job, seen: Seen, stack: Stack | None) -> Reason:
         text = f"only GitHub's own runners have the label {job.labels[0]}"
         return Reason(job, NO_RUNNER, text, _GITHUB)
     if stack is None:
-        ahead, running = _counts(job, seen, lambda other: other.key == job.key)
-        text = f"this repository runs {running} jobs with these labels, with {ahead} ahead of this one"
-        text += "; only a stack file has the maximum"
+        ahead, running = _counts(job, seen, {job.key})
+        text = (
+            f"of this repository's jobs with these labels {running} run and {ahead} are ahead; only a stack file has the maximum"
+        )
         url = f"https://{seen.repository.host}/{seen.repository.path}/actions/runs/{seen.run.id}"
         return Reason(job, UNDETERMINABLE, text, ask, (f"gpu-ci why {url} --stack STACK",))
     if not sets:
         members = [*stack.fleet.runner_sets()]
         words = {word for _, name, runner in members for word in (name, *runner.labels)}
         fix = instead(" ".join(job.labels), words, f"its sets are {', '.join(dict.fromkeys(name for _, name, _ in members))}")
-        text = f"no runner set of stack {stack.name} has {' and '.join(job.labels)}, so the job waits without end; {fix}"
+        text = f"no runner set of stack {stack.name} has {' and '.join(job.labels)}, so no runner of it takes the job; {fix}"
         return Reason(job, NO_LABEL, text, ask)
     return _of_sets(job, seen, stack, sets)
 
 
-def _refusal(seen: Seen, stack: Stack, sets: list[Set], running: int) -> str:
+def _refusal(seen: Seen, stack: Stack, sets: Sets, running: int) -> str:
     """Why no set of these may run a job of the repository; empty if one may, or if GitHub does not show it.
 
     A set that runs a job has a version that GitHub accepts, and a group that this repository may use.
@@ -136,31 +137,29 @@ def _refusal(seen: Seen, stack: Stack, sets: list[Set], running: int) -> str:
         return f"the runners of stack {stack.name} belong to {stack.fleet.github.url}, and the run to {seen.repository.path}"
     if running:
         return ""
-    images = [stack.image(entry) for entry in sets]
+    images = [stack.image(cluster, runner) for (cluster, _), runner in sets.items()]
     lives = [of_image(image, stack.day) for image in images if image.startswith(f"{RUNNER_REPOSITORY}:")]
     if len(lives) == len(sets) and all(life is not None and life.over(stack.day) for life in lives):
         return next(life.words(stack.day) for life in lives if life is not None)
-    names = dict.fromkeys(stack.fleet.group_of(entry.runner) for entry in sets)
-    if seen.groups is not None and not seen.groups & {name.lower() for name in names}:
+    names = dict.fromkeys(map(stack.fleet.group_of, sets.values()))
+    if stack.grouped and seen.groups is not None and not seen.groups & {name.lower() for name in names}:
         return f"{seen.repository.path} may not use runner group {' or '.join(names)}, or there is no such group"
     return ""
 
 
-def _of_sets(job: Job, seen: Seen, stack: Stack, sets: list[Set]) -> Reason:
-    keys = {(entry.cluster, entry.name) for entry in sets}
-    ahead, running = _counts(
-        job, seen, lambda other: any((entry.cluster, entry.name) in keys for entry in stack.sets(other.labels))
-    )
+def _of_sets(job: Job, seen: Seen, stack: Stack, sets: Sets) -> Reason:
+    same = {key for key in {other.key for other in seen.active} if stack.sets(key).keys() & sets.keys()}
+    ahead, running = _counts(job, seen, same)
     if refusal := _refusal(seen, stack, sets, running):
         return Reason(job, REFUSED, refusal, stack.ask)
-    most = sum(entry.runner.span.max for entry in sets)
+    most = sum(runner.span.max for runner in sets.values())
     # The largest machines count: with fewer runners the pools may be full, and no source here shows that.
     room = sum(
         max(fit.count for fit in placement.fits) * placement.host.count
         for placement in stack.placements
-        if (placement.cluster, placement.runner_set) in keys
+        if (placement.cluster, placement.runner_set) in sets
     )
-    name = f"set{'s' * (len(sets) > 1)} {' and '.join(f'{entry.cluster}/{entry.name}' for entry in sets)}"
+    name = f"set{'s' * (len(sets) > 1)} {' and '.join(map('/'.join, sets))}"
     count = f"{'' if seen.whole else 'at least '}{ahead}"
     text = f"this repository uses {running} of the {most} runners of {name}, with {count} of its jobs ahead of this one"
     if running >= most:
@@ -175,18 +174,18 @@ def _of_sets(job: Job, seen: Seen, stack: Stack, sets: list[Set]) -> Reason:
     return Reason(job, UNDETERMINABLE, text, stack.ask, tuple(_commands(seen, stack, sets)))
 
 
-def _commands(seen: Seen, stack: Stack, sets: list[Set]) -> Iterator[str]:
+def _commands(seen: Seen, stack: Stack, sets: Sets) -> Iterator[str]:
     """What shows the pods of the sets, quotas and, if GitHub does not show them to this token, the runner groups."""
-    for entry in sets:
-        yield f"kubectl describe pods --namespace {runner_namespace(entry.name)} # cluster {entry.cluster}"
+    for cluster, name in sets:
+        yield f"kubectl describe pods --namespace {runner_namespace(name)} # cluster {cluster}"
     yield f"gpu-ci doctor {stack.name}"
-    if seen.groups is None:
+    if stack.grouped and seen.groups is None:
         path = f"orgs/{seen.repository.owner}/actions/runner-groups?visible_to_repository={seen.repository.name}"
         yield f"gh api '{path}' --jq '.runner_groups[].name'"
 
 
-def _counts(job: Job, seen: Seen, same: Callable[[Job], bool]) -> tuple[int, int]:
-    """Jobs of the repository on the same sets: how many wait for longer, and how many run."""
-    others = [other for other in seen.active if other.id != job.id and same(other)]
+def _counts(job: Job, seen: Seen, same: Set[tuple[str, ...]]) -> tuple[int, int]:
+    """Jobs of the repository with one of these keys: how many wait for longer, and how many run."""
+    others = [other for other in seen.active if other.key in same]
     ahead = [other for other in others if other.status == QUEUED and (other.created_at, other.id) < (job.created_at, job.id)]
     return len(ahead), sum(other.status == RUNNING for other in others)

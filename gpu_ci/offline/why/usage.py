@@ -72,7 +72,7 @@ def _use(labels: tuple[str, ...], jobs: list[Job], days: int, stack: Stack | Non
     took = [(job, job.started_at) for job in jobs if job.runner_name and job.started_at and job.started_at >= job.created_at]
     waits = sorted((start - job.created_at).total_seconds() for job, start in took)
     hours = sum(max((job.completed_at - start).total_seconds(), 0) for job, start in took if job.completed_at) / 3600
-    most = sum(entry.runner.span.max for entry in stack.sets(labels)) if stack else 0
+    most = sum(runner.span.max for runner in stack.sets(labels).values()) if stack else 0
     groups = dict.fromkeys(job.runner_group_name for job, _ in took if job.runner_group_name)
     waiting = sum(job.status == QUEUED for job in jobs)
     return Use(labels, tuple(groups), tuple(waits), hours, waiting, hours / (most * 24 * days) if most else None)
