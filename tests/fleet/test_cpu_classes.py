@@ -1,4 +1,4 @@
-"""Classes without GPUs, on pools without GPUs: what may be written, the pod, placement, price, quotas, start, and why a pod waits."""
+"""Classes without GPUs, on pools without: what may be written, the pod, placement, price, quotas, start, and why a pod waits."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def _placed(fleet: Fleet) -> dict[str, Placement]:
 def test_a_class_takes_pools_with_gpus_if_and_only_if_it_takes_gpus(bought: Any, gpus: int) -> None:
     pools = {"one": pool(instanceTypes=[bought.name])}
     classes = {"set": runner(pool="one", gpus=gpus)}
-    try:
-        _fleet(pools, classes, kubernetesVersion="1.36")
-    except FleetError as error:
-        rules = {problem.rule for problem in error.problems}
-        assert (gpus == 0) != (bought.gpus == 0) or "driver" in str(error)
-        assert rules <= {"pool_with_gpus", "pool_without_gpus"} or "driver" in str(error)
-    else:
-        assert (gpus == 0) == (bought.gpus == 0)
+    if (gpus == 0) == (bought.gpus == 0):
+        assert _fleet(pools, classes).clusters["usw2"].pools["one"].has_gpus == (gpus > 0)
+        return
+    with pytest.raises(FleetError) as caught:
+        _fleet(pools, classes)
+    (wrong,) = caught.value.problems
+    assert wrong.rule == ("pool_without_gpus" if gpus else "pool_with_gpus")
+    assert wrong.where == "gpu-ci:clusters.usw2.runners.set.pool"
 
 
 def test_the_pod_of_a_class_without_gpus_asks_for_no_gpu_and_tolerates_only_its_own_taint() -> None:
