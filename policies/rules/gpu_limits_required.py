@@ -4,8 +4,8 @@ Judged: every kind with a pod spec, ARC's runner set, and the runner pod in the 
 dynamic resource allocation does not replace the limit, because the device plugin counts this project's GPUs.
 
 A pod is meant for GPU nodes if its spec has one of these signs: toleration, selector, required affinity, runtime class, visible
-devices. For a pod that tolerates `gpu-ci/cpu`, the taint of pools without GPUs, the labels of pool, role and capacity are no
-signs. A launcher is a runner pod that boots a machine outside the cluster. It has none of these signs, takes no GPU of the
+devices. For a pod that tolerates `gpu-ci/cpu`, the taint of pools without GPUs, the labels of pool, role and capacity do
+not count. A launcher is a runner pod that boots a machine outside the cluster. It has none of these signs, takes no GPU of the
 cluster and needs no limit. A launcher with such a sign is reported like any other pod. The rule does not judge machines,
 because a job has the whole machine.
 """

@@ -262,7 +262,7 @@ WRONG: list[tuple[type, Callable[[], dict[str, Any]], str]] = [
     (EksGpuCluster, lambda: {"upgrade_policy": "standard"}, "upgradePolicy: must be 'STANDARD' or 'EXTENDED'"),
     (EksGpuCluster, lambda: {"log_retention_days": 45}, "logRetentionDays: must be 1, 3, 5, 7, 14"),
     (EksGpuCluster, lambda: {"admins": [output("arn:aws:iam::123456789012:role/ops")]}, "admins[0]: must be known when the"),
-    (EksGpuCluster, lambda: {"quotas": {"L-1": 8}}, "quotas.L-1: not an EC2 quota that a GPU pool counts against; use one of: "),
+    (EksGpuCluster, lambda: {"quotas": {"L-1": 8}}, "quotas.L-1: not an EC2 quota that a pool counts against; use one of: "),
     (EksGpuCluster, lambda: {"tags": {"aws:x": "y"}}, "tags.aws:x: a tag's key has 1 to 128 letters"),
     (EksGpuCluster, lambda: {"cluster_name": "-"}, "clusterName: not a name of an EKS cluster; write 1 to 100 letters"),
     (OkeGpuCluster, lambda: {"zones": ["abcd:PHX-AD-1"]}, "zones[0]: not an availability domain of us-sanjose-1; use its own"),

@@ -7,13 +7,14 @@ from typing import Any
 import botocore.loaders
 import pytest
 
+from fleet.facts.hardware import machine
 from fleet.facts.scheduling import EKS_EFFECT, RESERVED_NODES_TAG
 from fleet.facts.versions import KUBERNETES
 from fleet.facts.xid import HEALTHY
 from fleet.loading.config import load
 from fleet.providers.eks.cluster import EksCluster
 from tests.builders import read_stack
-from tests.components.recorded import in_every_stack, named, of_type
+from tests.components.recorded import in_every_stack, named, of_type, recorded
 from tests.fleet.conformance import STACKS
 
 POOL = "aws:eks/nodeGroup:NodeGroup"
@@ -57,11 +58,26 @@ def test_effects_are_those_of_eks(eks_model):
     assert set(EKS_EFFECT.values()) == set(eks_model["TaintEffect"]["enum"])
 
 
+def _gpus(instance_type: str) -> int:
+    """GPUs of a type; 1 for "", the type of a template, because only capacity blocks have one there."""
+    return machine(instance_type).gpus if instance_type else 1
+
+
+def test_a_pool_without_gpus_tells_the_autoscaler_of_cpu_memory_and_disk_alone():
+    (pool,) = [each for each in of_type(recorded("cpu-classes"), POOL) if each.name == "usw2-builds-us-west-2a-nodes"]
+    prefix = "k8s.io/cluster-autoscaler/node-template/resources/"
+    offered = {key.removeprefix(prefix): each for key, each in pool.inputs["tags"].items() if key.startswith(prefix)}
+    assert offered.keys() == {"cpu", "memory", "ephemeral-storage"}
+    assert offered["cpu"] == "7910m"
+    assert pool.inputs["scalingConfig"]["minSize"] == 0
+
+
 @in_every_stack
 def test_gpu_pools_are_tainted_and_the_system_pool_is_not(recording):
     for pool in of_type(recording, POOL):
-        is_gpu = not pool.name.endswith("-system-nodes")
-        assert bool(pool.inputs.get("taints")) == is_gpu, f"{pool.name}: controllers need one untainted pool, GPU pools the taint"
+        is_system, is_gpu = pool.name.endswith("-system-nodes"), all(map(_gpus, pool.inputs.get("instanceTypes", ("",))))
+        keys = [taint["key"] for taint in pool.inputs.get("taints") or ()]
+        assert keys[:1] == ([] if is_system else ["nvidia.com/gpu"] if is_gpu else ["gpu-ci/cpu"]), pool.name
         assert pool.inputs["amiType"] == ("AL2023_x86_64_NVIDIA" if is_gpu else "AL2023_x86_64_STANDARD")
 
 
@@ -85,6 +101,9 @@ def test_eks_repairs_one_gpu_node_of_a_group_at_a_time_after_five_minutes_and_no
         repair = pool.inputs["nodeRepairConfig"]
         if pool.name.endswith("-system-nodes"):
             assert repair == {"enabled": True}, "no GPU error can strike it"
+            continue
+        if not _gpus(pool.inputs.get("instanceTypes", ("",))[0]):
+            assert "nodeRepairConfigOverrides" not in repair, "no GPU error can strike it"
             continue
         assert repair["maxParallelNodesRepairedCount"] == 1
         most = pool.inputs["scalingConfig"]["maxSize"]

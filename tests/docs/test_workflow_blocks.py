@@ -41,7 +41,7 @@ def workflow(text: str) -> dict[str, Any]:
 
 
 def action_faults(where: dict[str, Any], outputs: dict[str, set[str]]) -> Iterator[str]:
-    """What a step or a job that uses something of our own gives and that does not take. GitHub's own actions may take anything."""
+    """What a step or a job that uses something of our own gives and that does not take. GitHub's own may take anything."""
     if re.fullmatch(r"actions/[\w-]+@COMMIT", where["uses"]):
         return
     path = OURS.fullmatch(where["uses"])

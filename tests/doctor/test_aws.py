@@ -17,12 +17,13 @@ from moto import mock_aws
 
 from fleet.facts import versions
 from fleet.facts.eks_images import parameter
+from fleet.loading.config import load
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.eks.doctor import findings
 from fleet.providers.finding import Finding
 from fleet.providers.fleet import Fleet
 from tests import aws_models  # noqa: F401 - it keeps what is read
-from tests.builders import ROOT
+from tests.builders import ROOT, config, existing_eks, pool, runner
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import edited, fixes, lines, shipped
 
@@ -265,3 +266,11 @@ def test_without_boto3_everything_is_skipped(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_stack_without_eks_asks_aws_nothing() -> None:
     assert [list(provider.findings(clusters)) for provider, clusters in shipped("homelab").by_provider()] == [[]]
+
+
+def test_a_pool_without_gpus_needs_the_plain_image_and_no_other(cloud: Cloud) -> None:
+    pools = {"t4": pool(instanceTypes=["m6i.2xlarge"])}
+    fleet = load(config(clusters={"usw2": existing_eks(kubernetesVersion="1.36", pools=pools, runners={"a": runner(gpus=0)})}))
+    cloud.quotas, cloud.images = {"L-1216C47A": "AccessDeniedException"}, {parameter(MINOR.ami_release, "standard"): "ami-0a"}
+    images = [line for line in lines(list(checked(fleet, cloud))) if "node image" in line]
+    assert images == [f"ok: usw2: node image AL2023 standard {MINOR.ami_release} is on offer"]

@@ -1,16 +1,20 @@
-"""Classes without GPUs, on pools without GPUs: what may be written, the pod, placement, price, quotas, start, and why a pod waits."""
+"""Classes without GPUs, on pools without: what may be written, the pod, placement, price, quotas, start, and why a pod waits."""
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
+from fleet.charts.runner_sets import PodSet
 from fleet.facts.errors import FleetError
 from fleet.facts.hardware import machine, machines, price
+from fleet.facts.remark import CANNOT_WORK, kind_of
 from fleet.facts.scheduling import CPU_TAINT, EKS_PROFILE, GPU_TOLERATION
 from fleet.loading.config import load
 from fleet.prove.bill import lines, runner_hour
@@ -18,6 +22,7 @@ from fleet.prove.pending import explain
 from fleet.prove.placement import Placement, place, pool_host
 from fleet.prove.pod import pod_of
 from fleet.prove.start import starts
+from fleet.prove.works import remarks as works
 from fleet.providers.eks.bill import vcpus_needed
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import image_of, pod_set, runner_prices, tolerations_of
@@ -57,14 +62,14 @@ def _placed(fleet: Fleet) -> dict[str, Placement]:
 def test_a_class_takes_pools_with_gpus_if_and_only_if_it_takes_gpus(bought: Any, gpus: int) -> None:
     pools = {"one": pool(instanceTypes=[bought.name])}
     classes = {"set": runner(pool="one", gpus=gpus)}
-    try:
-        _fleet(pools, classes, kubernetesVersion="1.36")
-    except FleetError as error:
-        rules = {problem.rule for problem in error.problems}
-        assert (gpus == 0) != (bought.gpus == 0) or "driver" in str(error)
-        assert rules <= {"pool_with_gpus", "pool_without_gpus"} or "driver" in str(error)
-    else:
-        assert (gpus == 0) == (bought.gpus == 0)
+    if (gpus == 0) == (bought.gpus == 0):
+        assert _fleet(pools, classes).clusters["usw2"].pools["one"].has_gpus == (gpus > 0)
+        return
+    with pytest.raises(FleetError) as caught:
+        _fleet(pools, classes)
+    (wrong,) = caught.value.problems
+    assert wrong.rule == ("pool_without_gpus" if gpus else "pool_with_gpus")
+    assert wrong.where == "gpu-ci:clusters.usw2.runners.set.pool"
 
 
 def test_the_pod_of_a_class_without_gpus_asks_for_no_gpu_and_tolerates_only_its_own_taint() -> None:
@@ -199,3 +204,20 @@ def test_the_cost_of_a_pod_without_gpus_is_its_part_of_the_cpus_of_its_pool() ->
     assert [('resource=~"cpu"' in expr, 'pool=~"builds"' in expr) for expr in exprs] == [(False, False), (True, True)]
     (alone,) = cost_groups(_fleet({"t4": pool()}, {"gpu-t4": runner()}), "usw2")
     assert [rule["record"] for rule in alone["rules"]].count("gpu_ci:pod_usd_per_hour") == 1
+
+
+def test_no_workload_fills_a_pool_without_gpus() -> None:
+    assert not [remark for remark in works(EXAMPLE, DAY) if kind_of(remark) == CANNOT_WORK]
+
+
+def test_a_set_of_the_component_without_gpus_tolerates_what_it_is_given_or_the_taint_of_pools_without() -> None:
+    size = {"cpu": {"request": 1, "limit": 1}, "memory": {"request": "2Gi", "limit": "4Gi"}, "scale": {"max": 1}}
+    told = {"githubUrl": "https://github.com/example", "runnerScaleSetName": "cpu-build", "nodeSelector": {"a": "b"}, **size}
+
+    def keys(**changes: Any) -> list[str]:
+        made = TypeAdapter(PodSet).validate_json(json.dumps(told | changes))
+        return [each["key"] for each in made.chart.values["template"]["spec"]["tolerations"]]
+
+    assert keys() == ["nvidia.com/gpu"]
+    assert keys(gpus=0) == [CPU_TAINT.key]
+    assert keys(gpus=0, tolerations=[{"key": "team", "operator": "Exists"}]) == ["team"]

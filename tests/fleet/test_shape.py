@@ -23,16 +23,19 @@ def test_every_nvidia_shape_of_the_table_is_one_and_no_other_machine_is() -> Non
     assert len(taken) > 15
 
 
+_NO_GPU = "name a GPU shape such as VM.GPU.A10.1 (only EKS has pools without GPUs: docs/cpu-classes.md)"
+
+
 @cases(
     ("name", "told"),
     [
         (
             "VM.Standard.E5.Flex",
-            "VM.Standard.E5.Flex has no GPU; name a GPU shape such as VM.GPU.A10.1 (only EKS has pools without GPUs: docs/cpu-classes.md)",
+            f"VM.Standard.E5.Flex has no GPU; {_NO_GPU}",
         ),
         (
             "BM.Standard3.64",
-            "BM.Standard3.64 has no GPU; name a GPU shape such as VM.GPU.A10.1 (only EKS has pools without GPUs: docs/cpu-classes.md)",
+            f"BM.Standard3.64 has no GPU; {_NO_GPU}",
         ),
         ("g5.2xlarge", "g5.2xlarge is not an OCI shape; name one such as VM.GPU.A10.1"),
         ("m6i.large", "m6i.large is not an OCI shape; name one such as VM.GPU.A10.1"),

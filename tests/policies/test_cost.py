@@ -122,6 +122,18 @@ FLEETS = {
         network={"natGateways": "per-zone"},
         system={"instanceTypes": ["m5.large", "m5.2xlarge"], "nodes": {"min": 3, "max": 9}},
     ),
+    "runners that wait on a pool without GPUs, beside one with": cluster(
+        pools={
+            "t4": pool(),
+            "builds": pool(instanceTypes=["m6i.xlarge", "m6i.2xlarge"], nodes={"min": 0, "max": 5}),
+            "quiet": pool(instanceTypes=["m5.xlarge"], nodes={"min": 1, "max": 2}),
+        },
+        runners={
+            "gpu-t4": runner(),
+            "cpu-build": runner(pool="builds", gpus=0, **SMALL, scale={"min": 5, "max": 8}),
+            "cpu-lint": runner(pools=["builds", "quiet"], gpus=0, **SMALL, scale={"max": 6}, schedules=scheduled("runners", 4)),
+        },
+    ),
     "OCI: machines of each kind, some in another region, a reservation, caches": oke_cluster(
         system={"ocpus": 7, "memory": "96Gi", "nodes": 3},
         pools={
