@@ -2880,10 +2880,15 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "unknown key; it belongs to kind tf-notebook or ollama, remove it or change kind",
         "2",
     ),
+    "builder-runners": (
+        "gpu-ci:clusters.usw2.workloads.builder.runners.0",
+        "no runner set of pods of that name in this cluster; name one of: gpu-t4",
+        '"gpu-t5"',
+    ),
     "workload-kind": (
         "gpu-ci:clusters.usw2.workloads.ollama",
         (
-            "a workload is of kind nvidia-smi, pytorch, device-query, tf-mnist, tf-notebook, ollama, comfyui or coral; "
+            "a workload is of kind nvidia-smi, pytorch, device-query, tf-mnist, tf-notebook, ollama, comfyui, coral or buildkit; "
             "name one in kind"
         ),
         '{"kind": "llama", "pool": "t4"}',
