@@ -132,7 +132,7 @@ class GpuNodeGroupArgs(TypedDict):
     """Ids of the nodes' subnets by availability zone; an id may be an output. Each zone is a node group; the nodes split over
     them in this order."""
     instance_types: list[str]
-    """EC2 instance types with the same GPUs."""
+    """EC2 instance types with the same GPUs, or all without."""
     min_nodes: NotRequired[int]
     """Least nodes of all groups together. Default: 0."""
     max_nodes: int

@@ -57,7 +57,8 @@ class ArcRunnerSetArgs(TypedDict):
     max_runners: int
     """Most runners at the same time."""
     gpus: NotRequired[int]
-    """GPUs of a runner, or units of `gpuResource`. Default: 1."""
+    """GPUs of a runner, or units of `gpuResource`; 0 for nodes without GPUs, whose taint gpu-ci/cpu is then tolerated by default.
+    Default: 1."""
     gpu_resource: NotRequired[str]
     """The extended resource that the nodes advertise. Default: nvidia.com/gpu."""
     cpu: SpanArgs

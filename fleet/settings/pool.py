@@ -428,7 +428,8 @@ def require_pool(rule: str, name: str, pools: Mapping[str, Pool], *, at: tuple[s
             at=at,
         )
     if gpus and not pools[name].has_gpus:
-        raise problem("pool_without_gpus", "the pool has no GPUs, and its user takes GPUs; name a pool with GPUs", at=at)
+        message = "the pool has no GPUs, and its user takes GPUs; name a pool with GPUs, or give a runner class gpus: 0"
+        raise problem("pool_without_gpus", message, at=at)
     if not gpus and pools[name].has_gpus:
         why = "the pool has GPUs, and the class has gpus: 0"
         fix = "name a pool of types without GPU such as m6i.2xlarge, or write gpus: 1"

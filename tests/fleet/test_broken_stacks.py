@@ -565,7 +565,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "cpu-pool-of-workload": (
         "gpu-ci:clusters.usw2.queues.teams.ml.quotas.0.pool",
-        "the pool has no GPUs, and its user takes GPUs; name a pool with GPUs",
+        "the pool has no GPUs, and its user takes GPUs; name a pool with GPUs, or give a runner class gpus: 0",
         '"builds"',
     ),
     "types-with-and-without-gpus": (
@@ -705,7 +705,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "type-without-gpu": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.pool",
-        "the pool has no GPUs, and its user takes GPUs; name a pool with GPUs",
+        "the pool has no GPUs, and its user takes GPUs; name a pool with GPUs, or give a runner class gpus: 0",
         '"t4"',
     ),
     "type-of-another-cloud": (
