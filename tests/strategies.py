@@ -36,11 +36,25 @@ from tests.builders import (
 
 Path = tuple[str | int, ...]
 
+_BESIDE: dict[str, Any] = {
+    "name": "cache",
+    "image": "registry.example.com/cache:1",
+    "resources": {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}},
+}
 POD_FIELDS: dict[str, Any] = {
     "env": {"HF_HUB_OFFLINE": "1"},
     "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
     "pullSecrets": ["ghcr"],
     "serviceAccount": "jobs",
+    "template": {
+        "initContainers": [_BESIDE | {"name": "warm"}],
+        "containers": [_BESIDE],
+        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}],
+        "hostAliases": [{"ip": "192.0.2.9", "hostnames": ["mirror"]}],
+        "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},
+        "dnsPolicy": "ClusterFirst",
+        "enableServiceLinks": False,
+    },
     "proxy": {"url": "http://proxy.example.com:3128", "secret": "proxy", "noProxy": ["example.net"]},
     "caBundle": {"configMap": "ca", "key": "all.crt"},
     "volumes": {

@@ -14,6 +14,7 @@ from components.kubernetes.args import (
     ProxyArgs,
     SecretValueArgs,
     SpanArgs,
+    TemplateArgs,
     TolerationArgs,
 )
 from components.kubernetes.scale_set import ScaleSetArgs, read_app, scale_set
@@ -85,6 +86,8 @@ class ArcRunnerSetArgs(TypedDict):
     """HTTP proxy of listener and jobs. Default: none."""
     ca_bundle: NotRequired[CaBundleArgs]
     """Certificates that listener and jobs trust. Default: those of the image."""
+    template: NotRequired[TemplateArgs]
+    """More of the runner's pod: other containers, their volumes, names. Default: none."""
     volumes: NotRequired[dict[str, ExtraVolumeArgs]]
     """Volumes of each runner besides /dev/shm, by name. Default: none."""
     node_selector: NotRequired[dict[str, str]]

@@ -4,7 +4,7 @@ This module and those of packaged components do not use `from __future__ import 
 from the annotations, and fails on annotations that are strings.
 """
 
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 
 class TolerationArgs(TypedDict):
@@ -101,6 +101,25 @@ class CaBundleArgs(TypedDict):
     """Name of the ConfigMap."""
     key: NotRequired[str]
     """Key of the certificates. Default: ca.crt."""
+
+
+class TemplateArgs(TypedDict):
+    """More of a runner's pod, in Kubernetes' words (core/v1, PodSpec)."""
+
+    init_containers: NotRequired[list[dict[str, Any]]]
+    """Containers that end before the runner starts."""
+    containers: NotRequired[list[dict[str, Any]]]
+    """Containers beside the runner."""
+    volumes: NotRequired[list[dict[str, Any]]]
+    """Volumes of these containers."""
+    host_aliases: NotRequired[list[dict[str, Any]]]
+    """Lines of /etc/hosts."""
+    dns_config: NotRequired[dict[str, Any]]
+    """Name servers and search domains."""
+    dns_policy: NotRequired[str]
+    """ClusterFirst, Default or None."""
+    enable_service_links: NotRequired[bool]
+    """Whether jobs find services as environment variables."""
 
 
 class GitOpsArgs(TypedDict):

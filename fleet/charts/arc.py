@@ -244,4 +244,4 @@ def runner_pod(
         pod["serviceAccountName"] = runner.service_account
     if runner.pull_secrets:
         pod["imagePullSecrets"] = [{"name": name} for name in runner.pull_secrets]
-    return pod
+    return pod if runner.template is None else runner.template.merged(pod, CONFINED)

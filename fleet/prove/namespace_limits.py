@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 from fleet.charts.chart import Chart
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 
 _PODS_OF_A_JOB = 3
@@ -42,14 +43,17 @@ def resource_quota(chart: Chart) -> dict[str, Any]:
 
 
 def limit_range(chart: Chart) -> dict[str, Any]:
-    """Spec of a LimitRange: a container may use as much as the set's own container, and gets that amount if it names none.
+    """Spec of a LimitRange: a container may use as much as the set's largest, and gets the amount of its first if it names none.
 
     ARC gives up a runner whose pod is rejected for any reason but a quota. So no limit is below the chart's own. GPUs are not in
     it: the API server uses a maximum as the default, which would give a GPU to every container.
     """
-    (container,) = _pod(chart)["containers"]
-    limits, requests = (_cpu_and_memory(container["resources"][kind]) for kind in ("limits", "requests"))
-    return {"limits": [{"type": "Container", "max": limits, "default": limits, "defaultRequest": requests}]}
+    pod = _pod(chart)
+    limits, requests = (_cpu_and_memory(pod["containers"][0]["resources"][kind]) for kind in ("limits", "requests"))
+    containers = (*pod["containers"], *pod.get("initContainers", ()))
+    amounts = [_cpu_and_memory(container["resources"]["limits"]) for container in containers]
+    most = {name: max((row[name] for row in amounts if name in row), key=lambda text: quantity(text) or 0) for name in limits}
+    return {"limits": [{"type": "Container", "max": most, "default": limits, "defaultRequest": requests}]}
 
 
 def _pod(chart: Chart) -> dict[str, Any]:

@@ -150,7 +150,7 @@ class Pod:
 
 def runner_ask(runner: RunnerPod) -> RunnerPod | PodAsk:
     """What each runner of a class reserves on a node: its own sizes, or those of its whole pod if it has more than them."""
-    pod = pod_of(runner.kind, {"spec": runner_pod(runner)}) if runner.volumes else None
+    pod = pod_of(runner.kind, {"spec": runner_pod(runner)}) if runner.volumes or runner.template else None
     return pod.ask(GPU_RESOURCE) if pod is not None else runner
 
 

@@ -13,6 +13,7 @@ from fleet.facts.pods import Mount
 from fleet.settings.github import APP_SECRET
 from fleet.settings.gitops import ObjectName
 from fleet.settings.model import DnsLabel, Form, Memory, Model, QuotedText, matching, memory_text, problem, refusal, require_once
+from fleet.settings.template import Template
 
 _ENV_RULE = "an environment variable has letters, digits, '_', '-' and '.', and no digit first; rename it"
 _ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
@@ -227,6 +228,9 @@ class PodFields(Model):
     """Certificates that the class trusts instead of those of its image, such as that of a GitHub Enterprise Server. Default: the
     image's."""
 
+    template: Template | None = None
+    """More fields of the pod, in Kubernetes' words (docs/pod-template.md#the-rest-of-a-pod). Default: none."""
+
     @property
     def scale_set_values(self) -> dict[str, Any]:
         """What the chart of runner sets gets for proxy and authority (gha-runner-scale-set 0.14.2, values.yaml)."""
@@ -277,6 +281,10 @@ class PodFields(Model):
                 raise problem("env_bundle", "caBundle sets the variable; remove one of the two", at=(key, taken[0]))
         require_once("pull_secrets", "a Secret is given twice; remove one", self.pull_secrets, at=("pullSecrets",))
         paths: dict[str, str] = {}
+        for extra in self.template.volumes if self.template is not None else ():
+            if extra["name"] in (*VOLUMES_TAKEN, *self.volumes):
+                message = "the pod has a volume of that name already; rename this one"
+                raise problem("template_volume_name", message, at=("template", "volumes"), value=extra["name"])
         for name, volume in self.volumes.items():
             if name in VOLUMES_TAKEN:
                 message = f"{VOLUMES_TAKEN[name]} has a volume of that name; rename yours"

@@ -49,6 +49,66 @@ _ONE_SUBNET = "a subnet is in one zone, and here several have the same; give eac
 _DEFAULT_SET = "only one default set per GitHub scope may have them, and jobs select every other set by its name or its own label"
 # File: path, rule and how to fix it, value as JSON (empty if the key is missing).
 BROKEN: dict[str, tuple[str, str, str]] = {
+    "template-of-ours": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.nodeSelector",
+        "unknown key; a word of Kubernetes: write pool of the class",
+        '{"a": "b"}',
+    ),
+    "template-field": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.containers.0",
+        "comand is not a field of such a container; did you mean command?",
+        "",
+    ),
+    "template-without-image": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.containers.0",
+        "a container has a name and an image; add them",
+        "",
+    ),
+    "template-runner": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.containers.0",
+        "gpu-ci writes the container runner; write image, env, volumes, cpu and memory of the class, and rename yours",
+        "",
+    ),
+    "template-without-limits": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.containers.0",
+        "without resources.limits of cpu and memory the namespace gives it those of the runner; add them",
+        '"a"',
+    ),
+    "template-with-gpu": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.containers.0",
+        "resources.limits has more than quantities of cpu, memory and disk; correct it, and raise gpus for GPUs",
+        '"a"',
+    ),
+    "template-twice": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.containers",
+        "two containers have the same name; rename one",
+        '[{"name": "a", "image": "a:1", "resources": {"requests": {"…',
+    ),
+    "template-volume": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.volumes.0",
+        "a volume has a name and one source, as in a pod; correct it",
+        "",
+    ),
+    "template-volume-name": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.volumes",
+        "the pod has a volume of that name already; rename this one",
+        '"shm"',
+    ),
+    "template-token": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.volumes.0",
+        "it opens the API server, and jobs get no token of it; remove the volume",
+        "",
+    ),
+    "template-app": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.volumes.0",
+        "the Secret github-app has the private key of the GitHub App; name another",
+        "",
+    ),
+    "template-credential": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.containers.0",
+        "a text in it looks like a credential; put it into a Secret, and name that by secretKeyRef",
+        "",
+    ),
     "env-of-proxy": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.env.HTTPS_PROXY",
         "the set's listener needs the proxy, too, so ARC sets the variable; write proxy of the class",

@@ -13,17 +13,25 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from fleet.charts.arc import runner_set
+from fleet.charts.chart import Chart
 from fleet.facts.errors import FleetError
+from fleet.facts.pods import CONFINED
 from fleet.facts.tables import rows
 from fleet.loading.config import load
+from fleet.prove.namespace_limits import limit_range
 from fleet.prove.placement import place
 from fleet.prove.pod import runner_ask
 from fleet.prove.same_sets import Set, difference
 from fleet.settings.pod_template import CA_VARIABLES, EnvName, EnvValue, ExtraVolume, MountPath, Proxy
+from policies.rules.images_pinned import RULE as PINNED
+from policies.rules.kinds import RELEASE
+from policies.rules.runner_no_privileged import RULE as PRIVILEGED
 from tests.builders import cluster, config, pool, reference, runner, runner_of
 from tests.cases import cases
 from tests.examples import examples
 from tests.fleet.values import autoscaling_runner_set, pod_of, runner_of_pod, unknown_keys
+from tests.policies.fixtures import release
+from tests.policies.harness import judge
 from tests.strategies import POD_FIELDS
 
 KUBERNETES = "1.34"
@@ -55,9 +63,10 @@ def test_the_pod_has_what_the_class_says() -> None:
         "models": {"persistentVolumeClaim": {"claimName": "models", "readOnly": True}},
         "conf": {"configMap": {"name": "conf"}},
         "keys": {"secret": {"secretName": "keys"}},
+        "tmp": {"emptyDir": {"sizeLimit": "1Gi"}},
     }
     mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
-    assert mounts.keys() == volumes.keys()
+    assert mounts.keys() == volumes.keys() - {"tmp"}, "a volume of the template is for its containers"
     assert {name for name, mount in mounts.items() if mount.get("readOnly")} == {"models", "conf", "keys"}
     assert mounts["build"] == {"name": "build", "mountPath": "/build"}
 
@@ -218,3 +227,89 @@ def test_a_bundle_is_trusted_by_every_kind_of_program_and_nothing_calls_sudo() -
 def test_what_a_proxy_carries(name: str, carried: bool) -> None:
     assert Proxy(url="http://proxy", noProxy=(name,)).carries("git.example.com") is carried
     assert Proxy(url="http://proxy").carries("git.example.com")
+
+
+# -- template ----------------------------------------------------------------------------------------------------------
+
+SMALL = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": 1, "memory": "2Gi"}}
+BESIDE = {"name": "cache", "image": "registry.example.com/cache:1", "resources": SMALL}
+
+
+def with_template(**template: Any) -> Chart:
+    return runner_set("gpu-t4", runner_of(template=template), "https://github.com/example", "gpu")
+
+
+def sized(cpu: object, memory: str) -> dict[str, Any]:
+    size = {"cpu": cpu, "memory": memory}
+    return BESIDE | {"resources": {"requests": size, "limits": size}}
+
+
+def test_containers_of_the_template_stand_beside_the_runner_confined_unless_they_say_otherwise() -> None:
+    own = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsUser": 2000}
+    warm = BESIDE | {"name": "warm", "securityContext": own}
+    chart = with_template(containers=[BESIDE], initContainers=[warm], dnsPolicy="Default")
+    spec = pod_of(chart)["spec"]
+    assert [container["name"] for container in spec["containers"]] == ["runner", "cache"], "the runner is first"
+    assert spec["containers"][1]["securityContext"] == CONFINED
+    assert [container["securityContext"] for container in spec["initContainers"]] == [own]
+    assert spec["dnsPolicy"] == "Default"
+    kubernetes_validate.validate(pod_of(chart), KUBERNETES, strict=True)
+
+
+def test_placement_counts_containers_beside_the_runner_and_the_largest_before_it() -> None:
+    base = runner_ask(runner_of())
+    beside = runner_ask(runner_of(template={"containers": [BESIDE]}))
+    assert (beside.cpu.request, beside.memory.request) == (base.cpu.request + 500, base.memory.request + 1024)
+    first = runner_ask(runner_of(template={"initContainers": [sized(6, "20Gi")]}))
+    assert (first.cpu.request, first.memory.request) == (6000, 20 * 1024), "it ends before the runner starts"
+    sidecar = runner_ask(runner_of(template={"initContainers": [BESIDE | {"restartPolicy": "Always"}]}))
+    assert sidecar.cpu.request == base.cpu.request + 500, "it runs beside the runner"
+    assert beside.gpus == base.gpus == 1
+
+
+def test_a_class_that_fits_alone_and_not_with_its_sidecar_is_a_placement_error() -> None:
+    (alone,) = place(fleet_with())
+    assert not alone.error
+    (both,) = place(fleet_with(template={"containers": [sized(6, "4Gi")]}))
+    assert "asks for 10 CPU" in both.error
+    assert "smallest type that is large enough" in both.error
+
+
+def test_the_namespace_admits_every_container_of_the_pod() -> None:
+    (limits,) = limit_range(with_template(containers=[sized("6500m", "4Gi")]))["limits"]
+    assert limits["max"] == {"cpu": "6500m", "memory": "16Gi"}
+    assert limits["default"] == {"cpu": "4", "memory": "16Gi"}, "as without it"
+
+
+@cases(
+    ("template", "message"),
+    [
+        ({"containers": [BESIDE]}, ""),
+        (
+            {"containers": [BESIDE | {"securityContext": {"privileged": True}}]},
+            "containers[1].securityContext.privileged is true",
+        ),
+        (
+            {"initContainers": [BESIDE | {"securityContext": {"runAsUser": 0}}]},
+            "initContainers[0].securityContext.runAsUser is 0",
+        ),
+        ({"volumes": [{"name": "node", "hostPath": {"path": "/var"}}]}, 'volumes[1].hostPath is "/var"'),
+        ({"containers": [BESIDE | {"image": "docker.io/library/busybox:latest"}]}, "containers[1].image"),
+    ],
+)
+def test_the_policies_judge_the_template_as_part_of_the_pod(template: dict[str, Any], message: str) -> None:
+    chart = with_template(**template)
+    props = release({}) | {"values": chart.values}
+    allowed = {"registries": ["registry.example.com/", "ghcr.io/", "docker.io/"]}
+    said = [
+        text
+        for rule in (PRIVILEGED, PINNED)
+        for text in judge(rule, RELEASE, props, allowed if rule is PINNED else None).messages
+    ]
+    assert any(message in text for text in said) is bool(message), said
+    assert bool(said) is bool(message), said
+
+
+def test_a_sidecar_without_limits_is_refused_before_any_policy() -> None:
+    with pytest.raises(FleetError, match=r"without resources\.limits of cpu and memory"):
+        fleet_with(template={"containers": [BESIDE | {"resources": {"requests": SMALL["requests"]}}]})

@@ -93,6 +93,15 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
             "pullSecrets": ["ghcr"],
             "serviceAccount": "jobs",
+            "template": {
+                "containers": [
+                    {
+                        "name": "cache",
+                        "image": "registry.example.com/cache:1",
+                        "resources": {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}},
+                    }
+                ]
+            },
             "proxy": {"url": "http://proxy.example.com:3128", "secret": "proxy", "noProxy": ["example.net"]},
             "caBundle": {"configMap": "ca", "key": "all.crt"},
             "volumes": {"models": {"path": "/models", "claim": "models", "readOnly": True}},

@@ -70,10 +70,9 @@ class User:
 
     @property
     def container(self) -> Mapping[str, Any]:
-        """The container of the pod: every pod of the program has exactly one."""
-        (container,) = self.spec["containers"]
-        only: Mapping[str, Any] = container
-        return only
+        """The container of the pod that uses the GPUs: the first."""
+        first: Mapping[str, Any] = self.spec["containers"][0]
+        return first
 
 
 def users(fleet: Fleet, cluster: str) -> Iterator[User]:

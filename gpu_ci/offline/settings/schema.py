@@ -210,7 +210,8 @@ class _Schema(GenerateJsonSchema):
             mapping["propertyNames"]["pattern"] = pattern
         # pydantic drops the titles of keys and values.
         for part, word in (("keys_schema", "propertyNames"), ("values_schema", "additionalProperties")):
-            if "patternErrorMessage" in (inner := mapping.get(word) or {}):
+            # Any value is allowed where it is true.
+            if isinstance(inner := mapping.get(word), dict) and "patternErrorMessage" in inner:
                 inner["title"] = self.generate_inner(schema[part])["title"]
         return mapping
 
