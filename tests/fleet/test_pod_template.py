@@ -104,7 +104,7 @@ def test_helm_renders_what_the_class_says(tmp_path: Path) -> None:
     assert pod["imagePullSecrets"] == [{"name": "ghcr"}]
     assert [found["name"] for found in pod["initContainers"]] == ["warm"]
     assert {found["name"] for found in pod["volumes"]} >= {"github-server-tls-cert", "shm", "tmp", *POD_FIELDS["volumes"]}
-    # The chart's own variable has the path of ours, and it leaves ours as they are.
+    # The chart's own variable has the same path, and it does not change the others.
     assert {env[name] for name in ("NODE_EXTRA_CA_CERTS", *CA_VARIABLES)} == {"/etc/gpu-ci/ca/all.crt"}
     assert not env["RUNNER_UPDATE_CA_CERTS"], "run.sh would call sudo"
     assert "/etc/gpu-ci/ca/all.crt" in {mount["mountPath"] for mount in runner_container["volumeMounts"]}
