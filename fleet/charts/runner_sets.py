@@ -95,6 +95,14 @@ class PodSet(RunnerPod, SetSettings):
             raise problem("two_selectors", "is instead of nodeSelector; remove one of the two", at=("nodeSelectors",))
         return self
 
+    @model_validator(mode="after")
+    def _no_app_for_jobs(self) -> Self:
+        """Refuse that jobs read the Secret of the App, whatever its name."""
+        if self.reads(self.github_secret):
+            message = "it has the private key of the GitHub App, and a pod of the set would read it; name another Secret there"
+            raise problem("app_for_jobs", message, at=("githubSecret",), value=self.github_secret)
+        return self
+
     @property
     def chart(self) -> Chart:
         """The chart."""

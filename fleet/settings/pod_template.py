@@ -212,7 +212,7 @@ class PodFields(Model):
     secret_env: Mapping[EnvName, SecretValue] = Field(default_factory=dict)
     """Environment variables whose values are in Secrets of the class's namespace. Every job of the class can read them. Example:
     `{WANDB_API_KEY: {secret: wandb, key: api-key}}`"""
-    pull_secrets: tuple[ObjectName, ...] = ()
+    pull_secrets: tuple[JobSecret, ...] = ()
     """Names of Secrets of type kubernetes.io/dockerconfigjson in the namespace of the class, with which nodes pull its images.
     Example: `[ghcr]`"""
     service_account: Account | None = None
@@ -244,6 +244,12 @@ class PodFields(Model):
             source = {"configMapKeyRef": {"name": bundle.config_map, "key": bundle.key}}
             values["githubServerTLS"] = {"certificateFrom": source, "runnerMountPath": bundle.FOLDER}
         return values
+
+    def reads(self, secret: str) -> bool:
+        """Whether a pod of the class may read a Secret of its namespace."""
+        names = {entry.secret for entry in self.secret_env.values()} | {volume.secret for volume in self.volumes.values()}
+        names |= {*self.pull_secrets} | ({self.proxy.secret} if self.proxy is not None else set())
+        return secret in names or (self.template is not None and self.template.names(secret))
 
     @property
     def variables(self) -> Iterator[dict[str, Any]]:

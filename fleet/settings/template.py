@@ -41,6 +41,11 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
+def _is_named(key: str, text: Any, secret: str) -> bool:
+    """Whether a text may be the name of a Secret: `name` and `secretName` are the keys of all references."""
+    return bool(text == secret) and key in ("name", "secretName")
+
+
 def _safe(value: dict[str, Any]) -> dict[str, Any]:
     """Refuse what must not get into a pod: credentials, the App's key, tokens of the API server."""
     for key, text in _texts(value):
@@ -48,7 +53,7 @@ def _safe(value: dict[str, Any]) -> dict[str, Any]:
             raise problem(
                 "template_token", "it opens the API server, and jobs get no token of it; remove the volume", private=True
             )
-        if isinstance(text, str) and text == APP_SECRET and key in ("name", "secretName"):
+        if _is_named(key, text, APP_SECRET):
             raise problem(
                 "template_app", f"the Secret {APP_SECRET} has the private key of the GitHub App; name another", private=True
             )
@@ -111,6 +116,10 @@ class Template(Model):
     """Where names are resolved. Example: `ClusterFirst`"""
     enable_service_links: bool | None = None
     """Whether jobs find the services of their namespace as environment variables. Example: `false`"""
+
+    def names(self, secret: str) -> bool:
+        """Whether it may read a Secret."""
+        return any(_is_named(key, text, secret) for key, text in _texts(self.model_dump()))
 
     def merged(self, pod: Mapping[str, Any], confined: Mapping[str, Any]) -> dict[str, Any]:
         """A pod with these fields. Containers without a `securityContext` get `confined`."""

@@ -4173,6 +4173,7 @@ BEYOND_FILES = {"from_zero", "vgpu_license", "one_machine", "open_modules", "own
 tests/components/test_arguments give it something that does."""
 OF_ARGUMENTS = {
     ("launcher_set.py", "provider_tag"),
+    ("runner_sets.py", "app_for_jobs"),
     ("runner_sets.py", "two_selectors"),
     ("runner_sets.py", "usd_per_hour"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -32,6 +33,7 @@ from tests.examples import examples
 from tests.fleet.values import autoscaling_runner_set, pod_of, runner_of_pod, unknown_keys
 from tests.policies.fixtures import release
 from tests.policies.harness import judge
+from tests.policies.rendered import published, render
 from tests.strategies import POD_FIELDS
 
 KUBERNETES = "1.34"
@@ -87,6 +89,25 @@ def test_the_chart_knows_the_values_and_the_crd_takes_the_set() -> None:
     assert unknown_keys(WHOLE, WHOLE.values) == []
     schema = json.loads(reference("schemas/actions.github.com/autoscalingrunnerset_v1alpha1.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(autoscaling_runner_set(WHOLE))
+
+
+@pytest.mark.reference
+def test_helm_renders_what_the_class_says(tmp_path: Path) -> None:
+    manifests = render(published("gha-runner-scale-set"), WHOLE.values, tmp_path)
+    (spec,) = [found["spec"] for found in manifests if found["kind"] == "AutoscalingRunnerSet"]
+    pod = spec["template"]["spec"]
+    (runner_container,) = [found for found in pod["containers"] if found["name"] == "runner"]
+    env = {entry["name"]: entry.get("value") for entry in runner_container["env"]}
+    assert spec["proxy"] == WHOLE.values["proxy"]
+    assert spec["githubServerTLS"] == {"certificateFrom": WHOLE.values["githubServerTLS"]["certificateFrom"]}
+    assert pod["serviceAccountName"] == "jobs"
+    assert pod["imagePullSecrets"] == [{"name": "ghcr"}]
+    assert [found["name"] for found in pod["initContainers"]] == ["warm"]
+    assert {found["name"] for found in pod["volumes"]} >= {"github-server-tls-cert", "shm", "tmp", *POD_FIELDS["volumes"]}
+    # The chart's own variable has the same path, and it does not change the others.
+    assert {env[name] for name in ("NODE_EXTRA_CA_CERTS", *CA_VARIABLES)} == {"/etc/gpu-ci/ca/all.crt"}
+    assert not env["RUNNER_UPDATE_CA_CERTS"], "run.sh would call sudo"
+    assert "/etc/gpu-ci/ca/all.crt" in {mount["mountPath"] for mount in runner_container["volumeMounts"]}
 
 
 # -- placement ---------------------------------------------------------------------------------------------------------

@@ -122,5 +122,9 @@ def autoscaling_runner_set(chart: Chart) -> dict[str, Any]:
     copied = ("githubConfigUrl", "githubConfigSecret", "runnerGroup", "runnerScaleSetName", "minRunners", "maxRunners")
     spec = {key: values[key] for key in (*copied, "listenerTemplate")}
     spec |= {"runnerScaleSetLabels": values["scaleSetLabels"], "template": {"spec": pod_of(chart)["spec"]}}
+    spec |= {"proxy": values["proxy"]} if "proxy" in values else {}
+    if (tls := values.get("githubServerTLS")) is not None:
+        # The chart mounts the file at `runnerMountPath` and does not pass that on.
+        spec["githubServerTLS"] = {"certificateFrom": tls["certificateFrom"]}
     kind = {"apiVersion": "actions.github.com/v1alpha1", "kind": "AutoscalingRunnerSet"}
     return kind | {"metadata": {"name": chart.name}, "spec": spec}

@@ -305,6 +305,13 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
         ({"closedNetworks": ["10.0.0.0/33"]}, "closedNetworks[0]", "CIDR"),
         ({"nodeSelector": {"gpu": "t4"}, "nodeSelectors": [{"gpu": "l4"}]}, "nodeSelectors", "remove one of the two"),
         ({"nodeSelectors": [{}]}, "nodeSelectors[0]", "at least 1"),
+        ({"githubSecret": "own", "secretEnv": {"A": {"secret": "own", "key": "a"}}}, "githubSecret", "private key"),
+        (
+            {"githubSecret": "own", "template": {"volumes": [{"name": "a", "secret": {"secretName": "own"}}]}},
+            "githubSecret",
+            "private",
+        ),
+        ({"env": {"A": "ghp_0123456789abcdefghij"}}, "env.A", "secretEnv"),
     ],
     "DevicePluginStack": [
         (
