@@ -214,7 +214,7 @@ _SOCKET = f"unix:///run/user/{_BUILDKIT_UID}/buildkit/buildkitd.sock"
 
 
 def buildkit(meta: parts.Meta, workload: BuildkitWorkload, target: Target) -> tuple[Manifest, ...]:
-    """BuildKit without root: a Deployment, its Service, and the NetworkPolicy that lets in the jobs of its runner sets.
+    """BuildKit without root: a Deployment, its Service, and the NetworkPolicy that admits the jobs of its runner sets.
 
     Only a client with a certificate can build. A build's processes are in the container's own process namespace, because
     Kubernetes shows no unmasked /proc to a pod without a user namespace of its own (moby/buildkit v0.32.2, docs/rootless.md).
