@@ -80,6 +80,7 @@ def _properties(fleet: Fleet, member: Set) -> dict[str, str]:
         # Providers differ in what isolates jobs: OKE enforces no network policies.
         "provider": member.settings.provider,
         "privateEgress": ", ".join(map(str, sorted(member.settings.private_egress))) or "none",
+        "BuildKit's namespace": ", ".join(member.settings.builders_of(member.name)) or "none",
         "GPU": ", ".join(sorted({machine.gpu.name for pool in pools for machine in pool.machines if machine.gpu})) or "none",
         "gpus": str(runner.gpus),
         "sharing": ", ".join(sorted({"whole GPUs" if pool.sharing is None else pool.sharing.unit for pool in pools})),

@@ -269,7 +269,7 @@ class BuildkitWorkload(PoolWorkload):
     namespace: TeamNamespace = "builds"
     """Namespace of the workload. It has no other workload, because no profile of seccomp confines its pods. Example: `builds`"""
     pool: str
-    """The pool without GPUs in which the workload runs (docs/cpu-classes.md). Example: `cpu`"""
+    """The pool without GPUs in which the workload runs (docs/cpu-classes.md). Nothing else may name it. Example: `builder`"""
     runners: Annotated[tuple[SetName, ...], Field(min_length=1)]
     """Runner sets of pods whose jobs can reach it. Example: `[cpu]`"""
     cpu: CpuSpan = CpuSpan(request=2, limit=4)
@@ -362,18 +362,32 @@ def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> No
     pool = workload.pool if isinstance(workload, PoolWorkload | CoralWorkload) else None
     if pool is None:
         return
-    units = workload.units if isinstance(workload, PoolWorkload) else 1
-    require_pool("workload_pool", pool, pools, at=("workloads", name, "pool"), gpus=units)
+    at = ("workloads", name, "pool")
+    if isinstance(workload, BuildkitWorkload) and pool in pools and pools[pool].has_gpus:
+        message = "the pool has GPUs, and BuildKit takes none; name a pool of types without GPU such as m6i.2xlarge"
+        raise problem("builder_gpus", message, at=at)
+    require_pool("workload_pool", pool, pools, at=at, gpus=0 if isinstance(workload, BuildkitWorkload) else 1)
     if isinstance(workload, UnitWorkload):
         require_one_share("workload_shares", pool, pools[pool], workload.units, at=("workloads", name, "gpus"))
         require_no_shm("workload_mps_shm", pool, pools[pool], workload, at=("workloads", name))
 
 
 def require_builders(workloads: Mapping[str, Workload], runners: Mapping[str, Runner]) -> None:
-    """Refuse a BuildKit for runner sets that are not pods of the cluster."""
-    names = [name for name, runner in runners.items() if isinstance(runner, PodRunner)]
-    for name, workload in workloads.items():
-        for index, runner_set in enumerate(workload.runners if isinstance(workload, BuildkitWorkload) else ()):
-            if runner_set not in names:
-                message = f"no runner set of pods of that name in this cluster; name one of: {', '.join(names) or 'none'}"
+    """Refuse a BuildKit for runner sets that are not pods of the cluster, and one that shares its pool or its namespace."""
+    sets = {name: runner for name, runner in runners.items() if isinstance(runner, PodRunner)}
+    builders = {name: workload for name, workload in workloads.items() if isinstance(workload, BuildkitWorkload)}
+    for name, builder in builders.items():
+        for index, runner_set in enumerate(builder.runners):
+            if runner_set not in sets:
+                message = f"no runner set of pods of that name in this cluster; name one of: {', '.join(sets) or 'none'}"
                 raise problem("builder_runners", message, at=("workloads", name, "runners", str(index)))
+        # Builds are less confined than jobs, and what they leave of a node depends on where the pod is.
+        users = [f"runner set {other}" for other, runner in sets.items() if builder.pool in runner.ordered]
+        users += [f"workload {other}" for other, twin in builders.items() if other != name and twin.pool == builder.pool]
+        if users:
+            message = f"{users[0]} uses that pool too, and BuildKit has its nodes alone; give it a pool of its own"
+            raise problem("builder_pool", message, at=("workloads", name, "pool"))
+        holders = [other for other, workload in workloads.items() if other != name and workload.namespace == builder.namespace]
+        if holders:
+            message = f"workload {holders[0]} is in that namespace, and BuildKit has its own; write another, such as builds-2"
+            raise problem("builder_namespace", message, at=("workloads", name, "namespace"), value=builder.namespace)

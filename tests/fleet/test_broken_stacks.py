@@ -2940,6 +2940,21 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "unknown key; it belongs to kind tf-notebook or ollama, remove it or change kind",
         "2",
     ),
+    "builder-gpus": (
+        "gpu-ci:clusters.usw2.workloads.builder.pool",
+        "the pool has GPUs, and BuildKit takes none; name a pool of types without GPU such as m6i.2xlarge",
+        '"t4"',
+    ),
+    "builder-namespace": (
+        "gpu-ci:clusters.usw2.workloads.one.namespace",
+        "workload two is in that namespace, and BuildKit has its own; write another, such as builds-2",
+        '"builds"',
+    ),
+    "builder-pool": (
+        "gpu-ci:clusters.usw2.workloads.one.pool",
+        "workload two uses that pool too, and BuildKit has its nodes alone; give it a pool of its own",
+        '"cpu"',
+    ),
     "builder-runners": (
         "gpu-ci:clusters.usw2.workloads.builder.runners.0",
         "no runner set of pods of that name in this cluster; name one of: gpu-t4",

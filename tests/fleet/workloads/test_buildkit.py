@@ -152,19 +152,36 @@ def test_its_pods_reach_registries_and_not_the_nodes_metadata() -> None:
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
-        ({"pool": "t4"}, "workloads.builder.pool: the pool has GPUs"),
+        ({"pool": "t4"}, "workloads.builder.pool: the pool has GPUs, and BuildKit takes none"),
         ({"runners": ["gpu-t5"]}, "workloads.builder.runners.0: no runner set of pods of that name in this cluster"),
         ({"runners": []}, "workloads.builder.runners"),
         ({"shm": "1Gi"}, "workloads.builder.shm"),
         ({"namespace": "ai"}, "another user of that namespace requires the Pod Security Standard"),
+        ({"namespace": "coral"}, "workload stick is in that namespace, and BuildKit has its own"),
     ],
 )
 def test_what_cannot_build_is_refused(changes: dict[str, Any], error: str) -> None:
-    chat = workload("ollama") if "namespace" in changes else {}
-    workloads = {"builder": BUILDER | changes} | ({"chat": chat} if chat else {})
+    others = {"ai": {"chat": workload("ollama")}, "coral": {"stick": workload("coral")}}
+    workloads = {"builder": BUILDER | changes, **others.get(changes.get("namespace", ""), {})}
     with pytest.raises(FleetError) as caught:
         load(config(clusters={"usw2": of_cpu(workloads=workloads)}))
     assert error in str(caught.value)
+
+
+def test_no_runner_set_shares_the_pool_of_a_builder() -> None:
+    runners = {"gpu-t4": runner(), "build": runner(pool="cpu", gpus=0)}
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={"usw2": of_cpu(workloads={"builder": BUILDER}) | {"runners": runners}}))
+    assert "workloads.builder.pool: runner set build uses that pool too, and BuildKit has its nodes alone" in str(caught.value)
+
+
+def test_two_sets_of_a_class_reach_the_same_builders() -> None:
+    here = of_cpu(workloads={"builder": BUILDER})
+    there = of_cpu() | {"region": "us-east-1", "zones": ["us-east-1a", "us-east-1b"]}
+    here["runners"], there["runners"] = ({"gpu-t4": runner()}, {"gpu-t4-east": runner(sameAs="usw2/gpu-t4")})
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={"usw2": here, "use1": there}))
+    assert "BuildKit's namespace is none here and builds there" in str(caught.value)
 
 
 def test_a_gpu_workload_is_refused_in_a_pool_without_gpus() -> None:
@@ -174,10 +191,9 @@ def test_a_gpu_workload_is_refused_in_a_pool_without_gpus() -> None:
 
 
 def test_a_builder_that_no_node_holds_is_refused() -> None:
-    settings = fleet(of_cpu(), builder=BUILDER | {"cpu": {"request": 9, "limit": 9}}, fits=BUILDER)
-    assert [(refusal.workload, refusal.error.partition(",")[0]) for refusal in room.refusals(settings)] == [
-        ("builder", "asks for 9 CPU")
-    ]
+    refused = room.refusals(fleet(of_cpu(), builder=BUILDER | {"cpu": {"request": 9, "limit": 9}}))
+    assert [(refusal.workload, refusal.error.partition(",")[0]) for refusal in refused] == [("builder", "asks for 9 CPU")]
+    assert list(room.refusals(fleet(of_cpu(), builder=BUILDER))) == []
 
 
 def test_it_keeps_a_node_that_the_bill_has() -> None:
