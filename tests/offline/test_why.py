@@ -328,6 +328,21 @@ def test_a_token_goes_to_its_own_host_alone() -> None:
     assert [token_for(host, inside) for host in ("git.acme.io", "git.acme.io.evil.example")] == ["workflow", ""]
 
 
+def test_the_token_of_a_server_stays_there_and_a_bare_repository_is_one_of_it() -> None:
+    inside = {"GITHUB_TOKEN": "workflow", "GH_TOKEN": "public", "GITHUB_SERVER_URL": "https://Git.acme.io/"}
+    bare = repository_of("example/app", inside)
+    assert (bare.host, bare.token) == ("git.acme.io", "workflow")
+    del inside["GH_TOKEN"]
+    hosts = ("github.com", "acme.ghe.com", "other.ghe.com")
+    assert [token_for(host, inside) for host in hosts] == ["", "", ""]
+    inside["GITHUB_SERVER_URL"] = "https://acme.ghe.com"
+    assert [token_for(host, inside) for host in hosts] == ["", "workflow", ""]
+    assert repository_of("https://github.com/example/app", inside).host == "github.com"
+    assert repository_of("example/app", {"GITHUB_TOKEN": "person"}).token == "person"  # noqa: S105 - of nobody
+    with pytest.raises(InputError, match=r"^GITHUB_SERVER_URL: not the URL of a server"):
+        repository_of("example/app", {"GITHUB_TOKEN": "t", "GITHUB_SERVER_URL": "git.acme.io"})
+
+
 def test_a_run_of_a_github_enterprise_server_is_asked_there_with_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
     content = answers([job(1)], base="/api/v3")
     with github(content, host="https://git.acme.io") as server:
