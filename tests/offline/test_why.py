@@ -199,7 +199,33 @@ def test_more_runs_than_are_read_give_a_lower_bound() -> None:
     content |= pages(path, "workflow_runs", many)
     for number in range(100, 200):
         content |= pages(f"/repos/example/app/actions/runs/{number}/jobs?filter=latest", "jobs", [])
-    assert "with at least 2 of its jobs ahead" in only(content)["text"]
+    text = only(content)["text"]
+    assert text.startswith("this repository uses at least 0 of the 2 runners of set")
+    assert "with at least 2 of its jobs ahead" in text
+    assert "at least 0 run and at least 2 are ahead" in only(content, "--as-of", "2026-11-20")["text"]
+
+
+def test_a_run_that_was_deleted_meanwhile_is_left_out_and_named() -> None:
+    content = answers([job(50, "train", RELEASE)], {8: [job(1, "x", RELEASE)], 9: [job(2, "x", RELEASE)]})
+    del content["/repos/example/app/actions/runs/9/jobs?filter=latest&per_page=100&page=1"]
+    del content["/repos/example/app/actions/runs/9/jobs?filter=latest&per_page=100&page=2"]
+    text = "at least 1 of its jobs ahead of this one (not read: 1 run that GitHub no longer has)"
+    assert text in only(content)["text"]
+    assert "(not read: 1 run that GitHub no longer has)" in only(content, "--as-of", "2026-11-20")["text"]
+
+
+def test_the_asked_run_that_was_deleted_is_one_line() -> None:
+    path = "/repos/example/app/actions/runs/7/jobs?filter=latest&per_page=100&page=1"
+    content = answers([job(50)]) | {path: (404, {})}
+    done = why(content, *DAY)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "404 Not Found to GET /repos/example/app/actions/runs/7/jobs; it does not exist" in done.stderr
+
+
+def test_another_refusal_of_the_jobs_of_another_run_ends_the_command() -> None:
+    content = answers([job(50)], {8: []})
+    content["/repos/example/app/actions/runs/8/jobs?filter=latest&per_page=100&page=1"] = (500, "")
+    assert why(content, *DAY).exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,23 @@ def test_markdown_has_a_row_for_each_runs_on_and_hostile_labels_are_text() -> No
     assert "@team" not in done.stdout
 
 
+def test_a_label_that_is_a_command_of_the_runner_is_none_in_the_log_and_stays_in_json() -> None:
+    jobs = [ran(1, 90, 1, "##[error]x", runner_group_name="##[warning]y")]
+    assert "##[" not in why(of_runs(jobs), "--report", *DAY, target="example/app").stdout
+    [row] = rows(jobs=jobs)
+    assert (row["labels"], row["groups"]) == (["##[error]x"], ["##[warning]y"])
+
+
+def test_a_run_that_was_deleted_meanwhile_is_not_read_and_named() -> None:
+    content = of_runs([ran(1, 1, 1)], runs=2)
+    content = {path: answer for path, answer in content.items() if not path.startswith(f"{RUNS}/2/")}
+    done = why(content, "--report", *DAY, target="example/app")
+    assert done.exit_code == 0, done.output
+    assert "Runs: 2, of which 1 were read. GitHub no longer has 1, which were deleted meanwhile." in done.stdout
+    made = json.loads(why(content, "--report", *DAY, "--json", target="example/app").stdout)
+    assert (made["total"], made["read"], made["gone"]) == (2, 1, 1)
+
+
 def test_a_report_reads_the_newest_500_runs_and_says_so() -> None:
     with github(of_runs([ran(1, 1, 1)], runs=510)) as server:
         done = invoke("example/app", "--report", *DAY)

@@ -97,7 +97,7 @@ def test_the_token_of_the_input_comes_before_those_of_the_job(host: str) -> None
     action = YAML(typ="safe", pure=True).load(SCRIPT.with_name("action.yml"))
     [step] = action["runs"]["steps"]
     names = ("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
-    job = {name: "of the job" for name in names} | {"GITHUB_SERVER_URL": f"https://{host}", "GH_HOST": host}
+    job = dict.fromkeys(names, "of the job") | {"GITHUB_SERVER_URL": f"https://{host}", "GH_HOST": host}
     assert token_for(host, job | step["env"]) == "${{ inputs.token }}"
 
 

@@ -8,7 +8,7 @@ admin:org, which the token of a workflow never has. The API does not show the gr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Generic, TypeVar
@@ -107,6 +107,19 @@ class Repository:
         """The jobs of the latest attempt of a run."""
         path = f"/repos/{self.path}/actions/runs/{run}/jobs?filter=latest"
         return self._list(path, TypeAdapter(_Page[Job]), MOST).entries
+
+    def jobs_of(self, runs: Iterable[int]) -> tuple[list[Job], int]:
+        """The jobs of runs, and how many of the runs GitHub no longer has: anyone with the right may delete one meanwhile."""
+        jobs: list[Job] = []
+        gone = 0
+        for run in runs:
+            try:
+                jobs += self.jobs(run)
+            except SourceError as error:
+                if error.status != 404:
+                    raise
+                gone += 1
+        return jobs, gone
 
     def groups(self) -> tuple[Group, ...]:
         """The runner groups of the organization that this repository may use."""

@@ -37,13 +37,14 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A repository between two days. `read` of its `total` runs were read."""
+    """A repository between two days. `read` of its `total` runs were read; `gone` were deleted before."""
 
     repository: str
     first: date
     last: date
     read: int
     total: int
+    gone: int
     uses: tuple[Use, ...]
 
 
@@ -51,8 +52,8 @@ def report(repository: Repository, last: date, days: int, stack: Stack | None) -
     """Read the runs of the days until `last`. Raises SourceError."""
     first = last - timedelta(days - 1)
     runs = repository.runs(_MOST_RUNS, created=f"{first}..{last}")
-    jobs = [job for run in runs.entries for job in repository.jobs(run.id)]
-    return Report(repository.path, first, last, len(runs.entries), runs.total, uses(jobs, days, stack))
+    jobs, gone = repository.jobs_of(run.id for run in runs.entries)
+    return Report(repository.path, first, last, len(runs.entries) - gone, runs.total, gone, uses(jobs, days, stack))
 
 
 def uses(jobs: Iterable[Job], days: int, stack: Stack | None) -> tuple[Use, ...]:
@@ -81,7 +82,9 @@ def _use(labels: tuple[str, ...], jobs: list[Job], days: int, stack: Stack | Non
 def markdown(made: Report) -> str:
     """The report as GitHub Markdown."""
     head = f"## Queue times of {gfm.text(made.repository)}, {made.first} to {made.last}"
-    runs = f"Runs: {made.total}" + ("." if made.read == made.total else f", of which the newest {made.read} were read.")
+    newest = "the newest " if made.read + made.gone < made.total else ""
+    runs = f"Runs: {made.total}" + ("." if made.read == made.total else f", of which {newest}{made.read} were read.")
+    runs += f" GitHub no longer has {made.gone}, which were deleted meanwhile." if made.gone else ""
     if not made.uses:
         return f"{head}\n\n{runs} No job asked for a runner.\n"
     columns = ("runs-on", "Group", ">Jobs", ">Median wait", ">90% within", ">Longest", ">Waiting now", ">Runner hours", ">Use")
