@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -52,7 +53,7 @@ def why(
         if as_report:
             repository = repository_of(target, os.environ)
             with refusals(repository):
-                made = report(repository, day, days, compared)
+                made = report(repository, day, days, compared, _now())
             sys.stdout.write(_report_json(made) if as_json else _quiet(markdown(made)))
             return
         repository, number = run_of(target, os.environ)
@@ -62,6 +63,10 @@ def why(
         show = _json if as_json else _markdown if as_markdown else _text
         sys.stdout.write(show(seen.run, answers))
         raise typer.Exit(1 if any(reason.cause in STUCK for reason in answers) else 0)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _state(run: Run) -> str:

@@ -15,8 +15,8 @@ _MOST_RUNS = 100
 class Seen:
     """A run, its jobs, and `active`: all jobs of the repository that wait or run, its own included.
 
-    `whole`: whether `active` has them all. `gone` runs were deleted before their jobs were read. `groups` are the runner groups that the repository may use, in lower case; None if the
-    token may not read them.
+    `whole`: whether `active` has them all. `gone` runs were deleted before their jobs were read. `groups` are the runner groups
+    that the repository may use, in lower case; None if the token may not read them.
     """
 
     repository: Repository
