@@ -176,6 +176,12 @@ def test_without_a_stack_only_the_queue_of_the_same_labels_is_known() -> None:
     assert entry["commands"] == [f"gpu-ci why {URL} --stack STACK"]
 
 
+@pytest.mark.parametrize("form", [(), ("--markdown",)])
+def test_a_time_with_an_offset_is_shown_in_utc(form: tuple[str, ...]) -> None:
+    shown = why(answers([job(50, created_at="2026-11-27T15:30:00+05:00")]), *DAY, *form).stdout
+    assert "2026-11-27 10:30 UTC" in shown
+
+
 def test_a_stack_without_owner_names_the_scope(tmp_path: Path) -> None:
     words = edited(tmp_path, ("    owner: ci-platform\n", ""))
     assert only(answers([job(1, "train", "gpu-t5")]), *words)["ask"] == "the administrators of https://github.com/example"
@@ -291,6 +297,14 @@ def test_any_name_stays_one_row_and_two_lines(name: str) -> None:
             "GET /repos/example/app/actions/runs/7; set GH_TOKEN: a token that may read Actions",
         ),
         ((429, {}, {"Retry-After": "60"}), "the rate limit is used up for 60 s; run the command again then"),
+        (
+            (403, {"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}),
+            "the secondary rate limit is used up for at least 60 s; run the command again then",
+        ),
+        (
+            (404, {"message": "You have exceeded a secondary rate limit."}),
+            "GET /repos/example/app/actions/runs/7; it does not exist",
+        ),
         ((200, {"id": 7}), "an answer is refused: status: Field required; try again later"),
         ((200, "[]"), "an answer is refused"),
         ((500, "<html>"), "answers 500 Internal Server Error"),
@@ -306,10 +320,12 @@ def test_a_refusal_of_github_is_one_line_with_its_fix_and_without_the_token(answ
 
 
 def test_a_rate_limit_at_the_groups_is_no_missing_right() -> None:
-    path = "/orgs/example/actions/runner-groups?visible_to_repository=app"
-    done = why(answers([job(1)]) | {f"{path}&per_page=100&page=1": (403, {}, {"Retry-After": "9"})}, *DAY)
-    assert done.exit_code == 2
-    assert "used up for 9 s" in done.stderr
+    path = "/orgs/example/actions/runner-groups?visible_to_repository=app&per_page=100&page=1"
+    secondary = {"message": "You have exceeded a secondary rate limit."}
+    for answer, text in (((403, {}, {"Retry-After": "9"}), "used up for 9 s"), ((403, secondary), "for at least 60 s")):
+        done = why(answers([job(1)]) | {path: answer}, *DAY)
+        assert done.exit_code == 2
+        assert text in done.stderr
 
 
 # -- where a token goes --------------------------------------------------------------------------------------------------------

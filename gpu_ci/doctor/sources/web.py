@@ -125,7 +125,16 @@ def _limit(error: HTTPError) -> str:
         return f"the rate limit is used up for {wait[:9]} s"
     if error.headers.get("X-RateLimit-Remaining") == "0" and re.fullmatch(r"[0-9]{1,10}", reset):
         return f"the rate limit is used up until {datetime.fromtimestamp(int(reset), UTC):%Y-%m-%d %H:%M} UTC"
-    return ""
+    # The secondary limit may have its message alone. GitHub asks for at least a minute then.
+    return "the secondary rate limit is used up for at least 60 s" if b"secondary rate limit" in _message(error) else ""
+
+
+def _message(error: HTTPError) -> bytes:
+    """The beginning of an answer that is an error, in lower case; empty if it cannot be read."""
+    try:
+        return error.read(_CHUNK).lower()
+    except (OSError, HTTPException, ValueError):
+        return b""
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

@@ -109,7 +109,7 @@ def _markdown(run: Run, answers: list[Reason]) -> str:
 
 
 def _since(reason: Reason) -> str:
-    return f"{reason.job.created_at:%Y-%m-%d %H:%M} UTC"
+    return f"{reason.job.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _json(run: Run, answers: list[Reason]) -> str:
