@@ -318,7 +318,10 @@ def test_a_redirect_does_not_carry_the_token():
 
 
 def test_a_redirect_on_the_same_host_keeps_the_token():
-    moved = {RELEASES: (301, "", {"Location": "{url}/repositories/1/releases"}), "/repositories/1/releases": (200, [])}
+    moved: dict[str, tuple[Any, ...]] = {
+        RELEASES: (301, "", {"Location": "{url}/repositories/1/releases"}),
+        "/repositories/1/releases": (200, []),
+    }
     with serve(moved) as server:
         assert runners(web(server, TOKEN)) == []
         assert [each.get("Authorization") for each in server.sent] == [f"Bearer {TOKEN}"] * 2

@@ -63,7 +63,7 @@ def test_a_stuck_job_is_a_warning_and_a_wrong_input_fails(tmp_path: Path) -> Non
     assert (wrong.returncode, wrong.stderr) == (2, "error: TARGET: wrong\n")
 
 
-@pytest.mark.parametrize("minutes", ["-1", "x", "1000", "1; id"])
+@pytest.mark.parametrize("minutes", ["", "-1", "x", "1000", "1; id"])
 def test_minutes_that_are_no_number_ask_nothing(tmp_path: Path, minutes: str) -> None:
     done, words, _ = call(tmp_path, MINUTES=minutes)
     assert (done.returncode, words) == (2, "")
@@ -85,7 +85,7 @@ def test_without_a_target_it_asks_about_its_own_run_or_repository(tmp_path: Path
     assert ("<--report>" in words) is (report == "true")
 
 
-@pytest.mark.parametrize("report", ["True", "yes", "1", "true "])
+@pytest.mark.parametrize("report", ["", "True", "yes", "1", "true "])
 def test_a_report_that_is_neither_true_nor_false_is_one_line_and_asks_nothing(tmp_path: Path, report: str) -> None:
     done, words, _ = call(tmp_path, REPORT=report)
     assert (done.returncode, words) == (2, "")

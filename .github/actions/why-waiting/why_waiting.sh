@@ -8,10 +8,10 @@ refuse() {
   printf '::error title=why-waiting::%s\n' "$1"
   exit 2
 }
-[[ ${WHY_MINUTES:?} =~ ^[0-9]{1,3}$ ]] || refuse 'minutes must be a whole number below 1000'
+[[ ${WHY_MINUTES-} =~ ^[0-9]{1,3}$ ]] || refuse 'minutes must be a whole number below 1000'
 words=(--days "${WHY_DAYS:?}")
 target="${GITHUB_SERVER_URL:?}/${GITHUB_REPOSITORY:?}"
-case ${WHY_REPORT:?} in
+case ${WHY_REPORT-} in
   true) words+=(--report) ;;
   false) target+="/actions/runs/${GITHUB_RUN_ID:?}" ;;
   *) refuse 'report must be "true" or "false"' ;;

@@ -186,7 +186,7 @@ def _commands(seen: Seen, stack: Stack, sets: Sets) -> Iterator[str]:
 
 
 def _limits(seen: Seen) -> tuple[str, str]:
-    """What stands before a count of jobs, and what after the counts, if not all runs were read."""
+    """What to write before a count of jobs, and after the counts, if not all runs were read."""
     gone = f" (not read: {seen.gone} run{'s' * (seen.gone > 1)} that GitHub no longer has)" if seen.gone else ""
     return "" if seen.whole else "at least ", gone
 
