@@ -66,7 +66,7 @@ def test_jobs_without_labels_have_a_row_for_each_group() -> None:
     shown = [(row["labels"], row["groups"], row["jobs"], row["hours"], row["waiting"]) for row in rows(jobs=jobs)]
     assert shown == [([], ["gpu"], 2, 3, 0), ([], ["b"], 1, 1, 0), ([], [], 0, 0, 1)]
     text = why(of_runs(jobs), "--report", *DAY, target="example/app").stdout
-    assert "No job asked" not in text
+    assert "No job" not in text
     assert "| a group alone | `gpu` | 2 |" in text
 
 
@@ -135,10 +135,17 @@ def test_a_report_reads_the_newest_500_runs_and_says_so() -> None:
     assert len(server.asked) == 505
 
 
-def test_a_week_without_jobs_says_so() -> None:
-    assert (
-        why(of_runs([]), "--report", *DAY, target="example/app").stdout.splitlines()[2] == "Runs: 1. No job asked for a runner."
-    )
+@pytest.mark.parametrize(
+    ("runs", "text"),
+    [
+        (1, "Runs: 1. No job had a runner or waits for one."),
+        (501, "Runs: 501, of which the newest 500 were read. No job that was read had a runner or waits for one."),
+    ],
+)
+def test_a_week_without_jobs_says_so(runs: int, text: str) -> None:
+    cancelled_in_the_queue = ran(1, 1, 1, runner_name=None, conclusion="cancelled")
+    done = why(of_runs([cancelled_in_the_queue], runs), "--report", *DAY, target="example/app")
+    assert done.stdout.splitlines()[2] == text
 
 
 @pytest.mark.parametrize("words", [("--days", "0"), ("--days", "91"), ("--json", "--markdown"), ("--file", "x")])

@@ -96,7 +96,8 @@ def markdown(made: Report) -> str:
     runs = f"Runs: {made.total}" + ("." if made.read == made.total else f", of which {newest}{made.read} were read.")
     runs += f" GitHub no longer has {made.gone}, which were deleted meanwhile." if made.gone else ""
     if not made.uses:
-        return f"{head}\n\n{runs} No job asked for a runner.\n"
+        read = "" if made.read == made.total else " that was read"
+        return f"{head}\n\n{runs} No job{read} had a runner or waits for one.\n"
     runs += "" if made.read == made.total else " So Jobs, Waiting now, Runner hours and Use are lower bounds."
     columns = ("runs-on", "Group", ">Jobs", ">Median wait", ">90% within", ">Longest", ">Waiting now", ">Runner hours", ">Use")
     return f"{head}\n\n{runs}\n\n{gfm.table(columns, map(_row, made.uses))}\n\n{_NOTE}\n"
