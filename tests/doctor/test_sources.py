@@ -317,6 +317,25 @@ def test_a_redirect_does_not_carry_the_token():
         assert "Authorization" not in other.headers
 
 
+def test_a_redirect_on_the_same_host_keeps_the_token():
+    moved: dict[str, tuple[Any, ...]] = {
+        RELEASES: (301, "", {"Location": "{url}/repositories/1/releases"}),
+        "/repositories/1/releases": (200, []),
+    }
+    with serve(moved) as server:
+        assert runners(web(server, TOKEN)) == []
+        assert [each.get("Authorization") for each in server.sent] == [f"Bearer {TOKEN}"] * 2
+        assert len(server.asked) == 2
+
+
+def test_a_redirect_to_another_name_of_the_host_does_not_carry_the_token():
+    with serve({"/elsewhere": (200, [])}) as other:
+        url = other.url.replace("127.0.0.1", "localhost")
+        with serve({RELEASES: (302, "", {"Location": f"{url}/elsewhere"})}) as server:
+            assert runners(web(server, TOKEN)) == []
+        assert "Authorization" not in other.headers
+
+
 @pytest.mark.parametrize(
     ("client", "ask"),
     [

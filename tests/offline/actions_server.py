@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests.doctor.loopback import Loopback, serve
 API = "https://api.github.com"
 URL = "https://github.com/example/app/actions/runs/7"
 TOKEN = "a-token-of-a-person"  # noqa: S105 - of nobody
+NOW = datetime(2026, 12, 1, tzinfo=UTC)
 ANSWERED = tuple[Any, ...]
 
 
@@ -75,19 +77,20 @@ def answers(
 
 
 @contextmanager
-def github(given: Mapping[str, ANSWERED], host: str = API, token: str = TOKEN) -> Iterator[Loopback]:
-    """A server in the place of GitHub's API."""
+def github(given: Mapping[str, ANSWERED], host: str = API, token: str = TOKEN, now: datetime = NOW) -> Iterator[Loopback]:
+    """A server in the place of GitHub's API, at this time."""
     with serve(given) as server, pytest.MonkeyPatch.context() as patch:
         patch.setitem(web.INSTEAD, host, server.url)
         for name in ("GITHUB_TOKEN", "GITHUB_SERVER_URL", "GH_HOST", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"):
             patch.delenv(name, raising=False)
         patch.setenv("GH_TOKEN", token)
+        patch.setattr("gpu_ci.offline.commands.why._now", lambda: now)
         yield server
 
 
-def why(given: Mapping[str, ANSWERED], *words: str, target: str = URL, token: str = TOKEN) -> Any:
+def why(given: Mapping[str, ANSWERED], *words: str, target: str = URL, token: str = TOKEN, now: datetime = NOW) -> Any:
     """The command about a run, or with `--report` about the repository."""
-    with github(given, token=token):
+    with github(given, token=token, now=now):
         return invoke(target, *words)
 
 

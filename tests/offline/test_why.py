@@ -176,6 +176,12 @@ def test_without_a_stack_only_the_queue_of_the_same_labels_is_known() -> None:
     assert entry["commands"] == [f"gpu-ci why {URL} --stack STACK"]
 
 
+@pytest.mark.parametrize("form", [(), ("--markdown",)])
+def test_a_time_with_an_offset_is_shown_in_utc(form: tuple[str, ...]) -> None:
+    shown = why(answers([job(50, created_at="2026-11-27T15:30:00+05:00")]), *DAY, *form).stdout
+    assert "2026-11-27 10:30 UTC" in shown
+
+
 def test_a_stack_without_owner_names_the_scope(tmp_path: Path) -> None:
     words = edited(tmp_path, ("    owner: ci-platform\n", ""))
     assert only(answers([job(1, "train", "gpu-t5")]), *words)["ask"] == "the administrators of https://github.com/example"
@@ -199,7 +205,33 @@ def test_more_runs_than_are_read_give_a_lower_bound() -> None:
     content |= pages(path, "workflow_runs", many)
     for number in range(100, 200):
         content |= pages(f"/repos/example/app/actions/runs/{number}/jobs?filter=latest", "jobs", [])
-    assert "with at least 2 of its jobs ahead" in only(content)["text"]
+    text = only(content)["text"]
+    assert text.startswith("this repository uses at least 0 of the 2 runners of set")
+    assert "with at least 2 of its jobs ahead" in text
+    assert "at least 0 run and at least 2 are ahead" in only(content, "--as-of", "2026-11-20")["text"]
+
+
+def test_a_run_that_was_deleted_meanwhile_is_left_out_and_named() -> None:
+    content = answers([job(50, "train", RELEASE)], {8: [job(1, "x", RELEASE)], 9: [job(2, "x", RELEASE)]})
+    del content["/repos/example/app/actions/runs/9/jobs?filter=latest&per_page=100&page=1"]
+    del content["/repos/example/app/actions/runs/9/jobs?filter=latest&per_page=100&page=2"]
+    text = "at least 1 of its jobs ahead of this one (not read: 1 run that GitHub no longer has)"
+    assert text in only(content)["text"]
+    assert "(not read: 1 run that GitHub no longer has)" in only(content, "--as-of", "2026-11-20")["text"]
+
+
+def test_the_asked_run_that_was_deleted_is_one_line() -> None:
+    path = "/repos/example/app/actions/runs/7/jobs?filter=latest&per_page=100&page=1"
+    content = answers([job(50)]) | {path: (404, {})}
+    done = why(content, *DAY)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "404 Not Found to GET /repos/example/app/actions/runs/7/jobs; it does not exist" in done.stderr
+
+
+def test_another_refusal_of_the_jobs_of_another_run_ends_the_command() -> None:
+    content = answers([job(50)], {8: []})
+    content["/repos/example/app/actions/runs/8/jobs?filter=latest&per_page=100&page=1"] = (500, "")
+    assert why(content, *DAY).exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -265,6 +297,14 @@ def test_any_name_stays_one_row_and_two_lines(name: str) -> None:
             "GET /repos/example/app/actions/runs/7; set GH_TOKEN: a token that may read Actions",
         ),
         ((429, {}, {"Retry-After": "60"}), "the rate limit is used up for 60 s; run the command again then"),
+        (
+            (403, {"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}),
+            "the secondary rate limit is used up for at least 60 s; run the command again then",
+        ),
+        (
+            (404, {"message": "You have exceeded a secondary rate limit."}),
+            "GET /repos/example/app/actions/runs/7; it does not exist",
+        ),
         ((200, {"id": 7}), "an answer is refused: status: Field required; try again later"),
         ((200, "[]"), "an answer is refused"),
         ((500, "<html>"), "answers 500 Internal Server Error"),
@@ -280,10 +320,12 @@ def test_a_refusal_of_github_is_one_line_with_its_fix_and_without_the_token(answ
 
 
 def test_a_rate_limit_at_the_groups_is_no_missing_right() -> None:
-    path = "/orgs/example/actions/runner-groups?visible_to_repository=app"
-    done = why(answers([job(1)]) | {f"{path}&per_page=100&page=1": (403, {}, {"Retry-After": "9"})}, *DAY)
-    assert done.exit_code == 2
-    assert "used up for 9 s" in done.stderr
+    path = "/orgs/example/actions/runner-groups?visible_to_repository=app&per_page=100&page=1"
+    secondary = {"message": "You have exceeded a secondary rate limit."}
+    for answer, text in (((403, {}, {"Retry-After": "9"}), "used up for 9 s"), ((403, secondary), "for at least 60 s")):
+        done = why(answers([job(1)]) | {path: answer}, *DAY)
+        assert done.exit_code == 2
+        assert text in done.stderr
 
 
 # -- where a token goes --------------------------------------------------------------------------------------------------------
@@ -326,6 +368,21 @@ def test_a_token_goes_to_its_own_host_alone() -> None:
         assert [token_for(host, environment | more) for host in hosts] == ["public", "public", "server", "", "", ""]
     inside = {"GITHUB_TOKEN": "workflow", "GITHUB_SERVER_URL": "https://git.acme.io"}
     assert [token_for(host, inside) for host in ("git.acme.io", "git.acme.io.evil.example")] == ["workflow", ""]
+
+
+def test_the_token_of_a_server_stays_there_and_a_bare_repository_is_one_of_it() -> None:
+    inside = {"GITHUB_TOKEN": "workflow", "GH_TOKEN": "public", "GITHUB_SERVER_URL": "https://Git.acme.io/"}
+    bare = repository_of("example/app", inside)
+    assert (bare.host, bare.token) == ("git.acme.io", "workflow")
+    del inside["GH_TOKEN"]
+    hosts = ("github.com", "acme.ghe.com", "other.ghe.com")
+    assert [token_for(host, inside) for host in hosts] == ["", "", ""]
+    inside["GITHUB_SERVER_URL"] = "https://acme.ghe.com"
+    assert [token_for(host, inside) for host in hosts] == ["", "workflow", ""]
+    assert repository_of("https://github.com/example/app", inside).host == "github.com"
+    assert repository_of("example/app", {"GITHUB_TOKEN": "person"}).token == "person"  # noqa: S105 - of nobody
+    with pytest.raises(InputError, match=r"^GITHUB_SERVER_URL: not the URL of a server"):
+        repository_of("example/app", {"GITHUB_TOKEN": "t", "GITHUB_SERVER_URL": "git.acme.io"})
 
 
 def test_a_run_of_a_github_enterprise_server_is_asked_there_with_its_token(monkeypatch: pytest.MonkeyPatch) -> None:

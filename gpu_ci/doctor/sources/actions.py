@@ -8,7 +8,7 @@ admin:org, which the token of a workflow never has. The API does not show the gr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Generic, TypeVar
@@ -28,6 +28,7 @@ _PLACE = rf"(?P<owner>{_OWNER})/(?P<name>{_NAME})"
 _HOST = r"https://(?P<host>[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)"
 _RUN = re.compile(rf"{_HOST}/{_PLACE}/actions/runs/(?P<run>[0-9]{{1,19}})(?:/(?:job/[0-9]+|attempts/[0-9]+))?/?(?:[?#].*)?")
 _REPOSITORY = re.compile(rf"(?:{_HOST}/)?{_PLACE}/?")
+_SERVER = "GITHUB_SERVER_URL"
 
 
 class Job(BaseModel):
@@ -107,6 +108,19 @@ class Repository:
         path = f"/repos/{self.path}/actions/runs/{run}/jobs?filter=latest"
         return self._list(path, TypeAdapter(_Page[Job]), MOST).entries
 
+    def jobs_of(self, runs: Iterable[int]) -> tuple[list[Job], int]:
+        """The jobs of runs, and how many of the runs GitHub no longer has: anyone with the right may delete one meanwhile."""
+        jobs: list[Job] = []
+        gone = 0
+        for run in runs:
+            try:
+                jobs += self.jobs(run)
+            except SourceError as error:
+                if error.status != 404:
+                    raise
+                gone += 1
+        return jobs, gone
+
     def groups(self) -> tuple[Group, ...]:
         """The runner groups of the organization that this repository may use."""
         path = f"/orgs/{self.owner}/actions/runner-groups?visible_to_repository={self.name}"
@@ -141,7 +155,7 @@ def run_of(url: str, environment: Mapping[str, str]) -> tuple[Repository, int]:
 
 
 def repository_of(text: str, environment: Mapping[str, str]) -> Repository:
-    """The repository by OWNER/REPOSITORY on github.com, or by its URL. Raises InputError."""
+    """The repository by OWNER/REPOSITORY on the workflow's own server, else on github.com, or by its URL. Raises InputError."""
     match = _REPOSITORY.fullmatch(text)
     if match is None:
         raise InputError(f"TARGET: not a repository; write OWNER/REPOSITORY, or its URL; got {quoted(text)}")
@@ -149,25 +163,35 @@ def repository_of(text: str, environment: Mapping[str, str]) -> Repository:
 
 
 def _repository(match: re.Match[str], environment: Mapping[str, str]) -> Repository:
-    host = (match["host"] or "github.com").lower()
+    host = (match["host"] or _server(environment) or "github.com").lower()
     return Repository(host, match["owner"], match["name"], token_for(host, environment))
 
 
-def token_for(host: str, environment: Mapping[str, str]) -> str:
-    """The token for a host, empty if there is none.
+def _server(environment: Mapping[str, str]) -> str:
+    """The host of the workflow's own server, empty outside of a workflow. Raises InputError."""
+    url = environment.get(_SERVER, "")
+    match = re.fullmatch(rf"{_HOST}/?", url)
+    if url and match is None:
+        raise InputError(f"{_SERVER}: not the URL of a server; write https://HOST; got {quoted(url)}")
+    return match["host"].lower() if match else ""
 
-    A URL must not lead a token to a server of somebody else. So a token of github.com goes to github.com and ghe.com alone, and
-    that of a GitHub Enterprise Server to the host that GH_HOST or, in a workflow, GITHUB_SERVER_URL names. The names of the
-    variables are those of the program gh (cli.github.com, gh environment).
+
+def token_for(host: str, environment: Mapping[str, str]) -> str:
+    """The token for a host, empty if there is none. Raises InputError.
+
+    A URL must not lead a token to a server of somebody else. So GH_TOKEN goes to github.com and ghe.com alone, and the token of a
+    GitHub Enterprise Server to the host that GH_HOST or, in a workflow, GITHUB_SERVER_URL names. GITHUB_TOKEN is that of a
+    workflow, so in one it goes to its own server alone. The names of the variables are those of the program gh (cli.github.com,
+    gh environment).
     """
-    public, server = ("GH_TOKEN", "GITHUB_TOKEN"), ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
+    own = _server(environment)
     names: tuple[str, ...] = ()
     if _of_github(host):
-        names = public
-    elif f"https://{host}" == environment.get("GITHUB_SERVER_URL", "").lower():
-        names = (*server, *public)
-    elif host == environment.get("GH_HOST", "").lower():
-        names = server
+        names = ("GH_TOKEN",)
+    elif host in (own, environment.get("GH_HOST", "").lower()):
+        names = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
+    if host == own or (not own and _of_github(host)):
+        names = (*names, "GITHUB_TOKEN")
     return next((environment[name] for name in names if environment.get(name)), "")
 
 

@@ -44,7 +44,12 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> urllib.request.Request | None:
         _require_safe(newurl, f"{urlsplit(req.full_url).hostname} redirects to ")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+        request = super().redirect_request(req, fp, code, msg, headers, newurl)
+        token = req.unredirected_hdrs.get("Authorization")
+        if request and token and _origin(newurl) == _origin(req.full_url):
+            # GitHub redirects from the old name of a repository to its number.
+            request.add_unredirected_header("Authorization", token)
+        return request
 
 
 _OPENER = urllib.request.build_opener(_Redirects)
@@ -120,7 +125,22 @@ def _limit(error: HTTPError) -> str:
         return f"the rate limit is used up for {wait[:9]} s"
     if error.headers.get("X-RateLimit-Remaining") == "0" and re.fullmatch(r"[0-9]{1,10}", reset):
         return f"the rate limit is used up until {datetime.fromtimestamp(int(reset), UTC):%Y-%m-%d %H:%M} UTC"
-    return ""
+    # The secondary limit may have its message alone. GitHub asks for at least a minute then.
+    return "the secondary rate limit is used up for at least 60 s" if b"secondary rate limit" in _message(error) else ""
+
+
+def _message(error: HTTPError) -> bytes:
+    """The beginning of an answer that is an error, in lower case; empty if it cannot be read."""
+    try:
+        return error.read(_CHUNK).lower()
+    except (OSError, HTTPException, ValueError):
+        return b""
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    """Scheme, host and port."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
 
 
 def _require_safe(url: str, before: str = "") -> None:

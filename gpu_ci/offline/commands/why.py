@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -52,8 +53,8 @@ def why(
         if as_report:
             repository = repository_of(target, os.environ)
             with refusals(repository):
-                made = report(repository, day, days, compared)
-            sys.stdout.write(_report_json(made) if as_json else markdown(made))
+                made = report(repository, day, days, compared, _now())
+            sys.stdout.write(_report_json(made) if as_json else _quiet(markdown(made)))
             return
         repository, number = run_of(target, os.environ)
         with refusals(repository):
@@ -62,6 +63,10 @@ def why(
         show = _json if as_json else _markdown if as_markdown else _text
         sys.stdout.write(show(seen.run, answers))
         raise typer.Exit(1 if any(reason.cause in STUCK for reason in answers) else 0)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _state(run: Run) -> str:
@@ -82,9 +87,13 @@ def _text(run: Run, answers: list[Reason]) -> str:
 
 
 def _line(text: str) -> str:
-    """A line of a log. Anyone may have chosen the name of a job, and the runner reads "##[command]" anywhere in a line."""
     indent = "  " if text.startswith("  ") else ""
-    return f"{indent}{one_line(mask(text)).replace('##[', '# #[')}\n"
+    return _quiet(f"{indent}{one_line(mask(text))}\n")
+
+
+def _quiet(text: str) -> str:
+    """Text for a log. Anyone may have chosen the name of a job, and the runner reads "##[command]" anywhere in a line."""
+    return text.replace("##[", "# #[")
 
 
 def _markdown(run: Run, answers: list[Reason]) -> str:
@@ -96,11 +105,11 @@ def _markdown(run: Run, answers: list[Reason]) -> str:
     )
     commands = "\n".join(dict.fromkeys(command for reason in answers for command in reason.commands))
     shown = f"\n\nThese commands show what is undeterminable here:\n\n{gfm.fenced(commands, 'sh')}" if commands else ""
-    return f"### Why jobs wait\n\n{gfm.table(('Job', 'Waits since', 'Cause', 'Why', 'Ask'), rows)}{shown}\n"
+    return _quiet(f"### Why jobs wait\n\n{gfm.table(('Job', 'Waits since', 'Cause', 'Why', 'Ask'), rows)}{shown}\n")
 
 
 def _since(reason: Reason) -> str:
-    return f"{reason.job.created_at:%Y-%m-%d %H:%M} UTC"
+    return f"{reason.job.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _json(run: Run, answers: list[Reason]) -> str:
@@ -119,4 +128,4 @@ def _report_json(made: Report) -> str:
         for use in made.uses
     ]
     days = {"first": made.first.isoformat(), "last": made.last.isoformat()}
-    return document({**fields_of(made, "repository", "read", "total"), **days, "uses": rows}) + "\n"
+    return document({**fields_of(made, "repository", "read", "total", "gone"), **days, "uses": rows}) + "\n"

@@ -114,9 +114,9 @@ def _of_labels(job: Job, seen: Seen, stack: Stack | None) -> Reason:
         return Reason(job, NO_RUNNER, text, _GITHUB)
     if stack is None:
         ahead, running = _counts(job, seen, {job.key})
-        text = (
-            f"of this repository's jobs with these labels {running} run and {ahead} are ahead; only a stack file has the maximum"
-        )
+        bound, gone = _limits(seen)
+        counts = f"{bound}{running} run and {bound}{ahead} are ahead{gone}"
+        text = f"of this repository's jobs with these labels {counts}; only a stack file has the maximum"
         url = f"https://{seen.repository.host}/{seen.repository.path}/actions/runs/{seen.run.id}"
         return Reason(job, UNDETERMINABLE, text, ask, (f"gpu-ci why {url} --stack STACK",))
     if not sets:
@@ -160,8 +160,9 @@ def _of_sets(job: Job, seen: Seen, stack: Stack, sets: Sets) -> Reason:
         if (placement.cluster, placement.runner_set) in sets
     )
     name = f"set{'s' * (len(sets) > 1)} {' and '.join(map('/'.join, sets))}"
-    count = f"{'' if seen.whole else 'at least '}{ahead}"
-    text = f"this repository uses {running} of the {most} runners of {name}, with {count} of its jobs ahead of this one"
+    bound, gone = _limits(seen)
+    text = f"this repository uses {bound}{running} of the {most} runners of {name}"
+    text += f", with {bound}{ahead} of its jobs ahead of this one{gone}"
     if running >= most:
         return Reason(job, FULL, text, stack.ask)
     if running >= room:
@@ -182,6 +183,12 @@ def _commands(seen: Seen, stack: Stack, sets: Sets) -> Iterator[str]:
     if stack.grouped and seen.groups is None:
         path = f"orgs/{seen.repository.owner}/actions/runner-groups?visible_to_repository={seen.repository.name}"
         yield f"gh api '{path}' --jq '.runner_groups[].name'"
+
+
+def _limits(seen: Seen) -> tuple[str, str]:
+    """What to write before a count of jobs, and after the counts, if not all runs were read."""
+    gone = f" (not read: {seen.gone} run{'s' * (seen.gone > 1)} that GitHub no longer has)" if seen.gone else ""
+    return "" if seen.whole else "at least ", gone
 
 
 def _counts(job: Job, seen: Seen, same: Set[tuple[str, ...]]) -> tuple[int, int]:

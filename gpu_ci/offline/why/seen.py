@@ -15,8 +15,8 @@ _MOST_RUNS = 100
 class Seen:
     """A run, its jobs, and `active`: all jobs of the repository that wait or run, its own included.
 
-    `whole`: whether `active` has them all. `groups` are the runner groups that the repository may use, in lower case; None if the
-    token may not read them.
+    `whole`: whether `active` has them all. `gone` runs were deleted before their jobs were read. `groups` are the runner groups
+    that the repository may use, in lower case; None if the token may not read them.
     """
 
     repository: Repository
@@ -25,6 +25,7 @@ class Seen:
     active: tuple[Job, ...]
     whole: bool
     groups: frozenset[str] | None
+    gone: int = 0
 
     @property
     def waiting(self) -> tuple[Job, ...]:
@@ -40,9 +41,9 @@ def see(repository: Repository, number: int) -> Seen:
         return Seen(repository, run, jobs, jobs, whole=True, groups=None)
     lists = [repository.runs(_MOST_RUNS, status=status) for status in (RUNNING, QUEUED)]
     others = {entry.id for some in lists for entry in some.entries} - {number}
-    active = (*jobs, *(job for other in sorted(others) for job in repository.jobs(other)))
-    whole = all(some.total <= len(some.entries) for some in lists)
-    return Seen(repository, run, jobs, active, whole, _groups(repository))
+    beside, gone = repository.jobs_of(sorted(others))
+    whole = not gone and all(some.total <= len(some.entries) for some in lists)
+    return Seen(repository, run, jobs, (*jobs, *beside), whole, _groups(repository), gone)
 
 
 def _groups(repository: Repository) -> frozenset[str] | None:
