@@ -16,7 +16,7 @@ from gpu_ci.offline.annotations import Annotation, shown_from
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.folders import files
 from gpu_ci.offline.manifests.tree import FIX
-from gpu_ci.offline.words import one_line
+from gpu_ci.offline.words import log_line
 from gpu_ci.workflows.judge import Answer, State, judge, served
 from gpu_ci.workflows.reader import Workflows, is_workflow
 
@@ -88,8 +88,8 @@ def to_text(check: WorkflowCheck, strict: bool = False, quiet: bool = False) -> 
     counts = Counter(answer.state for answer in check.answers)
     words = " · ".join(f"{counts[state]} {state}" for state in get_args(State))
     rows.append(f"{'OK' if check.passes(strict) else 'FAILED'}: {len(check.answers)} jobs on stack {check.stack} · {words}")
-    # A label of somebody else's workflow may have a line break.
-    return "".join(f"{one_line(row)}\n" for row in rows)
+    # A label or a file of somebody else's may have a line break, or a command for the runner.
+    return "".join(f"{log_line(row)}\n" for row in rows)
 
 
 def _rows(answer: Answer) -> Iterator[str]:

@@ -357,10 +357,24 @@ def test_only_a_strict_check_fails_for_a_job_that_only_github_knows():
     assert results == [0, 1]
 
 
-def test_a_label_with_a_line_break_stays_on_the_line_of_its_job(tmp_path):
-    (tmp_path / "ci.yml").write_text(job('runs-on: "gpu-x\\n::error::forged"'))
-    shown = CliRunner().invoke(app, ["check", "prod", str(tmp_path)]).stdout.splitlines()
-    assert not [line for line in shown if line.startswith("::error")]
+def commands(text: str) -> list[str]:
+    """The lines that GitHub's runner would take for a command."""
+    return [line for line in text.splitlines() if line.lstrip().startswith("::") or "##[" in line]
+
+
+def test_no_name_of_a_pull_request_is_a_command_for_the_runner(tmp_path, monkeypatch):
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    (folder / "::error title=x::pwned.yml").write_text(job('runs-on: "gpu-x\\n::error::forged"'))
+    (folder / "a##[error].yml").write_text(job('runs-on: "##[group]x"').replace("test:", "'##[error]a':"))
+    for arguments in (("check", "prod", "."), ("check", "prod", "::error title=x::pwned.yml"), ("audit", "../..")):
+        result = CliRunner().invoke(app, arguments)
+        assert "pwned.yml" in result.stdout
+        assert commands(result.output) == [], arguments
+    (folder / "a##[error].yml").write_text("on: push\njobs: []\n")
+    result = CliRunner().invoke(app, ["check", "prod", "."])
+    assert (result.exit_code, commands(result.stderr)) == (2, [])
 
 
 def test_an_audit_follows_the_same_calls(tmp_path):

@@ -19,7 +19,7 @@ from gpu_ci.offline.day import day_of
 from gpu_ci.offline.why.causes import STUCK, Reason, Stack, reasons
 from gpu_ci.offline.why.seen import see
 from gpu_ci.offline.why.usage import Report, markdown, report
-from gpu_ci.offline.words import one_line
+from gpu_ci.offline.words import log_line
 
 
 @app.command(rich_help_panel=RUN)
@@ -82,9 +82,9 @@ def _text(run: Run, answers: list[Reason]) -> str:
 
 
 def _line(text: str) -> str:
-    """A line of a log. Anyone may have chosen the name of a job, and the runner reads "##[command]" anywhere in a line."""
+    """A line of a log. Anyone may have chosen the name of a job."""
     indent = "  " if text.startswith("  ") else ""
-    return f"{indent}{one_line(mask(text)).replace('##[', '# #[')}\n"
+    return f"{indent}{log_line(mask(text))}\n"
 
 
 def _markdown(run: Run, answers: list[Reason]) -> str:
