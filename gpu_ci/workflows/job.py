@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,12 +31,16 @@ LOCAL = re.compile(r"[.$]/([^\0\n]*)")
 """`uses` of something in the same repository."""
 _LONGEST = 10**6
 """Minutes that stand for any longer timeout. GitHub ends every job earlier."""
+_DEEPEST = 10
+"""Levels of composite actions (docs.github.com, "Reusing workflow configurations": up to 10 of them nest)."""
 Needs = Literal["container", "docker"]
+Actions = dict[Path, Mapping[str, Any]]
+"""`runs` of the actions of repositories by their folders, each read once."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class File:
-    """A workflow with its path."""
+    """A workflow with its path. Equal to itself alone."""
 
     path: Path
     document: Document
@@ -80,7 +84,8 @@ class Job:
     timeout: float | None = None
     gpus: int = 0
     asks: str = ""
-    steps: tuple[Step, ...] = ()
+    # All combinations of a matrix have the same, and there may be thousands.
+    steps: tuple[Step, ...] = field(default=(), hash=False)
 
     @property
     def hosted(self) -> bool:
@@ -131,17 +136,20 @@ def _gpus(options: str, visible: str) -> tuple[int, str]:
     return 0, ""
 
 
-def steps_of(file: File, *at: str | int) -> Iterator[Step]:
-    """The steps of a job that need more than a shell, with their lines."""
+def steps_of(file: File, actions: Actions, *at: str | int) -> Iterator[Step]:
+    """The steps of a job that need more than a shell, with their lines. `actions` has the actions that were read before."""
     steps = file.document.value
     for key in at:
         steps = steps.get(key) if isinstance(steps, Mapping) else None
+    repository = file.repository.resolve() if file.repository is not None else None
     for number, step in enumerate(steps if isinstance(steps, list) else []):
-        for needs, text in _needs(step, file.repository, set()):
+        for needs, text in _needs(step, repository, actions, set()):
             yield Step(file.place(*at, number), needs, text)
 
 
-def _needs(step: object, repository: Path | None, seen: set[Path]) -> Iterator[tuple[Needs, str]]:
+def _needs(
+    step: object, repository: Path | None, actions: Actions, seen: set[Path], level: int = 1
+) -> Iterator[tuple[Needs, str]]:
     uses, run = text_in(step, "uses"), text_in(step, "run")
     if uses.startswith("docker://"):
         yield "container", uses
@@ -149,27 +157,37 @@ def _needs(step: object, repository: Path | None, seen: set[Path]) -> Iterator[t
         yield "docker", uses
     elif (call := _DOCKER.search(run)) is not None:
         yield "docker", " ".join(call[1].split())
-    elif (local := LOCAL.fullmatch(uses)) is not None and repository is not None:
-        yield from _of_action(repository, local[1], seen)
+    elif (local := LOCAL.fullmatch(uses)) is not None and repository is not None and level <= _DEEPEST:
+        yield from _of_action(repository, local[1], actions, seen, level)
 
 
-def _of_action(repository: Path, name: str, seen: set[Path]) -> Iterator[tuple[Needs, str]]:
+def _of_action(repository: Path, name: str, actions: Actions, seen: set[Path], level: int) -> Iterator[tuple[Needs, str]]:
     """What an action of the repository needs. Composite actions are followed, each once."""
-    folder = (repository / name).resolve()
-    if folder in seen or not folder.is_relative_to(repository.resolve()):
+    try:
+        folder = (repository / name).resolve()
+    # Python 3.11 raises RuntimeError for a link to itself.
+    except (OSError, RuntimeError):
+        return
+    if folder in seen or not folder.is_relative_to(repository):
         return
     seen.add(folder)
-    try:
-        path = folder / ("action.yml" if (folder / "action.yml").exists() else "action.yaml")
-        runs = mapping_in(documents(path)[0].value, "runs") if not path.is_symlink() else {}
-    except (InputError, OSError, IndexError):
-        # A step may make the action, such as a checkout of another repository.
-        return
+    if folder not in actions:
+        actions[folder] = _runs(folder)
+    runs = actions[folder]
     if runs.get("using") == "docker":
         image = text_in(runs, "image")
         yield "container" if image.startswith("docker://") else "docker", f"{name} ({image})"
     for step in runs["steps"] if isinstance(runs.get("steps"), list) else []:
-        yield from ((needs, f"{name} ({text})") for needs, text in _needs(step, repository, seen))
+        yield from ((needs, f"{name} ({text})") for needs, text in _needs(step, repository, actions, seen, level + 1))
+
+
+def _runs(folder: Path) -> Mapping[str, Any]:
+    """`runs` of an action; empty if there is none: a step may make the action, such as a checkout of another repository."""
+    try:
+        path = folder / ("action.yml" if (folder / "action.yml").exists() else "action.yaml")
+        return mapping_in(documents(path)[0].value, "runs") if not path.is_symlink() else {}
+    except (InputError, OSError, IndexError, RuntimeError):
+        return {}
 
 
 def mapping_in(value: object, key: str) -> Mapping[str, Any]:

@@ -15,7 +15,9 @@ from fleet.settings.runner import RunnerPod
 from gpu_ci.audit.findings import audit
 from gpu_ci.cli import app
 from gpu_ci.offline.workflows import WorkflowCheck, check_workflows
+from gpu_ci.workflows import reader
 from gpu_ci.workflows.expressions import combinations, filled
+from gpu_ci.workflows.job import steps_of
 from gpu_ci.workflows.judge import Answer
 from tests.cases import cases
 
@@ -264,16 +266,86 @@ def test_an_expression_in_a_file_that_is_not_yaml_is_not_taken_for_a_template_of
         check(tmp_path)
 
 
-def test_calls_in_a_circle_end(tmp_path):
-    (tmp_path / "b.yml").write_text("on: workflow_call\njobs: {again: {uses: ./.github/workflows/b.yml}}\n")
-    answers = alone(tmp_path, job("uses: ./.github/workflows/b.yml"))
-    assert [(answer.job.name.count("again"), answer.state) for answer in answers] == [(9, "undeterminable")]
+def test_a_call_in_a_circle_is_refused_as_github_does(tmp_path):
+    for caller, callee in ("bc", "cb"):
+        (tmp_path / f"{caller}.yml").write_text(
+            f"on: workflow_call\njobs: {{{caller}: {{uses: ./.github/workflows/{callee}.yml}}}}\n"
+        )
+    (answer,) = alone(tmp_path, job("uses: ./.github/workflows/b.yml"))
+    assert (answer.job.name, answer.state) == ("test / b / c", "undeterminable")
+    assert answer.message == "it calls ./.github/workflows/b.yml: it calls itself again, which GitHub refuses; remove the call"
 
 
 def test_calls_that_multiply_are_refused(tmp_path):
-    calls = ", ".join(f"j{number}: {{uses: ./.github/workflows/ci.yml}}" for number in range(50))
+    for name in "bcd":
+        calls = ", ".join(f"j{number}: {{uses: ./.github/workflows/{chr(ord(name) + 1)}.yml}}" for number in range(50))
+        (tmp_path / f"{name}.yml").write_text(f"on: push\njobs: {{{calls}}}\n")
+    (tmp_path / "e.yml").write_text(job("runs-on: gpu-t4"))
     with pytest.raises(InputError, match="at most 10,000 jobs"):
-        alone(tmp_path, f"on: push\njobs: {{{calls}}}\n")
+        alone(tmp_path, job("uses: ./.github/workflows/b.yml"))
+
+
+def test_the_steps_of_a_job_are_read_once_for_all_its_combinations_and_calls(tmp_path, monkeypatch):
+    read = []
+
+    def counted(file, *rest):
+        read.append(file.path.name)
+        return steps_of(file, *rest)
+
+    monkeypatch.setattr(reader, "steps_of", counted)
+    steps = ", ".join(["{run: docker build .}"] * 3)
+    matrix = "strategy: {matrix: {long: [1, 2, 3]}}"
+    (tmp_path / "b.yml").write_text(job("runs-on: gpu-t4", "timeout-minutes: ${{ matrix.long }}", matrix, f"steps: [{steps}]"))
+    answers = alone(tmp_path, job("uses: ./.github/workflows/b.yml", matrix))
+    assert [len(answer.job.steps) for answer in answers] == [3, 3, 3]
+    assert read == ["b.yml"]
+
+
+def test_a_call_of_a_file_elsewhere_is_no_call_of_githubs(tmp_path):
+    (tmp_path / "b.yml").write_text("on: workflow_call\njobs: {a: {runs-on: gpu-t4}}\n")
+    for uses in ("./any/where/b.yml", "./.github/workflows/sub/b.yml", "./b.yml"):
+        (answer,) = alone(tmp_path, job(f"uses: {uses}"))
+        assert answer.message == f"it calls {uses}: GitHub calls only files of .github/workflows; move it there"
+
+
+def test_a_job_that_is_no_mapping_is_wrong_input(tmp_path):
+    (tmp_path / "ci.yml").write_text(job("runs-on: gpu-t4") + "  b:\n  c: [a]\n")
+    with pytest.raises(InputError) as error:
+        check(tmp_path)
+    assert str(error.value).splitlines() == [
+        f"{tmp_path}/ci.yml:5: jobs.b: a job is a mapping; got None; write its keys, or remove it",
+        f"{tmp_path}/ci.yml:6: jobs.c: a job is a mapping; got ['a']; write its keys, or remove it",
+    ]
+
+
+def actions_in_a_chain(root: Path, count: int) -> None:
+    """Composite actions a0, a1, …, each of which uses the next. The last one calls Docker."""
+    for number in range(count):
+        folder = root / ".github" / "actions" / f"a{number}"
+        folder.mkdir(parents=True)
+        step = "run: docker build ." if number == count - 1 else f"uses: ./.github/actions/a{number + 1}"
+        (folder / "action.yml").write_text(f"runs: {{using: composite, steps: [{{{step}}}]}}\n")
+
+
+@cases(("count", "remarks"), [(10, 1), (11, 0), (700, 0)])
+def test_composite_actions_are_followed_as_deep_as_githubs_limit(tmp_path, count, remarks):
+    actions_in_a_chain(tmp_path / str(count), count)
+    folder = tmp_path / str(count) / ".github" / "workflows"
+    folder.mkdir()
+    (answer,) = alone(folder, job("runs-on: gpu-t4", "steps: [{uses: ./.github/actions/a0}]"))
+    assert len(answer.remarks) == remarks
+    assert len(audit(tmp_path / str(count)).jobs) == 1
+
+
+def test_an_action_that_is_a_link_to_itself_is_not_followed(tmp_path):
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").mkdir()
+    (tmp_path / "file" / "action.yml").symlink_to("action.yml")
+    (answer,) = alone(folder, job("runs-on: gpu-t4", "steps: [{uses: ./loop}, {uses: ./file}]"))
+    assert answer.remarks == ()
+    assert len(audit(tmp_path).jobs) == 1
 
 
 def test_hostile_expressions_are_read_in_one_pass(tmp_path):
