@@ -16,12 +16,16 @@ from fleet.facts.errors import InputError, quoted
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
 from fleet.prove.runs_on import RunsOn
-from gpu_ci.workflows.expressions import Contexts, filled, is_open
+from gpu_ci.workflows.expressions import Contexts, as_text, filled, is_open, may_be_empty
 
 _NOT_OF_GITHUB = limit("github.com", "runs-on")
 """Faults the labels of GitHub's own runners: a set may not take one."""
-_GPUS = re.compile(r"--gpus[ =]+[\"']*(?:(?P<count>[0-9]{1,4})\b|device=(?P<devices>[\w,-]+)|all\b)")
-_DEVICES = re.compile(r"[0-9]+(?:,[0-9]+)*")
+_GPUS = re.compile(
+    r"--gpus[ =]+[\"']*(?:capabilities=\w+,)?"
+    r"(?:(?:count=)?(?:(?P<count>[0-9]{1,4})|all)\b|device=(?P<devices>[\w-]+(?:,[\w-]+(?![\w=-]))*))"
+)
+"""Docker's option (docs.docker.com, "docker container run", --gpus): a number, or fields such as "count=2,capabilities=gpu"."""
+_DEVICES = re.compile(r"[0-9]+(?:\s*,\s*[0-9]+)*")
 _DOCKER = re.compile(
     r"(?:^|[;&|])[ \t]*(?:sudo[ \t]+)?(docker(?:-compose|[ \t]+(?:build|buildx|compose|pull|push|run))|kind[ \t]+create)\b",
     re.MULTILINE,
@@ -29,6 +33,8 @@ _DOCKER = re.compile(
 _DOCKER_ACTIONS = ("docker/build-push-action@", "docker/setup-buildx-action@", "docker/bake-action@")
 LOCAL = re.compile(r"[.$]/([^\0\n]*)")
 """`uses` of something in the same repository."""
+DEFAULT_TIMEOUT = 360
+"""Minutes after which GitHub ends a job that says nothing (docs.github.com, workflow syntax, timeout-minutes)."""
 _LONGEST = 10**6
 """Minutes that stand for any longer timeout. GitHub ends every job earlier."""
 _DEEPEST = 10
@@ -71,9 +77,9 @@ class Step:
 class Job:
     """A job. `unresolved` says why its `runs-on` is unknown; `runs_on` then has no meaning.
 
-    `containers` is the key, `container` or `services`, that needs a runner with containers; empty without one. `timeout` is in
-    minutes, None if the job does not say it. `gpus` is the number of GPUs that `asks`, such as "--gpus 2", names; 0 without a
-    number.
+    `containers` is the key, `container` or `services`, that needs a runner with containers; empty without one. If only GitHub
+    knows whether it starts one, `open_image` is the text. `timeout` is in minutes, None if only GitHub knows it. `gpus` is the
+    number of GPUs that `asks`, such as "--gpus 2", names; 0 without a number.
     """
 
     place: str
@@ -81,7 +87,8 @@ class Job:
     runs_on: RunsOn
     unresolved: str
     containers: str = ""
-    timeout: float | None = None
+    open_image: str = ""
+    timeout: float | None = DEFAULT_TIMEOUT
     gpus: int = 0
     asks: str = ""
     # All combinations of a matrix have the same, and there may be thousands.
@@ -99,31 +106,56 @@ class Job:
         """Its `runs-on` in words: "gpu-t4 and gpu and group GPUs"."""
         return " and ".join([*self.runs_on.labels, *([f"group {self.runs_on.group}"] if self.runs_on.group else [])])
 
+    @property
+    def image_in_words(self) -> str:
+        """Why it is open whether the job starts a container."""
+        return f"only GitHub knows whether {self.containers} starts a container, by {quoted(self.open_image, 200)}"
+
 
 def job_of(place: str, name: str, job: Mapping[str, Any], contexts: Contexts, steps: tuple[Step, ...]) -> Job:
     """A job with the expressions replaced that `contexts` knows."""
-    runs_on, timeout = (filled(job.get(key), contexts) for key in ("runs-on", "timeout-minutes"))
+    runs_on = filled(job.get("runs-on"), contexts)
     container = filled(job["container"], contexts) if is_open(job.get("container")) else job.get("container")
     group = runs_on.get("group") or "" if isinstance(runs_on, Mapping) else ""
     labels = runs_on.get("labels") if isinstance(runs_on, Mapping) else runs_on
-    texts = [str(label) for label in (labels if isinstance(labels, list) else [labels]) if label not in (None, "")]
+    texts = [as_text(label) for label in (labels if isinstance(labels, list) else [labels]) if label not in (None, "")]
     left = next((text for text in (*texts, str(group)) if is_open(text)), "")
     unresolved = f"only GitHub can evaluate {quoted(left, 200)}; name a set" if left else ""
     if not texts and not group:
         unresolved = "it has no runs-on; name a set"
-    # GitHub starts no container for an empty image.
-    image = filled(container.get("image") if isinstance(container, Mapping) else container, contexts)
     visible = mapping_in(container, "env").get("CUDA_VISIBLE_DEVICES", mapping_in(job, "env").get("CUDA_VISIBLE_DEVICES"))
     return Job(
         place,
         name,
         RunsOn(tuple(sorted({text.lower() for text in texts})), str(group)),
         unresolved,
-        "container" if image else "services" if job.get("services") else "",
-        float(min(timeout, _LONGEST)) if isinstance(timeout, int | float) else None,
+        *_containers(
+            container, filled(job["services"], contexts) if is_open(job.get("services")) else job.get("services"), contexts
+        ),
+        _minutes(filled(job.get("timeout-minutes", DEFAULT_TIMEOUT), contexts)),
         *_gpus(str(filled(text_in(container, "options"), contexts)), str(filled(visible, contexts))),
         steps,
     )
+
+
+def _containers(container: object, services: object, contexts: Contexts) -> tuple[str, str]:
+    """The key that needs a runner with containers, and its image if only GitHub knows whether that is empty.
+
+    GitHub starts no container for an empty image (docs.github.com, workflow syntax, "Defining the image").
+    """
+    entries = [("container", container)]
+    entries += [("services", entry) for entry in (services.values() if isinstance(services, Mapping) else [services])]
+    images = [(key, filled(entry.get("image") if isinstance(entry, Mapping) else entry, contexts)) for key, entry in entries]
+    certain = [(key, "") for key, image in images if image and not may_be_empty(image)]
+    return next(iter([*certain, *((key, image) for key, image in images if may_be_empty(image))]), ("", ""))
+
+
+def _minutes(timeout: object) -> float | None:
+    """A timeout as GitHub reads it: a text with a number is one."""
+    try:
+        return min(float(timeout), float(_LONGEST)) if isinstance(timeout, str | float | int) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _gpus(options: str, visible: str) -> tuple[int, str]:
@@ -131,7 +163,7 @@ def _gpus(options: str, visible: str) -> tuple[int, str]:
     if (flag := _GPUS.search(options)) is not None:
         devices = flag["devices"].split(",") if flag["devices"] else []
         return int(flag["count"] or len(devices)), re.sub("[\"']", "", flag[0])
-    if _DEVICES.fullmatch(visible):
+    if _DEVICES.fullmatch(visible.strip()):
         return visible.count(",") + 1, f"CUDA_VISIBLE_DEVICES: {visible}"
     return 0, ""
 

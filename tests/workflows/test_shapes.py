@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
-from fleet.settings.runner import RunnerPod
+from fleet.settings.runner import PodRunner, RunnerPod
 from gpu_ci.audit.findings import audit
 from gpu_ci.cli import app
 from gpu_ci.offline.workflows import WorkflowCheck, check_workflows
@@ -174,6 +174,8 @@ def test_a_class_whose_pods_run_containers_takes_such_jobs(tmp_path, monkeypatch
         ("{labels: gpu-t4}", "runs"),
         ("{group: gpus}", "runs"),
         ("{group: other}", "no runner"),
+        *((f"{{group: {level}/GPUs}}", "runs") for level in ("org", "organization", "ent", "enterprise")),
+        ("{group: team/GPUs}", "no runner"),
         ("${{ vars.RUNNER }}", "undeterminable"),
         ("${{ 'gpu-t4' }}", "runs"),
         ("""${{ fromJSON('["self-hosted", "gpu"]') }}""", "runs"),
@@ -188,6 +190,84 @@ def test_a_class_whose_pods_run_containers_takes_such_jobs(tmp_path, monkeypatch
 def test_a_runs_on_in_every_form(tmp_path, runs_on, state):
     answers = alone(tmp_path, job(f"runs-on: {runs_on}"))
     assert {answer.state for answer in answers} == {state}
+
+
+@cases(
+    ("keys", "state"),
+    [
+        ("services: {db: {image: ''}}", "runs"),
+        ("services: {db: {ports: [1]}, other: }", "runs"),
+        ("services: {db: {image: '${{ matrix.i }}'}}\n    strategy: {matrix: {i: ['']}}", "runs"),
+        ("services: {db: {image: '${{ matrix.i }}'}}\n    strategy: {matrix: {i: [a]}}", "no runner"),
+        ("services: {db: {image: ''}, other: {image: a}}", "no runner"),
+        ("services: {db: {image: '${{ inputs.i }}'}}", "undeterminable"),
+        ("services: ${{ fromJSON(inputs.services) }}", "undeterminable"),
+        ("services: {db: {image: '${{ inputs.i }}'}, other: {image: a}}", "no runner"),
+        ("container: ${{ inputs.image }}", "undeterminable"),
+        ("container: {image: \"${{ github.ref == 'a' && 'img' || '' }}\"}", "undeterminable"),
+        ("container: a:${{ inputs.tag }}", "no runner"),
+        ("container: ${{ inputs.image }}\n    services: {db: {image: a}}", "no runner"),
+    ],
+)
+def test_only_an_image_starts_a_container(tmp_path, keys, state):
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4", keys))
+    assert answer.state == state
+    (machine,) = alone(tmp_path, job("runs-on: oracle-vm-gpu-a10-1", keys))
+    assert machine.state == "runs"
+
+
+def test_an_open_image_has_its_expression_and_an_edit(tmp_path):
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4", "container: ${{ inputs.image }}"))
+    assert (answer.message, answer.edit) == (
+        "only GitHub knows whether container starts a container, by '${{ inputs.image }}', and gpu-t4 of use1 starts none",
+        BOTH,
+    )
+
+
+@cases(
+    ("timeout", "minutes"),
+    [
+        ("${{ vars.T }}", None),
+        ("'30'", None),
+        ("'900'", 900),
+        ("${{ matrix.t }}\n    strategy: {matrix: {t: ['900']}}", 900),
+        ("soon", None),
+        ("900.0", 900),
+    ],
+)
+def test_only_a_timeout_that_is_known_has_a_remark(tmp_path, timeout, minutes):
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4", f"timeout-minutes: {timeout}"))
+    assert [remark.split(",")[0] for remark in answer.remarks] == ([f"timeout-minutes is {minutes}"] if minutes else [])
+
+
+def test_a_job_without_a_timeout_has_that_of_github(monkeypatch, tmp_path):
+    monkeypatch.setattr(PodRunner, "longest_job", property(lambda _: 3600))
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4"))
+    assert answer.remarks[0].startswith("timeout-minutes is 360 (GitHub's default), ")
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4", "timeout-minutes: ${{ vars.T }}"))
+    assert answer.remarks == ()
+
+
+@cases(
+    ("options", "asks", "gpus"),
+    [
+        ("""--gpus '"count=2,capabilities=compute"'""", "--gpus count=2", 2),
+        ("--gpus count=3", "--gpus count=3", 3),
+        ("--gpus capabilities=utility,count=2", "--gpus capabilities=utility,count=2", 2),
+        ("--gpus device=0,capabilities=utility", "--gpus device=0", 1),
+        ("""--gpus '"device=0,GPU-3faa8-219"'""", "--gpus device=0,GPU-3faa8-219", 2),
+        ("--gpus=count=all", "--gpus=count=all", 0),
+    ],
+)
+def test_the_gpus_that_options_name(tmp_path, options, asks, gpus):
+    (answer,) = alone(tmp_path, job("runs-on: oracle-vm-gpu-a10-2", "container:", "  image: a", f"  options: {options}"))
+    assert (answer.job.asks, answer.job.gpus) == (asks, gpus)
+
+
+@cases(("devices", "gpus"), [("0, 1", 2), (" 0,1,2 ", 3), ("-1", 0), ("'", 0)])
+def test_the_gpus_that_a_job_sees(tmp_path, devices, gpus):
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4", f'env: {{CUDA_VISIBLE_DEVICES: "{devices}"}}'))
+    assert answer.job.gpus == gpus
 
 
 @cases(
@@ -233,6 +313,8 @@ def test_what_is_known_is_filled_in_and_the_rest_stays():
     contexts = {"matrix": {"gpu": "t4", "n": 2, "o": {"runner": ["a", "b"]}}}
     assert filled("gpu-${{ matrix.gpu }}-x${{matrix.n}}", contexts) == "gpu-t4-x2"
     assert filled(["${{ matrix.o.runner }}"], contexts) == [["a", "b"]]
+    numbers = {"matrix": {"a": 4.0, "b": True, "c": 0.5, "d": None}}
+    assert filled("${{ matrix.a }}/${{ matrix.b }}/${{ matrix.c }}/${{ matrix.d }}", numbers) == "4/true/0.5/"
     for text in ("${{ matrix.none }}", "${{ matrix.gpu || 'a' }}", "${{ github.ref }}", "a ${{ matrix.o }}", "${{ matrix.gpu"):
         assert filled(text, contexts) == text
     for length in (20_000, 21_001):
@@ -346,6 +428,11 @@ def test_an_action_that_is_a_link_to_itself_is_not_followed(tmp_path):
     (answer,) = alone(folder, job("runs-on: gpu-t4", "steps: [{uses: ./loop}, {uses: ./file}]"))
     assert answer.remarks == ()
     assert len(audit(tmp_path).jobs) == 1
+
+
+def test_a_label_that_is_a_number_is_written_as_github_writes_it(tmp_path):
+    answers = alone(tmp_path, job("runs-on: ['${{ matrix.n }}', 'x${{ matrix.n }}', 2.0]", "strategy: {matrix: {'n': [4.0]}}"))
+    assert [answer.job.runs_on.labels for answer in answers] == [("2", "4", "x4")]
 
 
 def test_hostile_expressions_are_read_in_one_pass(tmp_path):
