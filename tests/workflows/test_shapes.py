@@ -481,6 +481,26 @@ def test_an_action_outside_of_the_repository_is_not_read(tmp_path):
     assert len(answer.remarks) == 1
 
 
+def test_an_action_that_writes_a_manifest_is_none(tmp_path):
+    for name, text in {
+        "workflows/ci.yml": job("runs-on: gpu-t4"),
+        "actions/kind/action.yml": """\
+runs:
+  using: composite
+  steps:
+  - run: |
+      kubectl apply -f - <<X
+      apiVersion: v1
+      X
+""",
+        "dependabot.yml": "# apiVersion and jobs\nversion: 2\n",
+    }.items():
+        path = tmp_path / ".github" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert [answer.state for answer in check(tmp_path / ".github").answers] == ["runs"]
+
+
 def test_a_folder_with_manifests_stays_a_check_of_manifests(tmp_path):
     (tmp_path / "ci.yml").write_text(job("runs-on: gpu-t5", "steps: [{run: 'apiVersion: v1'}]"))
     assert check(tmp_path).passes() is False
@@ -512,8 +532,48 @@ def test_the_command_prints_a_line_for_each_job_and_its_status(tmp_path):
 
 def test_only_a_strict_check_fails_for_a_job_that_only_github_knows():
     path = str(SHAPES / "dispatch.yml")
-    results = [CliRunner().invoke(app, ["check", "prod", path, *more]).exit_code for more in ((), ("--strict",))]
-    assert results == [0, 1]
+    usual, strict = (CliRunner().invoke(app, ["check", "prod", path, "--quiet", *more]) for more in ((), ("--strict",)))
+    assert (usual.exit_code, strict.exit_code) == (0, 1)
+    assert [len(result.stdout.splitlines()) for result in (usual, strict)] == [1, 2]
+    assert f"{path}:8: job bench: undeterminable: " in strict.stdout
+
+
+EXAMPLE = """\
+on: push
+jobs:
+  lint:
+
+    runs-on: ubuntu-latest
+    steps: [{run: make lint}]
+  test:
+
+    runs-on: gpu-t4
+    timeout-minutes: 60
+    steps: [{run: make test}]
+  train:
+
+    runs-on: gpu-t5
+    steps: [{run: make train}]
+  image:
+
+    runs-on: gpu-t4
+    steps:
+      - run: docker build .
+  eval:
+    runs-on: gpu-a10g
+    container: a:1
+    steps: [{run: make eval}]
+  bench:
+    runs-on: ${{ inputs.runner }}
+"""
+
+
+def test_the_page_shows_what_the_command_prints(tmp_path, monkeypatch):
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    (tmp_path / ".github" / "workflows" / "ci.yml").write_text(EXAMPLE)
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(app, ["check", "prod", ".github/workflows"]).stdout
+    assert f"$ gpu-ci check prod .github/workflows\n{shown}```" in (ROOT / "docs" / "workflows.md").read_text()
 
 
 def commands(text: str) -> list[str]:
