@@ -18,7 +18,7 @@ from fleet.facts.errors import Fault, InputError
 from fleet.loading.home import TREE
 from fleet.loading.stackfile import name_of_file
 from gpu_ci.errors import input_errors
-from gpu_ci.offline.layout import MaskingConsole, is_plain
+from gpu_ci.offline.layout import MaskingConsole, is_plain, without_commands
 
 PROVE, RUN, WRITE, DOCUMENT = "Prove", "Run", "Write", "Document"
 """The groups of commands in `--help`."""
@@ -102,7 +102,7 @@ def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as
         on_input_error(error)
         if as_json:
             sys.stdout.write(_errors_json(error) + "\n")
-        sys.stderr.writelines(f"error: {line}\n" for line in mask(str(error)).splitlines())
+        sys.stderr.writelines(f"error: {without_commands(line)}\n" for line in mask(str(error)).splitlines())
         raise typer.Exit(2) from error
     except Exception as error:
         sys.stderr.write(mask(traceback.format_exc()))

@@ -5,9 +5,13 @@ GitHub matches `runs-on` to runner sets: a set must have every label (its name i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+_LEVEL = re.compile(r"^(?:org|organization|ent|enterprise)/", re.IGNORECASE)
+"""Says in front of a group which of two with one name is meant (docs.github.com, "Using unique names for runner groups")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +43,5 @@ class RunsOn:
     def matches(self, labels: Iterable[str], group: str) -> bool:
         """Whether a runner set gets the job. `labels` includes the set's name, `group` is the set's group."""
         lowered = {label.lower() for label in labels}
-        return all(label.lower() in lowered for label in self.labels) and self.group.lower() in ("", group.lower())
+        asked = _LEVEL.sub("", self.group).lower()
+        return all(label.lower() in lowered for label in self.labels) and asked in ("", group.lower())

@@ -66,7 +66,8 @@ def audit(root: Path) -> Audit:
         if path != root and path.is_symlink():
             continue
         try:
-            for document in documents(path):
+            # The text after a last `---` is an empty document.
+            for document in (entry for entry in documents(path) if entry.value is not None):
                 _read(seen, path, document)
         except InputError as error:
             seen.not_read += str(error).splitlines()
@@ -138,7 +139,10 @@ def _placement(job: Job, sets: list[RunnerSet]) -> Iterator[Finding]:
             job.place, "error", "runs-on", f"job {job.name}: no set serves {asked}, so the job waits without end; {fix}"
         )
     for runner_set in serving:
-        if job.containers and not runner_set.runs_containers:
+        if job.open_image and not runner_set.runs_containers:
+            message = f"job {job.name}: {job.image_in_words}, and set {runner_set.name} starts none ({runner_set.place})"
+            yield Finding(job.place, "undeterminable", "containers", message)
+        elif job.containers and not runner_set.runs_containers:
             message = (
                 f"job {job.name}: {job.containers} needs a runner that starts containers, and set {runner_set.name} has none"
             )

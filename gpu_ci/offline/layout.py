@@ -29,6 +29,15 @@ def is_plain(environment: Mapping[str, str] = os.environ) -> bool:
     return bool(environment.get("NO_COLOR")) or environment.get("TERM") in ("dumb", "unknown")
 
 
+def without_commands(line: str) -> str:
+    """A line in which GitHub's runner reads no command.
+
+    It reads "::" at the start of a line and "##[" anywhere in it (actions/runner, ActionCommand.cs, TryParseV2 and TryParse).
+    """
+    shown = line.replace("##[", "# #[")
+    return f": {shown.lstrip()[1:]}" if shown.lstrip().startswith("::") else shown
+
+
 class MaskingConsole(Console):
     """Masks credentials in every text, also in tables, before rich folds a text and splits a credential."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -16,9 +16,12 @@ from gpu_ci.offline.annotations import Annotation, shown_from
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.folders import files
 from gpu_ci.offline.manifests.tree import FIX
-from gpu_ci.offline.words import one_line
+from gpu_ci.offline.words import log_line
 from gpu_ci.workflows.judge import Answer, State, judge, served
 from gpu_ci.workflows.reader import Workflows, is_workflow
+
+_NAMES = frozenset({"apiVersion", "kind"})
+"""Keys that a manifest has at its top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,11 @@ class WorkflowCheck:
 
     def passes(self, strict: bool = False) -> bool:
         """Whether every job has a runner; with `strict` also whether each is decided."""
-        failing = ("no runner", "undeterminable") if strict else ("no runner",)
-        return not any(answer.state in failing for answer in self.answers)
+        return not any(_fails(answer, strict) for answer in self.answers)
+
+
+def _fails(answer: Answer, strict: bool) -> bool:
+    return answer.state == "no runner" or (strict and answer.state == "undeterminable")
 
 
 def check_workflows(target: str, stack: str, root: Path) -> WorkflowCheck | None:
@@ -67,10 +73,12 @@ def check_workflows(target: str, stack: str, root: Path) -> WorkflowCheck | None
 
 def _add(seen: Workflows, path: Path, text: str) -> bool:
     """Read the workflows of a file; false for a file with manifests. Most files have neither word, and are not parsed."""
-    found = [entry for entry in documents(path) if is_workflow(entry.value)] if "jobs" in text else []
+    values = documents(path) if "jobs" in text or "apiVersion" in text else ()
+    found = [entry for entry in values if is_workflow(entry.value)]
     for entry in found:
         seen.add(path, entry)
-    return bool(found) or "apiVersion" not in text
+    # A step of an action may write a manifest, so the word alone says nothing.
+    return bool(found) or not any(isinstance(entry.value, Mapping) and not _NAMES.isdisjoint(entry.value) for entry in values)
 
 
 def to_json(check: WorkflowCheck, strict: bool = False) -> str:
@@ -84,12 +92,12 @@ def to_json(check: WorkflowCheck, strict: bool = False) -> str:
 
 def to_text(check: WorkflowCheck, strict: bool = False, quiet: bool = False) -> str:
     """A line for each job, its remarks below it, and the result."""
-    rows = [row for answer in check.answers if not quiet or answer.state == "no runner" for row in _rows(answer)]
+    rows = [row for answer in check.answers if not quiet or _fails(answer, strict) for row in _rows(answer)]
     counts = Counter(answer.state for answer in check.answers)
     words = " · ".join(f"{counts[state]} {state}" for state in get_args(State))
     rows.append(f"{'OK' if check.passes(strict) else 'FAILED'}: {len(check.answers)} jobs on stack {check.stack} · {words}")
-    # A label of somebody else's workflow may have a line break.
-    return "".join(f"{one_line(row)}\n" for row in rows)
+    # A label or a file of somebody else's may have a line break, or a command for the runner.
+    return "".join(f"{log_line(row)}\n" for row in rows)
 
 
 def _rows(answer: Answer) -> Iterator[str]:
@@ -107,7 +115,7 @@ def annotated(check: WorkflowCheck, strict: bool = False) -> Iterator[Annotation
     for answer in check.answers:
         place = Fault.of(f"{answer.job.place}: .")
         file = shown_from(Path.cwd(), Path(place.file))
-        if not WorkflowCheck(check.stack, check.target, (answer,)).passes(strict):
+        if _fails(answer, strict):
             yield Annotation("error", f"job {answer.job.name}: {answer.state}", _whole(answer), file, place.line)
         for remark in answer.remarks:
             yield Annotation("warning", f"job {answer.job.name}", remark, file, place.line)

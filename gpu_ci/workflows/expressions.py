@@ -36,6 +36,18 @@ def is_open(value: object) -> bool:
     return isinstance(value, str) and "${{" in value
 
 
+def may_be_empty(value: object) -> bool:
+    """Whether a text is only expressions that are left, so that GitHub may find an empty text."""
+    return is_open(value) and not _EXPRESSION.sub("", str(value)).strip()
+
+
+def as_text(value: object) -> str:
+    """A value of YAML or JSON as GitHub writes it into a text (docs.github.com, "Evaluate expressions", casting)."""
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "true", False: "false"}[value]
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
 def filled(value: Any, contexts: Contexts) -> Any:
     """A value, and all values in it, with the known expressions replaced. A text that is one expression becomes its value."""
     if isinstance(value, Mapping):
@@ -51,7 +63,7 @@ def filled(value: Any, contexts: Contexts) -> Any:
 
 def _text(part: re.Match[str], contexts: Contexts) -> str:
     value = _value_or(part[0], part[1], contexts)
-    return str(value) if isinstance(value, str | int | float) else part[0]
+    return as_text(value) if value is None or isinstance(value, str | int | float) else part[0]
 
 
 def _value_or(written: str, expression: str, contexts: Contexts) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,12 +16,16 @@ from fleet.facts.errors import InputError, quoted
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
 from fleet.prove.runs_on import RunsOn
-from gpu_ci.workflows.expressions import Contexts, filled, is_open
+from gpu_ci.workflows.expressions import Contexts, as_text, filled, is_open, may_be_empty
 
 _NOT_OF_GITHUB = limit("github.com", "runs-on")
 """Faults the labels of GitHub's own runners: a set may not take one."""
-_GPUS = re.compile(r"--gpus[ =]+[\"']*(?:(?P<count>[0-9]{1,4})\b|device=(?P<devices>[\w,-]+)|all\b)")
-_DEVICES = re.compile(r"[0-9]+(?:,[0-9]+)*")
+_GPUS = re.compile(
+    r"--gpus[ =]+[\"']*(?:capabilities=\w+,)?"
+    r"(?:(?:count=)?(?:(?P<count>[0-9]{1,4})|all)\b|device=(?P<devices>[\w-]+(?:,[\w-]+(?![\w=-]))*))"
+)
+"""Docker's option (docs.docker.com, "docker container run", --gpus): a number, or fields such as "count=2,capabilities=gpu"."""
+_DEVICES = re.compile(r"[0-9]+(?:\s*,\s*[0-9]+)*")
 _DOCKER = re.compile(
     r"(?:^|[;&|])[ \t]*(?:sudo[ \t]+)?(docker(?:-compose|[ \t]+(?:build|buildx|compose|pull|push|run))|kind[ \t]+create)\b",
     re.MULTILINE,
@@ -29,14 +33,20 @@ _DOCKER = re.compile(
 _DOCKER_ACTIONS = ("docker/build-push-action@", "docker/setup-buildx-action@", "docker/bake-action@")
 LOCAL = re.compile(r"[.$]/([^\0\n]*)")
 """`uses` of something in the same repository."""
+DEFAULT_TIMEOUT = 360
+"""Minutes after which GitHub ends a job that says nothing (docs.github.com, workflow syntax, timeout-minutes)."""
 _LONGEST = 10**6
 """Minutes that stand for any longer timeout. GitHub ends every job earlier."""
+_DEEPEST = 10
+"""Levels of composite actions (docs.github.com, "Reusing workflow configurations": up to 10 of them nest)."""
 Needs = Literal["container", "docker"]
+Actions = dict[Path, Mapping[str, Any]]
+"""`runs` of the actions of repositories by their folders, each read once."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class File:
-    """A workflow with its path."""
+    """A workflow with its path. Equal to itself alone."""
 
     path: Path
     document: Document
@@ -67,9 +77,9 @@ class Step:
 class Job:
     """A job. `unresolved` says why its `runs-on` is unknown; `runs_on` then has no meaning.
 
-    `containers` is the key, `container` or `services`, that needs a runner with containers; empty without one. `timeout` is in
-    minutes, None if the job does not say it. `gpus` is the number of GPUs that `asks`, such as "--gpus 2", names; 0 without a
-    number.
+    `containers` is the key, `container` or `services`, that needs a runner with containers; empty without one. If only GitHub
+    knows whether it starts one, `open_image` is the text. `timeout` is in minutes, None if only GitHub knows it. `gpus` is the
+    number of GPUs that `asks`, such as "--gpus 2", names; 0 without a number.
     """
 
     place: str
@@ -77,10 +87,12 @@ class Job:
     runs_on: RunsOn
     unresolved: str
     containers: str = ""
-    timeout: float | None = None
+    open_image: str = ""
+    timeout: float | None = DEFAULT_TIMEOUT
     gpus: int = 0
     asks: str = ""
-    steps: tuple[Step, ...] = ()
+    # All combinations of a matrix have the same, and there may be thousands.
+    steps: tuple[Step, ...] = field(default=(), hash=False)
 
     @property
     def hosted(self) -> bool:
@@ -94,31 +106,56 @@ class Job:
         """Its `runs-on` in words: "gpu-t4 and gpu and group GPUs"."""
         return " and ".join([*self.runs_on.labels, *([f"group {self.runs_on.group}"] if self.runs_on.group else [])])
 
+    @property
+    def image_in_words(self) -> str:
+        """Why it is open whether the job starts a container."""
+        return f"only GitHub knows whether {self.containers} starts a container, by {quoted(self.open_image, 200)}"
+
 
 def job_of(place: str, name: str, job: Mapping[str, Any], contexts: Contexts, steps: tuple[Step, ...]) -> Job:
     """A job with the expressions replaced that `contexts` knows."""
-    runs_on, timeout = (filled(job.get(key), contexts) for key in ("runs-on", "timeout-minutes"))
+    runs_on = filled(job.get("runs-on"), contexts)
     container = filled(job["container"], contexts) if is_open(job.get("container")) else job.get("container")
     group = runs_on.get("group") or "" if isinstance(runs_on, Mapping) else ""
     labels = runs_on.get("labels") if isinstance(runs_on, Mapping) else runs_on
-    texts = [str(label) for label in (labels if isinstance(labels, list) else [labels]) if label not in (None, "")]
+    texts = [as_text(label) for label in (labels if isinstance(labels, list) else [labels]) if label not in (None, "")]
     left = next((text for text in (*texts, str(group)) if is_open(text)), "")
     unresolved = f"only GitHub can evaluate {quoted(left, 200)}; name a set" if left else ""
     if not texts and not group:
         unresolved = "it has no runs-on; name a set"
-    # GitHub starts no container for an empty image.
-    image = filled(container.get("image") if isinstance(container, Mapping) else container, contexts)
     visible = mapping_in(container, "env").get("CUDA_VISIBLE_DEVICES", mapping_in(job, "env").get("CUDA_VISIBLE_DEVICES"))
     return Job(
         place,
         name,
         RunsOn(tuple(sorted({text.lower() for text in texts})), str(group)),
         unresolved,
-        "container" if image else "services" if job.get("services") else "",
-        float(min(timeout, _LONGEST)) if isinstance(timeout, int | float) else None,
+        *_containers(
+            container, filled(job["services"], contexts) if is_open(job.get("services")) else job.get("services"), contexts
+        ),
+        _minutes(filled(job.get("timeout-minutes", DEFAULT_TIMEOUT), contexts)),
         *_gpus(str(filled(text_in(container, "options"), contexts)), str(filled(visible, contexts))),
         steps,
     )
+
+
+def _containers(container: object, services: object, contexts: Contexts) -> tuple[str, str]:
+    """The key that needs a runner with containers, and its image if only GitHub knows whether that is empty.
+
+    GitHub starts no container for an empty image (docs.github.com, workflow syntax, "Defining the image").
+    """
+    entries = [("container", container)]
+    entries += [("services", entry) for entry in (services.values() if isinstance(services, Mapping) else [services])]
+    images = [(key, filled(entry.get("image") if isinstance(entry, Mapping) else entry, contexts)) for key, entry in entries]
+    certain = [(key, "") for key, image in images if image and not may_be_empty(image)]
+    return next(iter([*certain, *((key, image) for key, image in images if may_be_empty(image))]), ("", ""))
+
+
+def _minutes(timeout: object) -> float | None:
+    """A timeout as GitHub reads it: a text with a number is one."""
+    try:
+        return min(float(timeout), float(_LONGEST)) if isinstance(timeout, str | float | int) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _gpus(options: str, visible: str) -> tuple[int, str]:
@@ -126,22 +163,25 @@ def _gpus(options: str, visible: str) -> tuple[int, str]:
     if (flag := _GPUS.search(options)) is not None:
         devices = flag["devices"].split(",") if flag["devices"] else []
         return int(flag["count"] or len(devices)), re.sub("[\"']", "", flag[0])
-    if _DEVICES.fullmatch(visible):
+    if _DEVICES.fullmatch(visible.strip()):
         return visible.count(",") + 1, f"CUDA_VISIBLE_DEVICES: {visible}"
     return 0, ""
 
 
-def steps_of(file: File, *at: str | int) -> Iterator[Step]:
-    """The steps of a job that need more than a shell, with their lines."""
+def steps_of(file: File, actions: Actions, *at: str | int) -> Iterator[Step]:
+    """The steps of a job that need more than a shell, with their lines. `actions` has the actions that were read before."""
     steps = file.document.value
     for key in at:
         steps = steps.get(key) if isinstance(steps, Mapping) else None
+    repository = file.repository.resolve() if file.repository is not None else None
     for number, step in enumerate(steps if isinstance(steps, list) else []):
-        for needs, text in _needs(step, file.repository, set()):
+        for needs, text in _needs(step, repository, actions, set()):
             yield Step(file.place(*at, number), needs, text)
 
 
-def _needs(step: object, repository: Path | None, seen: set[Path]) -> Iterator[tuple[Needs, str]]:
+def _needs(
+    step: object, repository: Path | None, actions: Actions, seen: set[Path], level: int = 1
+) -> Iterator[tuple[Needs, str]]:
     uses, run = text_in(step, "uses"), text_in(step, "run")
     if uses.startswith("docker://"):
         yield "container", uses
@@ -149,27 +189,37 @@ def _needs(step: object, repository: Path | None, seen: set[Path]) -> Iterator[t
         yield "docker", uses
     elif (call := _DOCKER.search(run)) is not None:
         yield "docker", " ".join(call[1].split())
-    elif (local := LOCAL.fullmatch(uses)) is not None and repository is not None:
-        yield from _of_action(repository, local[1], seen)
+    elif (local := LOCAL.fullmatch(uses)) is not None and repository is not None and level <= _DEEPEST:
+        yield from _of_action(repository, local[1], actions, seen, level)
 
 
-def _of_action(repository: Path, name: str, seen: set[Path]) -> Iterator[tuple[Needs, str]]:
+def _of_action(repository: Path, name: str, actions: Actions, seen: set[Path], level: int) -> Iterator[tuple[Needs, str]]:
     """What an action of the repository needs. Composite actions are followed, each once."""
-    folder = (repository / name).resolve()
-    if folder in seen or not folder.is_relative_to(repository.resolve()):
+    try:
+        folder = (repository / name).resolve()
+    # Python 3.11 raises RuntimeError for a link to itself.
+    except (OSError, RuntimeError):
+        return
+    if folder in seen or not folder.is_relative_to(repository):
         return
     seen.add(folder)
-    try:
-        path = folder / ("action.yml" if (folder / "action.yml").exists() else "action.yaml")
-        runs = mapping_in(documents(path)[0].value, "runs") if not path.is_symlink() else {}
-    except (InputError, OSError, IndexError):
-        # A step may make the action, such as a checkout of another repository.
-        return
+    if folder not in actions:
+        actions[folder] = _runs(folder)
+    runs = actions[folder]
     if runs.get("using") == "docker":
         image = text_in(runs, "image")
         yield "container" if image.startswith("docker://") else "docker", f"{name} ({image})"
     for step in runs["steps"] if isinstance(runs.get("steps"), list) else []:
-        yield from ((needs, f"{name} ({text})") for needs, text in _needs(step, repository, seen))
+        yield from ((needs, f"{name} ({text})") for needs, text in _needs(step, repository, actions, seen, level + 1))
+
+
+def _runs(folder: Path) -> Mapping[str, Any]:
+    """`runs` of an action; empty if there is none: a step may make the action, such as a checkout of another repository."""
+    try:
+        path = folder / ("action.yml" if (folder / "action.yml").exists() else "action.yaml")
+        return mapping_in(documents(path)[0].value, "runs") if not path.is_symlink() else {}
+    except (InputError, OSError, IndexError, RuntimeError):
+        return {}
 
 
 def mapping_in(value: object, key: str) -> Mapping[str, Any]:

@@ -9,11 +9,9 @@ from typing import Literal
 
 from fleet.providers.fleet import Fleet
 from fleet.settings.runner import Runner, RunnerPod
-from gpu_ci.workflows.job import Job, Step
+from gpu_ci.workflows.job import DEFAULT_TIMEOUT, Job, Step
 
 State = Literal["runs", "not ours", "no runner", "undeterminable"]
-_DEFAULT_TIMEOUT = 360
-"""Minutes after which GitHub ends a job that says nothing (docs.github.com, workflow syntax, timeout-minutes)."""
 _SIMILAR = 0.6
 
 
@@ -86,8 +84,10 @@ def judge(job: Job, sets: tuple[Served, ...]) -> Answer:
         return Answer(job, "no runner", f"no set of the stack serves {job.wants}, so no runner takes the job", edit)
     names = tuple(dict.fromkeys(f"{entry.cluster}/{entry.name}" for entry in serving))
     if unable := [entry for entry in serving if entry not in able]:
-        message = f"{job.containers} needs a class that starts containers, and {unable[0].words} starts none"
         edit = _nearest(job, able) if able else _without_containers(job)
+        if job.open_image:
+            return Answer(job, "undeterminable", f"{job.image_in_words}, and {unable[0].words} starts none", edit, names)
+        message = f"{job.containers} needs a class that starts containers, and {unable[0].words} starts none"
         return Answer(job, "no runner", message, edit, names)
     remarks = tuple(dict.fromkeys(remark for entry in serving for remark in _remarks(job, entry, sets)))
     return Answer(job, "runs", f"runs on {' or '.join(entry.words for entry in serving)}", "", names, remarks)
@@ -121,9 +121,9 @@ def _nearest(job: Job, sets: tuple[Served, ...]) -> str:
 
 def _remarks(job: Job, entry: Served, sets: tuple[Served, ...]) -> Iterator[str]:
     """Notes on a job that a set takes."""
-    longest, minutes = entry.runner.longest_job, _DEFAULT_TIMEOUT if job.timeout is None else job.timeout
-    if longest is not None and minutes * 60 > longest:
-        default = " (GitHub's default)" if job.timeout is None else ""
+    longest, minutes = entry.runner.longest_job, job.timeout
+    if longest is not None and minutes is not None and minutes * 60 > longest:
+        default = " (GitHub's default)" if minutes == DEFAULT_TIMEOUT else ""
         rule = f"a job of {entry.words} may take {longest // 60}"
         yield f"timeout-minutes is {minutes:g}{default}, and {rule}; write timeout-minutes: {longest // 60} or less"
     if job.gpus > entry.gpus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +13,12 @@ from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
 from fleet.prove.runs_on import RunsOn
 from gpu_ci.workflows.expressions import combinations, filled
-from gpu_ci.workflows.job import LOCAL, File, Job, job_of, mapping_in, steps_of
+from gpu_ci.workflows.job import LOCAL, Actions, File, Job, Step, job_of, mapping_in, steps_of
 
 _DEEPEST = 10
-"""Levels of workflows (docs.github.com, "Reuse workflows")."""
+"""Levels of workflows. Loops are refused (docs.github.com, "Reuse workflows", "Nesting reusable workflows")."""
+_CALL = re.compile(r"[.$]/\.github/workflows/[^/\0\n]+")
+"""`uses` of a workflow in the same repository (docs.github.com, "Reuse workflows", "Calling a reusable workflow")."""
 _MOST_JOBS = 10_000
 """The most jobs and calls of one file: 39 matrices of the largest size."""
 
@@ -36,6 +39,8 @@ class Workflows:
     _jobs: dict[Path, list[Job]] = field(default_factory=dict)
     _only_called: set[Path] = field(default_factory=set)
     _callees: dict[Path, File | str] = field(default_factory=dict)
+    _steps: dict[tuple[File, str], tuple[Step, ...]] = field(default_factory=dict)
+    _actions: Actions = field(default_factory=dict)
     _count: int = 0
 
     @property
@@ -45,11 +50,20 @@ class Workflows:
         return [job for jobs in shown for job in jobs]
 
     def add(self, path: Path, document: Document) -> None:
-        """Read a workflow and what it calls. Raises InputError if it has no jobs, or more than a workflow may have."""
+        """Read a workflow and what it calls.
+
+        Raises InputError if it has no jobs, or more than a workflow may have, or something else in the place of a job.
+        """
         file = File(path, document)
         if not mapping_in(document.value, "jobs"):
             got = document.value.get("jobs") if isinstance(document.value, Mapping) else document.value
             raise InputError(f"{file.place('jobs')}: jobs: a workflow needs at least one job; got {quoted(got)}; add one")
+        if wrong := [
+            f"{file.place('jobs', key)}: jobs.{key}: a job is a mapping; got {quoted(job)}; write its keys, or remove it"
+            for key, job in mapping_in(document.value, "jobs").items()
+            if not isinstance(job, Mapping)
+        ]:
+            raise InputError("\n".join(wrong))
         triggers = _triggers(document.value)
         if triggers == "workflow_call" or (isinstance(triggers, Mapping | list) and [*triggers] == ["workflow_call"]):
             self._only_called.add(path)
@@ -57,16 +71,20 @@ class Workflows:
         self._jobs.setdefault(path, []).extend(dict.fromkeys(self._read(file)))
 
     def _read(
-        self, file: File, inputs: Mapping[str, Any] | None = None, caller: str = "", above: str = "", level: int = 1
+        self,
+        file: File,
+        inputs: Mapping[str, Any] | None = None,
+        place: str = "",
+        above: str = "",
+        callers: tuple[Path, ...] = (),
     ) -> Iterator[Job]:
         """The jobs of a file, one for each combination of a matrix; without `inputs` only a call knows them."""
         known = {} if inputs is None else {"inputs": inputs}
         for key, job in mapping_in(file.document.value, "jobs").items():
             if not isinstance(job, Mapping):
                 continue
-            steps = tuple(steps_of(file, "jobs", key, "steps"))
-            by_caller = caller and "inputs." in str(job.get("runs-on"))
-            place = caller if by_caller else file.place("jobs", key, "uses" if "uses" in job else "runs-on")
+            by_caller = place and "inputs." in str(job.get("runs-on"))
+            at = place if by_caller else file.place("jobs", key, "uses" if "uses" in job else "runs-on")
             for values in combinations(filled(mapping_in(job, "strategy").get("matrix"), known)):
                 self._count += 1
                 if self._count > _MOST_JOBS:
@@ -74,25 +92,36 @@ class Workflows:
                     raise InputError(f"{file.path}: {rule}; split it")
                 contexts = {**known, "matrix": values}
                 if "uses" in job:
-                    given = filled(mapping_in(job, "with"), contexts)
-                    yield from self._called(file, str(job["uses"]), given, place, f"{above}{key}", level)
+                    inner = filled(mapping_in(job, "with"), contexts)
+                    yield from self._called(file, str(job["uses"]), inner, at, f"{above}{key}", (*callers, file.path))
                 else:
-                    yield job_of(place, f"{above}{key}", job, contexts, steps)
+                    yield job_of(at, f"{above}{key}", job, contexts, self._steps_of(file, key))
 
-    def _called(self, file: File, uses: str, given: Mapping[str, Any], place: str, name: str, level: int) -> Iterator[Job]:
-        callee = self._callee(file, uses) if level < _DEEPEST else f"more than {_DEEPEST} levels of workflows"
+    def _steps_of(self, file: File, key: str) -> tuple[Step, ...]:
+        """The steps of a job, read once for all combinations and calls."""
+        if (file, key) not in self._steps:
+            self._steps[file, key] = tuple(steps_of(file, self._actions, "jobs", key, "steps"))
+        return self._steps[file, key]
+
+    def _called(
+        self, file: File, uses: str, inputs: Mapping[str, Any], place: str, name: str, callers: tuple[Path, ...]
+    ) -> Iterator[Job]:
+        callee = self._callee(file, uses) if len(callers) < _DEEPEST else f"more than {_DEEPEST} levels of workflows"
+        if isinstance(callee, File) and callee.path in callers:
+            callee = "it calls itself again, which GitHub refuses; remove the call"
         if isinstance(callee, str):
             yield Job(place, name, RunsOn(()), f"it calls {uses}: {callee}")
             return
         declared = mapping_in(mapping_in(_triggers(callee.document.value), "workflow_call"), "inputs")
         defaults = {key: entry["default"] for key, entry in declared.items() if isinstance(entry, Mapping) and "default" in entry}
-        yield from self._read(callee, {**defaults, **given}, place, f"{name} / ", level + 1)
+        yield from self._read(callee, {**defaults, **inputs}, place, f"{name} / ", callers)
 
     def _callee(self, file: File, uses: str) -> File | str:
         """The workflow that a job calls, or why it is not read."""
         if LOCAL.fullmatch(uses) is None:
             return "a workflow of another repository is not read; check it there"
-        # Called workflows are in the folder of all workflows (docs.github.com, "Reuse workflows").
+        if _CALL.fullmatch(uses) is None:
+            return "GitHub calls only files of .github/workflows; move it there"
         path = file.path.parent / Path(uses).name
         if path not in self._callees:
             self._callees[path] = _workflow(path)

@@ -186,6 +186,18 @@ def test_a_job_with_containers_needs_a_set_that_starts_them(tmp_path, key):
     assert [line for line in found if line[1] == "error"] == [(".github/workflows/job.yml:4", "error", "containers")]
 
 
+@pytest.mark.parametrize(("image", "levels"), [("''", []), ("'${{ inputs.image }}'", ["undeterminable"]), ("a", ["error"])])
+def test_only_an_image_needs_a_set_that_starts_containers(tmp_path, image, levels):
+    found = lines(tmp_path, values=SET % FRESH, job=workflow("gpu-t4", f"services: {{db: {{image: {image}}}}}"))
+    assert [line[1] for line in found if line[2] == "containers"] == levels
+
+
+def test_an_empty_document_at_the_end_of_a_workflow_is_nothing(tmp_path):
+    lines(tmp_path, values=SET % FRESH, job=workflow("gpu-t4") + "---\n")
+    seen = audit(tmp_path)
+    assert (len(seen.jobs), seen.not_read) == (1, [])
+
+
 def test_a_template_of_helm_is_listed_and_does_not_stop_the_audit(tmp_path):
     (tmp_path / "chart.yaml").write_text("a: {{ .Values.a }}\n")
     lines(tmp_path, values=SET % FRESH)

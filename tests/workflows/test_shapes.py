@@ -11,11 +11,13 @@ from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
-from fleet.settings.runner import RunnerPod
+from fleet.settings.runner import PodRunner, RunnerPod
 from gpu_ci.audit.findings import audit
 from gpu_ci.cli import app
 from gpu_ci.offline.workflows import WorkflowCheck, check_workflows
+from gpu_ci.workflows import reader
 from gpu_ci.workflows.expressions import combinations, filled
+from gpu_ci.workflows.job import steps_of
 from gpu_ci.workflows.judge import Answer
 from tests.cases import cases
 
@@ -172,6 +174,8 @@ def test_a_class_whose_pods_run_containers_takes_such_jobs(tmp_path, monkeypatch
         ("{labels: gpu-t4}", "runs"),
         ("{group: gpus}", "runs"),
         ("{group: other}", "no runner"),
+        *((f"{{group: {level}/GPUs}}", "runs") for level in ("org", "organization", "ent", "enterprise")),
+        ("{group: team/GPUs}", "no runner"),
         ("${{ vars.RUNNER }}", "undeterminable"),
         ("${{ 'gpu-t4' }}", "runs"),
         ("""${{ fromJSON('["self-hosted", "gpu"]') }}""", "runs"),
@@ -186,6 +190,84 @@ def test_a_class_whose_pods_run_containers_takes_such_jobs(tmp_path, monkeypatch
 def test_a_runs_on_in_every_form(tmp_path, runs_on, state):
     answers = alone(tmp_path, job(f"runs-on: {runs_on}"))
     assert {answer.state for answer in answers} == {state}
+
+
+@cases(
+    ("keys", "state"),
+    [
+        ("services: {db: {image: ''}}", "runs"),
+        ("services: {db: {ports: [1]}, other: }", "runs"),
+        ("services: {db: {image: '${{ matrix.i }}'}}\n    strategy: {matrix: {i: ['']}}", "runs"),
+        ("services: {db: {image: '${{ matrix.i }}'}}\n    strategy: {matrix: {i: [a]}}", "no runner"),
+        ("services: {db: {image: ''}, other: {image: a}}", "no runner"),
+        ("services: {db: {image: '${{ inputs.i }}'}}", "undeterminable"),
+        ("services: ${{ fromJSON(inputs.services) }}", "undeterminable"),
+        ("services: {db: {image: '${{ inputs.i }}'}, other: {image: a}}", "no runner"),
+        ("container: ${{ inputs.image }}", "undeterminable"),
+        ("container: {image: \"${{ github.ref == 'a' && 'img' || '' }}\"}", "undeterminable"),
+        ("container: a:${{ inputs.tag }}", "no runner"),
+        ("container: ${{ inputs.image }}\n    services: {db: {image: a}}", "no runner"),
+    ],
+)
+def test_only_an_image_starts_a_container(tmp_path, keys, state):
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4", keys))
+    assert answer.state == state
+    (machine,) = alone(tmp_path, job("runs-on: oracle-vm-gpu-a10-1", keys))
+    assert machine.state == "runs"
+
+
+def test_an_open_image_has_its_expression_and_an_edit(tmp_path):
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4", "container: ${{ inputs.image }}"))
+    assert (answer.message, answer.edit) == (
+        "only GitHub knows whether container starts a container, by '${{ inputs.image }}', and gpu-t4 of use1 starts none",
+        BOTH,
+    )
+
+
+@cases(
+    ("timeout", "minutes"),
+    [
+        ("${{ vars.T }}", None),
+        ("'30'", None),
+        ("'900'", 900),
+        ("${{ matrix.t }}\n    strategy: {matrix: {t: ['900']}}", 900),
+        ("soon", None),
+        ("900.0", 900),
+    ],
+)
+def test_only_a_timeout_that_is_known_has_a_remark(tmp_path, timeout, minutes):
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4", f"timeout-minutes: {timeout}"))
+    assert [remark.split(",")[0] for remark in answer.remarks] == ([f"timeout-minutes is {minutes}"] if minutes else [])
+
+
+def test_a_job_without_a_timeout_has_that_of_github(monkeypatch, tmp_path):
+    monkeypatch.setattr(PodRunner, "longest_job", property(lambda _: 3600))
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4"))
+    assert answer.remarks[0].startswith("timeout-minutes is 360 (GitHub's default), ")
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4", "timeout-minutes: ${{ vars.T }}"))
+    assert answer.remarks == ()
+
+
+@cases(
+    ("options", "asks", "gpus"),
+    [
+        ("""--gpus '"count=2,capabilities=compute"'""", "--gpus count=2", 2),
+        ("--gpus count=3", "--gpus count=3", 3),
+        ("--gpus capabilities=utility,count=2", "--gpus capabilities=utility,count=2", 2),
+        ("--gpus device=0,capabilities=utility", "--gpus device=0", 1),
+        ("""--gpus '"device=0,GPU-3faa8-219"'""", "--gpus device=0,GPU-3faa8-219", 2),
+        ("--gpus=count=all", "--gpus=count=all", 0),
+    ],
+)
+def test_the_gpus_that_options_name(tmp_path, options, asks, gpus):
+    (answer,) = alone(tmp_path, job("runs-on: oracle-vm-gpu-a10-2", "container:", "  image: a", f"  options: {options}"))
+    assert (answer.job.asks, answer.job.gpus) == (asks, gpus)
+
+
+@cases(("devices", "gpus"), [("0, 1", 2), (" 0,1,2 ", 3), ("-1", 0), ("'", 0)])
+def test_the_gpus_that_a_job_sees(tmp_path, devices, gpus):
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4", f'env: {{CUDA_VISIBLE_DEVICES: "{devices}"}}'))
+    assert answer.job.gpus == gpus
 
 
 @cases(
@@ -231,6 +313,8 @@ def test_what_is_known_is_filled_in_and_the_rest_stays():
     contexts = {"matrix": {"gpu": "t4", "n": 2, "o": {"runner": ["a", "b"]}}}
     assert filled("gpu-${{ matrix.gpu }}-x${{matrix.n}}", contexts) == "gpu-t4-x2"
     assert filled(["${{ matrix.o.runner }}"], contexts) == [["a", "b"]]
+    numbers = {"matrix": {"a": 4.0, "b": True, "c": 0.5, "d": None}}
+    assert filled("${{ matrix.a }}/${{ matrix.b }}/${{ matrix.c }}/${{ matrix.d }}", numbers) == "4/true/0.5/"
     for text in ("${{ matrix.none }}", "${{ matrix.gpu || 'a' }}", "${{ github.ref }}", "a ${{ matrix.o }}", "${{ matrix.gpu"):
         assert filled(text, contexts) == text
     for length in (20_000, 21_001):
@@ -264,16 +348,91 @@ def test_an_expression_in_a_file_that_is_not_yaml_is_not_taken_for_a_template_of
         check(tmp_path)
 
 
-def test_calls_in_a_circle_end(tmp_path):
-    (tmp_path / "b.yml").write_text("on: workflow_call\njobs: {again: {uses: ./.github/workflows/b.yml}}\n")
-    answers = alone(tmp_path, job("uses: ./.github/workflows/b.yml"))
-    assert [(answer.job.name.count("again"), answer.state) for answer in answers] == [(9, "undeterminable")]
+def test_a_call_in_a_circle_is_refused_as_github_does(tmp_path):
+    for caller, callee in ("bc", "cb"):
+        (tmp_path / f"{caller}.yml").write_text(
+            f"on: workflow_call\njobs: {{{caller}: {{uses: ./.github/workflows/{callee}.yml}}}}\n"
+        )
+    (answer,) = alone(tmp_path, job("uses: ./.github/workflows/b.yml"))
+    assert (answer.job.name, answer.state) == ("test / b / c", "undeterminable")
+    assert answer.message == "it calls ./.github/workflows/b.yml: it calls itself again, which GitHub refuses; remove the call"
 
 
 def test_calls_that_multiply_are_refused(tmp_path):
-    calls = ", ".join(f"j{number}: {{uses: ./.github/workflows/ci.yml}}" for number in range(50))
+    for name in "bcd":
+        calls = ", ".join(f"j{number}: {{uses: ./.github/workflows/{chr(ord(name) + 1)}.yml}}" for number in range(50))
+        (tmp_path / f"{name}.yml").write_text(f"on: push\njobs: {{{calls}}}\n")
+    (tmp_path / "e.yml").write_text(job("runs-on: gpu-t4"))
     with pytest.raises(InputError, match="at most 10,000 jobs"):
-        alone(tmp_path, f"on: push\njobs: {{{calls}}}\n")
+        alone(tmp_path, job("uses: ./.github/workflows/b.yml"))
+
+
+def test_the_steps_of_a_job_are_read_once_for_all_its_combinations_and_calls(tmp_path, monkeypatch):
+    read = []
+
+    def counted(file, *rest):
+        read.append(file.path.name)
+        return steps_of(file, *rest)
+
+    monkeypatch.setattr(reader, "steps_of", counted)
+    steps = ", ".join(["{run: docker build .}"] * 3)
+    matrix = "strategy: {matrix: {long: [1, 2, 3]}}"
+    (tmp_path / "b.yml").write_text(job("runs-on: gpu-t4", "timeout-minutes: ${{ matrix.long }}", matrix, f"steps: [{steps}]"))
+    answers = alone(tmp_path, job("uses: ./.github/workflows/b.yml", matrix))
+    assert [len(answer.job.steps) for answer in answers] == [3, 3, 3]
+    assert read == ["b.yml"]
+
+
+def test_a_call_of_a_file_elsewhere_is_no_call_of_githubs(tmp_path):
+    (tmp_path / "b.yml").write_text("on: workflow_call\njobs: {a: {runs-on: gpu-t4}}\n")
+    for uses in ("./any/where/b.yml", "./.github/workflows/sub/b.yml", "./b.yml"):
+        (answer,) = alone(tmp_path, job(f"uses: {uses}"))
+        assert answer.message == f"it calls {uses}: GitHub calls only files of .github/workflows; move it there"
+
+
+def test_a_job_that_is_no_mapping_is_wrong_input(tmp_path):
+    (tmp_path / "ci.yml").write_text(job("runs-on: gpu-t4") + "  b:\n  c: [a]\n")
+    with pytest.raises(InputError) as error:
+        check(tmp_path)
+    assert str(error.value).splitlines() == [
+        f"{tmp_path}/ci.yml:5: jobs.b: a job is a mapping; got None; write its keys, or remove it",
+        f"{tmp_path}/ci.yml:6: jobs.c: a job is a mapping; got ['a']; write its keys, or remove it",
+    ]
+
+
+def actions_in_a_chain(root: Path, count: int) -> None:
+    """Composite actions a0, a1, …, each of which uses the next. The last one calls Docker."""
+    for number in range(count):
+        folder = root / ".github" / "actions" / f"a{number}"
+        folder.mkdir(parents=True)
+        step = "run: docker build ." if number == count - 1 else f"uses: ./.github/actions/a{number + 1}"
+        (folder / "action.yml").write_text(f"runs: {{using: composite, steps: [{{{step}}}]}}\n")
+
+
+@cases(("count", "remarks"), [(10, 1), (11, 0), (700, 0)])
+def test_composite_actions_are_followed_as_deep_as_githubs_limit(tmp_path, count, remarks):
+    actions_in_a_chain(tmp_path / str(count), count)
+    folder = tmp_path / str(count) / ".github" / "workflows"
+    folder.mkdir()
+    (answer,) = alone(folder, job("runs-on: gpu-t4", "steps: [{uses: ./.github/actions/a0}]"))
+    assert len(answer.remarks) == remarks
+    assert len(audit(tmp_path / str(count)).jobs) == 1
+
+
+def test_an_action_that_is_a_link_to_itself_is_not_followed(tmp_path):
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").mkdir()
+    (tmp_path / "file" / "action.yml").symlink_to("action.yml")
+    (answer,) = alone(folder, job("runs-on: gpu-t4", "steps: [{uses: ./loop}, {uses: ./file}]"))
+    assert answer.remarks == ()
+    assert len(audit(tmp_path).jobs) == 1
+
+
+def test_a_label_that_is_a_number_is_written_as_github_writes_it(tmp_path):
+    answers = alone(tmp_path, job("runs-on: ['${{ matrix.n }}', 'x${{ matrix.n }}', 2.0]", "strategy: {matrix: {'n': [4.0]}}"))
+    assert [answer.job.runs_on.labels for answer in answers] == [("2", "4", "x4")]
 
 
 def test_hostile_expressions_are_read_in_one_pass(tmp_path):
@@ -322,6 +481,26 @@ def test_an_action_outside_of_the_repository_is_not_read(tmp_path):
     assert len(answer.remarks) == 1
 
 
+def test_an_action_that_writes_a_manifest_is_none(tmp_path):
+    for name, text in {
+        "workflows/ci.yml": job("runs-on: gpu-t4"),
+        "actions/kind/action.yml": """\
+runs:
+  using: composite
+  steps:
+  - run: |
+      kubectl apply -f - <<X
+      apiVersion: v1
+      X
+""",
+        "dependabot.yml": "# apiVersion and jobs\nversion: 2\n",
+    }.items():
+        path = tmp_path / ".github" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert [answer.state for answer in check(tmp_path / ".github").answers] == ["runs"]
+
+
 def test_a_folder_with_manifests_stays_a_check_of_manifests(tmp_path):
     (tmp_path / "ci.yml").write_text(job("runs-on: gpu-t5", "steps: [{run: 'apiVersion: v1'}]"))
     assert check(tmp_path).passes() is False
@@ -353,14 +532,68 @@ def test_the_command_prints_a_line_for_each_job_and_its_status(tmp_path):
 
 def test_only_a_strict_check_fails_for_a_job_that_only_github_knows():
     path = str(SHAPES / "dispatch.yml")
-    results = [CliRunner().invoke(app, ["check", "prod", path, *more]).exit_code for more in ((), ("--strict",))]
-    assert results == [0, 1]
+    usual, strict = (CliRunner().invoke(app, ["check", "prod", path, "--quiet", *more]) for more in ((), ("--strict",)))
+    assert (usual.exit_code, strict.exit_code) == (0, 1)
+    assert [len(result.stdout.splitlines()) for result in (usual, strict)] == [1, 2]
+    assert f"{path}:8: job bench: undeterminable: " in strict.stdout
 
 
-def test_a_label_with_a_line_break_stays_on_the_line_of_its_job(tmp_path):
-    (tmp_path / "ci.yml").write_text(job('runs-on: "gpu-x\\n::error::forged"'))
-    shown = CliRunner().invoke(app, ["check", "prod", str(tmp_path)]).stdout.splitlines()
-    assert not [line for line in shown if line.startswith("::error")]
+EXAMPLE = """\
+on: push
+jobs:
+  lint:
+
+    runs-on: ubuntu-latest
+    steps: [{run: make lint}]
+  test:
+
+    runs-on: gpu-t4
+    timeout-minutes: 60
+    steps: [{run: make test}]
+  train:
+
+    runs-on: gpu-t5
+    steps: [{run: make train}]
+  image:
+
+    runs-on: gpu-t4
+    steps:
+      - run: docker build .
+  eval:
+    runs-on: gpu-a10g
+    container: a:1
+    steps: [{run: make eval}]
+  bench:
+    runs-on: ${{ inputs.runner }}
+"""
+
+
+def test_the_page_shows_what_the_command_prints(tmp_path, monkeypatch):
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    (tmp_path / ".github" / "workflows" / "ci.yml").write_text(EXAMPLE)
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(app, ["check", "prod", ".github/workflows"]).stdout
+    assert f"$ gpu-ci check prod .github/workflows\n{shown}```" in (ROOT / "docs" / "workflows.md").read_text()
+
+
+def commands(text: str) -> list[str]:
+    """The lines that GitHub's runner would take for a command."""
+    return [line for line in text.splitlines() if line.lstrip().startswith("::") or "##[" in line]
+
+
+def test_no_name_of_a_pull_request_is_a_command_for_the_runner(tmp_path, monkeypatch):
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    (folder / "::error title=x::pwned.yml").write_text(job('runs-on: "gpu-x\\n::error::forged"'))
+    (folder / "a##[error].yml").write_text(job('runs-on: "##[group]x"').replace("test:", "'##[error]a':"))
+    for arguments in (("check", "prod", "."), ("check", "prod", "::error title=x::pwned.yml"), ("audit", "../..")):
+        result = CliRunner().invoke(app, arguments)
+        assert "pwned.yml" in result.stdout
+        assert commands(result.output) == [], arguments
+    (folder / "a##[error].yml").write_text("on: push\njobs: []\n")
+    result = CliRunner().invoke(app, ["check", "prod", "."])
+    assert (result.exit_code, commands(result.stderr)) == (2, [])
 
 
 def test_an_audit_follows_the_same_calls(tmp_path):

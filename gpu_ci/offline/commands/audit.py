@@ -13,7 +13,7 @@ from gpu_ci.app import PROVE, AsOf, Json, app, exit_status
 from gpu_ci.audit.findings import Audit, Finding, audit
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.words import one_line
+from gpu_ci.offline.words import log_line
 
 
 @app.command("audit", rich_help_panel=PROVE)
@@ -47,5 +47,5 @@ def _text(seen: Audit, lines: list[Finding]) -> str:
     rows += [f"not read: {line}" for line in seen.not_read]
     state = f"FAILED: {errors} errors" if errors else "no error"
     rows.append(f"{state} · {counts} · {opened} undeterminable · {len(seen.not_read)} files not read")
-    # A label of somebody else's workflow may have a line break.
-    return "".join(f"{one_line(row)}\n" for row in rows)
+    # A label or a file of somebody else's may have a line break, or a command for the runner.
+    return "".join(f"{log_line(row)}\n" for row in rows)

@@ -17,10 +17,11 @@ from gpu_ci.doctor.sources.actions import ENDED, Run, refusals, repository_of, r
 from gpu_ci.offline import gfm
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
+from gpu_ci.offline.layout import without_commands
 from gpu_ci.offline.why.causes import STUCK, Reason, Stack, reasons
 from gpu_ci.offline.why.seen import see
 from gpu_ci.offline.why.usage import Report, markdown, report
-from gpu_ci.offline.words import one_line
+from gpu_ci.offline.words import log_line
 
 
 @app.command(rich_help_panel=RUN)
@@ -54,7 +55,7 @@ def why(
             repository = repository_of(target, os.environ)
             with refusals(repository):
                 made = report(repository, day, days, compared, _now())
-            sys.stdout.write(_report_json(made) if as_json else _quiet(markdown(made)))
+            sys.stdout.write(_report_json(made) if as_json else without_commands(markdown(made)))
             return
         repository, number = run_of(target, os.environ)
         with refusals(repository):
@@ -87,13 +88,9 @@ def _text(run: Run, answers: list[Reason]) -> str:
 
 
 def _line(text: str) -> str:
+    """A line of a log. Anyone may have chosen the name of a job."""
     indent = "  " if text.startswith("  ") else ""
-    return _quiet(f"{indent}{one_line(mask(text))}\n")
-
-
-def _quiet(text: str) -> str:
-    """Text for a log. Anyone may have chosen the name of a job, and the runner reads "##[command]" anywhere in a line."""
-    return text.replace("##[", "# #[")
+    return f"{indent}{log_line(mask(text))}\n"
 
 
 def _markdown(run: Run, answers: list[Reason]) -> str:
@@ -105,7 +102,7 @@ def _markdown(run: Run, answers: list[Reason]) -> str:
     )
     commands = "\n".join(dict.fromkeys(command for reason in answers for command in reason.commands))
     shown = f"\n\nThese commands show what is undeterminable here:\n\n{gfm.fenced(commands, 'sh')}" if commands else ""
-    return _quiet(f"### Why jobs wait\n\n{gfm.table(('Job', 'Waits since', 'Cause', 'Why', 'Ask'), rows)}{shown}\n")
+    return without_commands(f"### Why jobs wait\n\n{gfm.table(('Job', 'Waits since', 'Cause', 'Why', 'Ask'), rows)}{shown}\n")
 
 
 def _since(reason: Reason) -> str:
