@@ -58,7 +58,10 @@ def test_a_set_with_fewer_gpus_is_refused():
     ("gpus", "told"),
     [
         (0, "its runners have GPUs, and jobs of this class need none; name a set with gpus: 0"),
-        (1, "its runners have no GPU, and jobs of this class need 1x T4 16Gi; name a set with the same GPUs and at least as many"),
+        (
+            1,
+            "its runners have no GPU, and jobs of this class need 1x T4 16Gi; name a set with the same GPUs and at least as many",
+        ),
     ],
 )
 def test_a_class_with_gpus_and_one_without_do_not_rerun_on_each_other(gpus, told):
