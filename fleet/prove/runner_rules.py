@@ -86,21 +86,20 @@ def _reruns(fleet: Fleet) -> Iterator[Violation]:
             for pool_name in (name for name in target.runner.ordered if target.settings.pools[name].capacity == SPOT):
                 message = f"its pool {pool_name} is spot, and a rerun happens only once; name a set without spot pools"
                 yield Violation("rerun_on_spot", message, at)
-            for message in dict.fromkeys(_other_gpus(spot_set, target)):
-                yield Violation("rerun_gpus", message, at)
+            for has, needs, fix in dict.fromkeys(_other_gpus(spot_set, target)):
+                yield Violation("rerun_gpus", f"its runners have {has}, and jobs of this class need {needs}; {fix}", at)
 
 
-def _other_gpus(spot_set: Set, target: Set) -> Iterator[str]:
-    """Why the jobs of a set do not get the GPUs that they need on another set, for each of its pools."""
+def _other_gpus(spot_set: Set, target: Set) -> Iterator[tuple[str, str, str]]:
+    """What each pool of a set has instead of the GPUs that the jobs of another need, what these need, and the fix."""
     first, runner = spot_set.settings.pools[spot_set.runner.ordered[0]], spot_set.runner
     gpus = target.runner.gpus
     for pool in (target.settings.pools[name] for name in target.runner.ordered):
         if not runner.gpus and gpus:
-            yield "its runners have GPUs, and jobs of this class need none; name a set with gpus: 0"
+            yield "GPUs", "none", "name a set with gpus: 0"
         elif (_gpu(pool), pool.sharing) != (_gpu(first), first.sharing) or gpus < runner.gpus:
             has, needs = f"{gpus}x {_gpu(pool)}" if gpus else "no GPU", f"{runner.gpus}x {_gpu(first)}"
-            fix = "name a set with the same GPUs and at least as many"
-            yield f"its runners have {has}, and jobs of this class need {needs}; {fix}"
+            yield has, needs, "name a set with the same GPUs and at least as many"
 
 
 def _gpu(pool: Pool) -> str:

@@ -174,7 +174,7 @@ _HEAD = """\
 <!-- Written by `make docs` from Pulumi.NAME.yaml; do not edit. -->
 
 The GPU pools of the stack, everything that uses their GPUs or a device of their nodes, and what it needs of the nodes. What
-runs in pools without GPUs stands in a table of its own. Pod specs are those of the manifests and chart values that the program
+runs in pools without GPUs is in a table of its own. Pod specs are those of the manifests and chart values that the program
 deploys. `make plan STACK=NAME` shows prices, placement, resources and policies. What the words mean:
 [workloads](workloads.md), [sharing](sharing.md), [queues](queues.md), [storage](storage.md), [OCI machines](oci-runners.md).
 
