@@ -14,15 +14,16 @@ from fleet.facts import bill as counting
 from fleet.facts import hardware
 from fleet.facts.pricing import Line, Money, average, quoted, span, units
 from fleet.facts.remark import costs
-from fleet.prove.placement import Host, Placement, fit, per_node, pool_hosts
+from fleet.prove.placement import Fit, Host, Placement, fit, per_node, pool_hosts
 from fleet.prove.pod import runner_ask
 from fleet.prove.room import fits, standing
 from fleet.providers.fleet import Fleet
+from fleet.providers.installed import cpu_part
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.budget import MONTH
 from fleet.settings.cluster import Cluster
 from fleet.settings.pool import Pool
-from fleet.settings.runner import PodRunner
+from fleet.settings.runner import PodRunner, Runner
 from fleet.settings.schedules import Schedules, Window
 
 
@@ -62,10 +63,17 @@ def remarks(fleet: Fleet, day: date) -> Iterator[str]:
 def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
     """(least, most) USD of one runner-hour: the price of a full machine, shared by the runners that it holds.
 
-    The range covers every type that may be bought. A reserved machine costs the same whether it is full or not.
+    A runner without GPUs pays for its part of the CPUs, as its jobs and the metrics count it. The range covers every type that
+    may be bought. A reserved machine costs the same whether it is full or not.
     """
-    fits = [(quoted(hardware.price_of(row.machine, region, placement.host.capacity)), row.count) for row in placement.fits]
-    return span(price.times(1 / count) for price, count in fits if count)
+    rows = [row for row in placement.fits if row.count]
+    prices = (quoted(hardware.price_of(row.machine, region, placement.host.capacity)) for row in rows)
+    return span(price.times(_part(placement.runner, row)) for price, row in zip(prices, rows, strict=True))
+
+
+def _part(runner: Runner, row: Fit) -> float:
+    """The part of a machine that one runner pays."""
+    return cpu_part(runner, row.machine) if isinstance(runner, PodRunner) and not runner.gpus else 1 / row.count
 
 
 def _waits(runner: PodRunner) -> bool:

@@ -15,11 +15,12 @@ from typing import Any
 
 from fleet.facts.hardware import OWNED
 from fleet.facts.quantities import quantity
+from fleet.facts.requests import requested, resources
 from fleet.facts.scheduling import DEFAULT_QUEUE, QUEUE_LABEL, RUNNER_PRIORITY, RUNTIME_CLASS, Toleration, is_gpu_resource
 from fleet.prove.namespace_limits import limit_range, resource_quota, team_limit_range
 from fleet.prove.nodes import Nodes, Values
 from fleet.prove.placement import NUMA, Fit, disk_for, fit, shortage, smallest
-from fleet.prove.pod import PLAIN, Pod, PodAsk, requested, resources
+from fleet.prove.pod import PLAIN, Pod, PodAsk
 from fleet.prove.quota import barred
 from fleet.prove.room import standing
 from fleet.providers.installed import image_of, installed

@@ -34,7 +34,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.health import nodes_at_once
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import cpu_text, memory_text
-from fleet.settings.runner import PodRunner, Runner
+from fleet.settings.runner import PodRunner, Runner, request_text
 from fleet.settings.sharing import AnySharing, resource_of, units_of
 
 
@@ -135,11 +135,15 @@ class Placement:
 
     @property
     def asks(self) -> str:
-        """The resources of one runner in words. A share of a GPU is named as a share."""
-        if self.host.sharing is None or not isinstance(self.runner, PodRunner):
+        """The requests of one runner in words, those of its whole pod. A share of a GPU is named as a share."""
+        if not isinstance(self.runner, PodRunner):
             return self.runner.asks
-        count, unit = self.runner.gpus, self.host.sharing.unit
-        return self.runner.asks.replace(f"{count} GPU", unit if count == 1 else f"{count} x {unit}", 1)
+        ask = runner_ask(self.runner)
+        words, count = request_text(ask.gpus, ask.cpu, ask.memory), ask.gpus
+        if self.host.sharing is None:
+            return words
+        unit = self.host.sharing.unit
+        return words.replace(f"{count} GPU", unit if count == 1 else f"{count} x {unit}", 1)
 
     @property
     def worst(self) -> Fit:

@@ -12,6 +12,7 @@ from fleet.charts.arc import runner_pod
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.pods import Amount
 from fleet.facts.quantities import quantity
+from fleet.facts.requests import amounts, requested, requests_of, resources
 from fleet.facts.scheduling import GPU_RESOURCE, QUEUE_LABEL, Toleration
 from fleet.settings.runner import RunnerPod
 
@@ -114,24 +115,8 @@ class Pod:
         return [str(name) for name in names if name]
 
     def requests(self, defaults: Mapping[str, Any] | None = None) -> dict[str, Fraction]:
-        """What the scheduler reserves, by resource (kubernetes.io, sidecar containers and pod overhead).
-
-        `defaults` are the requests that a LimitRange gives to containers without any.
-        """
-        total: dict[str, Fraction] = {}
-        first: dict[str, Fraction] = {}
-        for container in self.each("initContainers"):
-            request = requested(container, defaults)
-            if container.get("restartPolicy") == "Always":
-                total = _sum(total, request)
-                request = {}
-            first = {name: max(first.get(name, Fraction(0)), amount) for name, amount in (first | _sum(total, request)).items()}
-        for container in self.each("containers"):
-            total = _sum(total, requested(container, defaults))
-        most = {name: max(total.get(name, Fraction(0)), first.get(name, Fraction(0))) for name in total | first}
-        # Requests of the pod as a whole replace those of its containers (Kubernetes 1.34, pod-level resources).
-        most |= requested(self.spec)
-        return _sum(most, _amounts(self.spec.get("overhead")))
+        """What the scheduler reserves, by resource. `defaults` are the requests of containers without any (LimitRange)."""
+        return requests_of(self.spec, defaults)
 
     def ask(self, resource: str, defaults: Mapping[str, Any] | None = None) -> PodAsk:
         """What it reserves on a node that advertises `resource`."""
@@ -140,7 +125,7 @@ class Pod:
         cores, mebibytes = math.ceil(cpu * 1000), _mebibytes(memory)
         # QoS class Guaranteed: every container has limits of CPU and memory, and requests the same.
         limited = all(
-            (limits := _amounts(resources(container, "limits"))).get(name) and requested(container)[name] == limits[name]
+            (limits := amounts(resources(container, "limits"))).get(name) and requested(container)[name] == limits[name]
             for container in self.containers
             for name in PLAIN[:2]
         )
@@ -152,24 +137,6 @@ def runner_ask(runner: RunnerPod) -> RunnerPod | PodAsk:
     """What each runner of a class reserves on a node: its own sizes, or those of its whole pod if it has more than them."""
     pod = pod_of(runner.kind, {"spec": runner_pod(runner)}) if runner.volumes or runner.template else None
     return pod.ask(GPU_RESOURCE) if pod is not None else runner
-
-
-def resources(container: Mapping[str, Any], field: str) -> dict[str, Any]:
-    """The limits or requests of a container."""
-    return dict((container.get("resources") or {}).get(field) or {})
-
-
-def requested(container: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> dict[str, Fraction]:
-    """The requests of a container. The API server sets those that are missing from its limits, then from `defaults`."""
-    return _amounts({**(defaults or {}), **resources(container, "limits"), **resources(container, "requests")})
-
-
-def _amounts(amounts: Mapping[str, Any] | None) -> dict[str, Fraction]:
-    return {name: quantity(amount) or Fraction(0) for name, amount in (amounts or {}).items()}
-
-
-def _sum(first: Mapping[str, Fraction], second: Mapping[str, Fraction]) -> dict[str, Fraction]:
-    return {name: first.get(name, Fraction(0)) + second.get(name, Fraction(0)) for name in {**first, **second}}
 
 
 def _mebibytes(amount: Fraction) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fleet.facts.hardware import SPOT
-from fleet.prove.same_sets import class_of, classes, difference, pod_sets, shortfalls
+from fleet.prove.same_sets import Set, class_of, classes, difference, pod_sets, shortfalls
 from fleet.providers.fleet import Fleet
 from fleet.providers.provider import Claim, Violation, conflicts
 from fleet.providers.registry import provider_of
@@ -83,15 +83,23 @@ def _reruns(fleet: Fleet) -> Iterator[Violation]:
             names = f"name one of: {', '.join(names_known)}" if names_known else "add one, or remove this"
             yield Violation("rerun_set", f"group {group} has no other set of pods with this name; {names}", at)
         for target in (target for target in sets_of_group if target.name == runner.rerun_on):
-            for pool_name in target.runner.ordered:
-                pool = target.settings.pools[pool_name]
-                if pool.capacity == SPOT:
-                    message = f"its pool {pool_name} is spot, and a rerun happens only once; name a set without spot pools"
-                    yield Violation("rerun_on_spot", message, at)
-                if (_gpu(pool), pool.sharing) != (_gpu(first), first.sharing) or target.runner.gpus < runner.gpus:
-                    has, needs = f"{target.runner.gpus}x {_gpu(pool)}", f"{runner.gpus}x {_gpu(first)}"
-                    fix = "name a set with the same GPUs and at least as many"
-                    yield Violation("rerun_gpus", f"its runners have {has}, and jobs of this class need {needs}; {fix}", at)
+            for pool_name in (name for name in target.runner.ordered if target.settings.pools[name].capacity == SPOT):
+                message = f"its pool {pool_name} is spot, and a rerun happens only once; name a set without spot pools"
+                yield Violation("rerun_on_spot", message, at)
+            for has, needs, fix in dict.fromkeys(_other_gpus(spot_set, target)):
+                yield Violation("rerun_gpus", f"its runners have {has}, and jobs of this class need {needs}; {fix}", at)
+
+
+def _other_gpus(spot_set: Set, target: Set) -> Iterator[tuple[str, str, str]]:
+    """What each pool of a set has instead of the GPUs that the jobs of another need, what these need, and the fix."""
+    first, runner = spot_set.settings.pools[spot_set.runner.ordered[0]], spot_set.runner
+    gpus = target.runner.gpus
+    for pool in (target.settings.pools[name] for name in target.runner.ordered):
+        if not runner.gpus and gpus:
+            yield "GPUs", "none", "name a set with gpus: 0"
+        elif (_gpu(pool), pool.sharing) != (_gpu(first), first.sharing) or gpus < runner.gpus:
+            has, needs = f"{gpus}x {_gpu(pool)}" if gpus else "no GPU", f"{runner.gpus}x {_gpu(first)}"
+            yield has, needs, "name a set with the same GPUs and at least as many"
 
 
 def _gpu(pool: Pool) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleet.charts import PLAIN
-from fleet.charts.arc import arc_controller, installs_controller
+from fleet.charts.arc import arc_controller, installs_controller, runner_pod
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart, Pod
 from fleet.charts.cloudwatch import CLOUDWATCH_PODS
@@ -21,6 +21,7 @@ from fleet.facts.hardware import Machine
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Money, range_text
+from fleet.facts.requests import requests_of
 from fleet.facts.scheduling import RUNTIME_CLASS, STARTUP_GATE, Toleration
 from fleet.providers.registry import PROVIDERS, provider_of
 from fleet.providers.target import pool_target
@@ -29,7 +30,6 @@ from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.github import GitHub
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.operator import OperatorSettings
-from fleet.settings.pool import Pool as NodePool
 from fleet.settings.queues import Queues
 from fleet.settings.runner import PodRunner, RunnerPod
 from fleet.settings.sharing import Mig, config_name
@@ -202,14 +202,13 @@ def runner_prices(cluster: Cluster, runner: PodRunner) -> Iterator[Money]:
     """USD per hour of a runner's part of a node, by what it requests: for each type of each of its pools."""
     for pool in (cluster.pools[name] for name in runner.ordered):
         for machine in pool.machines:
-            yield pool.price(machine.name, cluster.region).times(_share(runner, pool, machine))
+            part = runner.gpus / pool.units(machine) if runner.gpus else cpu_part(runner, machine)
+            yield pool.price(machine.name, cluster.region).times(part)
 
 
-def _share(runner: PodRunner, pool: NodePool, machine: Machine) -> float:
-    """A runner's part of a node: of its GPUs, or without GPUs the larger of its parts of CPU and memory."""
-    if runner.gpus:
-        return runner.gpus / pool.units(machine)
-    return max(runner.cpu.request / 1000 / machine.vcpus, runner.memory.request / machine.memory_mib)
+def cpu_part(runner: RunnerPod, machine: Machine) -> float:
+    """The part of a node's CPUs that a runner's pod requests, with its sidecars: what a runner without GPUs pays of the node."""
+    return float(requests_of(runner_pod(runner))["cpu"] / machine.vcpus)
 
 
 def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts.cloud_limits import limit
 from fleet.facts.hardware import Machine
+from fleet.facts.pods import Amount
 from fleet.settings.github import RunnerGroup
 from fleet.settings.model import (
     YAML_WORDS,
@@ -128,6 +129,11 @@ def require_shm(rule: str, shm: int, limit: int) -> None:
         raise problem(rule, message, at=("shm",), value=memory_text(shm))
 
 
+def request_text(gpus: int, cpu: Amount, memory: Amount) -> str:
+    """Requests in words: "1 GPU, 4 CPU, 16Gi", and without GPUs "4 CPU, 16Gi"."""
+    return f"{f'{gpus} GPU, ' if gpus else ''}{cpu.request / 1000:g} CPU, {memory.request / 1024:g}Gi"
+
+
 class Runner(Model):
     """The settings of every runner class. Each class is one runner scale set, and each runner runs one job."""
 
@@ -212,9 +218,8 @@ class RunnerPod(Runner, PodFields):
 
     @property
     def asks(self) -> str:
-        """Its requests in words."""
-        gpus = f"{self.gpus} GPU, " if self.gpus else ""
-        return f"{gpus}{self.cpu.request / 1000:g} CPU, {self.memory.request / 1024:g}Gi"
+        """Its own requests in words, without those of containers beside it."""
+        return request_text(self.gpus, self.cpu, self.memory)
 
     @refusal
     def _rules(self) -> None:

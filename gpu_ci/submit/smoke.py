@@ -99,7 +99,9 @@ def chosen(fleet: Fleet, cluster: str | None, pools: Collection[str]) -> list[Ch
     except UnknownPoolError as error:
         raise InputError(f"--pool: {error}; give one of them") from None
     if not any(test.job is not None for member in clusters for test in member.tests):
-        why = "; ".join(line for member in clusters for line in member.refused) or "there is no pool"
+        without = [f"{name}/{pool}" for name in names for pool in fleet.clusters[name].pools if pool in pools or not pools]
+        usual = f"a test needs a GPU, and there is none in {listed(without)}" if without else "there is no pool"
+        why = "; ".join(line for member in clusters for line in member.refused) or usual
         raise InputError(f"no test can be run: {why}; choose others")
     return clusters
 

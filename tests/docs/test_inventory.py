@@ -15,6 +15,7 @@ from fleet.facts.versions import IMAGES, KUBERNETES, LAUNCHER_IMAGE, OPERATOR_DR
 from fleet.loading.config import fleet_of
 from fleet.loading.config import load as load_fleet
 from fleet.loading.stackfile import load, stacks
+from fleet.prove.placement import place
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.cluster import Cluster
@@ -77,23 +78,31 @@ def everything(page: str, name: str) -> Table:
     return table(page, f"GPU users of `{name}`", EVERYTHING)
 
 
-def _users_of_gpus(cluster: Cluster) -> list[str]:
-    """The runner classes with GPUs. Only these are on the page, and only their pools."""
-    return [name for name, runner in cluster.runners.items() if not isinstance(runner, PodRunner) or runner.gpus]
+def without_gpus(page: str, name: str) -> list[str]:
+    """The users of pools without GPUs, as the page names them."""
+    return [
+        row for found in tables(page) if found.headings[-1] == f"Users of pools without GPUs of `{name}`" for row in found.names
+    ]
+
+
+def _of_cpus(cluster: Cluster) -> list[str]:
+    """The runner classes and workloads of pools without GPUs."""
+    classes = (name for name, runner in cluster.runners.items() if isinstance(runner, PodRunner) and not runner.gpus)
+    pooled = ((name, getattr(workload, "pool", None)) for name, workload in cluster.workloads.items())
+    return [*classes, *(name for name, its_pool in pooled if its_pool and its_pool not in cluster.gpu_pools)]
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_all_that_the_settings_have_is_on_the_page(stack: str) -> None:
     page = page_of(stack)
     for name, held in fleet_named(stack).clusters_by_name():
-        names = [f"`{each}`" for each in (*_users_of_gpus(held), *held.workloads, *held.jobs)]
-        assert sorted(set(everything(page, name).names)) == sorted(names)
+        of_all = (*held.runners, *held.workloads, *held.jobs)
+        of_cpus = _of_cpus(held)
+        assert sorted(without_gpus(page, name)) == sorted(f"`{each}`" for each in of_cpus)
+        assert sorted(set(everything(page, name).names)) == sorted(f"`{each}`" for each in of_all if each not in of_cpus)
         for heading, column in (("Pools", "a node advertises"), ("Pools", "the pool has"), ("Nodes", "container toolkit")):
             assert table(page, f"{heading} of `{name}`", column).names == [f"`{each}`" for each in held.gpu_pools]
-        pods = [
-            f"`{each}`" + (", its launcher" if isinstance(held.runners.get(each), MachineRunner) else "")
-            for each in (*_users_of_gpus(held), *held.workloads, *held.jobs)
-        ]
+        pods = [f"`{each}`" + (", its launcher" if isinstance(held.runners.get(each), MachineRunner) else "") for each in of_all]
         for column in ("image", "Pod Security"):
             assert table(page, f"Pods of `{name}`", column).names == pods
 
@@ -102,12 +111,12 @@ def test_all_that_the_settings_have_is_on_the_page(stack: str) -> None:
 def test_what_a_set_asks_is_what_its_settings_say(stack: str) -> None:
     page = page_of(stack)
     for name, set_name, runs in fleet_named(stack).runner_sets():
-        if isinstance(runs, PodRunner) and not runs.gpus:
-            continue
-        row = everything(page, name).row(set_name)
+        of_cpus = isinstance(runs, PodRunner) and not runs.gpus
+        heading = f"{'Users of pools without GPUs' if of_cpus else 'GPU users'} of `{name}`"
+        row = table(page, heading, EVERYTHING).row(set_name)
         if isinstance(runs, PodRunner):
             pool_settings = fleet_named(stack).clusters[name].pools[runs.ordered[0]]
-            assert row["takes"] == f"{runs.gpus} x `{pool_settings.resource}`"
+            assert row["takes"] == (f"{runs.gpus} x `{pool_settings.resource}`" if runs.gpus else "no GPU")
             assert row["pool"] == ", then ".join(f"`{each}`" for each in runs.ordered)
             assert row["disk"] == memory_text(runs.scratch)
         elif isinstance(runs, MachineRunner) and runs.machines[0].gpu is not None:
@@ -212,6 +221,50 @@ def test_a_coral_takes_no_gpu_and_has_its_node_s_usb_bus() -> None:
     assert pooled["pool"] == "`mps`"
     assert pooled["takes"].endswith(" of a node with `example.com/other=yes`")
     assert table(page, "Nodes of `usw2`", "used by").row("mps")["used by"] == "`half`, `stick-at-gpu`"
+
+
+def test_what_uses_no_gpu_stands_apart_and_names_no_device() -> None:
+    pools = {"t4": pool(), "b2": pool(instanceTypes=["m6i.2xlarge"], nodes={"max": 2})}
+    classes = {"gpu-t4": runner(), "cpu": runner(pool="b2", gpus=0)}
+    _, page = made(
+        usw2=cluster(
+            pools=pools, runners=classes, workloads={"builder": {"kind": "buildkit", "pool": "b2", "runners": ["gpu-t4"]}}
+        )
+    )
+    assert everything(page, "usw2").names == ["`gpu-t4`"]
+    found = table(page, "Users of pools without GPUs of `usw2`", EVERYTHING)
+    assert [(row["what"], row["takes"], row["pool"]) for row in found.rows] == [
+        ("`cpu`", "no GPU", "`b2`"),
+        ("`builder`", "no GPU", "`b2`"),
+    ]
+
+
+SIDECAR = {
+    "name": "cache",
+    "image": "example/cache:1",
+    "resources": {size: {"cpu": "500m", "memory": "1Gi"} for size in ("requests", "limits")},
+    "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+}
+
+
+@pytest.mark.parametrize("key", ["containers", "initContainers"])
+def test_a_sidecar_counts_in_what_a_pod_requests_and_its_image_and_claims_are_told(key: str) -> None:
+    template = {
+        key: [SIDECAR | ({"restartPolicy": "Always"} if key == "initContainers" else {})],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+    }
+    fleet, page = made(usw2=cluster(runners={"gpu-t4": runner(template=template)}))
+    plain_fleet, plain_page = made(usw2=cluster(runners={"gpu-t4": runner()}))
+    row, alone = everything(page, "usw2").row("gpu-t4"), everything(plain_page, "usw2").row("gpu-t4")
+    assert (alone["CPU"], alone["memory"], alone["takes"]) == ("4", "16Gi", row["takes"])
+    assert (row["CPU"], row["memory"]) == ("4500m", "17Gi")
+    assert [placement.asks for made_fleet in (plain_fleet, fleet) for placement in place(made_fleet)] == [
+        "1 GPU, 4 CPU, 16Gi",
+        "1 GPU, 4.5 CPU, 17Gi",
+    ]
+    pods = table(page, "Pods of `usw2`", VOLUMES).row("gpu-t4")
+    assert pods["image"].endswith("<br>`example/cache:1`")
+    assert pods[VOLUMES] == "claim `data` at `/data`"
 
 
 def test_parts_of_mig_have_their_own_name_and_driver_and_toolkit_are_the_image_s() -> None:

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from fleet.charts.runner_sets import PodSet
 from fleet.facts.errors import FleetError
 from fleet.facts.hardware import machine, machines, price
+from fleet.facts.pricing import range_text
 from fleet.facts.remark import CANNOT_WORK, kind_of
 from fleet.facts.scheduling import CPU_TAINT, EKS_PROFILE, GPU_TOLERATION
 from fleet.loading.config import load
@@ -135,18 +136,48 @@ def test_placement_counts_cpu_and_memory_and_names_the_smallest_type_that_fits()
     assert _placed(huge)["cpu-build"].error.endswith("no type without GPU in this cloud is large enough: ask for less")
 
 
-def test_the_bill_has_the_pool_and_a_runner_pays_the_larger_of_its_parts() -> None:
-    fleet = _both(cpu={"request": 2, "limit": 4}, memory={"request": "16Gi", "limit": "16Gi"})
+SIDECAR = {
+    "name": "cache",
+    "image": "example:1",
+    "resources": {size: {"cpu": "500m", "memory": "1Gi"} for size in ("requests", "limits")},
+}
+
+
+@pytest.mark.parametrize(
+    ("template", "cpus"),
+    [
+        ({}, 2),
+        ({"containers": [SIDECAR]}, 2.5),
+        ({"initContainers": [SIDECAR | {"restartPolicy": "Always"}]}, 2.5),
+    ],
+)
+def test_the_price_of_a_runner_is_its_part_of_the_cpus_in_the_plan_and_in_the_job(template: dict[str, Any], cpus: float) -> None:
+    # Memory limits the node to one runner, and two types have two prices.
+    sizes = {"cpu": {"request": 2, "limit": 4}, "memory": {"request": "16Gi", "limit": "16Gi"}}
+    pools = {"builds": pool(instanceTypes=["m6i.2xlarge", "m5.2xlarge"], nodes={"max": 4})}
+    fleet = _fleet(pools, {"cpu-build": runner(pool="builds", gpus=0, template=template, **sizes)})
     usw2 = fleet.clusters["usw2"]
+    hours = [price(name, "us-west-2", "on-demand") for name in usw2.pools["builds"].instance_types]
+    parts = sorted(hour.usd_per_hour * cpus / 8 for hour in hours if hour is not None)
+    asked = sorted(money.usd for money in runner_prices(usw2, usw2.pod_runners["cpu-build"]))
+    planned = [money.usd for money in runner_hour(_placed(fleet)["cpu-build"], "us-west-2")]
+    assert asked == pytest.approx(parts)
+    assert planned == pytest.approx([parts[0], parts[-1]])
+    told = range_text(runner_prices(usw2, usw2.pod_runners["cpu-build"]))
+    assert _spec(fleet, "cpu-build")["containers"][0]["env"] == [{"name": "GPU_CI_USD_PER_HOUR", "value": told}]
+
+
+def test_the_plan_of_the_example_has_the_price_that_its_jobs_have() -> None:
+    usw2 = EXAMPLE.clusters["usw2"]
+    _, most = runner_hour(_placed(EXAMPLE)["cpu-build"], "us-west-2")
+    assert (str(most), range_text(runner_prices(usw2, usw2.pod_runners["cpu-build"]))) == ("≤0.144", "0-0.144")
+
+
+def test_the_bill_has_the_pool() -> None:
     hour = price("m6i.2xlarge", "us-west-2", "on-demand")
     assert hour is not None
-    (line,) = [line for line in lines("usw2", usw2, DAY) if line.item == "pool builds"]
+    (line,) = [line for line in lines("usw2", _both().clusters["usw2"], DAY) if line.item == "pool builds"]
     assert line.worst.usd == pytest.approx(4 * hour.usd_per_hour)
-    row = machine("m6i.2xlarge")
-    (share,) = runner_prices(usw2, usw2.pod_runners["cpu-build"])
-    assert share.usd == pytest.approx(hour.usd_per_hour * 16384 / row.memory_mib)
-    assert share.usd > hour.usd_per_hour * 2 / row.vcpus
-    assert runner_hour(_placed(fleet)["cpu-build"], "us-west-2")[1].usd == pytest.approx(hour.usd_per_hour)
 
 
 def test_quotas_of_the_standard_families_count_the_pool_and_the_system_pool_with_it() -> None:

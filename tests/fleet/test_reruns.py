@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from fleet.facts.errors import FleetError
 from fleet.loading.config import load
 from fleet.prove.remarks import BY_US, reruns, runs_on
 from tests.builders import ROOT, cluster, config, pool, runner
@@ -51,6 +52,35 @@ def test_a_set_with_fewer_gpus_is_refused():
     )
     with pytest.raises(Exception, match="its runners have 1x T4 16Gi, and jobs of this class need 4x T4 16Gi"):
         load(small)
+
+
+@cases(
+    ("gpus", "told"),
+    [
+        (0, "its runners have GPUs, and jobs of this class need none; name a set with gpus: 0"),
+        (
+            1,
+            "its runners have no GPU, and jobs of this class need 1x T4 16Gi; name a set with the same GPUs and at least as many",
+        ),
+    ],
+)
+def test_a_class_with_gpus_and_one_without_do_not_rerun_on_each_other(gpus, told):
+    pools = {"t4": SPOT, "t4-b": pool(), "cpu": pool(instanceTypes=["m6i.2xlarge"], capacity="spot")}
+    pools |= {name: pool(instanceTypes=["m6i.2xlarge"]) for name in ("cpu-b", "cpu-c")} | {"t4-c": pool()}
+    of_spot, others = ("t4", ["cpu-b", "cpu-c"]) if gpus else ("cpu", ["t4-b", "t4-c"])
+    runners = {
+        "first": runner(pool=of_spot, rerunOn="other", gpus=gpus),
+        "other": runner(pool=None, pools=others, gpus=1 - gpus),
+    }
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={"usw2": cluster(pools=pools, runners=runners)}))
+    assert [(fault.rule, fault.message) for fault in caught.value.problems] == [("rerun_gpus", told)]
+
+
+def test_a_class_without_gpus_reruns_on_another_without():
+    pools = {"cpu": pool(instanceTypes=["m6i.2xlarge"], capacity="spot"), "cpu-b": pool(instanceTypes=["m5.2xlarge"])}
+    runners = {"first": runner(pool="cpu", gpus=0, rerunOn="other"), "other": runner(pool="cpu-b", gpus=0)}
+    assert len(list(reruns(load(config(clusters={"usw2": cluster(pools=pools, runners=runners)}))))) == 1
 
 
 @cases(

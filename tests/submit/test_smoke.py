@@ -314,6 +314,14 @@ def test_a_stack_without_anything_to_test_is_told():
         smoke.chosen(fleet, None, ())
 
 
+def test_a_pool_without_gpus_is_told_and_not_denied():
+    pools = {"t4": pool(), "builds": pool(instanceTypes=["m6i.2xlarge"]), "more": pool(instanceTypes=["m5.2xlarge"])}
+    fleet = load(config_of(clusters={"usw2": cluster_settings(pools=pools, runners={})}))
+    with pytest.raises(InputError, match=r"no test can be run: a test needs a GPU, and there is none in usw2/builds; choose"):
+        smoke.chosen(fleet, None, ("builds",))
+    assert smoke.chosen(fleet, None, ("builds", "t4"))
+
+
 def test_the_command_runs_reports_and_says_by_its_status_how_it_went(server, config, monkeypatch):
     monkeypatch.setattr(smoke, "OPTIONS", OPTIONS)
     with Worker(server, lambda name: 1 if name == "smoke-t4-spot-pytorch" else 0):

@@ -18,7 +18,7 @@ from fleet.facts.scheduling import QUEUE_LABEL
 from fleet.facts.versions import IMAGES, Image
 from fleet.jobs.stack import place_stack_job
 from fleet.prove.image_fit import node_driver
-from fleet.prove.pod import PodAsk, pod_of
+from fleet.prove.pod import PodAsk, pod_of, runner_ask
 from fleet.prove.topology import Ask
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set
@@ -44,7 +44,7 @@ MACHINES = "runner set of machines"
 class User:
     """One runner set, workload or job: `least` to `most` pods with the pod spec `spec`, as the program deploys them.
 
-    `level` is the Pod Security Standard of the namespace. `pools` are the GPU pools of the pods, the first choice first, empty if
+    `level` is the Pod Security Standard of the namespace. `pools` are the pools of the pods, the first choice first, empty if
     they are bound to none. `ask` is what one pod requests; launchers have none. `lasts` is "always" or "once", "" for runners.
     `queue` is the Kueue queue of a job, "" if it has none. `claims` has the size, class and access mode of the volume claims that
     the pods may mount, by name.
@@ -74,6 +74,11 @@ class User:
         first: Mapping[str, Any] = self.spec["containers"][0]
         return first
 
+    @property
+    def containers(self) -> list[Mapping[str, Any]]:
+        """All containers, that one first, then those beside it and those before it."""
+        return [*self.spec["containers"], *self.spec.get("initContainers", ())]
+
 
 def users(fleet: Fleet, cluster: str) -> Iterator[User]:
     """All users of a cluster, in the order of the settings. Raises JobError for a job that fits in no pool."""
@@ -98,10 +103,8 @@ def _runner_sets(settings: Cluster, charts: Mapping[str, Chart]) -> Iterator[Use
     for name, runner in settings.runners.items():
         spec, span = charts[name].values["template"]["spec"], runner.span
         where = (charts[name].namespace, charts[name].pod_security, spec, span.min, span.max)
-        if isinstance(runner, PodRunner) and not runner.gpus:
-            continue
         if isinstance(runner, PodRunner):
-            yield User(name, "runner set", *where, runner.ordered, runner)
+            yield User(name, "runner set", *where, runner.ordered, runner_ask(runner))
         else:
             yield User(name, MACHINES, *where)
 
@@ -170,10 +173,10 @@ def document(stack: str, fleet: Fleet) -> str:
 _HEAD = """\
 <!-- Written by `make docs` from Pulumi.NAME.yaml; do not edit. -->
 
-The GPU pools of the stack, everything that uses their GPUs or a device of their nodes, and what it needs of the nodes. Pod
-specs are those of the manifests and chart values that the program deploys. `make plan STACK=NAME` shows prices, placement,
-resources and policies. What the words mean: [workloads](workloads.md), [sharing](sharing.md), [queues](queues.md),
-[storage](storage.md), [OCI machines](oci-runners.md).
+The GPU pools of the stack, everything that uses their GPUs or a device of their nodes, and what it needs of the nodes. What
+runs in pools without GPUs is in a table of its own. Pod specs are those of the manifests and chart values that the program
+deploys. `make plan STACK=NAME` shows prices, placement, resources and policies. What the words mean:
+[workloads](workloads.md), [sharing](sharing.md), [queues](queues.md), [storage](storage.md), [OCI machines](oci-runners.md).
 
 CPU, memory and disk are what one pod requests. *At most* are the units in use if everything runs at once, in bold if the full
 pool has fewer: the rest waits. A workload with several pools counts in each of them, so the rest may run in the next one.
@@ -192,9 +195,13 @@ def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
         yield table(_POOL, (_pool(settings, pool, cluster_users) for pool in settings.gpu_pools))
         yield f"### Nodes of {code(name)}"
         yield table(_NODES, (_nodes(settings, pool, cluster_users) for pool in settings.gpu_pools))
+    of_cpus = [user for user in cluster_users if user.pools and user.pools[0] not in settings.gpu_pools]
+    tables = {"GPU users": [user for user in cluster_users if user not in of_cpus], "Users of pools without GPUs": of_cpus}
+    for heading, rows in tables.items():
+        if rows:
+            yield f"### {heading} of {code(name)}"
+            yield table(_USER, [_user(settings, user) for user in rows])
     if cluster_users:
-        yield f"### GPU users of {code(name)}"
-        yield table(_USER, (_user(settings, user) for user in cluster_users))
         yield f"### Pods of {code(name)}"
         yield table(_POD, map(_pod, cluster_users))
 
@@ -295,9 +302,9 @@ def _takes(settings: Cluster, user: User) -> str:
         return "<br>".join(f"{_gpus(machine)}, a whole {code(machine.name)}" for machine in (whole.types if whole else ()))
     if user.gpus:
         return _units(user.gpus, settings.pools[user.pools[0]].resource)
-    devices = _codes(volume["hostPath"]["path"] for volume in user.spec["volumes"] if "hostPath" in volume)
+    devices = _codes(volume["hostPath"]["path"] for volume in user.spec.get("volumes", ()) if "hostPath" in volume)
     node = _codes(f"{key}={value}" for key, value in user.spec["nodeSelector"].items())
-    return f"no GPU, but the device {devices} of a node with {node}"
+    return f"no GPU, but the device {devices} of a node with {node}" if devices != _NONE else "no GPU"
 
 
 _POD = ("pod of", "image", "Pod Security", "host paths, claims and secrets")
@@ -306,18 +313,18 @@ _POD = ("pod of", "image", "Pod Security", "host paths, claims and secrets")
 def _pod(user: User) -> Row:
     return (
         code(user.name) + (", its launcher" if user.kind == MACHINES else ""),
-        _image(user.container["image"]),
+        "<br>".join(_image(reference) for reference in dict.fromkeys(container["image"] for container in user.containers)),
         f"**{user.level}**" if user.level == "privileged" else user.level,
-        "<br>".join(_mounts(user)) or _NONE,
+        "<br>".join(dict.fromkeys(_mounts(user))) or _NONE,
     )
 
 
 def _mounts(user: User) -> Iterator[str]:
     """Host paths, Secrets and volume claims. ConfigMaps and folders that are deleted with the pod are left out."""
     volumes: Mapping[str, Any] = {volume["name"]: volume for volume in user.spec.get("volumes", ())}
-    for mount in user.container.get("volumeMounts", ()):
+    for mount in (mount for container in user.containers for mount in container.get("volumeMounts", ())):
         at = f" at {code(mount['mountPath'])}{', read only' if mount.get('readOnly') else ''}"
-        match volumes[mount["name"]]:
+        match volumes.get(mount["name"]):
             case {"hostPath": {"path": path}}:
                 yield f"**host path** {code(path)}{at}"
             case {"secret": {"secretName": secret}}:
