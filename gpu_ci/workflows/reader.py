@@ -21,6 +21,8 @@ _CALL = re.compile(r"[.$]/\.github/workflows/[^/\0\n]+")
 """`uses` of a workflow in the same repository (docs.github.com, "Reuse workflows", "Calling a reusable workflow")."""
 _MOST_JOBS = 10_000
 """The most jobs and calls of one file: 39 matrices of the largest size."""
+_MOST_STEPS = 100_000
+"""The most steps of all these jobs that may need a line of the report."""
 
 
 def is_workflow(value: object) -> bool:
@@ -41,12 +43,15 @@ class Workflows:
     _callees: dict[Path, File | str] = field(default_factory=dict)
     _steps: dict[tuple[File, str], tuple[Step, ...]] = field(default_factory=dict)
     _actions: Actions = field(default_factory=dict)
-    _count: int = 0
+    _jobs_read: int = 0
+    _steps_read: int = 0
 
     @property
     def jobs(self) -> list[Job]:
         """The jobs in the order of the files. Those of a workflow that only others start are where it is called."""
-        shown = (jobs for path, jobs in self._jobs.items() if path not in self._only_called & self._callees.keys())
+        elsewhere = self._only_called & self._callees.keys()
+        # Workflows that only call one another have no other place.
+        shown = (jobs for path, jobs in self._jobs.items() if path not in elsewhere or elsewhere == self._jobs.keys())
         return [job for jobs in shown for job in jobs]
 
     def add(self, path: Path, document: Document) -> None:
@@ -67,7 +72,7 @@ class Workflows:
         triggers = _triggers(document.value)
         if triggers == "workflow_call" or (isinstance(triggers, Mapping | list) and [*triggers] == ["workflow_call"]):
             self._only_called.add(path)
-        self._count = 0
+        self._jobs_read = self._steps_read = 0
         self._jobs.setdefault(path, []).extend(dict.fromkeys(self._read(file)))
 
     def _read(
@@ -86,16 +91,18 @@ class Workflows:
             by_caller = place and "inputs." in str(job.get("runs-on"))
             at = place if by_caller else file.place("jobs", key, "uses" if "uses" in job else "runs-on")
             for values in combinations(filled(mapping_in(job, "strategy").get("matrix"), known)):
-                self._count += 1
-                if self._count > _MOST_JOBS:
-                    rule = f"a workflow has at most {_MOST_JOBS:,} jobs, with those that it calls"
-                    raise InputError(f"{file.path}: {rule}; split it")
+                self._jobs_read += 1
+                if self._jobs_read > _MOST_JOBS or self._steps_read > _MOST_STEPS:
+                    rule = f"a workflow has at most {_MOST_JOBS:,} jobs, and {_MOST_STEPS:,} steps with containers in all of them"
+                    raise InputError(f"{file.path}: {rule}, with those that it calls; split it")
                 contexts = {**known, "matrix": values}
                 if "uses" in job:
                     inner = filled(mapping_in(job, "with"), contexts)
                     yield from self._called(file, str(job["uses"]), inner, at, f"{above}{key}", (*callers, file.path))
                 else:
-                    yield job_of(at, f"{above}{key}", job, contexts, self._steps_of(file, key))
+                    steps = self._steps_of(file, key)
+                    self._steps_read += len(steps)
+                    yield job_of(at, f"{above}{key}", job, contexts, steps)
 
     def _steps_of(self, file: File, key: str) -> tuple[Step, ...]:
         """The steps of a job, read once for all combinations and calls."""

@@ -367,6 +367,19 @@ def test_calls_that_multiply_are_refused(tmp_path):
         alone(tmp_path, job("uses: ./.github/workflows/b.yml"))
 
 
+def test_steps_that_multiply_are_refused(tmp_path):
+    matrix = f"strategy: {{matrix: {{long: {[*range(250)]}}}}}"
+    steps = ", ".join(["{run: docker build .}"] * 401)
+    with pytest.raises(InputError, match="100,000 steps with containers in all of them, with those that it calls; split it"):
+        alone(tmp_path, job("runs-on: gpu-t4", "timeout-minutes: ${{ matrix.long }}", matrix, f"steps: [{steps}]") + "  b: {}\n")
+
+
+def test_workflows_that_only_call_one_another_have_answers(tmp_path):
+    for caller, callee in ("bc", "cb"):
+        (tmp_path / f"{caller}.yml").write_text(f"on: workflow_call\njobs: {{a: {{uses: ./.github/workflows/{callee}.yml}}}}\n")
+    assert [answer.job.name for answer in check(tmp_path).answers] == ["a / a", "a / a"]
+
+
 def test_the_steps_of_a_job_are_read_once_for_all_its_combinations_and_calls(tmp_path, monkeypatch):
     read = []
 
