@@ -30,7 +30,7 @@ from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool, require_no_shm, require_one_share, require_pool
 from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.registry import Mirror
-from fleet.settings.runner import PodRunner, Runner, SetName
+from fleet.settings.runner import GPU_LABELS, PodRunner, Runner, SetName
 from fleet.settings.sharing import Mig
 from fleet.settings.workloads import (
     AnyWorkload,
@@ -426,6 +426,9 @@ class Cluster(Model):
             message = f"'{SYSTEM_POOL}' is the untainted pool's name; rename the GPU pool"
             raise problem("pool_name", message, at=("pools", SYSTEM_POOL), value=SYSTEM_POOL)
         for name, runner in self.pod_runners.items():
+            if not runner.gpus and name in GPU_LABELS:
+                message = f"the name is a label that promises a GPU, and the class has gpus: 0; rename it, such as {name}-build"
+                raise problem("cpu_name", message, at=("runners", name), value=name)
             for index, pool_name in enumerate(runner.ordered):
                 require_pool("runner_pool", pool_name, self.pools, at=("runners", name, *runner.pool_at(index)), gpus=runner.gpus)
         of_runners = self.runner_pools
