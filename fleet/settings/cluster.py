@@ -494,6 +494,9 @@ class Cluster(Model):
                 pool = self.pools[pool_name]
                 require_one_share("several_shares", pool_name, pool, runner.gpus, at=("runners", name, "gpus"))
                 require_no_shm("mps_shm", pool_name, pool, runner, at=("runners", name))
+                if not pool.mounts_shm and runner.template is not None and "shm" in runner.template.mounted():
+                    message = f"pool {pool_name} shares its GPUs by MPS, so the runner has no volume shm; remove the mount"
+                    raise problem("mps_mount", message, at=("runners", name, "template"), value="shm")
                 if pool.sharing != first.sharing:
                     message = (
                         f"pool {runner.ordered[0]} shares its GPUs in another way, and a runner requests one resource; give both "

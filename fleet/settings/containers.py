@@ -235,7 +235,7 @@ _SOURCES = {
 
 
 def _checked(kind: type[BaseModel], value: Mapping[str, Any]) -> None:
-    """Refuse what is not of a kind. The error names the field, and shows no value. Raises a settings problem."""
+    """Refuse a value of another kind. The error names the field, and shows no value. Raises a settings problem."""
     try:
         TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
@@ -290,16 +290,16 @@ def refuse_volume(value: Mapping[str, Any]) -> None:
     if kind == "emptyDir":
         _checked(_EmptyDir, source)
         if (size := source.get("sizeLimit")) is not None and (quantity(size) or 0) <= 0:
-            raise problem("template_volume_size", "emptyDir.sizeLimit is no quantity; write one such as 1Gi", private=True)
+            raise problem("template_volume_size", "emptyDir.sizeLimit is not a quantity; write one such as 1Gi", private=True)
     elif (needed := _SOURCES[kind]) and needed not in source:
         raise problem("template_volume_key", f"{kind} of a volume needs {needed}; add it", private=True)
 
 
 def refuse_alias(value: Mapping[str, Any]) -> None:
-    """Refuse what is no line of /etc/hosts. Raises a settings problem."""
+    """Refuse a line of /etc/hosts that the API server rejects. Raises a settings problem."""
     _checked(_HostAlias, value)
 
 
 def refuse_dns(value: Mapping[str, Any]) -> None:
-    """Refuse what is no configuration of resolvers. Raises a settings problem."""
+    """Refuse a configuration of resolvers that the API server rejects. Raises a settings problem."""
     _checked(_DnsConfig, value)

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.facts.errors import FleetError
 from fleet.loading.config import load
-from tests.builders import cluster, config, runner
+from tests.builders import cluster, config, pool, runner
 from tests.cases import cases
 
 SIZES = {"cpu": "500m", "memory": "1Gi"}
@@ -72,7 +72,7 @@ def test_the_standard_restricted(template: dict[str, Any], message: str) -> None
         (beside(stdin=True), "stdin is not a field"),
         (beside(restartPolicy="Always"), "only init containers have a restartPolicy"),
         ({"initContainers": [BESIDE | {"livenessProbe": {"exec": {"command": ["a"]}}}]}, "add restartPolicy: Always"),
-        (volume(emptyDir={"sizeLimit": "much"}), "emptyDir.sizeLimit is no quantity"),
+        (volume(emptyDir={"sizeLimit": "much"}), "emptyDir.sizeLimit is not a quantity"),
         (volume(persistentVolumeClaim={}), "needs claimName"),
         ({"hostAliases": [{"hostnames": ["a"]}]}, "ip: field required"),
         ({"hostAliases": [{"ip": "10.0.0.1"}]}, "hostnames: field required"),
@@ -97,6 +97,14 @@ def refused(template: dict[str, Any], message: str) -> None:
         class_with(template)
     (problem,) = caught.value.problems
     assert message in problem.message
+
+
+def test_under_mps_there_is_no_shm_to_mount() -> None:
+    template = beside(volumeMounts=[{"name": "shm", "mountPath": "/a"}])
+    class_with(template)
+    pools = {"t4": pool(sharing={"strategy": "mps", "replicas": 2})}
+    with pytest.raises(FleetError, match="so the runner has no volume shm"):
+        load(config(clusters={"usw2": cluster(pools=pools, runners={"gpu-t4": runner(template=template)})}))
 
 
 def test_what_the_api_server_takes_is_taken() -> None:

@@ -32,7 +32,7 @@ from fleet.settings.pod_template import API_SERVER, CA_VARIABLES, ExtraVolume, M
 from policies.rules.images_pinned import RULE as PINNED
 from policies.rules.kinds import RELEASE
 from policies.rules.runner_no_privileged import RULE as PRIVILEGED
-from tests.builders import cluster, config, pool, reference, runner, runner_of
+from tests.builders import cluster, config, existing_eks, pool, reference, runner, runner_of
 from tests.cases import cases
 from tests.examples import examples
 from tests.fleet.values import autoscaling_runner_set, pod_of, runner_of_pod, unknown_keys
@@ -297,6 +297,25 @@ def test_a_role_is_reached_without_the_proxy() -> None:
     ).clusters["usw2"]
     chart = pod_set(made, "gpu-t4", made.pod_runners["gpu-t4"], GITHUB)
     assert chart.values["proxy"]["noProxy"] == ["10.96.0.1", *(n for n in API_SERVER if n != "10.96.0.1"), "169.254.170.23"]
+
+
+@cases(
+    ("installed", "role", "users"),
+    [
+        ([], {}, "the autoscaler"),
+        (["cluster-autoscaler"], {}, ""),
+        (
+            ["cluster-autoscaler"],
+            {"role": "arn:aws:iam::111122223333:role/jobs", "serviceAccount": "jobs"},
+            "runner class gpu-t4",
+        ),
+        ([], {"role": "arn:aws:iam::111122223333:role/jobs", "serviceAccount": "jobs"}, "the autoscaler and runner class gpu-t4"),
+    ],
+)
+def test_a_role_in_an_existing_cluster_needs_the_agent(installed: list[str], role: dict[str, Any], users: str) -> None:
+    fleet = load(config(clusters={"usw2": existing_eks(installed=installed, runners={"gpu-t4": runner(**role)})}))
+    said = [remark for remark in fleet.clusters["usw2"].remarks if "eks-pod-identity-agent must" in remark]
+    assert [f"for the rights of {users};" in remark for remark in said] == ([True] if users else [])
 
 
 @cases(
