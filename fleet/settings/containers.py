@@ -246,7 +246,8 @@ def _checked(kind: type[BaseModel], value: Mapping[str, Any]) -> None:
             fix = instead(str(first["loc"][-1]), of, "remove it") if len(first["loc"]) == 1 else "remove it"
             message = f"{where} is not a field that such an object may have; {fix}"
             raise problem("kubernetes_field", message, private=True) from None
-        text = first["msg"][0].lower() + first["msg"][1:]
+        message = "an object of fields belongs here" if first["type"] == "model_type" else first["msg"]
+        text = message[0].lower() + message[1:]
         fix = "" if first["type"].startswith("gpu_ci_") else "; correct it"
         raise problem("kubernetes_value", f"{where}: {text}{fix}", private=True) from None
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import kubernetes_validate
 import pytest
 
+from fleet.charts.arc import runner_set
 from fleet.facts.errors import FleetError
 from fleet.loading.config import load
-from tests.builders import cluster, config, pool, runner
+from tests.builders import cluster, config, pool, runner, runner_of
 from tests.cases import cases
+from tests.fleet.values import pod_of
 
 SIZES = {"cpu": "500m", "memory": "1Gi"}
 BESIDE = {"name": "cache", "image": "registry.example.com/cache:1", "resources": {"requests": SIZES, "limits": SIZES}}
@@ -61,7 +64,7 @@ def test_the_standard_restricted(template: dict[str, Any], message: str) -> None
         ({"volumes": [{"name": "data", "emptyDir": {}}] * 2}, "two volumes have the same name"),
         (beside(name="My_Cache"), "name: a name here has lower-case letters"),
         ({"volumes": [{"name": "Data", "emptyDir": {}}]}, "name: a name here has lower-case letters"),
-        (beside(securityContext="x"), "securityContext: "),
+        (beside(securityContext="x"), "securityContext: an object of fields belongs here; correct it"),
         (beside(env="x"), "env: input should be a valid list"),
         (beside(env=[{"name": "A", "value": 1}]), "env.0.value: input should be a valid string"),
         (beside(env=[{"name": "A", "value": "1", "valueFrom": {}}]), "has not one of value and a source"),
@@ -133,4 +136,7 @@ def test_what_the_api_server_takes_is_taken() -> None:
         "dnsPolicy": "None",
         "dnsConfig": {"nameservers": ["192.0.2.53"], "searches": ["example.com"], "options": [{"name": "edns0"}]},
     }
-    class_with(template, volumes={"models": {"path": "/models", "claim": "models"}})
+    volumes = {"models": {"path": "/models", "claim": "models"}}
+    class_with(template, volumes=volumes)
+    chart = runner_set("gpu-t4", runner_of(template=template, volumes=volumes), "https://github.com/example", "gpu")
+    kubernetes_validate.validate(pod_of(chart), "1.34", strict=True)
