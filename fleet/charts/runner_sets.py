@@ -12,7 +12,7 @@ from fleet.charts.chart import Chart
 from fleet.charts.enablement import Tolerations
 from fleet.facts.scheduling import CPU_TOLERATION, GPU_RESOURCE, GPU_TOLERATION
 from fleet.settings.cluster import Cluster
-from fleet.settings.egress import CLOSED
+from fleet.settings.egress import CLOSED, LINK_LOCAL, within
 from fleet.settings.existing import ServiceAccount
 from fleet.settings.github import APP_SECRET, GitHub, ScopeUrl
 from fleet.settings.gitops import GitOps, ObjectName
@@ -102,6 +102,11 @@ class PodSet(RunnerPod, SetSettings):
             message = "it has the private key of the GitHub App, and a pod of the set would read it; name another Secret there"
             raise problem("app_for_jobs", message, at=("githubSecret",), value=self.github_secret)
         return self
+
+    @property
+    def opens(self) -> tuple[str, ...]:
+        """As in the base class: the open networks that are the node's own."""
+        return tuple(network for network in self.open_networks if within(network, (LINK_LOCAL,)))
 
     @property
     def chart(self) -> Chart:

@@ -11,8 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-
-from pydantic.alias_generators import to_camel
+from itertools import chain
 
 from fleet.facts.flow import taken
 from fleet.facts.pricing import span
@@ -68,7 +67,18 @@ def class_of(set_name: str, runner: Runner) -> str:
 def difference(fleet: Fleet, ours_set: Set, their_set: Set) -> str:
     """The first property in which two sets of a class differ and which a job may notice, in words. Empty if there is none."""
     ours, theirs = _properties(fleet, ours_set), _properties(fleet, their_set)
-    return next((f"{name} is {ours[name]} here and {theirs[name]} there" for name in ours if ours[name] != theirs[name]), "")
+    texts = (f"{name} is {ours[name]} here and {theirs[name]} there" for name in ours if ours[name] != theirs[name])
+    return next(chain(texts, _pod_differences(ours_set.runner, their_set.runner)), "")
+
+
+def _pod_differences(ours: PodFields, theirs: PodFields) -> Iterator[str]:
+    """What the pods of two sets have not in common. An error line shows no value, because one may be private."""
+    mine, other = (fields.model_dump(by_alias=True, include=set(PodFields.model_fields)) for fields in (ours, theirs))
+    for name in mine:
+        if mine[name] != other[name]:
+            here, there = (value if isinstance(value, Mapping) else {} for value in (mine[name], other[name]))
+            keys = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
+            yield f"{name} is not the same here and there{': compare ' if keys else ''}{', '.join(keys)}"
 
 
 def _properties(fleet: Fleet, member: Set) -> dict[str, str]:
@@ -90,7 +100,6 @@ def _properties(fleet: Fleet, member: Set) -> dict[str, str]:
         "scratch": memory_text(runner.scratch),
         "image": runner.image or "the default",
         "cloud role": runner.cloud_role or "none",
-        **{to_camel(name): str(getattr(runner, name)) for name in PodFields.model_fields},
         "role": "release" if any(pool.role == "release" for pool in pools) else "burst",
         "capacity": "spot" if any(pool.capacity == "spot" for pool in pools) else "not spot",
     }

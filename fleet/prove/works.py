@@ -35,7 +35,7 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
 
 
 def github_server(fleet: Fleet) -> Iterator[Remark]:
-    """A line for each cluster whose pods may not reach the server, and for each class that may not reach its proxy.
+    """A line for each cluster whose pods may not reach the server, and for each class that may not reach its proxy or DNS.
 
     They are at a private address, or at a name that may have one.
     """
@@ -46,6 +46,8 @@ def github_server(fleet: Fleet) -> Iterator[Remark]:
         if not public and any(runner.proxy is None or not runner.proxy.carries(host) for runner in walled.values()):
             yield from _unreached(name, cluster, f"GitHub server {host}", host)
         for key, runner in walled.items():
+            for server in runner.template.name_servers if runner.template is not None else ():
+                yield from _unreached(f"{name}/{key}", cluster, f"name server {server}", server)
             if runner.proxy is not None:
                 proxy = urlsplit(runner.proxy.url).hostname or ""
                 yield from _unreached(f"{name}/{key}", cluster, f"proxy {proxy}", proxy)

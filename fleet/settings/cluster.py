@@ -30,7 +30,7 @@ from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool, require_no_shm, require_one_share, require_pool
 from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.registry import Mirror
-from fleet.settings.runner import PodRunner, Runner, SetName
+from fleet.settings.runner import GPU_LABELS, PodRunner, Runner, SetName
 from fleet.settings.sharing import Mig
 from fleet.settings.workloads import (
     AnyWorkload,
@@ -426,6 +426,9 @@ class Cluster(Model):
             message = f"'{SYSTEM_POOL}' is the untainted pool's name; rename the GPU pool"
             raise problem("pool_name", message, at=("pools", SYSTEM_POOL), value=SYSTEM_POOL)
         for name, runner in self.pod_runners.items():
+            if not runner.gpus and name in GPU_LABELS:
+                message = f"the name is a label that promises a GPU, and the class has gpus: 0; rename it, such as {name}-build"
+                raise problem("cpu_name", message, at=("runners", name), value=name)
             for index, pool_name in enumerate(runner.ordered):
                 require_pool("runner_pool", pool_name, self.pools, at=("runners", name, *runner.pool_at(index)), gpus=runner.gpus)
         of_runners = self.runner_pools
@@ -491,6 +494,9 @@ class Cluster(Model):
                 pool = self.pools[pool_name]
                 require_one_share("several_shares", pool_name, pool, runner.gpus, at=("runners", name, "gpus"))
                 require_no_shm("mps_shm", pool_name, pool, runner, at=("runners", name))
+                if not pool.mounts_shm and runner.template is not None and "shm" in runner.template.mounted():
+                    message = f"pool {pool_name} shares its GPUs by MPS, so the runner has no volume shm; remove the mount"
+                    raise problem("mps_mount", message, at=("runners", name, "template"), value="shm")
                 if pool.sharing != first.sharing:
                     message = (
                         f"pool {runner.ordered[0]} shares its GPUs in another way, and a runner requests one resource; give both "

@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from fleet.facts.credentials import mask
 from fleet.facts.pods import Mount
+from fleet.settings.environment import EnvName, EnvValue
 from fleet.settings.github import APP_SECRET
 from fleet.settings.gitops import ObjectName
-from fleet.settings.model import DnsLabel, Form, Memory, Model, QuotedText, matching, memory_text, problem, refusal, require_once
+from fleet.settings.model import DnsLabel, Form, Memory, Model, matching, memory_text, problem, refusal, require_once
 from fleet.settings.template import Template
-
-_ENV_RULE = "an environment variable has letters, digits, '_', '-' and '.', and no digit first; rename it"
-_ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
-"""Kubernetes' envVarNameFmt (apimachinery, pkg/util/validation)."""
-_OURS = ("NVIDIA_", "ACTIONS_", "RUNNER_", "GITHUB_", "GPU_CI_")
-_OURS_RULE = f"gpu-ci, ARC, the runner or NVIDIA's toolkit sets variables that begin with {', '.join(_OURS)}; rename or remove it"
-_VALUE_RULE = (
-    "looks like a credential, and everybody who reads the stack file reads it: put it into a Secret and name that in secretEnv"
-)
-
-
-_PROXY_NAMES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
-
-
-def _env_name(name: str) -> str:
-    if name.lower() in _PROXY_NAMES:
-        raise problem("env_proxy", "the set's listener needs the proxy, too, so ARC sets the variable; write proxy of the class")
-    # Names of Linux are case-sensitive, and GitHub's are all in capitals.
-    if name.startswith(_OURS):
-        raise problem("env_ours", _OURS_RULE)
-    return name
-
-
-def _env_value(value: str) -> str:
-    if mask(value) != value:
-        raise problem("env_credential", _VALUE_RULE, private=True)
-    return value
-
-
-EnvName = Annotated[str, matching("env_name", _ENV_RULE, _ENV_NAME), AfterValidator(_env_name)]
-"""Name of an environment variable that a class may set."""
-EnvValue = Annotated[QuotedText, AfterValidator(_env_value)]
-"""Value of an environment variable, without the form of a credential."""
 
 
 def _job_secret(name: str) -> str:
@@ -167,8 +136,21 @@ class ExtraVolume(Model):
 _PROXY_RULE = "not the URL of a proxy; write http://<host>:<port>, without user and password, which a Secret has"
 _PROXY = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
 _HOST_RULE = "not a host; write a host, a domain or a network such as 10.0.0.0/8"
+API_SERVER = ("kubernetes.default.svc", ".svc", ".cluster.local", "10.96.0.1", "10.97.0.1", "10.100.0.1", "172.20.0.1")
+"""Names of services, and the addresses that the API server has in the pods of OKE, Talos and EKS: the first of the services.
+
+Sources: EKS, CreateCluster, serviceIpv4Cidr; Talos, cluster.network.serviceSubnets; the clusters of the program on OKE. The
+listener calls that address by the proxy of its environment (actions/actions-runner-controller#2286).
+"""
 CA_VARIABLES = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE")
 """Where OpenSSL, .NET and Go, curl, git, and Python's requests read the path of the authorities that they trust."""
+
+
+def _covers(name: str, host: str) -> bool:
+    """Whether an entry of noProxy names a host: itself, its domain, its network, or all (golang.org/x/net, http/httpproxy)."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host) in ipaddress.ip_network(name, strict=False)
+    return name == "*" or f".{host}".endswith(f".{name.removeprefix('*').lstrip('.')}")
 
 
 class Proxy(Model):
@@ -184,8 +166,7 @@ class Proxy(Model):
 
     def carries(self, host: str) -> bool:
         """Whether requests to a host go to the proxy."""
-        names = (name.removeprefix("*").lstrip(".").lower() for name in self.no_proxy)
-        return not any(f".{host.lower()}".endswith(f".{name}") for name in names)
+        return not any(_covers(name.lower(), host.lower()) for name in self.no_proxy)
 
 
 class CaBundle(Model):
@@ -232,14 +213,19 @@ class PodFields(Model):
     """More fields of the pod, in Kubernetes' words (docs/pod-template.md#the-rest-of-a-pod). Default: none."""
 
     @property
+    def opens(self) -> tuple[str, ...]:
+        """The addresses on the node that jobs need for a role of a cloud. All others of the node are closed."""
+        return ()
+
+    @property
     def scale_set_values(self) -> dict[str, Any]:
         """What the chart of runner sets gets for proxy and authority (gha-runner-scale-set 0.14.2, values.yaml)."""
         values: dict[str, Any] = {}
         if self.proxy is not None:
             server = {"url": self.proxy.url} | ({"credentialSecretRef": self.proxy.secret} if self.proxy.secret else {})
-            values["proxy"] = {"http": server, "https": server} | (
-                {"noProxy": list(self.proxy.no_proxy)} if self.proxy.no_proxy else {}
-            )
+            agents = (network.partition("/")[0] for network in self.opens)
+            direct = list(dict.fromkeys((*self.proxy.no_proxy, *API_SERVER, *agents)))
+            values["proxy"] = {"http": server, "https": server, "noProxy": direct}
         if (bundle := self.ca_bundle) is not None:
             source = {"configMapKeyRef": {"name": bundle.config_map, "key": bundle.key}}
             values["githubServerTLS"] = {"certificateFrom": source, "runnerMountPath": bundle.FOLDER}
@@ -291,6 +277,11 @@ class PodFields(Model):
             if extra["name"] in (*VOLUMES_TAKEN, *self.volumes):
                 message = "the pod has a volume of that name already; rename this one"
                 raise problem("template_volume_name", message, at=("template", "volumes"), value=extra["name"])
+        if self.template is not None:
+            there = {"shm", *self.volumes, *(extra["name"] for extra in self.template.volumes)}
+            if missing := [name for name in self.template.mounted() if name not in there]:
+                message = "a container mounts a volume that the pod lacks; add it to volumes of the template, or correct the name"
+                raise problem("template_mount", message, at=("template",), value=missing[0])
         for name, volume in self.volumes.items():
             if name in VOLUMES_TAKEN:
                 message = f"{VOLUMES_TAKEN[name]} has a volume of that name; rename yours"

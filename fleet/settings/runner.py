@@ -274,11 +274,6 @@ class PodRunner(RunnerPod):
         """The role of a cloud that every job has; empty for none."""
         return ""
 
-    @property
-    def opens(self) -> tuple[str, ...]:
-        """The addresses on the node that jobs need for that role. All others of the node are closed."""
-        return ()
-
     def pool_at(self, index: int) -> tuple[str, ...]:
         """The path of the setting that names a pool of `ordered`."""
         return ("pool",) if self.pool is not None else ("pools", str(index))

@@ -5,26 +5,19 @@ Kubernetes' own words (core/v1, PodSpec and Container). The chart's values have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from fleet.facts.credentials import mask
-from fleet.facts.errors import instead
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import is_gpu_resource
+from fleet.settings.containers import refuse_alias, refuse_container, refuse_dns, refuse_sizes, refuse_volume
 from fleet.settings.github import APP_SECRET
 from fleet.settings.model import Model, problem, refusal, require_once
 
-_FIELDS = frozenset(
-    {
-        *("args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe", "name", "ports"),
-        *("readinessProbe", "resizePolicy", "resources", "restartPolicy", "securityContext", "startupProbe"),
-        *("terminationMessagePath", "terminationMessagePolicy", "volumeDevices", "volumeMounts", "workingDir"),
-    }
-)
-"""Fields of a container without those of an interactive one."""
+_WHILE_IT_RUNS = frozenset({"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"})
 _SIZES = ("requests", "limits")
 
 
@@ -64,11 +57,7 @@ def _safe(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _container(value: dict[str, Any]) -> dict[str, Any]:
-    if unknown := sorted(value.keys() - _FIELDS):
-        fix = instead(unknown[0], _FIELDS, "remove it")
-        raise problem("container_field", f"{unknown[0]} is not a field of such a container; {fix}", private=True)
-    if not isinstance(value.get("name"), str) or not isinstance(value.get("image"), str):
-        raise problem("container_name", "a container has a name and an image; add them", private=True)
+    refuse_container(value)
     if value["name"] == "runner":
         message = "gpu-ci writes the container runner; write image, env, volumes, cpu and memory of the class, and rename yours"
         raise problem("container_runner", message, private=True)
@@ -81,13 +70,24 @@ def _container(value: dict[str, Any]) -> dict[str, Any]:
         if any(quantity(amount) is None or is_gpu_resource(name) for name, amount in amounts.items()):
             message = f"resources.{size} has more than quantities of cpu, memory and disk; correct it, and raise gpus for GPUs"
             raise problem("container_amount", message, value=value["name"])
+    refuse_sizes(value["name"], sizes)
     return value
 
 
-def _volume(value: dict[str, Any]) -> dict[str, Any]:
-    sources = {key: source for key, source in value.items() if key != "name"}
-    if not isinstance(value.get("name"), str) or len(sources) != 1 or not all(isinstance(s, Mapping) for s in sources.values()):
-        raise problem("template_volume", "a volume has a name and one source, as in a pod; correct it", private=True)
+def _kept(refuse: Callable[[Mapping[str, Any]], None]) -> AfterValidator:
+    """A validator that refuses an object, or keeps it as it was written."""
+
+    def check(value: dict[str, Any]) -> dict[str, Any]:
+        refuse(value)
+        return value
+
+    return AfterValidator(check)
+
+
+def _dns_policy(value: object) -> object:
+    if value == "Default":
+        message = "the node's resolver is at a private address, which is closed; write None, and nameservers in dnsConfig"
+        raise problem("dns_default", message)
     return value
 
 
@@ -95,6 +95,19 @@ Fields = Annotated[dict[str, Any], AfterValidator(_safe)]
 """An object of a pod, as Kubernetes has it."""
 Container = Annotated[Fields, AfterValidator(_container)]
 """A container beside the runner's."""
+
+
+def _set(value: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The keys of an object that have a value: null is as good as no key."""
+    return {key: inner for key, inner in (value or {}).items() if inner is not None}
+
+
+def _confined(container: Mapping[str, Any], confined: Mapping[str, Any]) -> dict[str, Any]:
+    own = _set(container.get("securityContext"))
+    capabilities = {"capabilities": {**confined["capabilities"], **_set(own.get("capabilities"))}}
+    # An image that names all GPUs would get them without a request, because the runtime reads the variable.
+    env = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}, *(container.get("env") or ())]
+    return {**container, "env": env, "securityContext": {**confined, **own, **capabilities}}
 
 
 class Template(Model):
@@ -106,26 +119,31 @@ class Template(Model):
     containers: tuple[Container, ...] = ()
     """Containers beside the runner. The pod ends with the runner only if they end too. Example:
     `[{name: cache, image: "example:1", resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 1Gi}}}]`"""
-    volumes: tuple[Annotated[Fields, AfterValidator(_volume)], ...] = ()
+    volumes: tuple[Annotated[Fields, _kept(refuse_volume)], ...] = ()
     """Volumes of these containers. The runner mounts those in `volumes` of the class. Example: `[{name: tmp, emptyDir: {}}]`"""
-    host_aliases: tuple[Fields, ...] = ()
+    host_aliases: tuple[Annotated[Fields, _kept(refuse_alias)], ...] = ()
     """Lines of /etc/hosts. Example: `[{ip: 10.20.0.5, hostnames: [mirror]}]`"""
-    dns_config: Fields | None = None
+    dns_config: Annotated[Fields, _kept(refuse_dns)] | None = None
     """Name servers and search domains. Example: `{options: [{name: ndots, value: "1"}]}`"""
-    dns_policy: Literal["ClusterFirst", "Default", "None"] | None = None
-    """Where names are resolved. Example: `ClusterFirst`"""
+    dns_policy: Annotated[Literal["ClusterFirst", "None"], BeforeValidator(_dns_policy)] | None = None
+    """Where names are resolved: in the cluster, or by `nameservers` of `dnsConfig` alone. Example: `ClusterFirst`"""
     enable_service_links: bool | None = None
     """Whether jobs find the services of their namespace as environment variables. Example: `false`"""
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        """The resolvers of all names; empty if the cluster resolves them. Kubelet appends others to the cluster's."""
+        return tuple((self.dns_config or {}).get("nameservers") or ()) if self.dns_policy == "None" else ()
 
     def names(self, secret: str) -> bool:
         """Whether it may read a Secret."""
         return any(_is_named(key, text, secret) for key, text in _texts(self.model_dump()))
 
     def merged(self, pod: Mapping[str, Any], confined: Mapping[str, Any]) -> dict[str, Any]:
-        """A pod with these fields. Containers without a `securityContext` get `confined`."""
+        """A pod with these fields. Containers get what their `securityContext` lacks of `confined`, and see no GPU."""
         fields = self.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
         for key in ("initContainers", "containers"):
-            fields[key] = [{"securityContext": dict(confined), **container} for container in fields.get(key, ())]
+            fields[key] = [_confined(container, confined) for container in fields.get(key, ())]
         lists = {key: [*pod.get(key, ()), *fields.pop(key, ())] for key in ("initContainers", "containers", "volumes")}
         return {**pod, **{key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}} | {
             key: items for key, items in lists.items() if items
@@ -133,6 +151,24 @@ class Template(Model):
 
     @refusal
     def _names(self) -> None:
-        """Refuse two containers of one name."""
+        """Refuse two containers or volumes of one name, and a pod without any resolver."""
         names = [container["name"] for container in (*self.init_containers, *self.containers)]
         require_once("container_twice", "two containers have the same name; rename one", names, at=("containers",))
+        volumes = [volume["name"] for volume in self.volumes]
+        require_once("template_volume_twice", "two volumes have the same name; rename one", volumes, at=("volumes",))
+        for container in self.containers:
+            if container.get("restartPolicy"):
+                message = "only init containers have a restartPolicy; write the container below initContainers"
+                raise problem("container_restart", message, at=("containers",), value=container["name"])
+        for container in self.init_containers:
+            if not container.get("restartPolicy") and (wrong := sorted(_WHILE_IT_RUNS & _set(container).keys())):
+                message = f"{wrong[0]} is of containers that run beside the runner; add restartPolicy: Always, or remove it"
+                raise problem("container_ends", message, at=("initContainers",), value=container["name"])
+        if self.dns_policy == "None" and not self.name_servers:
+            message = "None needs a resolver; add nameservers to dnsConfig, or remove dnsPolicy"
+            raise problem("dns_none", message, at=("dnsPolicy",))
+
+    def mounted(self) -> Iterator[str]:
+        """The names of the volumes that its containers mount."""
+        for container in (*self.init_containers, *self.containers):
+            yield from (mount["name"] for mount in container.get("volumeMounts") or ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -17,17 +18,21 @@ from fleet.charts.arc import runner_set
 from fleet.charts.chart import Chart
 from fleet.facts.errors import FleetError
 from fleet.facts.pods import CONFINED
+from fleet.facts.remark import CANNOT_WORK, kind_of
 from fleet.facts.tables import rows
 from fleet.loading.config import load
 from fleet.prove.namespace_limits import limit_range
 from fleet.prove.placement import place
 from fleet.prove.pod import runner_ask
 from fleet.prove.same_sets import Set, difference
-from fleet.settings.pod_template import CA_VARIABLES, EnvName, EnvValue, ExtraVolume, MountPath, Proxy
+from fleet.prove.works import github_server
+from fleet.providers.installed import pod_set
+from fleet.settings.environment import EnvName, EnvValue
+from fleet.settings.pod_template import API_SERVER, CA_VARIABLES, ExtraVolume, MountPath, Proxy
 from policies.rules.images_pinned import RULE as PINNED
 from policies.rules.kinds import RELEASE
 from policies.rules.runner_no_privileged import RULE as PRIVILEGED
-from tests.builders import cluster, config, pool, reference, runner, runner_of
+from tests.builders import cluster, config, existing_eks, pool, reference, runner, runner_of
 from tests.cases import cases
 from tests.examples import examples
 from tests.fleet.values import autoscaling_runner_set, pod_of, runner_of_pod, unknown_keys
@@ -38,6 +43,9 @@ from tests.strategies import POD_FIELDS
 
 KUBERNETES = "1.34"
 WHOLE = runner_set("gpu-t4", runner_of(**POD_FIELDS), "https://github.com/example", "gpu")
+
+
+GITHUB = load(config()).github
 
 
 def validated(kind: Any, value: object) -> bool:
@@ -145,7 +153,7 @@ def test_sets_of_one_class_have_the_same_environment() -> None:
     )
     clusters = fleet.clusters.items()
     sets = [Set(name, own, set_name, held) for name, own in clusters for set_name, held in own.pod_runners.items()]
-    assert difference(fleet, *sets) == "env is {'LEVEL': '1'} here and {'LEVEL': '2'} there"
+    assert difference(fleet, *sets) == "env is not the same here and there: compare LEVEL", "no value, which may be private"
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
@@ -228,7 +236,7 @@ def test_a_misspelt_key_of_ours_comes_before_words_of_others() -> None:
 
 def test_the_chart_gets_the_proxy_with_its_credentials_by_name() -> None:
     server = {"url": "http://proxy.example.com:3128", "credentialSecretRef": "proxy"}
-    assert WHOLE.values["proxy"] == {"http": server, "https": server, "noProxy": ["example.net"]}
+    assert WHOLE.values["proxy"] == {"http": server, "https": server, "noProxy": ["example.net", *API_SERVER]}
     plain = runner_set("gpu-t4", runner_of(), "https://github.com/example", "gpu")
     assert not {"proxy", "githubServerTLS"} & plain.values.keys()
 
@@ -244,10 +252,86 @@ def test_a_bundle_is_trusted_by_every_kind_of_program_and_nothing_calls_sudo() -
     assert env["RUNNER_UPDATE_CA_CERTS"] == ""
 
 
-@cases(("name", "carried"), [("example.net", True), ("example.com", False), ("*.example.com", False), ("git.example.com", False)])
-def test_what_a_proxy_carries(name: str, carried: bool) -> None:
-    assert Proxy(url="http://proxy", noProxy=(name,)).carries("git.example.com") is carried
+@cases(
+    ("name", "host", "carried"),
+    [
+        ("example.net", "git.example.com", True),
+        ("example.com", "git.example.com", False),
+        ("*.example.com", "git.example.com", False),
+        ("git.example.com", "git.example.com", False),
+        ("*", "git.example.com", False),
+        ("10.0.0.0/8", "10.20.0.5", False),
+        ("10.20.0.5", "10.20.0.5", False),
+        ("10.0.0.0/8", "192.168.0.5", True),
+        ("10.0.0.0/8", "git.example.com", True),
+    ],
+)
+def test_what_a_proxy_carries(name: str, host: str, carried: bool) -> None:
+    assert Proxy(url="http://proxy", noProxy=(name,)).carries(host) is carried
     assert Proxy(url="http://proxy").carries("git.example.com")
+
+
+@cases("name", ["gpu", "cuda"])
+def test_the_name_of_a_class_without_gpus_promises_none(name: str) -> None:
+    pools = {"builds": pool(instanceTypes=["m6i.2xlarge"])}
+    with pytest.raises(FleetError, match="promises a GPU"):
+        load(config(clusters={"usw2": cluster(pools=pools, runners={name: runner(pool="builds", gpus=0)})}))
+
+
+def test_a_role_is_reached_without_the_proxy() -> None:
+    made = load(
+        config(
+            clusters={
+                "usw2": cluster(
+                    privateEgress=["10.20.0.0/16"],
+                    runners={
+                        "gpu-t4": runner(
+                            proxy={"url": "http://10.20.0.9:3128", "noProxy": ["10.96.0.1"]},
+                            role="arn:aws:iam::111122223333:role/jobs",
+                            serviceAccount="jobs",
+                        )
+                    },
+                )
+            }
+        )
+    ).clusters["usw2"]
+    chart = pod_set(made, "gpu-t4", made.pod_runners["gpu-t4"], GITHUB)
+    assert chart.values["proxy"]["noProxy"] == ["10.96.0.1", *(n for n in API_SERVER if n != "10.96.0.1"), "169.254.170.23"]
+
+
+@cases(
+    ("installed", "role", "users"),
+    [
+        ([], {}, "the autoscaler"),
+        (["cluster-autoscaler"], {}, ""),
+        (
+            ["cluster-autoscaler"],
+            {"role": "arn:aws:iam::111122223333:role/jobs", "serviceAccount": "jobs"},
+            "runner class gpu-t4",
+        ),
+        ([], {"role": "arn:aws:iam::111122223333:role/jobs", "serviceAccount": "jobs"}, "the autoscaler and runner class gpu-t4"),
+    ],
+)
+def test_a_role_in_an_existing_cluster_needs_the_agent(installed: list[str], role: dict[str, Any], users: str) -> None:
+    fleet = load(config(clusters={"usw2": existing_eks(installed=installed, runners={"gpu-t4": runner(**role)})}))
+    said = [remark for remark in fleet.clusters["usw2"].remarks if "eks-pod-identity-agent must" in remark]
+    assert [f"for the rights of {users};" in remark for remark in said] == ([True] if users else [])
+
+
+@cases(
+    ("servers", "opened", "reached"),
+    [
+        (["10.20.0.2"], [], False),
+        (["10.20.0.2"], ["10.20.0.0/16"], True),
+        (["192.0.2.53", "10.20.0.2"], [], False),
+        (["9.9.9.9"], [], True),
+    ],
+)
+def test_jobs_reach_their_name_servers_or_the_plan_fails(servers: list[str], opened: list[str], reached: bool) -> None:
+    template = {"dnsPolicy": "None", "dnsConfig": {"nameservers": servers}}
+    fleet = load(config(clusters={"usw2": cluster(privateEgress=opened, runners={"gpu-t4": runner(template=template)})}))
+    said = [str(remark) for remark in github_server(fleet) if kind_of(remark) == CANNOT_WORK]
+    assert [text.partition(" has ")[0] for text in said] == ([] if reached else ["usw2/gpu-t4: name server 10.20.0.2"])
 
 
 # -- template ----------------------------------------------------------------------------------------------------------
@@ -265,15 +349,19 @@ def sized(cpu: object, memory: str) -> dict[str, Any]:
     return BESIDE | {"resources": {"requests": size, "limits": size}}
 
 
-def test_containers_of_the_template_stand_beside_the_runner_confined_unless_they_say_otherwise() -> None:
-    own = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsUser": 2000}
-    warm = BESIDE | {"name": "warm", "securityContext": own}
-    chart = with_template(containers=[BESIDE], initContainers=[warm], dnsPolicy="Default")
+def test_containers_of_the_template_stand_beside_the_runner_confined_and_without_gpus() -> None:
+    own = {"capabilities": {"add": ["NET_BIND_SERVICE"], "drop": None}, "runAsUser": 2000, "allowPrivilegeEscalation": None}
+    merged = CONFINED | {"capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}, "runAsUser": 2000}
+    warm = BESIDE | {"name": "warm", "securityContext": own, "env": [{"name": "LEVEL", "value": "1"}]}
+    none = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+    chart = with_template(containers=[BESIDE], initContainers=[warm], dnsPolicy="ClusterFirst")
     spec = pod_of(chart)["spec"]
     assert [container["name"] for container in spec["containers"]] == ["runner", "cache"], "the runner is first"
     assert spec["containers"][1]["securityContext"] == CONFINED
-    assert [container["securityContext"] for container in spec["initContainers"]] == [own]
-    assert spec["dnsPolicy"] == "Default"
+    assert [container["securityContext"] for container in spec["initContainers"]] == [merged]
+    assert [container["env"] for container in spec["initContainers"]] == [[none, {"name": "LEVEL", "value": "1"}]]
+    assert spec["containers"][1]["env"] == [none], "whatever its image says"
+    assert spec["dnsPolicy"] == "ClusterFirst"
     kubernetes_validate.validate(pod_of(chart), KUBERNETES, strict=True)
 
 
@@ -303,24 +391,20 @@ def test_the_namespace_admits_every_container_of_the_pod() -> None:
 
 
 @cases(
-    ("template", "message"),
+    ("key", "item", "message"),
     [
-        ({"containers": [BESIDE]}, ""),
-        (
-            {"containers": [BESIDE | {"securityContext": {"privileged": True}}]},
-            "containers[1].securityContext.privileged is true",
-        ),
-        (
-            {"initContainers": [BESIDE | {"securityContext": {"runAsUser": 0}}]},
-            "initContainers[0].securityContext.runAsUser is 0",
-        ),
-        ({"volumes": [{"name": "node", "hostPath": {"path": "/var"}}]}, 'volumes[1].hostPath is "/var"'),
-        ({"containers": [BESIDE | {"image": "docker.io/library/busybox:latest"}]}, "containers[1].image"),
+        ("containers", BESIDE, ""),
+        ("containers", BESIDE | {"securityContext": {"privileged": True}}, "containers[1].securityContext.privileged is true"),
+        ("initContainers", BESIDE | {"securityContext": {"runAsUser": 0}}, "initContainers[0].securityContext.runAsUser is 0"),
+        ("volumes", {"name": "node", "hostPath": {"path": "/var"}}, 'volumes[1].hostPath is "/var"'),
+        ("containers", BESIDE | {"image": "docker.io/library/busybox:latest"}, "containers[1].image"),
     ],
 )
-def test_the_policies_judge_the_template_as_part_of_the_pod(template: dict[str, Any], message: str) -> None:
-    chart = with_template(**template)
-    props = release({}) | {"values": chart.values}
+def test_the_policies_judge_the_template_as_part_of_the_pod(key: str, item: dict[str, Any], message: str) -> None:
+    values = copy.deepcopy(dict(with_template().values))
+    # Settings refuse most of these, and the policies judge charts of other programs, too.
+    values["template"]["spec"].setdefault(key, []).append(item)
+    props = release({}) | {"values": values}
     allowed = {"registries": ["registry.example.com/", "ghcr.io/", "docker.io/"]}
     said = [
         text

@@ -99,8 +99,11 @@ class ExistingEksCluster(EksPools):
                 f"health: undeterminable: {self.enablement} of the cluster must tolerate {STARTUP_GATE.key}, or no new node ever "
                 "offers its GPUs; check its tolerations, or remove startupGate"
             )
-        if AUTOSCALER_CHART not in self.existing.installed:
+        users = [] if AUTOSCALER_CHART in self.existing.installed else ["the autoscaler"]
+        users += [f"runner class {name}" for name, runner in self.runners.items() if runner.role]
+        if users:
             yield (
-                "existing: undeterminable: the autoscaler gets its rights through the add-on eks-pod-identity-agent; check "
+                "existing: undeterminable: the add-on eks-pod-identity-agent must be there for the rights of "
+                f"{' and '.join(users)}; check "
                 f"it with aws eks describe-addon --cluster-name {self.existing.name} --addon-name eks-pod-identity-agent"
             )

@@ -1,0 +1,306 @@
+"""What the API server takes of a container, a volume and the names of a pod (Kubernetes, core/v1, and its standard `restricted`).
+
+Settings check these models and keep what was written. Field names are Kubernetes' own.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
+
+from fleet.facts.errors import instead
+from fleet.facts.quantities import quantity
+from fleet.settings.environment import ENV_NAME, refuse_ours
+from fleet.settings.model import Model, matching, problem
+
+_LABEL_RULE = "a name here has lower-case letters, digits and hyphens, at most 63 characters; rename it"
+_Name = Annotated[str, matching("kubernetes_name", _LABEL_RULE, r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
+_HOSTNAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_HostName = Annotated[str, matching("host_name", "not a host name; write one such as mirror.example.com", _HOSTNAME, most=253)]
+_Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+def _ip(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise problem("ip_address", "not an IP address; write one such as 10.20.0.5") from None
+
+
+_Ip = Annotated[str, AfterValidator(_ip)]
+
+
+def _variable(name: str) -> str:
+    refuse_ours(name)
+    return name
+
+
+def _refuse_root(user: int) -> int:
+    if user == 0:
+        raise problem("root", "the namespace admits no pod with root; write another user, such as 1001")
+    return user
+
+
+class _Capabilities(Model):
+    add: list[Literal["NET_BIND_SERVICE"]] | None = None
+    drop: list[str] | None = None
+
+
+class _Seccomp(Model):
+    type: Literal["RuntimeDefault", "Localhost"]
+    localhost_profile: str | None = None
+
+
+class _SecurityContext(Model):
+    """Values that the standard `restricted` admits."""
+
+    allow_privilege_escalation: Literal[False] | None = None
+    capabilities: _Capabilities | None = None
+    privileged: Literal[False] | None = None
+    read_only_root_filesystem: bool | None = None
+    run_as_group: int | None = None
+    run_as_non_root: Literal[True] | None = None
+    run_as_user: Annotated[int, AfterValidator(_refuse_root)] | None = None
+    seccomp_profile: _Seccomp | None = None
+
+
+class _Key(Model):
+    name: str
+    key: str
+    optional: bool | None = None
+
+
+class _Source(Model):
+    secret_key_ref: _Key | None = None
+    config_map_key_ref: _Key | None = None
+    field_ref: dict[str, str] | None = None
+    resource_field_ref: dict[str, Any] | None = None
+
+
+class _Variable(Model):
+    name: Annotated[str, matching("env_name", "not the name of a variable; rename it", ENV_NAME), AfterValidator(_variable)]
+    value: str | None = None
+    value_from: _Source | None = None
+
+
+class _Object(Model):
+    name: str
+    optional: bool | None = None
+
+
+class _Variables(Model):
+    prefix: str | None = None
+    config_map_ref: _Object | None = None
+    secret_ref: _Object | None = None
+
+
+class _ContainerPort(Model):
+    container_port: _Port
+    name: _Name | None = None
+    protocol: Literal["TCP", "UDP", "SCTP"] | None = None
+
+
+class _VolumeMount(Model):
+    name: str
+    mount_path: Annotated[str, Field(min_length=1)]
+    read_only: bool | None = None
+    sub_path: str | None = None
+    sub_path_expr: str | None = None
+    mount_propagation: Literal["None", "HostToContainer"] | None = None
+    recursive_read_only: str | None = None
+
+
+class _Exec(Model):
+    command: list[str]
+
+
+class _HttpGet(Model):
+    """Without `host`, which the standard refuses from Kubernetes 1.34 on."""
+
+    port: int | str
+    path: str | None = None
+    scheme: Literal["HTTP", "HTTPS"] | None = None
+    http_headers: list[dict[str, str]] | None = None
+
+
+class _Tcp(Model):
+    port: int | str
+
+
+class _Handler(Model):
+    exec: _Exec | None = None
+    http_get: _HttpGet | None = None
+    tcp_socket: _Tcp | None = None
+
+
+class _Hook(_Handler):
+    sleep: dict[str, int] | None = None
+
+
+class _Lifecycle(Model):
+    post_start: _Hook | None = None
+    pre_stop: _Hook | None = None
+    stop_signal: str | None = None
+
+
+class _Grpc(Model):
+    port: _Port
+    service: str | None = None
+
+
+_Count = Annotated[int, Field(ge=0)]
+
+
+class _Probe(_Handler):
+    grpc: _Grpc | None = None
+    initial_delay_seconds: _Count | None = None
+    period_seconds: _Count | None = None
+    timeout_seconds: _Count | None = None
+    success_threshold: _Count | None = None
+    failure_threshold: _Count | None = None
+    termination_grace_period_seconds: _Count | None = None
+
+
+class _Resources(Model):
+    requests: dict[str, Any] | None = None
+    limits: dict[str, Any] | None = None
+
+
+class _Container(Model):
+    """The fields of a container without those of an interactive one."""
+
+    name: _Name
+    image: Annotated[str, Field(min_length=1)]
+    args: list[str] | None = None
+    command: list[str] | None = None
+    env: list[_Variable] | None = None
+    env_from: list[_Variables] | None = None
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    lifecycle: _Lifecycle | None = None
+    liveness_probe: _Probe | None = None
+    ports: list[_ContainerPort] | None = None
+    readiness_probe: _Probe | None = None
+    resize_policy: list[dict[str, str]] | None = None
+    resources: _Resources | None = None
+    restart_policy: Literal["Always"] | None = None
+    security_context: _SecurityContext | None = None
+    startup_probe: _Probe | None = None
+    termination_message_path: str | None = None
+    termination_message_policy: Literal["File", "FallbackToLogsOnError"] | None = None
+    volume_mounts: list[_VolumeMount] | None = None
+    working_dir: str | None = None
+
+
+class _HostAlias(Model):
+    ip: _Ip
+    hostnames: Annotated[list[_HostName], Field(min_length=1)]
+
+
+class _DnsOption(Model):
+    name: Annotated[str, Field(min_length=1)]
+    value: str | None = None
+
+
+class _DnsConfig(Model):
+    """At most 3 servers and 32 domains (Kubernetes, DNS for Services and Pods)."""
+
+    nameservers: Annotated[list[_Ip], Field(max_length=3)] | None = None
+    searches: Annotated[list[str], Field(max_length=32)] | None = None
+    options: list[_DnsOption] | None = None
+
+
+class _EmptyDir(Model):
+    medium: Literal["", "Memory"] | None = None
+    size_limit: str | int | None = None
+
+
+class _VolumeName(BaseModel, extra="allow"):
+    name: _Name
+
+
+_SOURCES = {
+    "configMap": "name",
+    "csi": "driver",
+    "downwardAPI": "",
+    "emptyDir": "",
+    "ephemeral": "volumeClaimTemplate",
+    "persistentVolumeClaim": "claimName",
+    "projected": "sources",
+    "secret": "secretName",
+}
+"""Kinds of volumes that the standard `restricted` admits, and the key that such a volume needs."""
+
+
+def _checked(kind: type[BaseModel], value: Mapping[str, Any]) -> None:
+    """Refuse a value of another kind. The error names the field, and shows no value. Raises a settings problem."""
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "it"
+        if first["type"] == "extra_forbidden":
+            of = [field.alias or name for name, field in kind.model_fields.items()]
+            fix = instead(str(first["loc"][-1]), of, "remove it") if len(first["loc"]) == 1 else "remove it"
+            message = f"{where} is not a field that such an object may have; {fix}"
+            raise problem("kubernetes_field", message, private=True) from None
+        message = "an object of fields belongs here" if first["type"] == "model_type" else first["msg"]
+        text = message[0].lower() + message[1:]
+        fix = "" if first["type"].startswith("gpu_ci_") else "; correct it"
+        raise problem("kubernetes_value", f"{where}: {text}{fix}", private=True) from None
+
+
+def refuse_container(value: Mapping[str, Any]) -> None:
+    """Refuse a container that the API server rejects in a namespace with the standard `restricted`. Raises a settings problem."""
+    _checked(_Container, value)
+    drop = ((value.get("securityContext") or {}).get("capabilities") or {}).get("drop")
+    if drop is not None and "ALL" not in drop:
+        message = "securityContext.capabilities.drop: the namespace admits no pod without ALL in it; add it, or remove drop"
+        raise problem("capabilities", message, private=True)
+    for variable in value.get("env") or ():
+        sources = [source for source in (variable.get("valueFrom") or {}).values() if source is not None]
+        if "valueFrom" in variable and ("value" in variable or len(sources) != 1):
+            message = f"env {variable['name']} has not one of value and a source in valueFrom; give one"
+            raise problem("env_source", message, private=True)
+    paths = [mount["mountPath"] for mount in value.get("volumeMounts") or ()]
+    if len(set(paths)) < len(paths):
+        raise problem("mount_path_twice", "volumeMounts has a mountPath twice; correct one", private=True)
+
+
+def refuse_sizes(name: str, resources: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse requests above limits, as the API server does. Raises a settings problem."""
+    for kind, amount in resources["requests"].items():
+        most = resources["limits"].get(kind)
+        if most is not None and (quantity(amount) or 0) > (quantity(most) or 0):
+            message = f"resources.requests.{kind} is above its limit; raise the limit, or lower the request"
+            raise problem("container_limit", message, value=name)
+
+
+def refuse_volume(value: Mapping[str, Any]) -> None:
+    """Refuse a volume that the API server rejects in such a namespace. Raises a settings problem."""
+    _checked(_VolumeName, value)
+    sources = {key: source for key, source in value.items() if key != "name"}
+    if len(sources) != 1 or not all(isinstance(source, Mapping) for source in sources.values()):
+        raise problem("template_volume", "a volume has a name and one source, as in a pod; correct it", private=True)
+    (kind, source), *_ = sources.items()
+    if kind not in _SOURCES:
+        message = f"the namespace admits no volume {kind}; write one of {', '.join(_SOURCES)}"
+        raise problem("template_volume_kind", message, private=True)
+    if kind == "emptyDir":
+        _checked(_EmptyDir, source)
+        if (size := source.get("sizeLimit")) is not None and (quantity(size) or 0) <= 0:
+            raise problem("template_volume_size", "emptyDir.sizeLimit is not a quantity; write one such as 1Gi", private=True)
+    elif (needed := _SOURCES[kind]) and needed not in source:
+        raise problem("template_volume_key", f"{kind} of a volume needs {needed}; add it", private=True)
+
+
+def refuse_alias(value: Mapping[str, Any]) -> None:
+    """Refuse a line of /etc/hosts that the API server rejects. Raises a settings problem."""
+    _checked(_HostAlias, value)
+
+
+def refuse_dns(value: Mapping[str, Any]) -> None:
+    """Refuse a configuration of resolvers that the API server rejects. Raises a settings problem."""
+    _checked(_DnsConfig, value)

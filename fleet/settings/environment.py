@@ -1,0 +1,46 @@
+"""Environment variables that settings may give to a container."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from fleet.facts.credentials import mask
+from fleet.settings.model import QuotedText, matching, problem
+
+_ENV_RULE = "an environment variable has letters, digits, '_', '-' and '.', and no digit first; rename it"
+ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
+"""Kubernetes' envVarNameFmt (apimachinery, pkg/util/validation)."""
+_OURS = ("NVIDIA_", "ACTIONS_", "RUNNER_", "GITHUB_", "GPU_CI_")
+_OURS_RULE = f"gpu-ci, ARC, the runner or NVIDIA's toolkit sets variables that begin with {', '.join(_OURS)}; rename or remove it"
+_VALUE_RULE = (
+    "looks like a credential, and everybody who reads the stack file reads it: put it into a Secret and name that in secretEnv"
+)
+_PROXY_NAMES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
+
+
+def refuse_ours(name: str) -> None:
+    """Refuse the name of a variable that others set. Raises a settings problem."""
+    # Names of Linux are case-sensitive, and GitHub's are all in capitals.
+    if name.startswith(_OURS):
+        raise problem("env_ours", _OURS_RULE, value=name)
+
+
+def _env_name(name: str) -> str:
+    if name.lower() in _PROXY_NAMES:
+        raise problem("env_proxy", "the set's listener needs the proxy, too, so ARC sets the variable; write proxy of the class")
+    refuse_ours(name)
+    return name
+
+
+def _env_value(value: str) -> str:
+    if mask(value) != value:
+        raise problem("env_credential", _VALUE_RULE, private=True)
+    return value
+
+
+EnvName = Annotated[str, matching("env_name", _ENV_RULE, ENV_NAME), AfterValidator(_env_name)]
+"""Name of an environment variable that a class may set."""
+EnvValue = Annotated[QuotedText, AfterValidator(_env_value)]
+"""Value of an environment variable, without the form of a credential."""
