@@ -95,7 +95,7 @@ def documents() -> Iterator[tuple[Fence, str | None, str]]:
 def manifests() -> Iterator[Manifest]:
     for fence, namespace, text in documents():
         for body in YAML(typ="safe", pure=True).load_all(text):
-            # ARC's set is no kind of the API's own: tests/fleet/test_pod_template.py compares it with what is rendered.
+            # ARC's set is not a kind of Kubernetes itself: tests/docs/test_pod_template_page.py compares it.
             if isinstance(body, dict) and "apiVersion" in body and body["kind"] != "AutoscalingRunnerSet":
                 yield Manifest(f"{fence.place} {body['metadata']['name']}", namespace, body)
 
