@@ -4303,7 +4303,7 @@ def test_every_rule_of_the_settings_has_a_broken_file() -> None:
     calls, raised = list(_calls()), dict[str, list[str]]()
     for rule, message in _raised():
         raised.setdefault(rule, []).append(message)
-    # The rule of a field in an object of Kubernetes is told with the field before it.
+    # The rule of a field in an object of Kubernetes is shown with the field before it.
     fields = [message.partition(": ")[2] for message in raised["kubernetes_value"]]
     assert len(calls) > 40, "the calls were found"
     assert {(place.partition(":")[0], rule) for place, rule, _ in calls} >= OF_ARGUMENTS, "remove what is gone"
