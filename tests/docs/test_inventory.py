@@ -224,18 +224,18 @@ def test_a_coral_takes_no_gpu_and_has_its_node_s_usb_bus() -> None:
 
 
 def test_what_uses_no_gpu_stands_apart_and_names_no_device() -> None:
-    pools = {"t4": pool(), "b2": pool(instanceTypes=["m6i.2xlarge"], nodes={"max": 2})}
+    pools = {"t4": pool(), **{name: pool(instanceTypes=["m6i.2xlarge"], nodes={"max": 2}) for name in ("b2", "b3")}}
     classes = {"gpu-t4": runner(), "cpu": runner(pool="b2", gpus=0)}
     _, page = made(
         usw2=cluster(
-            pools=pools, runners=classes, workloads={"builder": {"kind": "buildkit", "pool": "b2", "runners": ["gpu-t4"]}}
+            pools=pools, runners=classes, workloads={"builder": {"kind": "buildkit", "pool": "b3", "runners": ["gpu-t4"]}}
         )
     )
     assert everything(page, "usw2").names == ["`gpu-t4`"]
     found = table(page, "Users of pools without GPUs of `usw2`", EVERYTHING)
     assert [(row["what"], row["takes"], row["pool"]) for row in found.rows] == [
         ("`cpu`", "no GPU", "`b2`"),
-        ("`builder`", "no GPU", "`b2`"),
+        ("`builder`", "no GPU", "`b3`"),
     ]
 
 
