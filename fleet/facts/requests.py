@@ -41,7 +41,7 @@ def requested(container: Mapping[str, Any], defaults: Mapping[str, Any] | None =
 
 
 def amounts(texts: Mapping[str, Any] | None) -> dict[str, Fraction]:
-    """Quantities as numbers. One that is none counts as 0."""
+    """Quantities as numbers. A text that is not a quantity counts as 0."""
     return {name: quantity(text) or Fraction(0) for name, text in (texts or {}).items()}
 
 

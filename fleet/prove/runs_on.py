@@ -10,6 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.facts.cloud_limits import limit
+
+_NOT_OF_GITHUB = limit("github.com", "runs-on")
+"""Faults the labels of GitHub's own runners: a set may not take one."""
 _LEVEL = re.compile(r"^(?:org|organization|ent|enterprise)/", re.IGNORECASE)
 """Says in front of a group which of two with one name is meant (docs.github.com, "Using unique names for runner groups")."""
 
@@ -39,6 +43,12 @@ class RunsOn:
         """In words: "labels self-hosted, gpu in group GPUs"."""
         names = f"label{'s' * (len(self.labels) > 1)} {', '.join(self.labels)}" if self.labels else "any label"
         return f"{names} in group {self.group}" if self.group else names
+
+    @property
+    def hosted(self) -> bool:
+        """Whether GitHub's own runners have all the labels."""
+        # The row also faults texts that are not labels, such as one with a line break. A group may be one of larger runners.
+        return bool(self.labels) and all(label.isprintable() and _NOT_OF_GITHUB.fault(label) is not None for label in self.labels)
 
     def matches(self, labels: Iterable[str], group: str) -> bool:
         """Whether a runner set gets the job. `labels` includes the set's name, `group` is the set's group."""

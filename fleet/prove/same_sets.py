@@ -135,7 +135,8 @@ def shortfalls(sets: Iterable[Set]) -> Iterator[tuple[Set, int, int]]:
 
 def _nodes(runner: PodRunner, hosts: Mapping[str, Host]) -> Fraction:
     """The nodes that the most runners of a set take."""
-    rooms = (fit(runner_ask(runner), machine, hosts[pool]).count for pool in runner.ordered for machine in hosts[pool].machines)
+    ask = runner_ask(runner)
+    rooms = (fit(ask, machine, hosts[pool]).count for pool in runner.ordered for machine in hosts[pool].machines)
     return Fraction(runner.span.max, room) if (room := min(rooms)) else Fraction(0)
 
 

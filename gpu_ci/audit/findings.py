@@ -123,7 +123,7 @@ def _placement(job: Job, sets: list[RunnerSet]) -> Iterator[Finding]:
     if job.unresolved:
         yield Finding(job.place, "undeterminable", "runs-on", f"job {job.name}: {job.unresolved}")
         return
-    if job.hosted:
+    if job.runs_on.hosted:
         return
     serving = [runner_set for runner_set in sets if runner_set.serves(job.runs_on)]
     asked = job.wants

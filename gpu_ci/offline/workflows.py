@@ -96,7 +96,7 @@ def to_text(check: WorkflowCheck, strict: bool = False, quiet: bool = False) -> 
     counts = Counter(answer.state for answer in check.answers)
     words = " · ".join(f"{counts[state]} {state}" for state in get_args(State))
     rows.append(f"{'OK' if check.passes(strict) else 'FAILED'}: {len(check.answers)} jobs on stack {check.stack} · {words}")
-    # A label or a file of somebody else's may have a line break, or a command for the runner.
+    # A label, or the name of a file, may have a line break or a command for the runner.
     return "".join(f"{log_line(row)}\n" for row in rows)
 
 

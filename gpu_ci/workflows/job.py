@@ -11,15 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from fleet.facts.cloud_limits import limit
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
 from fleet.prove.runs_on import RunsOn
 from gpu_ci.workflows.expressions import Contexts, as_text, filled, is_open, may_be_empty
 
-_NOT_OF_GITHUB = limit("github.com", "runs-on")
-"""Faults the labels of GitHub's own runners: a set may not take one."""
 _GPUS = re.compile(
     r"--gpus[ =]+[\"']*(?:capabilities=\w+,)?"
     r"(?:(?:count=)?(?:(?P<count>[0-9]{1,4})|all)\b|device=(?P<devices>[\w-]+(?:,[\w-]+(?![\w=-]))*))"
@@ -93,13 +90,6 @@ class Job:
     asks: str = ""
     # All combinations of a matrix have the same, and there may be thousands.
     steps: tuple[Step, ...] = field(default=(), hash=False)
-
-    @property
-    def hosted(self) -> bool:
-        """Whether it runs on one of GitHub's own runners."""
-        labels = self.runs_on.labels
-        # The row also faults texts that are not labels, such as one with a line break. A group may be one of larger runners.
-        return bool(labels) and all(label.isprintable() and _NOT_OF_GITHUB.fault(label) is not None for label in labels)
 
     @property
     def wants(self) -> str:

@@ -74,7 +74,7 @@ def judge(job: Job, sets: tuple[Served, ...]) -> Answer:
     if job.unresolved:
         return Answer(job, "undeterminable", job.unresolved)
     serving = [entry for entry in sets if job.runs_on.matches(entry.labels, entry.group)]
-    if not serving and job.hosted:
+    if not serving and job.runs_on.hosted:
         return Answer(job, "not ours", f"{job.wants} is a runner of GitHub")
     able = tuple(entry for entry in sets if entry.runner.runs_containers or not job.containers)
     if not serving:

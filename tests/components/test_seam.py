@@ -35,7 +35,7 @@ from package.provider import PackageProvider, packaged
 from tests.builders import cluster, config, runner
 from tests.cases import cases
 from tests.components.recorded import build_alone, named
-from tests.package.arguments import ARGUMENTS
+from tests.package.arguments import ARGUMENTS, POD_FIELDS
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 GITHUB = GitHub(url="https://github.com/example", appId="123456", installationId="12345678", group="GPUs")
@@ -50,22 +50,7 @@ RUNNER: Mapping[str, Any] = {
     "scratch": "30Gi",
     "scale": {"min": 1, "max": 5},
     "image": "ghcr.io/example/runner:1.0",
-    "env": {"HF_HUB_OFFLINE": "1"},
-    "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
-    "pullSecrets": ["ghcr"],
-    "serviceAccount": "jobs",
-    "template": {
-        "containers": [
-            {
-                "name": "cache",
-                "image": "registry.example.com/cache:1",
-                "resources": {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}},
-            }
-        ]
-    },
-    "proxy": {"url": "http://proxy.example.com:3128", "secret": "proxy", "noProxy": ["example.net"]},
-    "caBundle": {"configMap": "ca", "key": "all.crt"},
-    "volumes": {"models": {"path": "/models", "claim": "models", "readOnly": True}},
+    **POD_FIELDS,
 }
 """Another value for each setting of a runner pod."""
 OPERATOR: Mapping[str, Any] = {

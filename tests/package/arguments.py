@@ -11,6 +11,25 @@ SHARED = {"sharing": {"strategy": "time-slicing", "replicas": 4.0, "rename": Tru
 
 SPANS = {"cpu": {"request": "4", "limit": "4"}, "memory": {"request": "16Gi", "limit": "16Gi"}}
 RUNNERS = {"githubUrl": "https://github.com/example", "maxRunners": 4.0, **SPANS}
+POD_FIELDS: Mapping[str, Any] = {
+    "env": {"HF_HUB_OFFLINE": "1"},
+    "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
+    "pullSecrets": ["ghcr"],
+    "serviceAccount": "jobs",
+    "template": {
+        "containers": [
+            {
+                "name": "cache",
+                "image": "registry.example.com/cache:1",
+                "resources": {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}},
+            }
+        ]
+    },
+    "proxy": {"url": "http://proxy.example.com:3128", "secret": "proxy", "noProxy": ["example.net"]},
+    "caBundle": {"configMap": "ca", "key": "all.crt"},
+    "volumes": {"models": {"path": "/models", "claim": "models", "readOnly": True}},
+}
+"""What a class adds to its pods: each setting once."""
 APP = {"appId": "123456", "installationId": "456789"}
 EKS = {
     "region": "us-west-2",
@@ -89,22 +108,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "tolerations": [TOLERATION],
             "runtimeClass": "nvidia",
             "usdPerHour": "0.188-0.376",
-            "env": {"HF_HUB_OFFLINE": "1"},
-            "secretEnv": {"WANDB_API_KEY": {"secret": "wandb", "key": "api-key"}},
-            "pullSecrets": ["ghcr"],
-            "serviceAccount": "jobs",
-            "template": {
-                "containers": [
-                    {
-                        "name": "cache",
-                        "image": "registry.example.com/cache:1",
-                        "resources": {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}},
-                    }
-                ]
-            },
-            "proxy": {"url": "http://proxy.example.com:3128", "secret": "proxy", "noProxy": ["example.net"]},
-            "caBundle": {"configMap": "ca", "key": "all.crt"},
-            "volumes": {"models": {"path": "/models", "claim": "models", "readOnly": True}},
+            **POD_FIELDS,
             "listenerNodeSelector": {"kubernetes.io/os": "linux"},
             "priorityClass": "ci",
             "namespace": "gpu-runners",

@@ -179,7 +179,7 @@ def _server(environment: Mapping[str, str]) -> str:
 def token_for(host: str, environment: Mapping[str, str]) -> str:
     """The token for a host, empty if there is none. Raises InputError.
 
-    A URL must not lead a token to a server of somebody else. So GH_TOKEN goes to github.com and ghe.com alone, and the token of a
+    A URL must not lead a token to another server. So GH_TOKEN goes to github.com and ghe.com alone, and the token of a
     GitHub Enterprise Server to the host that GH_HOST or, in a workflow, GITHUB_SERVER_URL names. GITHUB_TOKEN is that of a
     workflow, so in one it goes to its own server alone. The names of the variables are those of the program gh (cli.github.com,
     gh environment).

@@ -47,5 +47,5 @@ def _text(seen: Audit, lines: list[Finding]) -> str:
     rows += [f"not read: {line}" for line in seen.not_read]
     state = f"FAILED: {errors} errors" if errors else "no error"
     rows.append(f"{state} · {counts} · {opened} undeterminable · {len(seen.not_read)} files not read")
-    # A label or a file of somebody else's may have a line break, or a command for the runner.
+    # A label, or the name of a file, may have a line break or a command for the runner.
     return "".join(f"{log_line(row)}\n" for row in rows)

@@ -76,7 +76,7 @@ class User:
 
     @property
     def containers(self) -> list[Mapping[str, Any]]:
-        """All containers, that one first, then those beside it and those before it."""
+        """All containers: the pod's own first, then the sidecars, then the init containers."""
         return [*self.spec["containers"], *self.spec.get("initContainers", ())]
 
 

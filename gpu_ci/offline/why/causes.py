@@ -8,7 +8,6 @@ from datetime import date
 from functools import cached_property
 from urllib.parse import urlsplit
 
-from fleet.facts.cloud_limits import limit
 from fleet.facts.errors import instead
 from fleet.facts.lifecycle import RUNNER_REPOSITORY, of_image
 from fleet.facts.versions import RUNNER_IMAGE
@@ -34,8 +33,6 @@ _STATES = {
     "pending": ("another run holds its concurrency group", "the person who started the other run"),
     "requested": ("GitHub has not queued it yet", _GITHUB),
 }
-_NOT_OF_GITHUB = limit("github.com", "runs-on")
-"""Faults the labels of GitHub's own runners."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +106,7 @@ def _of_labels(job: Job, seen: Seen, stack: Stack | None) -> Reason:
     if not job.labels:
         text = "its runs-on names a runner group alone, which GitHub's API does not show"
         return Reason(job, UNDETERMINABLE, text, ask, ("gpu-ci audit .",))
-    if not sets and len(job.labels) == 1 and _NOT_OF_GITHUB.fault(job.labels[0]):
+    if not sets and len(job.labels) == 1 and RunsOn(job.labels).hosted:
         text = f"only GitHub's own runners have the label {job.labels[0]}"
         return Reason(job, NO_RUNNER, text, _GITHUB)
     if stack is None:
