@@ -32,6 +32,11 @@ def runner_namespace(runner_set: str) -> str:
     return f"{_RUNNERS}{runner_set}"
 
 
+def jobs_namespace(runner_set: str) -> str:
+    """The namespace of the jobs' pods of a set whose jobs run in containers. The App's Secret is not in it."""
+    return f"{runner_namespace(runner_set)}-jobs"
+
+
 def reserved(namespace: str) -> bool:
     """Whether a namespace belongs to Kubernetes or to runner sets, or is `default`."""
     return namespace == "default" or namespace.startswith(("kube-", _RUNNERS))

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field
 from fleet.facts.cloud_limits import limit
 from fleet.facts.hardware import Machine
 from fleet.facts.pods import Amount
+from fleet.settings.container_jobs import ONLY_CONTAINERS, ContainerFields
 from fleet.settings.github import RunnerGroup
 from fleet.settings.model import (
     YAML_WORDS,
@@ -166,6 +167,11 @@ class Runner(Model):
         return self.has_docker
 
     @property
+    def needs_container(self) -> bool:
+        """Whether it takes no job without `container`."""
+        return False
+
+    @property
     def longest_job(self) -> int | None:
         """How long a job may take, in seconds; None without a bound of the class."""
         return None
@@ -183,7 +189,7 @@ class Runner(Model):
             raise problem("labels", f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one", at=("labels",))
 
 
-class RunnerPod(Runner, PodFields):
+class RunnerPod(Runner, PodFields, ContainerFields):
     """A runner scale set whose runners are pods, wherever they run."""
 
     kind: Literal["pod"] = "pod"
@@ -210,6 +216,16 @@ class RunnerPod(Runner, PodFields):
     def span(self) -> Scale:
         """The minimum and maximum number of pods."""
         return self.scale
+
+    @property
+    def runs_containers(self) -> bool:
+        """As in the base class."""
+        return self.in_containers
+
+    @property
+    def needs_container(self) -> bool:
+        """As in the base class: the runner's own pod has no GPU."""
+        return self.in_containers
 
     @property
     def disk(self) -> int:
@@ -245,6 +261,9 @@ class PodRunner(RunnerPod):
     """The only pool of the class. A class has either this or `pools`."""
     pools: tuple[str, ...] = ()
     """Pools of the class, the first choice first: a job runs in the first that has a node for it (docs/fallback.md)."""
+    runner_pool: DnsLabel | None = None
+    """The pool without GPUs for the runners' own pods, which start the jobs' pods. Only with `containers: job`. Default: the
+    system pool. Example: `cpu`"""
     max_lifetime: Annotated[Duration, between("max_lifetime", _MAX_LIFETIME_RULE, 600, 144 * 3600)] = 23_400
     """Age at which a runner is deleted, unless GitHub says that its job runs, from 10m to 144h. GitHub ends a job after 6 hours
     by default; the rest is for its last steps. Source: docs.github.com, workflow syntax, timeout-minutes. Example: `7h`"""
@@ -285,5 +304,7 @@ class PodRunner(RunnerPod):
             message = "a class names one pool in pool, or several in pools with the first choice first; give one of the two"
             raise problem("runner_pools", message, at=("pools",) if self.pools else ("pool",))
         require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+        if self.runner_pool is not None and not self.in_containers:
+            raise problem("containers_none", ONLY_CONTAINERS, at=("runnerPool",))
         if self.schedules is not None:
             require_within(self.schedules, self.scale, "scale.min", "scale.max")
