@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,9 @@ FLEET: dict[str, Any] = cluster(
 """A class for tests on a T4, one for builds without a GPU, both with containers, and a class for jobs without a container."""
 
 
-def fleet_in(folder: Path, **changes: Any) -> Path:
-    """A project in the folder whose stack has the fleet; `changes` replace keys of its cluster."""
-    ours = {f"gpu-ci:{key}": value for key, value in config(clusters={"usw2": FLEET | changes}).items()}
+def fleet_in(folder: Path, fleet: Mapping[str, Any] = FLEET) -> Path:
+    """A project in the folder whose stack has one cluster, usw2."""
+    ours = {f"gpu-ci:{key}": value for key, value in config(clusters={"usw2": fleet}).items()}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "Pulumi.yaml").write_text("name: gpu-ci\nruntime: python\n")
     # JSON is YAML.
