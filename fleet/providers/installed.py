@@ -6,6 +6,7 @@ Launcher capacity and placement count the pods of these charts, GitOps writes th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from fleet.charts import PLAIN
 from fleet.charts.arc import arc_controller, installs_controller, runner_pod
@@ -23,6 +24,7 @@ from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Money, range_text
 from fleet.facts.requests import requests_of
 from fleet.facts.scheduling import RUNTIME_CLASS, STARTUP_GATE, Toleration
+from fleet.providers.phases import prepare_timeout
 from fleet.providers.registry import PROVIDERS, provider_of
 from fleet.providers.target import pool_target
 from fleet.settings.cluster import Cluster
