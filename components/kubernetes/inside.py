@@ -200,8 +200,8 @@ def declare_sweeps(inside: Inside, sets: Mapping[str, RunnerSet], arc: Arc) -> N
         spaces: dict[str, pulumi.Resource] = {
             space: runner_set
             for name, runner_set in declared
-            if isinstance(runner_set, pulumi.Resource)
             for space in (runner_namespace(name), jobs_namespace(name))
+            if isinstance(runner_set, pulumi.Resource)
         }
         spaces |= {ARC_NAMESPACE: arc.home} if arc.home is not None and inside.git is None else {}
         args = SweepsArgs(programs, inside.settings.system_selector, inside.ready, spaces)
