@@ -31,7 +31,7 @@ from fleet.providers.eks.existing import ExistingEksCluster as SettingsOfExistin
 from fleet.providers.eks.nodes import EksPool
 from fleet.providers.fleet import Fleet
 from fleet.settings.health import Health
-from fleet.settings.namespaces import runner_namespace
+from fleet.settings.namespaces import jobs_namespace, runner_namespace
 
 
 def build(
@@ -149,7 +149,7 @@ def _job_roles(here: InCluster) -> list[pulumi.Resource]:
         aws.eks.PodIdentityAssociation(
             f"{here.name}-{name}-role",
             cluster_name=here.cluster.cluster_name,
-            namespace=runner_namespace(name),
+            namespace=jobs_namespace(name) if runner.in_containers else runner_namespace(name),
             service_account=runner.service_account,
             role_arn=runner.role,
             opts=here.opts,

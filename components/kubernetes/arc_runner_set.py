@@ -13,12 +13,14 @@ from components.kubernetes.args import (
     GitOpsArgs,
     ProxyArgs,
     SecretValueArgs,
+    ServicesArgs,
     SpanArgs,
     TemplateArgs,
     TolerationArgs,
 )
 from components.kubernetes.scale_set import ScaleSetArgs, read_app, scale_set
 from fleet.charts.runner_sets import PodSet
+from fleet.render.container_jobs import API_PORTS, WALLS, container_jobs
 from fleet.settings.github import GitHubApp
 
 
@@ -90,6 +92,20 @@ class ArcRunnerSetArgs(TypedDict):
     """More of the runner's pod: other containers, their volumes, names. Default: none."""
     volumes: NotRequired[dict[str, ExtraVolumeArgs]]
     """Volumes of each runner besides /dev/shm, by name. Default: none."""
+    containers: NotRequired[str]
+    """`job` for jobs with `container`, each in a pod of its own in the namespace <namespace>-jobs, or `none`. Default: none."""
+    services: NotRequired[ServicesArgs]
+    """Number and size of the services of a job in a container. Default: at most 2, each of 250m and 512Mi."""
+    pod_security: NotRequired[str]
+    """Pod Security Standard of the jobs' pods: baseline or restricted. Only with `containers: job`. Default: baseline."""
+    runner_node_selector: NotRequired[dict[str, str]]
+    """Labels of the nodes for the runners' own pods, with `containers: job`. Default: any node."""
+    runner_tolerations: NotRequired[list[TolerationArgs]]
+    """Tolerations of the runners' own pods, with `containers: job`. Default: none."""
+    prepare_timeout: NotRequired[str]
+    """How long a runner waits until the pod of its job runs, with `containers: job`. Default: 10m."""
+    job_deadline: NotRequired[str]
+    """How long the pod of a job may run, with `containers: job`. Default: without end."""
     node_selector: NotRequired[dict[str, str]]
     """Labels of the nodes for runners. Default: any node."""
     node_selectors: NotRequired[list[dict[str, str]]]
@@ -161,7 +177,17 @@ class ArcRunnerSet(PackagedComponent[Read]):
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         pods, app = args.settings, (args.github_app, args.github_private_key)
-        of_set = ScaleSetArgs(pods.chart, pods, app, self._after, opened=pods.open_networks, builders=pods.builders)
+        of_set = ScaleSetArgs(
+            pods.chart,
+            pods,
+            app,
+            self._after,
+            opened=pods.open_networks,
+            # Runners whose jobs have pods of their own call the API server. No step runs beside them.
+            private_ports=API_PORTS if pods.in_containers else (),
+            builders=pods.builders,
+            jobs=[entry for entry in container_jobs(pods) if pods.isolate or entry["kind"] not in WALLS],
+        )
         self.runs_on = scale_set(name, of_set, parent=self)
         self.namespace_name = pulumi.Output.from_input(of_set.chart.namespace)
         return {"runsOn": self.runs_on, "namespaceName": self.namespace_name}

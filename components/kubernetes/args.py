@@ -83,6 +83,17 @@ class ExtraVolumeArgs(TypedDict):
     """Whether jobs can only read it. Default: false for claims, true for ConfigMaps and Secrets."""
 
 
+class ServicesArgs(TypedDict):
+    """The containers beside a job: its services, and a container action while it runs."""
+
+    most: NotRequired[int]
+    """Most services of one job. Default: 2."""
+    cpu: NotRequired[str | float]
+    """CPU of each. Default: 250m."""
+    memory: NotRequired[str]
+    """Memory of each, in Mi or Gi. Default: 512Mi."""
+
+
 class ProxyArgs(TypedDict):
     """The HTTP proxy by which listener and jobs reach everything."""
 

@@ -55,7 +55,7 @@ from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
 from fleet.settings.gitops import ByProgram, GitOps
-from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
+from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, jobs_namespace, runner_namespace
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import PoolWorkload, Workload
 
@@ -198,7 +198,10 @@ def declare_sweeps(inside: Inside, sets: Mapping[str, RunnerSet], arc: Arc) -> N
     if programs := sweeps(inside.settings):
         declared = sets.items() if inside.git is None else ()
         spaces: dict[str, pulumi.Resource] = {
-            runner_namespace(name): runner_set for name, runner_set in declared if isinstance(runner_set, pulumi.Resource)
+            space: runner_set
+            for name, runner_set in declared
+            for space in (runner_namespace(name), jobs_namespace(name))
+            if isinstance(runner_set, pulumi.Resource)
         }
         spaces |= {ARC_NAMESPACE: arc.home} if arc.home is not None and inside.git is None else {}
         args = SweepsArgs(programs, inside.settings.system_selector, inside.ready, spaces)

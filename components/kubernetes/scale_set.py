@@ -64,7 +64,7 @@ class ScaleSetArgs:
 
     The program writes the Secret of `app`, if there is one. Pods of the set reach the networks `opened` inside closed ones, the
     TCP ports `private_ports` of every network, and BuildKit in the namespaces `builders`. `companions` creates the other
-    resources that they need.
+    resources that they need. `jobs` are the objects of jobs that run in containers (`fleet.render.container_jobs`).
     """
 
     chart: Chart
@@ -75,6 +75,7 @@ class ScaleSetArgs:
     opened: Sequence[str] = ()
     private_ports: Sequence[int] = ()
     builders: Sequence[str] = ()
+    jobs: Sequence[Manifest] = ()
 
 
 def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulumi.Output[list[str]]:
@@ -94,6 +95,7 @@ def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulu
         needed += isolate(name, chart, home, policy, parent=parent)
     needed += _secret(name, args, home, parent)
     needed += _objects(name, args, home, parent)
+    needed += _jobs(name, args, home, needed, parent)
     if args.companions is not None:
         needed += args.companions(home, parent)
     if of_set.install_chart:
@@ -143,6 +145,26 @@ def _objects(name: str, args: ScaleSetArgs, home: pulumi.Input[str], parent: pul
         if metadata.get("namespace") == args.chart.namespace:
             metadata["namespace"] = home
         resources.append(custom(f"{name}-{metadata['name']}", {**manifest, "metadata": metadata}, parent=parent, depends_on=()))
+    return resources
+
+
+def _jobs(
+    name: str, args: ScaleSetArgs, home: pulumi.Input[str], needed: Sequence[pulumi.Resource], parent: pulumi.Resource
+) -> list[pulumi.Resource]:
+    """The objects of jobs in containers. Those of a namespace wait for it. In Git, sync waves order them."""
+    resources: list[pulumi.Resource] = []
+    spaces: dict[str, pulumi.Input[str]] = {args.chart.namespace: home}
+    for manifest in args.jobs:
+        kind, metadata = manifest["kind"], dict(manifest["metadata"])
+        where = metadata.get("namespace", "")
+        if where:
+            metadata["namespace"] = spaces[where]
+        role = f"{'hooks' if where == args.chart.namespace else 'jobs'}.{kind.lower()}"
+        before = needed if kind == "Namespace" and args.settings.gitops is None else ()
+        resource = custom(f"{name}-{role}", {**manifest, "metadata": metadata}, parent=parent, depends_on=before)
+        resources.append(resource)
+        if kind == "Namespace":
+            spaces[metadata["name"]] = resource.urn.apply(lambda _, space=metadata["name"]: str(space))
     return resources
 
 

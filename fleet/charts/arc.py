@@ -40,7 +40,7 @@ LAUNCHER_POD = Pod("launcher", 50, 128)
 METRICS_PORT = 8080
 """Port `metrics` of the controller and of every listener, if the controller's chart has it."""
 _LISTENER_METRICS = fixed("arc-listener")
-_GRACE = 90
+GRACE = 90
 """Seconds that a runner has to end its job after Kubernetes asks its pod to stop. A spot node has 120 in all."""
 _WAVE_OF_SETS = 5
 """The sets come after all controllers and after the secrets that they need (`WAVE_OF_SECRETS`)."""
@@ -131,28 +131,43 @@ def runner_set(
     usd_per_hour: str = "",
     per_node: int = 1,
 ) -> Chart:
-    """One runner scale set: ephemeral runners as pods on the nodes of one of `selectors`, the first choice first.
+    """One runner scale set: ephemeral runners as pods on the nodes of one of `selectors`, as `job_pod` has them.
 
-    The default is the labels of the runner's pools. `tolerations` are those that the nodes need. `runtime_class` is the
-    RuntimeClass that the pod must name to get GPUs, or empty. `resource` is the extended resource that the nodes advertise.
-    `mounts_shm` says whether the pod may mount its own /dev/shm. `usd_per_hour` is the price of the runner's part of a node,
-    empty if it is unknown. `per_node` is how many runners that wait a node holds.
+    The default is the labels of the runner's pools. `per_node` is how many runners that wait a node holds.
     """
-    pod = runner_pod(runner, tolerations, resource, mounts_shm, usd_per_hour) | (
-        {"runtimeClassName": runtime_class} if runtime_class else {}
-    )
     if selectors is None:
         selectors = list(map(pool_selector, runner.ordered)) if isinstance(runner, PodRunner) else ()
-    return scale_set(
-        name,
-        runner,
-        github_url,
-        group,
-        node_choice(selectors) | pod,
-        annotations=per_node_annotation(per_node),
-        place=place,
-        more=runner.scale_set_values,
-    )
+    pod = job_pod(runner, selectors, tolerations, runtime_class, resource, mounts_shm=mounts_shm, usd_per_hour=usd_per_hour)
+    return pod_scale_set(name, runner, github_url, group, pod, place=place, per_node=per_node)
+
+
+def pod_scale_set(
+    name: str, runner: RunnerPod, github_url: str, group: str, pod: dict[str, Any], *, place: Place, per_node: int
+) -> Chart:
+    """The scale set of a class of pods: `pod` is the spec of the runner's."""
+    annotations = per_node_annotation(per_node)
+    more = runner.scale_set_values
+    return scale_set(name, runner, github_url, group, pod, annotations=annotations, place=place, more=more)
+
+
+def job_pod(
+    runner: RunnerPod,
+    selectors: Sequence[Mapping[str, str]],
+    tolerations: Sequence[Toleration],
+    runtime_class: str = "",
+    resource: str = GPU_RESOURCE,
+    *,
+    mounts_shm: bool = True,
+    usd_per_hour: str = "",
+) -> dict[str, Any]:
+    """The spec of the pod that has the GPUs of a job, on the nodes of one of `selectors`, the first choice first.
+
+    `tolerations` are those that the nodes need. `runtime_class` is the RuntimeClass that the pod must name to get GPUs, or empty.
+    `resource` is the extended resource that the nodes advertise. `mounts_shm` says whether the pod may mount its own /dev/shm.
+    `usd_per_hour` is the price of the pod's part of a node, empty if it is unknown.
+    """
+    pod = runner_pod(runner, tolerations, resource, mounts_shm, usd_per_hour)
+    return node_choice(selectors) | pod | ({"runtimeClassName": runtime_class} if runtime_class else {})
 
 
 def scale_set(
@@ -224,7 +239,7 @@ def runner_pod(
     mounts = [*([shared_memory(memory_text(runner.shm))] if mounts_shm else ()), *runner.mounts]
     pod = {
         "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": _GRACE,
+        "terminationGracePeriodSeconds": GRACE,
         "tolerations": manifests(tolerations),
         "securityContext": CONFINED_POD | {"runAsUser": RUNNER_UID, "fsGroup": RUNNER_UID},
         "containers": [

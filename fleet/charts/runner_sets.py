@@ -7,16 +7,18 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from fleet.charts.arc import CONTROLLER, NAMESPACE, Place, place_in, runner_set
-from fleet.charts.chart import Chart
+from fleet.charts.arc import CONTROLLER, GRACE, NAMESPACE, Place, job_pod, place_in, pod_scale_set
+from fleet.charts.chart import Chart, manifests
+from fleet.charts.container_jobs import JOB_TEMPLATE, STEP_TEMPLATE, job_template, own_pod, step_template
 from fleet.charts.enablement import Tolerations
-from fleet.facts.scheduling import CPU_TOLERATION, GPU_RESOURCE, GPU_TOLERATION
+from fleet.facts.scheduling import CPU_TOLERATION, GPU_RESOURCE, GPU_TOLERATION, node_choice
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import CLOSED, LINK_LOCAL, within
 from fleet.settings.existing import ServiceAccount
 from fleet.settings.github import APP_SECRET, GitHub, ScopeUrl
 from fleet.settings.gitops import GitOps, ObjectName
-from fleet.settings.model import Cidr, DnsLabel, LabelKey, LabelValue, Model, matching, problem
+from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue, Model, matching, problem
+from fleet.settings.namespaces import JOBS, runner_namespace
 from fleet.settings.runner import Runner, RunnerPod, SetName
 
 
@@ -87,6 +89,10 @@ class PodSet(RunnerPod, SetSettings):
     open_networks: tuple[Cidr, ...] = ()
     builders: tuple[DnsLabel, ...] = ()
     declare_min_runners: bool = True
+    runner_node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    runner_tolerations: Tolerations = ()
+    prepare_timeout: Duration = 600
+    job_deadline: Duration | None = None
 
     @model_validator(mode="after")
     def _one_choice_of_nodes(self) -> Self:
@@ -109,19 +115,52 @@ class PodSet(RunnerPod, SetSettings):
         return tuple(network for network in self.open_networks if within(network, (LINK_LOCAL,)))
 
     @property
+    def job(self) -> dict[str, Any]:
+        """The spec of the pod that has the GPUs of a job."""
+        own = self.gpus or "tolerations" in self.model_fields_set
+        return job_pod(
+            self,
+            self.node_selectors or [self.node_selector],
+            self.tolerations if own else (CPU_TOLERATION,),
+            self.runtime_class,
+            self.gpu_resource,
+            mounts_shm=self.mounts_shm,
+            usd_per_hour=self.usd_per_hour or "",
+        )
+
+    @property
+    def home(self) -> str:
+        """The namespace of the runners."""
+        return self.namespace or runner_namespace(self.runner_scale_set_name)
+
+    @property
+    def jobs_home(self) -> str:
+        """The namespace of the jobs' pods, if jobs run in containers."""
+        return f"{self.home}{JOBS}"
+
+    @property
+    def templates(self) -> dict[str, dict[str, Any]]:
+        """The templates of the pods that GitHub's hooks make, by the names of their files."""
+        pod = ({"priorityClassName": self.priority_class} if self.priority_class else {}) | self.job
+        return {
+            JOB_TEMPLATE: job_template(pod, self, self.job_deadline),
+            STEP_TEMPLATE: step_template(pod, self, self.job_deadline),
+        }
+
+    @property
     def chart(self) -> Chart:
-        """The chart."""
-        return runner_set(
+        """The chart. The runner's pod is that of its job, unless jobs run in containers."""
+        pod = self.job
+        if self.in_containers:
+            own = own_pod(self, self.jobs_home, self.prepare_timeout)
+            pod = node_choice([self.runner_node_selector]) | own | {"terminationGracePeriodSeconds": GRACE}
+            pod |= {"tolerations": manifests(self.runner_tolerations)}
+        return pod_scale_set(
             self.runner_scale_set_name,
             self,
             self.github_url,
             self.group or "default",
-            self.tolerations if self.gpus or "tolerations" in self.model_fields_set else (CPU_TOLERATION,),
-            self.runtime_class,
-            self.gpu_resource,
-            mounts_shm=self.mounts_shm,
-            selectors=self.node_selectors or [self.node_selector],
+            pod,
             place=replace(self.place, declares_minimum=self.declare_min_runners),
-            usd_per_hour=self.usd_per_hour or "",
             per_node=self.per_node,
         )

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
+from fleet.charts.container_jobs import own_runner
 from fleet.facts import bill as counting
 from fleet.facts import hardware
 from fleet.facts.pricing import Line, Money, average, quoted, span, units
 from fleet.facts.remark import costs
 from fleet.prove.placement import Fit, Host, Placement, fit, per_node, pool_hosts
-from fleet.prove.pod import runner_ask
+from fleet.prove.pod import PodAsk, runner_ask
 from fleet.prove.room import fits, standing
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import cpu_part
@@ -82,16 +83,26 @@ def _waits(runner: PodRunner) -> bool:
 
 def waiting_per_node(cluster: Cluster, runner: PodRunner) -> int:
     """How many runners that wait a node holds; 1 for a class of which none ever waits."""
-    return per_node(runner_ask(runner), pool_hosts(cluster, *runner.ordered).values()) if _waits(runner) else 1
+    if not _waits(runner) or not runner.waiting_pools:
+        return 1
+    return per_node(_waiter(runner), pool_hosts(cluster, *runner.waiting_pools).values())
+
+
+def _waiter(runner: PodRunner) -> PodRunner | PodAsk:
+    """What a runner that waits reserves: its job's pod, or its own if jobs run in containers."""
+    return own_runner(runner) if runner.in_containers else runner_ask(runner)
 
 
 def waiting(name: str, cluster: Cluster) -> Iterator[counting.Waiting]:
     """What always runs in the pools of a cluster, whose name is `name`."""
     for runner in cluster.pod_runners.values():
-        if _waits(runner):
+        # The nodes of the system pool always run.
+        if _waits(runner) and runner.waiting_pools:
             windows = runner.schedules.kept if runner.schedules is not None else ()
             count = waiting_per_node(cluster, runner)
-            yield counting.Waiting(cluster=name, pools=runner.ordered, least=runner.scale.min, per_node=count, windows=windows)
+            yield counting.Waiting(
+                cluster=name, pools=runner.waiting_pools, least=runner.scale.min, per_node=count, windows=windows
+            )
     for pool_name, pool in cluster.pools.items():
         if pool.placeholders:
             yield counting.Waiting(cluster=name, pools=(pool_name,), least=pool.placeholders)
@@ -138,7 +149,7 @@ def _windows(cluster: Cluster) -> Iterator[tuple[str, Schedules, str, Window, li
                 yield f"pool {name}", of_pool, key, nodes, [(pool, machine, added) for machine in pool.instance_types]
     for name, runner in cluster.pod_runners.items():
         if (of_runner := runner.schedules) is not None:
-            hosts = pool_hosts(cluster, *runner.ordered)
+            hosts = pool_hosts(cluster, *runner.waiting_pools) if runner.waiting_pools else {}
             for key, runners in of_runner.windows.items():
                 yield name, of_runner, key, runners, list(_runner_ways(cluster, hosts, runner, runners))
 
@@ -153,6 +164,6 @@ def _runner_ways(cluster: Cluster, hosts: Mapping[str, Host], runner: PodRunner,
         least, most = pool.paid_nodes
         for machine in host.machines:
             # A class that does not fit is refused elsewhere.
-            per_node = max(fit(runner_ask(runner), machine, host).count, 1)
+            per_node = max(fit(_waiter(runner), machine, host).count, 1)
             more_nodes = math.ceil(window.count / per_node) - math.ceil(runner.scale.min / per_node)
             yield pool, machine.name, more_nodes if least < most else 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fleet.charts.arc import LAUNCHER_POD
 from fleet.charts.chart import Pod
+from fleet.charts.container_jobs import OWN_POD
 from fleet.charts.sweeps import sweep_pods
 from fleet.facts.offer import Offer, for_runners, least, less
 from fleet.facts.versions import daemonsets
@@ -27,7 +28,7 @@ def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
 
 
 def system_room(name: str, cluster: Cluster, github: GitHub) -> list[Offer] | None:
-    """What charts and sweeps of a cluster leave on each node of its system pool. Empty if they do not fit.
+    """What charts, sweeps and the runners' own pods leave on each node of a cluster's system pool. Empty if they do not fit.
 
     None if the settings do not describe the system pool.
     """
@@ -38,7 +39,8 @@ def system_room(name: str, cluster: Cluster, github: GitHub) -> list[Offer] | No
     offer = least(for_runners(machine, disk, provided) for machine in machines)
     # No request depends on the cluster's name in its cloud.
     of_charts = (pod for chart in installed(cluster, name, github) for pod in chart.pods)
-    pods = [*of_charts, *added_pods(cluster), *sweep_pods(cluster)]
+    own = [OWN_POD] * sum(runner.span.max for runner in cluster.pod_runners.values() if runner.on_system_pool)
+    pods = [*of_charts, *added_pods(cluster), *sweep_pods(cluster), *own]
     node = less(offer, [pod for pod in pods if pod.on == "all nodes"])
     free = [node] * span.min
     for pod in (pod for pod in pods if pod.on == "system pool"):

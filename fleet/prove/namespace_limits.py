@@ -12,9 +12,8 @@ from fleet.charts.chart import Chart
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 
-_PODS_OF_A_JOB = 3
-"""In ARC's kubernetes modes: the runner's pod, the job's pod, and a pod for a container step while that step runs
-(actions/runner-container-hooks)."""
+_PODS_OF_A_JOB = 2
+"""Of a job in a container: its pod, and that of a container action while it runs (actions/runner-container-hooks)."""
 _SPARE = 2
 """Pods beside those of runners: the sweep of an OCI set, and one that an operator starts by hand."""
 
@@ -25,14 +24,8 @@ def resource_quota(chart: Chart) -> dict[str, Any]:
     A pod that is stopping counts until its grace period ends (Kubernetes, pkg/quota/v1/evaluator/core/pods.go), and ARC may
     already have created the next one. So there are at most twice as many pods as runners. At a quota ARC 0.13.1 and newer would
     retry every half minute (actions/actions-runner-controller#4305). Older versions gave up the runner.
-
-    Runners that create a pod for each job fail at a quota: the pod and its job fail instead of waiting
-    (actions/runner-container-hooks#229). So only `maxRunners` and the pool's nodes limit their GPUs, and no quota does.
     """
     most = 2 * int(chart.values["maxRunners"])
-    # ARC's kubernetes modes, which no set of this project has.
-    if str(chart.values.get("containerMode", {}).get("type", "")).startswith("kubernetes"):
-        return {"hard": {"pods": str(most * _PODS_OF_A_JOB + _SPARE)}}
     # The quota always names whole GPUs. A set with shares of GPUs or with a launcher may take none.
     gpus = Counter({GPU_RESOURCE: 0})
     for container in _pod(chart)["containers"]:
@@ -40,6 +33,15 @@ def resource_quota(chart: Chart) -> dict[str, Any]:
     # A quota supports only requests of extended resources. It has no CPU and no memory: it would reject a pod without them.
     hard = {f"requests.{name}": str(most * count) for name, count in gpus.items()}
     return {"hard": hard | {"pods": str(most + _SPARE)}}
+
+
+def jobs_quota(runners: int) -> dict[str, Any]:
+    """Spec of a ResourceQuota for the pods of jobs in containers: twice what so many runners may start.
+
+    At a quota a job fails instead of waiting (actions/runner-container-hooks#229). So only `maxRunners` and the pools' nodes limit
+    their GPUs.
+    """
+    return {"hard": {"pods": str(2 * runners * _PODS_OF_A_JOB + _SPARE)}}
 
 
 def limit_range(chart: Chart) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import groupby
 
 from fleet.charts.arc import LAUNCHER_POD
+from fleet.charts.container_jobs import OWN_POD, own_runner
 from fleet.facts import hardware, pricing
 from fleet.facts.credentials import mask
 from fleet.facts.flow import most_runners
@@ -25,7 +26,7 @@ from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.versions import daemonsets
 from fleet.prove import topology
 from fleet.prove.image_fit import node_driver, runner_gpu, unrunnable
-from fleet.prove.launchers import launcher_room
+from fleet.prove.launchers import launcher_room, system_room
 from fleet.prove.pod import runner_ask
 from fleet.prove.topology import Ask
 from fleet.providers.fleet import Fleet
@@ -116,8 +117,9 @@ class Placement:
     """One runner set and one of its hosts. `capacity` is the number of runners on a full host of the worst machine type.
 
     A set of pods with several pools has a placement for each, the first choice first, and must fit in all of them. `launchers` is
-    how many launchers the cluster's system pool holds, for all its sets of machines together; None for pods. `image_error` is why
-    the host cannot run the runner's image; only images of images/runner-gpu are known.
+    how many launchers the cluster's system pool holds, for all its sets of machines together; None for pods. `of_runners`: the
+    pods are the runners' own, of a set whose jobs run in containers elsewhere. `host_error` is why the host cannot run the set at
+    all: its image, or no room for the runners' own pods on the system pool.
     """
 
     cluster: str
@@ -126,7 +128,13 @@ class Placement:
     host: Host
     fits: tuple[Fit, ...]
     launchers: int | None = None
-    image_error: str = ""
+    host_error: str = ""
+    of_runners: bool = False
+
+    @property
+    def pods(self) -> str:
+        """The set, and whether these are the runners' own pods."""
+        return f"{self.runner_set} (runners)" if self.of_runners else self.runner_set
 
     @property
     def choice(self) -> int:
@@ -160,7 +168,9 @@ class Placement:
         """Why the runner cannot be placed, or nothing."""
         if not isinstance(self.runner, PodRunner):
             return _NO_LAUNCHER if self.launchers == 0 else ""
-        wrong = self.image_error or unfit(runner_ask(self.runner), self.host, self.fits)
+        wrong = self.host_error or unfit(runner_ask(self.runner), self.host, self.fits)
+        if wrong and self.of_runners:
+            return f"the runners' own pods on pool {self.host.name}: {wrong}"
         return f"pool {self.host.name}: {wrong}" if wrong and len(self.runner.ordered) > 1 else wrong
 
     @property
@@ -193,13 +203,33 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
             fits = tuple(Fit(machine, offer, 1, "one job", 0) for machine, offer in zip(whole.types, offers, strict=True))
             yield Placement(cluster, name, runner, host, fits, launchers)
         elif isinstance(runner, PodRunner):
-            row, ask = runner_gpu(settings.with_image(runner).image) if runner.gpus else None, runner_ask(runner)
+            # Jobs in containers bring their own images.
+            with_image = bool(runner.gpus) and not runner.in_containers
+            row, ask = runner_gpu(settings.with_image(runner).image) if with_image else None, runner_ask(runner)
+            no_room = _no_own_room(cluster, fleet, runner)
             for host in (hosts[pool] for pool in runner.ordered):
                 fits = tuple(fit(ask, machine, host) for machine in host.machines)
-                wrong = unrunnable(row.image, host.machines, node_driver(settings, host.name)) if row else ""
-                yield Placement(cluster, name, runner, host, fits, image_error=wrong)
+                wrong = unrunnable(row.image, host.machines, node_driver(settings, host.name)) if row else no_room
+                yield Placement(cluster, name, runner, host, fits, host_error=wrong)
+            if runner.runner_pool is not None:
+                own, host = own_runner(runner), hosts[runner.runner_pool]
+                fits = tuple(fit(own, machine, host) for machine in host.machines)
+                yield Placement(cluster, name, own, host, fits, of_runners=True)
         else:
             raise TypeError(f"{cluster}/{name}: {settings.provider} has no place for runners of kind {runner.kind}; add it here")
+
+
+def _no_own_room(cluster: str, fleet: Fleet, runner: PodRunner) -> str:
+    """Why the runners' own pods of a class have no room on the system pool. Empty if they have, and if nothing shows that."""
+    if not runner.in_containers or runner.runner_pool is not None:
+        return ""
+    if system_room(cluster, fleet.clusters[cluster], fleet.github) != []:
+        return ""
+    size = f"{cpu_text(OWN_POD.cpu)} CPU and {memory_text(OWN_POD.memory)}"
+    return (
+        f"its {runner.span.max} runners need {size} each for their own pods, and the system pool has no room for them beside "
+        "the pods of charts; name a pool without GPUs in runnerPool, or raise system.nodes.min"
+    )
 
 
 def pool_hosts(settings: Cluster, *names: str) -> dict[str, Host]:
@@ -256,7 +286,7 @@ def _connected(placements: Iterable[Placement]) -> list[list[Placement]]:
     group_of: dict[tuple[str, str, str], list[Placement]] = {}
     for placement in placements:
         of_pool = group_of.setdefault((placement.cluster, "pool", placement.host.name), [])
-        of_set = group_of.setdefault((placement.cluster, "set", placement.runner_set), of_pool)
+        of_set = group_of.setdefault((placement.cluster, "set", placement.pods), of_pool)
         of_pool.append(placement)
         if of_set is not of_pool:
             of_set += of_pool
@@ -266,7 +296,7 @@ def _connected(placements: Iterable[Placement]) -> list[list[Placement]]:
 
 def _too_many(group: list[Placement]) -> Iterator[str]:
     """The line of a group of pools whose sets may ask for more runners than the pools hold at the same time."""
-    sets = list({placement.runner_set: placement for placement in group}.values())
+    sets = list({placement.pods: placement for placement in group}.values())
     pools = {placement.host.name: placement.host for placement in group}
     names = f"{group[0].cluster}/{' + '.join(pools)}"
     if len(pools) == 1:
@@ -278,9 +308,9 @@ def _too_many(group: list[Placement]) -> Iterator[str]:
         return
     runners = sum(placement.runner.span.max for placement in sets)
     held = most_runners(
-        {placement.runner_set: placement.runner.span.max for placement in sets},
+        {placement.pods: placement.runner.span.max for placement in sets},
         {name: host.count for name, host in pools.items()},
-        {(placement.runner_set, placement.host.name): placement.worst.count for placement in group},
+        {(placement.pods, placement.host.name): placement.worst.count for placement in group},
     )
     if held < runners:
         yield f"{names}: {_asked(sets)} runners, and the pools hold at most {held} at the same time: jobs beyond that wait"
@@ -325,11 +355,11 @@ def _shared(sets: Iterable[Placement], room: int) -> str:
 
 
 def _names(sets: Iterable[Placement]) -> str:
-    return " and ".join(placement.runner_set for placement in sets)
+    return " and ".join(placement.pods for placement in sets)
 
 
 def _asked(sets: Iterable[Placement]) -> str:
-    return " + ".join(f"{placement.runner.span.max} {placement.runner_set}" for placement in sets)
+    return " + ".join(f"{placement.runner.span.max} {placement.pods}" for placement in sets)
 
 
 class PlacementError(Exception):

@@ -10,7 +10,7 @@ from fleet.facts.remark import todo
 from fleet.prove import topology
 from fleet.prove.image_fit import node_driver, pinned_image, unbuilt, unrunnable
 from fleet.prove.placement import doubts, fit, per_node, pool_host, unfit
-from fleet.prove.pod import PodAsk, Request
+from fleet.prove.pod import PodAsk, Request, runner_ask
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
 from fleet.settings.queues import units
@@ -91,7 +91,7 @@ def filled(settings: Cluster, pool: str) -> bool:
 def placeholder(cluster: Cluster, name: str) -> PodAsk:
     """The requests of a pool's placeholder: what the runners of its first set request that a node holds, and all GPUs."""
     pool, host = cluster.pools[name], pool_host(cluster, name)
-    first = next(iter(cluster.pod_sets(name).values()))
+    first = runner_ask(next(iter(cluster.pod_sets(name).values())))
     count = per_node(first, (host,))
     cpu, memory = first.cpu.request * count, first.memory.request * count
     return PodAsk(min(map(pool.units, pool.machines)), Request(cpu, cpu), Request(memory, memory), first.scratch * count)

@@ -6,6 +6,7 @@ Launcher capacity and placement count the pods of these charts, GitOps writes th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from fleet.charts import PLAIN
 from fleet.charts.arc import arc_controller, installs_controller, runner_pod
@@ -23,6 +24,7 @@ from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Money, range_text
 from fleet.facts.requests import requests_of
 from fleet.facts.scheduling import RUNTIME_CLASS, STARTUP_GATE, Toleration
+from fleet.providers.phases import prepare_timeout
 from fleet.providers.registry import PROVIDERS, provider_of
 from fleet.providers.target import pool_target
 from fleet.settings.cluster import Cluster
@@ -186,9 +188,21 @@ def pod_set_of(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, p
         per_node=per_node,
         open_networks=(*cluster.private_egress, *runner.opens),
         builders=cluster.builders_of(name),
-        manifests=tuple(runner_account(name, runner)),
+        manifests=() if runner.in_containers else tuple(runner_account(name, runner)),
         declare_min_runners=runner.schedules is None,
+        **(_own_pods(cluster, runner) if runner.in_containers else {}),
     )
+
+
+def _own_pods(cluster: Cluster, runner: PodRunner) -> dict[str, Any]:
+    """Where the runners' own pods run, and how long they wait for those of their jobs."""
+    own = pool_target(cluster, runner.runner_pool) if runner.runner_pool is not None else None
+    return {
+        "runner_node_selector": dict(cluster.system_selector) if own is None else own.selector,
+        "runner_tolerations": () if own is None else tuple(own.tolerations),
+        "prepare_timeout": prepare_timeout(cluster, runner),
+        "job_deadline": runner.max_lifetime,
+    }
 
 
 def runner_account(name: str, runner: RunnerPod) -> Iterator[Manifest]:

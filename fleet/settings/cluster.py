@@ -25,9 +25,17 @@ from fleet.settings.health import Health
 from fleet.settings.jobs import StackJob, require_jobs
 from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem, refusal, require_once
 from fleet.settings.monitoring import Monitoring
-from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, PLACEHOLDER_NAMESPACE, levels, reserved
+from fleet.settings.namespaces import (
+    ARGO_CD_TAKEN,
+    JOBS,
+    MONITORING_TAKEN,
+    PLACEHOLDER_NAMESPACE,
+    jobs_namespace,
+    levels,
+    reserved,
+)
 from fleet.settings.operator import OperatorSettings
-from fleet.settings.pool import Pool, require_no_shm, require_one_share, require_pool
+from fleet.settings.pool import Pool, require_no_shm, require_one_share, require_own_pool, require_pool
 from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import GPU_LABELS, PodRunner, Runner, SetName
@@ -242,7 +250,7 @@ class Cluster(Model):
     @property
     def runner_pools(self) -> frozenset[str]:
         """Pools that a runner set of pods uses."""
-        return frozenset(pool for runner in self.pod_runners.values() for pool in runner.ordered)
+        return frozenset(pool for runner in self.pod_runners.values() for pool in runner.used_pools)
 
     def _pool_lists(self) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
         """(path, settings, pools) of each runner class, queue flavor and job that names pools, the first choice first."""
@@ -431,6 +439,14 @@ class Cluster(Model):
                 raise problem("cpu_name", message, at=("runners", name), value=name)
             for index, pool_name in enumerate(runner.ordered):
                 require_pool("runner_pool", pool_name, self.pools, at=("runners", name, *runner.pool_at(index)), gpus=runner.gpus)
+            if runner.runner_pool is not None:
+                require_own_pool(runner.runner_pool, self.pools, at=("runners", name, "runnerPool"))
+            if runner.in_containers and f"{name}{JOBS}" in self.runners:
+                message = (
+                    f"the pods of its jobs are in the namespace {jobs_namespace(name)}, which has the GitHub App's key for class "
+                    f"{name}{JOBS}; rename one of the two"
+                )
+                raise problem("jobs_namespace", message, at=("runners", name), value=name)
         of_runners = self.runner_pools
         for name, pool in self.pools.items():
             if pool.placeholders and name not in of_runners:

@@ -23,6 +23,8 @@ MONITORING_TAKEN = (
 )
 """The error for a namespace of Prometheus that is already used."""
 _RUNNERS = "runners-"
+JOBS = "-jobs"
+"""What the namespace of the jobs' pods has behind the name of the runners' namespace."""
 _LEVELS: tuple[Level, ...] = ("restricted", "baseline", "privileged")
 """From the strictest to the most lenient."""
 
@@ -34,7 +36,7 @@ def runner_namespace(runner_set: str) -> str:
 
 def jobs_namespace(runner_set: str) -> str:
     """The namespace of the jobs' pods of a set whose jobs run in containers. The App's Secret is not in it."""
-    return f"{runner_namespace(runner_set)}-jobs"
+    return f"{runner_namespace(runner_set)}{JOBS}"
 
 
 def reserved(namespace: str) -> bool:

@@ -243,6 +243,11 @@ class PodFields(Model):
         yield from ({"name": name, "value": value} for name, value in self.env.items())
         for name, entry in self.secret_env.items():
             yield {"name": name, "valueFrom": {"secretKeyRef": {"name": entry.secret, "key": entry.key}}}
+        yield from self.trust
+
+    @property
+    def trust(self) -> Iterator[dict[str, Any]]:
+        """The part of the environment that names the certificates of `ca_bundle`."""
         if self.ca_bundle is not None:
             yield from ({"name": name, "value": self.ca_bundle.path} for name in CA_VARIABLES)
             # The chart would set it to 1, and run.sh would call sudo, which has no root here (actions/runner, run.sh).

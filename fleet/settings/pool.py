@@ -415,6 +415,17 @@ SystemMachines = tuple[tuple[hardware.Machine, ...], int, Nodes]
 """The machine types of a system pool, the root disk of each in MiB, and their number."""
 
 
+def require_own_pool(name: str, pools: Mapping[str, Pool], *, at: tuple[str, ...]) -> None:
+    """Refuse a pool for the runners' own pods that the cluster does not have, and one with GPUs. Raises a settings problem."""
+    if name not in pools:
+        require_pool("own_pool", name, pools, at=at)
+    if pools[name].has_gpus:
+        fix = "name a pool of types without GPU such as m6i.2xlarge, or remove this for the system pool"
+        if pools[name].ALWAYS_GPUS:
+            fix = "remove this for the system pool: only EKS has pools without GPUs (docs/cpu-classes.md)"
+        raise problem("own_pool_gpus", f"the pool has GPUs, and the runners' own pods need none; {fix}", at=at)
+
+
 def require_pool(rule: str, name: str, pools: Mapping[str, Pool], *, at: tuple[str, ...], gpus: int = 1) -> None:
     """Refuse the name of a pool that the cluster does not have, and a pool without GPUs for a user of `gpus`, or the reverse.
 

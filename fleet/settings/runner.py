@@ -284,6 +284,23 @@ class PodRunner(RunnerPod):
         return self.pools if self.pool is None else (self.pool,)
 
     @property
+    def on_system_pool(self) -> bool:
+        """Whether the runners have pods of their own there."""
+        return self.in_containers and self.runner_pool is None
+
+    @property
+    def waiting_pools(self) -> tuple[str, ...]:
+        """The pools in which its runners wait for jobs: those of its jobs, or that of the runners' own pods. Empty if none."""
+        if not self.in_containers:
+            return self.ordered
+        return () if self.runner_pool is None else (self.runner_pool,)
+
+    @property
+    def used_pools(self) -> tuple[str, ...]:
+        """All pools in which it has pods, each once."""
+        return tuple(dict.fromkeys((*self.ordered, *self.waiting_pools)))
+
+    @property
     def longest_job(self) -> int:
         """As in the base class: then the reaper takes the runner for one that hangs."""
         return self.max_lifetime

@@ -382,7 +382,7 @@ def require_builders(workloads: Mapping[str, Workload], runners: Mapping[str, Ru
                 message = f"no runner set of pods of that name in this cluster; name one of: {', '.join(sets) or 'none'}"
                 raise problem("builder_runners", message, at=("workloads", name, "runners", str(index)))
         # Builds are less confined than jobs, and what they leave of a node depends on where the pod is.
-        users = [f"runner set {other}" for other, runner in sets.items() if builder.pool in runner.ordered]
+        users = [f"runner set {other}" for other, runner in sets.items() if builder.pool in runner.used_pools]
         users += [f"workload {other}" for other, twin in builders.items() if other != name and twin.pool == builder.pool]
         if users:
             message = f"{users[0]} uses that pool too, and BuildKit has its nodes alone; give it a pool of its own"

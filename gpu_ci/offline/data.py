@@ -102,7 +102,8 @@ def _placement(placement: Placement, region: str) -> dict[str, Any]:
     ]
     return (
         fields_of(placement, "cluster", "runner_set")
-        | {"runsOn": [placement.runner_set, *placement.runner.labels]}
+        | fields_of(placement, "pods", "ofRunners=of_runners")
+        | {"runsOn": [] if placement.of_runners else [placement.runner_set, *placement.runner.labels]}
         | fields_of(placement, "kind=runner.kind", "pool=host.name", "choice", "capacity=host.capacity")
         | {"fits": fits}
         | fields_of(placement, "maxRunners=runner.span.max", "poolHolds=capacity", "launcherRoom=launchers")

@@ -149,7 +149,7 @@ class Plan:
         for name in self.fleet.shared_names:
             yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
         for placement in self.placements:
-            yield from (below(f"{placement.cluster}/{placement.runner_set}", remark) for remark in placement.remarks)
+            yield from (below(f"{placement.cluster}/{placement.pods}", remark) for remark in placement.remarks)
         yield from image_fit.remarks(self.fleet, self.as_of)
         yield from remarks.labels(self.fleet)
         yield from remarks.reruns(self.fleet)

@@ -55,7 +55,7 @@ def places(plan: Plan) -> Iterator[Place]:
     for placement in plan.placements:
         region = plan.fleet.clusters[placement.cluster].region
         yield Place(
-            name=f"{placement.cluster}/{placement.runner_set}" + (f", choice {placement.choice}" if placement.choice > 1 else ""),
+            name=f"{placement.cluster}/{placement.pods}" + (f", choice {placement.choice}" if placement.choice > 1 else ""),
             asks=placement.asks,
             pool=placement.host.name,
             holds=tuple(holds(placement.host, placement.fits)),
@@ -63,7 +63,7 @@ def places(plan: Plan) -> Iterator[Place]:
             held="-" if placement.error else str(placement.capacity),
             hour="-" if placement.error else between(*runner_hour(placement, region)),
             error=placement.error,
-            runs_on=", ".join((placement.runner_set, *placement.runner.labels)),
+            runs_on="" if placement.of_runners else ", ".join((placement.runner_set, *placement.runner.labels)),
         )
 
 
@@ -205,7 +205,7 @@ def promises(plan: Plan, *, money: bool = True) -> Iterator[str]:
         scheduled = f", {usual:.0f} with schedules" if round(usual) != round(idle.usd * MONTH) else ""
         priced = idle.usd or not idle.unknown
         yield f"idle {bound}{idle.usd * MONTH:.0f} USD a month{scheduled}" if priced else "idle at an unknown price"
-    placed = [placement for placement in plan.placements if not placement.error]
+    placed = [placement for placement in plan.placements if not placement.error and not placement.of_runners]
     if placed:
         classes = {placement.runner_set for placement in placed}
         job = f" of {placed[0].runner_set}" if len(classes) == 1 else ""

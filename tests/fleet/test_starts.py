@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fleet.loading.config import load
-from fleet.prove.start import NEW, PHASES, PLACEHOLDER, READY, ROWS, STOPPED, WAITING, Starts, phase, starts
+from fleet.prove.start import JOB_PHASES, PHASES, Start, Starts, starts
+from fleet.providers.phases import NEW, PLACEHOLDER, READY, ROWS, STOPPED, WAITING, phase, prepare_timeout
 from fleet.providers.registry import PROVIDERS
 from tests.builders import cluster, config, oke_cluster, pool, read_stack, runner, talos_cluster, vm, vm_per_job
 from tests.cases import cases
@@ -35,7 +36,7 @@ def in_pool(**changes: Any) -> Starts:
 
 def test_a_row_has_seconds_with_a_kind_and_a_source_or_none_of_them() -> None:
     for row in ROWS:
-        assert row.phase in PHASES
+        assert row.phase in (*PHASES, "copy")
         figures = {row.low_s is not None, row.high_s is not None, bool(row.kind), bool(row.source)}
         assert figures in ({True}, {False}), f"{row}: a gap has no number, and a number has its source"
         assert row.kind in ("measured", "stated", "derived", ""), row
@@ -64,7 +65,8 @@ def test_every_class_of_every_stack_has_all_phases_in_their_order(stack: str) ->
     assert [(each.cluster, each.runner_set) for each in found] == [(name, held) for name, held, _ in fleet.runner_sets()]
     for each in found:
         for start in (each.cold, each.warm):
-            assert tuple(held.name for held in start.phases) == PHASES
+            both = fleet.clusters[each.cluster].runners[each.runner_set].needs_container
+            assert tuple(held.name for held in start.phases) == (PHASES + JOB_PHASES if both else PHASES)
 
 
 # -- what a job finds --------------------------------------------------------------------------------------------------
@@ -105,6 +107,80 @@ def test_machines_of_your_own_are_always_ready() -> None:
     found = of(talos_cluster())
     assert (found.finds, found.cold.finds) == (READY, READY)
     assert found.cold.phases[4].high == 600, "the first job on a node pulls the image"
+
+
+# -- jobs in containers ------------------------------------------------------------------------------------------------
+
+CPU = {"instanceTypes": ["m6i.2xlarge"], "capacity": "on-demand", "role": "burst", "nodes": {"max": 2}}
+
+
+def in_container(runner_changes: dict[str, Any] | None = None, **changes: Any) -> Starts:
+    """The starts of a class whose jobs run in containers, and whose GPU pool has these changes."""
+    sets = {"gpu-t4": runner(containers="job", **(runner_changes or {}))}
+    return of(cluster(pools={"t4": pool(**changes), "cpu": CPU}, runners=sets))
+
+
+def seconds_of(start: Start) -> dict[str, float | None]:
+    """The most seconds of each phase."""
+    return {part.name: part.high for part in start.phases}
+
+
+def test_the_pod_of_a_job_in_a_container_starts_after_that_of_its_runner() -> None:
+    starts_of = in_container({"runnerPool": "cpu"})
+    assert tuple(part.name for part in starts_of.cold.phases) == PHASES + JOB_PHASES
+    cold, warm = seconds_of(starts_of.cold), seconds_of(starts_of.warm)
+    assert (cold["boot"], cold["driver"], cold["job-boot"], cold["job-pull"]) == (120, 0, 120, 600)
+    assert starts_of.cold.gaps == ("pull", "job-driver", "job-plugin", "job-copy"), "the sum is a lower bound"
+    assert starts_of.cold.high == 10 + 120 + 90 + 10 + 120 + 600
+    assert (warm["boot"], warm["pull"], warm["job-boot"], warm["job-pull"]) == (0, 0, 0, 0), "an earlier job was there"
+
+
+def test_runners_on_the_system_pool_need_no_new_node() -> None:
+    cold = seconds_of(in_container().cold)
+    assert (cold["capacity"], cold["boot"], cold["pull"], cold["job-boot"]) == (1, 0, None, 120)
+
+
+def test_a_runner_that_waits_holds_no_gpu_for_its_job_in_a_container() -> None:
+    waiting = in_container({"scale": {"min": 1, "max": 2}})
+    assert (waiting.finds, waiting.cold.finds) == (NEW, NEW)
+    assert seconds_of(waiting.warm)["register"] is None, "GitHub gives the job to a runner that waits"
+    standing = in_container({"scale": {"min": 2, "max": 2}}, nodes={"min": 1, "max": 2})
+    assert standing.finds == READY, "the waiting runners are not on the node"
+
+
+def test_a_placeholder_has_not_pulled_the_image_that_a_workflow_names() -> None:
+    found = in_container(placeholders=1)
+    assert (found.finds, seconds_of(found.warm)["job-boot"], seconds_of(found.warm)["job-pull"]) == (PLACEHOLDER, 0, 600)
+
+
+def test_the_pool_of_the_runners_costs_while_no_job_runs() -> None:
+    sets = {"gpu-t4": runner(containers="job", runnerPool="cpu")}
+    pools = {"t4": pool(), "cpu": CPU | {"nodes": {"min": 1, "max": 2}}}
+    assert of(cluster(pools=pools, runners=sets)).idle.usd > in_container({"runnerPool": "cpu"}).idle.usd == 0
+
+
+@cases(
+    ("runner_changes", "pool_changes", "expected"),
+    [
+        ({}, {}, 1500),
+        ({"imageSize": "100Gi"}, {}, 1920),
+        ({"maxLifetime": "20m"}, {}, 1200),
+        ({}, {"instanceTypes": ["g4dn.8xlarge"], "nodeConfig": {"instance": {"localStorage": {"strategy": "RAID0"}}}}, 600),
+    ],
+)
+def test_a_runner_waits_twice_the_longest_start_of_its_job(
+    runner_changes: dict[str, Any], pool_changes: dict[str, Any], expected: int
+) -> None:
+    """2 x (10 + 120 + 600) s is 1460 s, which is 25 minutes; 100 GiB take 819 s. The lifetime of the runner is the most."""
+    sets = {"gpu-t4": runner(containers="job", **runner_changes)}
+    loaded = load(config(clusters={"usw2": cluster(pools={"t4": pool(**pool_changes)}, runners=sets)})).clusters["usw2"]
+    assert prepare_timeout(loaded, loaded.pod_runners["gpu-t4"]) == expected
+
+
+def test_a_runner_also_waits_while_the_autoscaler_gives_up_the_first_pool() -> None:
+    sets = {"gpu-t4": runner(containers="job", pools=["t4", "second"])}
+    loaded = load(config(clusters={"usw2": cluster(pools={"t4": pool(), "second": pool()}, runners=sets)})).clusters["usw2"]
+    assert prepare_timeout(loaded, loaded.pod_runners["gpu-t4"]) == 3900, "2 x (20 min + 730 s) in whole minutes"
 
 
 # -- the image ---------------------------------------------------------------------------------------------------------

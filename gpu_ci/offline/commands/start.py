@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from fleet.loading.config import read_fleet
-from fleet.prove.start import PHASES, Start, Starts, starts
+from fleet.prove.start import Start, Starts, starts
 from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, exit_status
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
@@ -52,7 +52,7 @@ def _report(classes: tuple[Starts, ...], out: Console) -> None:
 def _sources(classes: tuple[Starts, ...]) -> Iterator[str]:
     """A line for each phase that takes time in one of the starts, in the order of the phases."""
     phases = [phase for runners in classes for start in (runners.cold, runners.warm) for phase in start.phases]
-    for name in PHASES:
+    for name in dict.fromkeys(phase.name for phase in phases):
         for phase in phases:
             if phase.name == name and phase.high != 0:
                 sources = f" [{', '.join(phase.sources)}]" if phase.sources else ""

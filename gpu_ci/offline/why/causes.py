@@ -154,7 +154,7 @@ def _of_sets(job: Job, seen: Seen, stack: Stack, sets: Sets) -> Reason:
     room = sum(
         max(fit.count for fit in placement.fits) * placement.host.count
         for placement in stack.placements
-        if (placement.cluster, placement.runner_set) in sets
+        if (placement.cluster, placement.runner_set) in sets and not placement.of_runners
     )
     name = f"set{'s' * (len(sets) > 1)} {' and '.join(map('/'.join, sets))}"
     bound, gone = _limits(seen)

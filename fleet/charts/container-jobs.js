@@ -1,0 +1,1 @@
+// see the branch hooks
