@@ -65,7 +65,10 @@ def _written(node: Object) -> bool:
 
 @contextmanager
 def api_server(
-    folder: Path, without: Sequence[str] = ("ServiceAccount", "TaintNodesByCondition"), kwok: Sequence[str] = (), tools: Path | None = None
+    folder: Path,
+    without: Sequence[str] = ("ServiceAccount", "TaintNodesByCondition"),
+    kwok: Sequence[str] = (),
+    tools: Path | None = None,
 ) -> Iterator[ServerApi]:
     """An empty API server with kwok. All three programs end with the block. Their logs are in `folder`.
 
