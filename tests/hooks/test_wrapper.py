@@ -34,7 +34,7 @@ if (input.responseFile) {
 }
 console.log('the hooks say this')
 console.error('and this')
-if (process.env.WAIT) setTimeout(() => {}, 6000000)
+if (process.env.WAIT) setTimeout(() => {}, 60000)
 else process.exitCode = +process.env.STATUS
 """
 """What stands in for GitHub's hooks."""
@@ -45,7 +45,7 @@ const { PassThrough } = require('node:stream')
 const read = fs.readFileSync
 fs.readFileSync = (file, ...rest) => (`${file}`.includes('serviceaccount') ? 'x' : read(file, ...rest))
 const wait = setTimeout
-globalThis.setTimeout = (done, time) => wait(done, time / 100)
+globalThis.setTimeout = (done, time) => wait(done, time === +process.env.QUICK ? 5 : time)
 let answers = JSON.parse(process.env.ANSWERS)
 https.get = (options, done) => {
   fs.appendFileSync(process.env.ASKED, options.path + '\\n')
@@ -55,7 +55,7 @@ https.get = (options, done) => {
   return { on() { return this }, destroy() {} }
 }
 """
-"""What stands in for the API server in the wrapper's process: the answers in order, and a clock that is a hundred times as fast."""
+"""What stands in for the API server in the wrapper's process: the answers in order. Waits of $QUICK milliseconds are short."""
 
 
 class Wrapper:
@@ -195,7 +195,7 @@ def test_a_health_check_becomes_a_probe_and_the_job_waits_for_it(wrapper: Wrappe
     answers = [(200, {"status": {"containerStatuses": ready}})] * 3 + [(500, "busy")]
     answers.append((200, {"status": {"containerStatuses": [ready[0], ready[1] | {"ready": True}]}}))
     services = {"old": {"image": "postgres:15"}, "new": {"image": "postgres:16", "createOptions": _CHECKED}}
-    got = wrapper.prepare(services, answers=answers)
+    got = wrapper.prepare(services, answers=answers, QUICK="1000")
     probe = {"command": ["/bin/sh", "-c", "pg_isready -U 'app'"]}
     assert part(got, "$postgres-1")["readinessProbe"] == {
         "exec": probe,
@@ -308,14 +308,14 @@ _LOST = {
 @pytest.mark.parametrize("case", _LOST)
 def test_a_step_whose_pod_is_lost_ends_and_says_why(wrapper: Wrapper, case: str) -> None:
     answer, reason = _LOST[case]
-    wrapper.call({"command": "run_script_step", "responseFile": "", "args": {}}, answers=[answer], WAIT="yes")
+    wrapper.call({"command": "run_script_step", "responseFile": "", "args": {}}, answers=[answer], WAIT="yes", QUICK="5000")
     assert wrapper.ended.returncode == 128 + signal.SIGTERM
     assert wrapper.said == [f"::error::The job's pod {'r' * 54}-workflow has failed. {reason}"]
 
 
 def test_a_job_whose_image_is_not_there_ends_long_before_the_hooks_give_up(wrapper: Wrapper) -> None:
     waiting = {"name": "job", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
-    wrapper.prepare({}, answers=[(404, {}), (200, {"status": {"containerStatuses": [waiting]}})], WAIT="yes")
+    wrapper.prepare({}, answers=[(404, {}), (200, {"status": {"containerStatuses": [waiting]}})], WAIT="yes", QUICK="5000")
     assert wrapper.said[-1].endswith("has failed. ImagePullBackOff: no such image")
     assert 20 < wrapper.asked.read_text(encoding="utf-8").count("\n") < 40
 
