@@ -135,8 +135,8 @@ def own_pods(fleet: Fleet) -> Iterator[str]:
             count = sum(cluster.pod_runners[runner_set].span.max for runner_set in sets)
             size = f"{cpu_text(OWN_POD.cpu)} CPU and {memory_text(OWN_POD.memory)}"
             yield (
-                f"{name}: up to {count} runners of {' and '.join(sets)} have pods of {size} on nodes without GPUs, and no setting "
-                "shows the room there"
+                f"{name}: up to {count} runners of {' and '.join(sets)} have pods of {size} on nodes without GPUs, and no "
+                "setting shows the room there"
             )
 
 
