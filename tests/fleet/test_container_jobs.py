@@ -15,6 +15,7 @@ from fleet.facts.manifest import Manifest
 from fleet.loading.config import load
 from fleet.prove.bill import waiting, waiting_per_node
 from fleet.prove.placement import overbooked, place
+from fleet.prove.remarks import own_pods
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set_of
 from fleet.render.container_jobs import container_jobs
@@ -295,6 +296,8 @@ def test_other_clouds_run_them_with_runners_on_the_system_nodes() -> None:
         values = pod_set_of(made.clusters[cloud], of_set, found, made.github).chart.values
         assert values["template"]["spec"]["nodeSelector"] == dict(made.clusters[cloud].system_selector)
         assert [row.error for row in place(made)] == [""], cloud
+        unknown = [] if cloud == "sjc" else [f"home: up to {found.span.max} runners of {of_set} have pods of 250m CPU and 512Mi"]
+        assert [line.partition(" on nodes")[0] for line in own_pods(made)] == unknown
 
 
 def test_sets_of_one_class_run_the_same_containers() -> None:

@@ -22,12 +22,7 @@ _HOME = "/home/runner"
 _WORK = f"{_HOME}/_work"
 _SHELLS = {"": "sh -e {0}", "sh": "sh -e {0}", "bash": "bash --noprofile --norc -e -o pipefail {0}", "python": "python {0}"}
 """What runs a script. Without `shell` a job in a container has sh."""
-_FILES = {
-    "GITHUB_ENV": "set_env",
-    "GITHUB_OUTPUT": "set_output",
-    "GITHUB_PATH": "add_path",
-    "GITHUB_STEP_SUMMARY": "step_summary",
-}
+_FILES = {"GITHUB_ENV": "set_env", "GITHUB_OUTPUT": "set_output", "GITHUB_PATH": "add_path", "GITHUB_STEP_SUMMARY": "step_summary"}
 """The runner's name of the file of each variable, without its id."""
 _EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 
@@ -68,14 +63,7 @@ class Runner:
 
     def run(self, job: Mapping[str, Any], env: Mapping[str, str] | None = None, **contexts: Any) -> Iterator[Step]:
         """Run a job, and show each step as it ends. `env` is that of its workflow. Raises Untranslated."""
-        self.contexts = {
-            "env": {},
-            "steps": {},
-            "job": {},
-            "github": self._github(),
-            "matrix": {},
-            "runner": {"os": "Linux"},
-        } | contexts
+        self.contexts = {"env": {}, "steps": {}, "job": {}, "github": self._github(), "matrix": {}, "runner": {"os": "Linux"}} | contexts
         self.contexts["env"] = self.value(dict(env or {}) | dict(job.get("env", {})))
         failed = (prepared := self.prepare(job)).status != 0
         yield prepared
@@ -100,7 +88,7 @@ class Runner:
         container, services = self._container(job["container"]), self.value(job.get("services", {}))
         container["environmentVariables"]["HOME"] = "/github/home"
         container |= {"workingDirectory": f"/__w/{self.name}/{self.name}"}
-        self._log({"jobServiceContainers": _token(services)} if services else {})
+        worker_log(self.root / "home/runner/_diag", services)
         arguments = {"container": container, "services": [self._container(one) for one in services.values()]}
         ended, response = self.hook("prepare_job", arguments)
         if ended.status == 0:
@@ -163,9 +151,7 @@ class Runner:
         file = f"_runner_hook_responses/{uuid.uuid4()}.json"
         (self.temp / file).touch()
         body = {"command": command, "responseFile": f"{_WORK}/_temp/{file}", "args": arguments, "state": self.state}
-        (hooks,) = (
-            row["value"] for row in self.pod["spec"]["containers"][0]["env"] if row["name"] == "ACTIONS_RUNNER_CONTAINER_HOOKS"
-        )
+        (hooks,) = (row["value"] for row in self.pod["spec"]["containers"][0]["env"] if row["name"] == "ACTIONS_RUNNER_CONTAINER_HOOKS")
         places = {"GITHUB_WORKSPACE": f"{_WORK}/{self.name}/{self.name}", "RUNNER_WORKSPACE": f"{_WORK}/{self.name}"}
         env = [f"{name}={value}" for name, value in (places | {"RUNNER_TEMP": f"{_WORK}/_temp"}).items()]
         node = f"{_HOME}/externals/node20/bin/node"
@@ -174,11 +160,13 @@ class Runner:
     def hook(self, command: str, arguments: Mapping[str, Any]) -> tuple[Step, Any]:
         """Call the hooks, and read their answer."""
         line, body, file = self.call(command, arguments)
-        ran = subprocess.run(line, input=body, check=False, capture_output=True, text=True, timeout=110)
+        ran = subprocess.run(line, input=body, check=False, capture_output=True, text=True, timeout=25)
         text = file.read_text(encoding="utf-8")
         response = json.loads(text) if text.strip() else None
         self.state = response.get("state", self.state) if response else self.state
-        return Step(command, ran.returncode, ran.stdout + ran.stderr), response
+        # Without debugging the runner shows no such line.
+        lines = [line for line in (ran.stdout + ran.stderr).splitlines(keepends=True) if not line.startswith("::debug::")]
+        return Step(command, ran.returncode, "".join(lines)), response
 
     def value(self, raw: Any) -> Any:
         """A value of a workflow with its expressions evaluated. Raises Untranslated."""
@@ -217,11 +205,7 @@ class Runner:
             "portMappings": [str(port) for port in one.get("ports", ())],
             "systemMountVolumes": [],
             "userMountVolumes": [
-                {
-                    "sourceVolumePath": row[0] if len(row) > 1 else None,
-                    "targetVolumePath": row[min(1, len(row) - 1)],
-                    "readOnly": False,
-                }
+                {"sourceVolumePath": row[0] if len(row) > 1 else None, "targetVolumePath": row[min(1, len(row) - 1)], "readOnly": False}
                 for row in volumes
             ],
         }
@@ -231,41 +215,31 @@ class Runner:
             (self.temp / "_runner_file_commands" / f"{file}_{key}").touch()
         own = {name: f"{files}/{file}_{key}" for name, file in _FILES.items()}
         own |= {"GITHUB_WORKSPACE": workspace} | {f"GITHUB_{name.upper()}": str(value) for name, value in self._github().items()}
-        return {
-            name: str(value)
-            for name, value in (self.contexts.get("env", {}) | self.value(dict(step.get("env", {}))) | own).items()
-        }
+        return {name: str(value) for name, value in (self.contexts.get("env", {}) | self.value(dict(step.get("env", {}))) | own).items()}
 
     def _github(self) -> dict[str, str]:
         return {"repository": self.repository, "sha": "0" * 40, "ref": "refs/heads/main", "actor": "octocat", "run_id": "1"}
 
     def _read_files(self, ended: Step, key: str) -> None:
-        texts = {
-            name: (self.temp / f"_runner_file_commands/{file}_{key}").read_text(encoding="utf-8") for name, file in _FILES.items()
-        }
+        texts = {name: (self.temp / f"_runner_file_commands/{file}_{key}").read_text(encoding="utf-8") for name, file in _FILES.items()}
         ended.outputs = dict(_pairs(texts["GITHUB_OUTPUT"]))
         self.contexts.setdefault("env", {}).update(_pairs(texts["GITHUB_ENV"]))
         self.path += texts["GITHUB_PATH"].split()
 
-    def _log(self, message: Mapping[str, Any]) -> None:
-        """The runner's own log, which has the message of the job."""
-        folder = self.root / "home/runner/_diag"
-        folder.mkdir(exist_ok=True)
-        text = json.dumps({"messageType": "PipelineAgentJobRequest", "steps": [], **message}, indent=2)
-        line = "[2026-11-23 10:11:12Z INFO Worker] "
-        (folder / "Worker_20261123-101112-utc.log").write_text(
-            f"{line}Message received.\n{line}Job message:\n {text}\n{line}Listening.\n", encoding="utf-8"
-        )
+
+def worker_log(folder: Path, services: Mapping[str, Any]) -> None:
+    """Write the runner's own log, which has the message of the job."""
+    folder.mkdir(exist_ok=True)
+    message = {"messageType": "PipelineAgentJobRequest", "steps": []} | ({"jobServiceContainers": _token(services)} if services else {})
+    line, text = "[2026-11-23 10:11:12Z INFO Worker] ", json.dumps(message, indent=2)
+    log = f"{line}Message received.\n{line}Job message:\n {text}\n{line}Listening.\n"
+    (folder / "Worker_20261123-101112-utc.log").write_text(log, encoding="utf-8")
 
 
 def _token(value: Any) -> Any:
     """A value of a workflow as the job's message has it."""
     if isinstance(value, Mapping):
-        return {
-            "type": 2,
-            "file": 1,
-            "map": [{"Key": {"type": 0, "lit": str(key)}, "Value": _token(one)} for key, one in value.items()],
-        }
+        return {"type": 2, "file": 1, "map": [{"Key": {"type": 0, "lit": str(key)}, "Value": _token(one)} for key, one in value.items()]}
     return {"type": 1, "seq": [_token(one) for one in value]} if isinstance(value, list) else {"type": 0, "lit": str(value)}
 
 
