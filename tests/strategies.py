@@ -66,6 +66,12 @@ POD_FIELDS: dict[str, Any] = {
     },
 }
 """What a class adds to its pods: every key."""
+CONTAINER_FIELDS: dict[str, Any] = {
+    "containers": "job",
+    "services": {"most": 1, "cpu": "500m", "memory": "1Gi"},
+    "podSecurity": "restricted",
+}
+"""What a class says about the containers of its jobs: every key but that of its runners' own pool."""
 
 REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-central-1", "ap-southeast-2")
 # Far faster than from_regex; the first letter keeps them clear of the names and labels that have a meaning.
@@ -806,6 +812,7 @@ _EKS = tuple(
             ),
             "shared": pool(cdi=True, sharing=sharing, instanceTypes=types),
             "spot": pool(cdi=True, capacity="spot"),
+            "own": pool(instanceTypes=["m6i.large"]),
         },
         runners={
             "gpu-spot": runner(pool="spot", rerunOn="gpu-t4"),
@@ -814,6 +821,8 @@ _EKS = tuple(
                 gpus=1,
                 shm="2Gi",
                 **POD_FIELDS,
+                **CONTAINER_FIELDS,
+                runnerPool="own",
                 role="arn:aws:iam::111122223333:role/jobs",
                 scratch="20Gi",
                 labels=["gpu", "t4"],
@@ -889,6 +898,7 @@ _OKE = (
                 gpus=1,
                 shm="2Gi",
                 **POD_FIELDS,
+                **CONTAINER_FIELDS,
                 scratch="20Gi",
                 labels=["a10"],
                 group="GPUs",
@@ -1001,6 +1011,7 @@ _TALOS = (
                 imageSize="25Gi",
                 maxLifetime="7h",
                 **POD_FIELDS,
+                **CONTAINER_FIELDS,
             )
         },
     ),

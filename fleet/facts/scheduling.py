@@ -51,6 +51,11 @@ MACHINE_DISK = "gpu-ci/machine-disk-gb"
 MACHINE_REGIONS = "gpu-ci/machine-regions"
 """Pod annotations of a launcher that boots a machine for a job; `machine_annotations` creates them."""
 
+CONTAINER_JOBS = "container-jobs"
+"""The ConfigMap of a runner set whose jobs run in containers. The hooks of its runners read there what pods they create."""
+JOB_TEMPLATE, STEP_TEMPLATE = "job.json", "step.json"
+"""Keys of that ConfigMap: the pod of a job, and the pod of a container action beside it, as JSON of a pod template."""
+
 JOB_HASH = "gpu-ci/job-hash"
 """Annotation of a Job that `submit` sent: a hash of its contents, by which `submit` recognizes it when it is sent again."""
 

@@ -1,13 +1,13 @@
 """gpu-limit-ceiling: no container, pod, workload or queue takes more GPUs than the stack allows.
 
-Judged: every kind with a pod spec, ARC's runner set, the runner pod in the values of chart gha-runner-scale-set, Kueue's
-queues. A GPU and a slice of a GPU each count as one.
+Judged: every kind with a pod spec, ARC's runner set, the runner pod in the values of chart gha-runner-scale-set, the templates
+of jobs in containers, Kueue's queues. A GPU and a slice of a GPU each count as one.
 
 The rule counts a pod's GPUs like the scheduler: the regular containers and sidecars together or, if that is more, an init
 container together with the sidecars before it. A workload counts with all pods that run at once: `replicas`, `parallelism`,
-`maxRunners`. A DaemonSet counts once, because its nodes limit it. A runner set without `maxRunners` has no limit. If
-`maxRunners` is text, the set has no limit either, because the chart drops text. A launcher's pod takes no GPU of the cluster;
-gpu-pool-max-size judges the machines that it boots.
+`maxRunners`. If jobs run in containers, each runner has the pod of one job, and that pod has the GPUs. A DaemonSet counts once,
+because its nodes limit it. A runner set without `maxRunners` has no limit. If `maxRunners` is text, the set has no limit either,
+because the chart drops text. A launcher's pod takes no GPU of the cluster; gpu-pool-max-size judges the machines that it boots.
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,11 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import is_gpu_resource
 
 from .charts import REGULAR, Container
-from .kinds import HELM, POD, QUEUES, RUNNER_SET, kind_of
+from .kinds import HELM, PODS, QUEUES, kind_of
 from .pods import PodSpec, containers_of, gpu_count, pod_specs
 from .read import Data, Faults, Later, bound, entries, gpus, shown, text, walk, whole
-from .rule import Args, Rule, facts, setting
+from .rule import Args, Stack, StackRule, Violations, each, facts, setting
+from .runner_sets import runner_sets
 
 # Path of the number of pods that run at once, in the object that owns the pod. Without a number it is 1.
 _COUNTS: dict[str, tuple[str, ...]] = {
@@ -34,7 +35,18 @@ _RUNNERS: dict[str, tuple[str, ...]] = {
 """The same for runner sets. Without a number they have no limit."""
 
 
-def _check(args: Args, later: Later) -> Faults:
+def _check(stack: Stack, later: Later) -> Violations:
+    yield from each(_check_alone)(stack, later)
+    most = bound(stack.config, "maxPerWorkload")
+    for runner_set in runner_sets(stack.resources, later):
+        for pod in runner_set.job_pods(later):
+            per_pod = _effective([(container, gpu_count(container, later)) for container in containers_of(pod, later)], later)
+            if per_pod:
+                faults = _workload_faults(pod, kind_of(runner_set.resource.type), per_pod, most, later)
+                yield from ((fault, runner_set.resource.urn) for fault in faults)
+
+
+def _check_alone(args: Args, later: Later) -> Faults:
     config = args.config
     if args.type in QUEUES:
         yield from _queue_faults(args.props, bound(config, "maxPerQueue"), later)
@@ -107,4 +119,4 @@ def _queue_faults(props: Data, most: int, later: Later) -> Faults:
         )
 
 
-RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | QUEUES, check=_check)
+RULE = StackRule(**facts(__name__), types=PODS | QUEUES, check=_check)

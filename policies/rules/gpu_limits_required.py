@@ -6,8 +6,9 @@ dynamic resource allocation does not replace the limit, because the device plugi
 A pod is meant for GPU nodes if its spec has one of these signs: toleration, selector, required affinity, runtime class, visible
 devices. For a pod that tolerates `gpu-ci/cpu`, the taint of pools without GPUs, the labels of pool, role and capacity do
 not count. A launcher is a runner pod that boots a machine outside the cluster. It has none of these signs, takes no GPU of the
-cluster and needs no limit. A launcher with such a sign is reported like any other pod. The rule does not judge machines,
-because a job has the whole machine.
+cluster and needs no limit. A launcher with such a sign is reported like any other pod. The pod of a container action runs beside
+the pod of its job, which has the GPU: its template needs no limit if it hides GPUs by `NVIDIA_VISIBLE_DEVICES`. The rule does not
+judge machines, because a job has the whole machine.
 """
 
 from collections.abc import Callable
@@ -16,14 +17,24 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
 from .charts import Container
-from .kinds import HELM, POD, RUNNER_SET, SERVING
-from .pods import NODE_TERMS, PodSpec, containers_of, gpu_amounts, of_cpu_pools, pod_specs, serves_the_node, tolerations
+from .kinds import PODS, SERVING
+from .pods import (
+    NO_DEVICES,
+    NODE_TERMS,
+    VISIBLE_DEVICES,
+    PodSpec,
+    containers_of,
+    gpu_amounts,
+    hides_gpus,
+    of_cpu_pools,
+    pod_specs,
+    serves_the_node,
+    tolerations,
+)
 from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases
 from .rule import Args, Rule, facts
-
-_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -78,7 +89,7 @@ def _request_faults(container: Container, requests: dict[str, Data], limits: dic
 
 def _check_unlimited(pod: PodSpec, containers: tuple[Container, ...], allowed: frozenset[str], later: Later) -> Faults:
     unnamed, unsigned = Later(), Later()
-    if serves_the_node(pod, allowed, unnamed):
+    if serves_the_node(pod, allowed, unnamed) or hides_gpus(pod, unnamed):
         return
     sign = next(_signs(pod.spec, containers, unsigned), "")
     if sign and not unnamed:
@@ -116,8 +127,8 @@ def _signs(spec: Data, containers: tuple[Container, ...], later: Later) -> Fault
     for container in containers:
         for path, variable in entries(container.body, "env", later):
             with later:
-                if text(walk(variable, "name")) == _VISIBLE and _sees_gpus(variable):
-                    yield f"{container.path}.{path} sets {_VISIBLE}"
+                if text(walk(variable, "name")) == VISIBLE_DEVICES and _sees_gpus(variable):
+                    yield f"{container.path}.{path} sets {VISIBLE_DEVICES}"
 
 
 def _selects(key: str, value: Data) -> bool:
@@ -145,7 +156,7 @@ def _affinity_sign(expression: Data, signs: Callable[[str], bool], later: Later)
 def _sees_gpus(variable: Data) -> bool:
     # The program does not know a value from elsewhere (valueFrom). It counts as one that makes GPUs visible. NVIDIA's container
     # runtime injects no GPU for the others.
-    return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in ("", "void", "none")
+    return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in NO_DEVICES
 
 
-RULE = Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=POD | RUNNER_SET | HELM, check=_check)
+RULE = Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=PODS, check=_check)

@@ -2,8 +2,8 @@
 
 The rule judges each cluster in both directions. A pod whose selector matches no pool of its cluster would wait forever. A GPU
 pool that no GPU pod of the stack can run on costs money without use. Pools are EKS managed node groups, OKE node pools and
-Karpenter NodePools; each Talos node counts as a pool. Pods are those of Kubernetes' own kinds, of ARC's runner sets and of the
-values of chart gha-runner-scale-set.
+Karpenter NodePools; each Talos node counts as a pool. Pods are those of Kubernetes' own kinds, of ARC's runner sets, of the
+values of chart gha-runner-scale-set and of the templates of jobs in containers.
 
 - The rule compares only labels that a pool's owner sets: this project's labels, and all labels that a pool of the stack has.
   The cloud, kubelet and feature discovery add more labels, which the rule cannot know.
@@ -22,14 +22,15 @@ from dataclasses import dataclass
 from fleet.facts.scheduling import POOL_LABEL
 
 from .clusters import Clustered, cluster_of, named, names
-from .kinds import HELM, NODES, OKE_CLUSTER, POD_PATHS, TALOS_NODE
+from .kinds import CONFIG_MAP, HELM, NODES, OKE_CLUSTER, POD_PATHS, TALOS_NODE
 from .node_labels import Wanted, labels_of, ours, wanted
 from .pods import of_cpu_pools, pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
 from .rule import Resource, Stack, StackRule, Violations, facts, unseen
 
-_PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
+_OTHERS = ("Patch", "beta", "v2alpha1")
+_PODS = frozenset(token for token in POD_PATHS if not any(part in token for part in _OTHERS)) | {CONFIG_MAP}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 from fleet.facts.scheduling import GPU_TAINT_KEY, Effect, Taint, Toleration
 
 from .draft import Draft
-from .kinds import HELM, POD, RELEASE, RUNNER_SET
+from .kinds import CONFIG_MAPS, HELM, PODS, RELEASE
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus, tolerations
 from .pools import GPU_TAINTS
 from .read import Data, Faults, Later, line, shown, strings, text
@@ -57,8 +57,8 @@ def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
 
 def _remediate(args: Args, draft: Draft) -> None:
     """Adds the toleration, and removes the value from a toleration with operator Exists."""
-    # ArgoCD's kinds are left alone, because their values may be text.
-    if args.type in HELM - {RELEASE}:
+    # ArgoCD's kinds and ConfigMaps are left alone, because their values may be text.
+    if args.type in (HELM - {RELEASE}) | CONFIG_MAPS:
         return
     later = Later()
     for pod in pod_specs(args.type, args.props, later):
@@ -75,7 +75,7 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 RULE = Rule(
     **facts(__name__, key=GPU_TAINT_KEY, values=list(VALUES), effect=Effect.NO_SCHEDULE.value),
-    types=POD | RUNNER_SET | HELM,
+    types=PODS,
     check=of_gpu_pods(_faults),
     remedy=_remediate,
 )

@@ -3,7 +3,8 @@
 Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set (a set's listener is
 one), and the controllers of other charts, if the charts' values give them tolerations.
 
-A pod whose containers are all in `allowNames` serves the node, so it may run on every node. A toleration with effect
+A pod whose containers are all in `allowNames` serves the node, so it may run on every node. The pod of a container action may
+run on GPU nodes beside the pod of its job, if its template hides GPUs by `NVIDIA_VISIBLE_DEVICES`. A toleration with effect
 PreferNoSchedule does not open GPU nodes.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from fleet.facts.scheduling import Toleration
 
 from . import kinds
-from .pods import PodSpec, pod_specs, serves_the_node, takes_gpus, tolerations
+from .pods import PodSpec, hides_gpus, pod_specs, serves_the_node, takes_gpus, tolerations
 from .pools import GPU_TAINTS
 from .read import Data, Faults, Later, line, strings, walk
 from .releases import releases
@@ -51,7 +52,7 @@ def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
     if serves_the_node(pod, allowed, unnamed):
         return
     later.join(unread)
-    takes = takes_gpus(pod, hidden)
+    takes = takes_gpus(pod, hidden) or hides_gpus(pod, hidden)
     for index, toleration in opening:
         if takes and toleration.key:
             continue
@@ -71,4 +72,4 @@ def _fault(path: str, index: int, toleration: Toleration, why: str) -> str:
     return f"{place} tolerates {line(toleration.key)}: {why}; remove the toleration"
 
 
-RULE = Rule(**facts(__name__, allowNames=list(kinds.SERVING)), types=kinds.POD | kinds.RUNNER_SET | kinds.HELM, check=_check)
+RULE = Rule(**facts(__name__, allowNames=list(kinds.SERVING)), types=kinds.PODS, check=_check)

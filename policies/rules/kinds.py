@@ -125,7 +125,15 @@ STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
 RESOURCE_QUOTA = "kubernetes:core/v1:ResourceQuota"
 LIMIT_RANGE = "kubernetes:core/v1:LimitRange"
-CONFIG_MAPS = frozenset(("kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:ConfigMapPatch", CONFIG_MAP_LIST))
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
+CONFIG_MAPS = frozenset((CONFIG_MAP, f"{CONFIG_MAP}Patch", CONFIG_MAP_LIST))
+PODS = POD | RUNNER_SET | HELM | CONFIG_MAPS
+"""Every kind in which `pods.pod_specs` finds pods. A ConfigMap may have templates of the pods of jobs in containers."""
+
+ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING = (
+    f"kubernetes:rbac.authorization.k8s.io/v1:{kind}" for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+)
+"""What gives accounts rights on the objects of a cluster."""
 
 SECRET = "kubernetes:core/v1:Secret"  # noqa: S105 - a type token
 SECRETS = frozenset((SECRET, f"{SECRET}Patch", f"{SECRET}List"))

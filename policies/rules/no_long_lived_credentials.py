@@ -156,5 +156,5 @@ _FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
     kinds.EC2_NODE_CLASS: (("spec", "userData"),),
 }
 
-_TYPES = frozenset((*FORBIDDEN, *_FIELDS)) | kinds.POD | kinds.RUNNER_SET | kinds.HELM | kinds.SECRETS | kinds.CONFIG_MAPS
+_TYPES = frozenset((*FORBIDDEN, *_FIELDS)) | kinds.PODS | kinds.SECRETS
 RULE = Rule(**facts(__name__), types=_TYPES, check=_check)

@@ -86,6 +86,6 @@ _MINORS = {
 
 RULE = StackRule(
     **facts(__name__),
-    types=frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.POD | kinds.RUNNER_SET | kinds.HELM | kinds.CLUSTER_POLICY,
+    types=frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.PODS | kinds.CLUSTER_POLICY,
     check=_check,
 )

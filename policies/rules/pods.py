@@ -1,7 +1,8 @@
 """Pod specs, containers and GPUs of every resource that has pods.
 
 A release of chart gha-runner-scale-set has two pods, the runner's and the listener's: the rules read its values and what the
-chart adds to them (`charts.py`). ARC's runner set has the same two.
+chart adds to them (`charts.py`). ARC's runner set has the same two. If the jobs of a runner set run in containers, a ConfigMap
+has the templates of their pods, which the hooks of the runners create. A template has no images: a workflow names them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,15 +11,25 @@ from functools import partial, wraps
 from math import ceil
 
 from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import CPU_TAINT, GPU_RESOURCE, Toleration, is_gpu_resource
+from fleet.facts.scheduling import (
+    CONTAINER_JOBS,
+    CPU_TAINT,
+    GPU_RESOURCE,
+    JOB_TEMPLATE,
+    STEP_TEMPLATE,
+    Toleration,
+    is_gpu_resource,
+)
 
 from . import charts
 from .charts import INIT, REGULAR, Container
-from .kinds import LIST_PATHS, POD_PATHS, RUNNER_SET, each
-from .read import Data, Faults, Later, entries, items, keys, provided, text, walk
+from .kinds import CONFIG_MAPS, LIST_PATHS, POD_PATHS, RUNNER_SET, each
+from .read import Data, Faults, Later, UndeterminableError, entries, items, keys, parsed, provided, some, text, walk
 from .releases import Release, releases
 from .rule import Args, Check
 
+VISIBLE_DEVICES, NO_DEVICES = "NVIDIA_VISIBLE_DEVICES", ("", "void", "none")
+"""The variable by which NVIDIA's container runtime injects GPUs, and the values for which it injects none."""
 NODE_TERMS = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 """Path of a pod spec's required node affinity: a node must meet one of these terms."""
 
@@ -30,6 +41,7 @@ class PodSpec:
     `added` and `volumes` are what a chart adds to its values; `left_out` names regular containers that the chart leaves out.
     `owner` is the object that says how many such pods there are: the resource's properties, an item of a list, or a chart's
     values. `owner_path` is its path ("", "items[0].", "values."). There is one listener: its owner is its own template.
+    `step` marks the template of a container action: its pod runs where a job's pod runs, which has the GPU.
     """
 
     path: str
@@ -39,6 +51,7 @@ class PodSpec:
     left_out: frozenset[str] = frozenset()
     owner: Data = None
     owner_path: str = ""
+    step: bool = False
 
 
 def pod_specs(token: str, props: Data, later: Later) -> Iterator[PodSpec]:
@@ -53,6 +66,23 @@ def pod_specs(token: str, props: Data, later: Later) -> Iterator[PodSpec]:
         yield from _listener_pod("spec.", props, ("spec", "listenerTemplate"), later)
     for release in releases(token, props, later):
         yield from pods_of(release, later)
+    for place, template in hook_templates(token, props, later):
+        # The runner set has their number (`RunnerSet.job_pods`).
+        yield PodSpec(f"{place}.spec", walk(template, "spec"), owner=props, step=STEP_TEMPLATE in place)
+
+
+def hook_templates(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
+    """Path and body of each pod template in the ConfigMap of jobs in containers. `later` collects what is not known of them."""
+    for prefix, config_map in each(token, props, later) if token in CONFIG_MAPS else ():
+        with later:
+            data = walk(config_map, "data")
+            for key in (JOB_TEMPLATE, STEP_TEMPLATE):
+                with later:
+                    if key in keys(data) and text(walk(config_map, "metadata", "name")) == CONTAINER_JOBS:
+                        path, template = f'{prefix}data["{key}"]', parsed(text(walk(data, key)))
+                        if not keys(walk(template, "spec")):
+                            raise UndeterminableError(f"{path} is no JSON of a pod template, so nothing shows the pods of jobs")
+                        yield path, template
 
 
 def pods_of(release: Release, later: Later) -> Iterator[PodSpec]:
@@ -122,6 +152,17 @@ def of_gpu_pods(faults: Callable[[PodSpec, Args, Later], Iterable[str]]) -> Chec
             yield from provided(takes_gpus(pod, hidden), hidden, partial(faults, pod, args), later)
 
     return check
+
+
+def hides_gpus(pod: PodSpec, later: Later) -> bool:
+    """Whether the pod of a container action sees no GPU of its node. `later` collects unknown values."""
+    return pod.step and all(
+        some(partial(entries, container.body, "env"), _hides, later) for container in containers_of(pod, later)
+    )
+
+
+def _hides(variable: tuple[str, Data]) -> bool:
+    return text(walk(variable[1], "name")) == VISIBLE_DEVICES and text(walk(variable[1], "value")) in NO_DEVICES
 
 
 def tolerations(holder: Data, later: Later) -> Iterator[tuple[int, Toleration]]:

@@ -1,6 +1,7 @@
 """runner-namespace-isolated: the namespaces of runner pods isolate their jobs.
 
-Judged for the namespace of every runner set (the chart's release, or ARC's custom resource):
+Judged for the namespace of every runner set (the chart's release, or ARC's custom resource), and for the one in which its runners
+create the pods of jobs in containers:
 
 - It is not the namespace of the controller, whose account may read every secret of the cluster.
 - The stack declares this Namespace, with the label that enforces the Pod Security Standard `baseline` or `restricted`.
@@ -11,14 +12,15 @@ Judged for the namespace of every runner set (the chart's release, or ARC's cust
   therefore undeterminable in a cluster that exists already, and if a pod of an OKE cluster runs jobs. Launchers of machines run
   no jobs.
 - It has a ResourceQuota and a LimitRange.
-- The runner pod mounts no service account token. A launcher that needs a token, such as this project's for OKE's workload
-  identity, has an account that the config names. Runners that create a pod for each job also need a token, so the rule does not
-  judge their token.
+- The runner pod and the pods of jobs in containers mount no service account token. A launcher that needs a token, such as this
+  project's for OKE's workload identity, has an account that the config names. Runners that create a pod for each job need a
+  token, too. The rule does not judge it; `runner-no-app-key` judges what it opens.
 """
 
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from fleet.facts.scheduling import POD_SECURITY_LABEL
@@ -26,6 +28,7 @@ from fleet.facts.scheduling import POD_SECURITY_LABEL
 from . import kinds
 from .clusters import clustered
 from .networks import DIRECTIONS, Address, denies, ways_out
+from .pods import PodSpec
 from .pools import booted
 from .read import Data, Later, UndeterminableError, count, keys, shown, strings, text, walk
 from .releases import Release, releases
@@ -54,11 +57,13 @@ def _check(stack: Stack, later: Later) -> Violations:
     sets = list(runner_sets(stack.resources, later))
     for runner_set in sets:
         yield from _check_token(runner_set, accounts, later)
-        yield from _check_controller(runner_set, controllers, later)
-        # Several sets may share a namespace. Report its faults once.
-        if runner_set.place not in judged:
-            judged.add(runner_set.place)
-            yield from _check_namespace(runner_set, by_kind, metadata, later)
+        for place in dict.fromkeys((runner_set.place, runner_set.job_place(later))):
+            of_place = replace(runner_set, place=place)
+            yield from _check_controller(of_place, controllers, later)
+            # Several sets may share a namespace. Report its faults once.
+            if place not in judged:
+                judged.add(place)
+                yield from _check_namespace(of_place, by_kind, metadata, later)
     yield from _check_enforced(stack, sets, later)
     # Report this before unknown values: an update does not resolve it.
     jobs = [runner_set for runner_set in sets if _runs_jobs(runner_set, accounts)]
@@ -99,11 +104,18 @@ def _check_controller(runner_set: RunnerSet, controllers: ByPlace[tuple[Resource
 
 
 def _check_token(runner_set: RunnerSet, accounts: frozenset[str], later: Later) -> Violations:
-    unsure = Later()
+    unsure, hidden = Later(), Later()
     pod = runner_set.pod(unsure)
     if pod is None or runner_set.makes_pods(unsure):
         later.join(unsure)
-        return
+    else:
+        yield from _token_faults(runner_set, pod, accounts, unsure, later)
+    for job in runner_set.job_pods(hidden):
+        yield from _token_faults(runner_set, job, accounts, Later(), later)
+    later.join(hidden)
+
+
+def _token_faults(runner_set: RunnerSet, pod: PodSpec, accounts: frozenset[str], unsure: Later, later: Later) -> Violations:
     with unsure:
         mounts = walk(pod.spec, "automountServiceAccountToken")
         if mounts is False or text(walk(pod.spec, "serviceAccountName")) in accounts:
@@ -212,6 +224,6 @@ def _address(value: Data) -> Address | None:
 
 RULE = StackRule(
     **facts(__name__),
-    types=RUNNER_SETS | {*_BY_NAMESPACE, kinds.NAMESPACE, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
+    types=RUNNER_SETS | {*_BY_NAMESPACE, kinds.NAMESPACE, kinds.CONFIG_MAP, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
     check=_check,
 )

@@ -18,7 +18,7 @@ from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL
 
 from . import charts
 from .exceptions import matches
-from .kinds import HELM, LIST_PATHS, POD, RUNNER_SET
+from .kinds import HELM, LIST_PATHS, PODS
 from .node_labels import wanted
 from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volumes_of
 from .read import Data, Faults, Later, items, keys, line, shown, strings, text, true, walk, whole
@@ -203,4 +203,4 @@ _UNCONFINED = f"the pod may then make system calls that others may not; remove i
 _ROOT = "a kernel vulnerability could then give root on the node; write the image's own user, above 0"
 
 
-RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM, check=_check)
+RULE = Rule(**facts(__name__), types=PODS, check=_check)

@@ -1,17 +1,21 @@
-"""Runner sets of ARC, and the other resources of a stack in their namespaces.
+"""Runner sets of ARC, the pods of their jobs, and the other resources of a stack in their namespaces.
 
 A namespace is identified by its name and its cluster, because two clusters may each have a namespace of that name.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from fleet.facts.scheduling import CONTAINER_JOBS
+
 from . import charts
-from .kinds import HELM, RUNNER_SET
-from .pods import PodSpec, containers_of, pod_specs, pods_of
-from .read import Data, Later, entries, line, shown, some, text, walk
+from .kinds import CONFIG_MAP, HELM, RUNNER_SET
+from .pods import PodSpec, containers_of, pod_specs, pods_of, volumes_of
+from .read import Data, Later, UndeterminableError, entries, line, shown, some, text, walk
 from .record import Resource, Unknown, UnknownError
 from .releases import Release, releases
 
@@ -38,13 +42,14 @@ class Place:
 class RunnerSet:
     """A runner set and its namespace. `name` is the name of the release or object, for messages.
 
-    `release` is the chart's release; None for the custom resource.
+    `release` is the chart's release; None for the custom resource. `config_maps` are those of the stack, by namespace.
     """
 
     resource: Resource
     place: Place
     name: str
     release: Release | None = None
+    config_maps: ByPlace[Resource] | None = None
 
     @property
     def values(self) -> Any:
@@ -64,27 +69,68 @@ class RunnerSet:
         unsure = Later()
         if unsure.get(lambda: charts.mode(self.values).startswith(charts.IN_CLUSTER), False):
             return True
-        pod = self.pod(unsure)
-        for container in containers_of(pod, unsure) if pod is not None else ():
-            # With this variable a runner creates a pod in the cluster for each job, in every mode of the chart.
-            variables = partial(entries, container.body, "env")
-            if some(variables, lambda variable: text(walk(variable[1], "name")) == "ACTIONS_RUNNER_CONTAINER_HOOKS", unsure):
-                return True
+        # With this variable a runner creates a pod in the cluster for each job, in every mode of the chart.
+        if some(self._variables, lambda variable: text(walk(variable, "name")) == "ACTIONS_RUNNER_CONTAINER_HOOKS", unsure):
+            return True
         later.join(unsure)
         return False
+
+    def job_place(self, later: Later) -> Place:
+        """The namespace in which its runners create the pods of jobs, or its own. `later` collects unknown values.
+
+        Source: actions/runner-container-hooks v0.8.1 packages/k8s/src/k8s/index.ts, namespace.
+        """
+        for variable in self._variables(later):
+            with later:
+                if text(walk(variable, "name")) == "ACTIONS_RUNNER_KUBERNETES_NAMESPACE":
+                    return Place(self.place.cluster, text(walk(variable, "value")) or self.place.name)
+        return self.place
+
+    def job_pods(self, later: Later) -> Iterator[PodSpec]:
+        """The pods that its hooks create for jobs and container actions, one for each runner.
+
+        Their templates are in a ConfigMap that the runner mounts. If the stack has none, `later` collects that.
+        """
+        runner = self.pod(later)
+        if runner is None or not some(partial(volumes_of, runner), _has_templates, later):
+            return
+        unread, any_pod = Later(), False
+        for config_map in self.config_maps.at(self.place, unread) if self.config_maps is not None else ():
+            for pod in pod_specs(config_map.type, config_map.props, unread):
+                any_pod = True
+                yield replace(pod, owner=runner.owner, owner_path=runner.owner_path)
+        if not (any_pod or unread):
+            what = f"no ConfigMap {CONTAINER_JOBS} in {self.place} has the pods of jobs of {self.name}"
+            unread.note(UndeterminableError(f"{what}, so nothing shows them"))
+        later.join(unread)
+
+    def job_pod(self, later: Later) -> PodSpec | None:
+        """The pod in which a job runs: one of its own if jobs run in containers, else the runner's."""
+        return next((pod for pod in self.job_pods(later) if not pod.step), None) or self.pod(later)
+
+    def _variables(self, later: Later) -> Iterator[Data]:
+        pod = self.pod(later)
+        for container in containers_of(pod, later) if pod is not None else ():
+            yield from (variable for _, variable in entries(container.body, "env", later))
+
+
+def _has_templates(volume: tuple[str, Data]) -> bool:
+    return text(walk(volume[1], "configMap", "name")) == CONTAINER_JOBS
 
 
 def runner_sets(resources: Iterable[Resource], later: Later) -> Iterator[RunnerSet]:
     """The runner sets among resources. If a chart or namespace is unknown, `later` collects it instead."""
+    resources = tuple(resources)
+    config_maps = ByPlace((resource for resource in resources if resource.type == CONFIG_MAP), place_of)
     for resource in resources:
         if resource.type in RUNNER_SET:
             with later:
-                yield RunnerSet(resource, place_of(resource), _name(resource))
+                yield RunnerSet(resource, place_of(resource), _name(resource), None, config_maps)
         for release in releases(resource.type, resource.props, later):
             with later:
                 if release.is_scale_set:
                     place = place_of_release(resource, release)
-                    yield RunnerSet(resource, place, _name(resource, release), release)
+                    yield RunnerSet(resource, place, _name(resource, release), release, config_maps)
 
 
 def place_of(resource: Resource) -> Place:

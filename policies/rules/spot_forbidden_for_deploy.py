@@ -1,8 +1,9 @@
 """spot-forbidden-for-deploy: release and deploy jobs do not run on spot machines.
 
 Judged: pools by their role label, Auto Scaling groups by the tag from which Cluster Autoscaler reads the role, and runner sets of
-chart gha-runner-scale-set whose runner pod has a role. A runner pod's role is in its label or annotation `gpu-ci/role`, or in its
-node selector. A runner pod runs on spot if its node selector asks for spot. A launcher runs on spot if its annotation asks for a
+chart gha-runner-scale-set whose runner pod has a role. If jobs run in containers, the templates of their pods are judged alike.
+A pod's role is in its label or annotation `gpu-ci/role`, or in its node selector. It runs on spot if its node selector asks for
+spot. A launcher runs on spot if its annotation asks for a
 spot machine. If a Karpenter pool may use spot, the rule assumes that it does.
 """
 
@@ -11,10 +12,11 @@ from collections.abc import Iterator
 from fleet.facts.hardware import SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 
-from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
+from .kinds import AUTO_SCALING_GROUP, CONFIG_MAP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
+from .pods import hook_templates
 from .pools import CAPACITY_KEY, bought, role
 from .read import Data, Faults, Later, label, line, strings, walk
-from .releases import Release, releases
+from .releases import releases
 from .rule import Args, Rule, facts
 
 _FIXES = {
@@ -28,8 +30,12 @@ _FIXES = {
 def _check(args: Args, later: Later) -> Faults:
     roles = frozenset(strings(args.config, "roles"))
     for release in releases(args.type, args.props, later):
-        yield from _runner_set(release, roles, later)
-    if args.type not in HELM:
+        with later:
+            if release.is_scale_set:
+                yield from _pod(f"{release.values_path}.template", walk(release.values, "template"), roles, later)
+    for path, template in hook_templates(args.type, args.props, later):
+        yield from _pod(path, template, roles, later)
+    if args.type not in HELM | {CONFIG_MAP}:
         yield from _pool(args.type, args.props, roles, later)
 
 
@@ -49,12 +55,8 @@ def _pool(token: str, props: Data, roles: frozenset[str], later: Later) -> Fault
         yield f"{path} lets the pool buy {SPOT}, and its role is {line(role_label)}: its jobs must not be interrupted; {fix}"
 
 
-def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Faults:
+def _pod(path: str, template: Data, roles: frozenset[str], later: Later) -> Faults:
     with later:
-        if not release.is_scale_set:
-            return
-        template = walk(release.values, "template")
-        path = f"{release.values_path}.template"
         unread, unnamed = Later(), Later()
         places = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
         on_spot = list(_places(path, template, places, frozenset((SPOT,)), unread))
@@ -81,4 +83,4 @@ def _places(path: str, template: Data, places: Data, values: frozenset[str], lat
                 yield f"{'.'.join((path, *place[:-1]))}[{place[-1]}]", value
 
 
-RULE = Rule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP} | HELM, check=_check)
+RULE = Rule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP, CONFIG_MAP} | HELM, check=_check)

@@ -1,9 +1,9 @@
 """spot-with-fallback: if spot runs out, another pool with the same GPU can run the same jobs.
 
 Judged: EKS managed node groups, OKE node pools, Karpenter NodePools and ARC's runner sets, by cluster. A spot GPU pool needs a
-*fallback*: another pool with the same GPU model that does not buy spot. Each runner set whose runners may run in the spot pool
-must be able to run in such a pool, by its node selector or required node affinity. If no runner set uses the spot pool, any pool
-of the cluster with that GPU will do.
+*fallback*: another pool with the same GPU model that does not buy spot. Each runner set whose jobs may run in the spot pool must
+be able to run them in such a pool, by the node selector or required node affinity of their pods: those of the runners, or those
+of jobs in containers. If no runner set uses the spot pool, any pool of the cluster with that GPU will do.
 
 A fallback is small, and keeps no node while it is not needed. A pool of reserved capacity may be a fallback at any size, because
 it costs the same when it is not used. A pool that may buy both (by a Karpenter requirement, or an OKE placement without
@@ -23,7 +23,7 @@ from fleet.facts.hardware import ON_DEMAND, SPOT, machines
 from fleet.facts.scheduling import FALLBACK, GPU_RESOURCE, POOL_LABEL, ROLE_LABEL
 
 from .clusters import Clustered, cluster_of, named
-from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
+from .kinds import CONFIG_MAP, KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
 from .node_groups import pooled
 from .node_labels import labels_of, wanted
 from .pods import takes_gpus
@@ -139,10 +139,10 @@ def _sets(stack: Stack, pools: Sequence[_Pool], later: Later) -> Iterator[_Set]:
     by_name: dict[str, list[_Pool]] = {}
     for pool in pools:
         by_name.setdefault(pool.labels.get(POOL_LABEL, ""), []).append(pool)
-    for runner_set in runner_sets(stack.of(RUNNER_SETS), later):
+    for runner_set in runner_sets(stack.of(RUNNER_SETS, CONFIG_MAP), later):
         unread = Later()
         with unread:
-            pod = runner_set.pod(unread)
+            pod = runner_set.job_pod(unread)
             if pod is None or not takes_gpus(pod, unread):
                 later.join(unread)
                 continue
@@ -231,4 +231,4 @@ def _missing(spot: _Pool, user: _Set | None) -> str:
     )
 
 
-RULE = StackRule(**facts(__name__), types=POOLS | {OKE_CLUSTER} | RUNNER_SETS, check=_check)
+RULE = StackRule(**facts(__name__), types=POOLS | {OKE_CLUSTER, CONFIG_MAP} | RUNNER_SETS, check=_check)

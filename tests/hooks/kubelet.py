@@ -147,7 +147,10 @@ class Nodes:
                 command = [*self.enter(pod, container["name"]), *container["command"], *container.get("args", ())]
                 subprocess.run(command, check=True, capture_output=True, timeout=60)
         execs = [
-            {"containers": [one["name"]], "local": {"envs": [{"name": "CONTAINER", "value": str(self._script(pod, one["name"]))}]}}
+            {
+                "containers": [one["name"]],
+                "local": {"envs": [{"name": "CONTAINER", "value": str(self._script(pod, one["name"]))}]},
+            }
             for one in spec["containers"]
         ]
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
@@ -182,7 +185,9 @@ class Nodes:
             data = self.api.call("GET", f"{_namespace(pod)}/configmaps/{kind['name']}")["data"]
             for name, text in data.items():
                 (path / name).write_text(text, encoding="utf-8")
-        elif (projected := volume.get("projected")) is not None and any("serviceAccountToken" in one for one in projected["sources"]):
+        elif (projected := volume.get("projected")) is not None and any(
+            "serviceAccountToken" in one for one in projected["sources"]
+        ):
             account = pod["spec"]["serviceAccountName"]
             request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
             bound = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}

@@ -112,7 +112,7 @@ def api_server(
         ]
         apiserver = stack.enter_context(running(folder, "kube-apiserver", *server))
         certificate = folder / "apiserver.crt"
-        wait(folder, apiserver, certificate.exists)
+        wait(folder, apiserver, lambda: certificate.exists() and "END CERTIFICATE" in certificate.read_text(encoding="ascii"))
         api = ServerApi(f"https://127.0.0.1:{port}", token, certificate)
         wait(folder, apiserver, lambda: answers(api))
         for one in definitions:

@@ -6,17 +6,18 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from policies.rules import RULES, AnyRule, Rule, StackRule
-from policies.rules.kinds import HELM, LIST_PATHS, POD_PATHS, RELEASE
+from policies.rules.kinds import CONFIG_MAP_LIST, CONFIG_MAPS, HELM, LIST_PATHS, POD_PATHS, RELEASE
 from tests.policies.applications import twins
-from tests.policies.cases import Case, StackCase
+from tests.policies.cases import Case, StackCase, alone
 
-_POD_KINDS = {*POD_PATHS, *LIST_PATHS}
+_POD_KINDS = {*POD_PATHS, *LIST_PATHS, *CONFIG_MAPS}
 _CASES_OF_PODS = 6
 """Every kind of pod is read by the same code: of the sixty some are enough where a test changes each property."""
 _CASES_OF_TWINS = 1
@@ -44,18 +45,35 @@ class Suite:
 def in_pods(
     spec: Mapping[str, Any], *messages: str, tokens: Iterable[str] | None = None, config: Mapping[str, Any] | None = None
 ) -> Iterator[Case]:
-    """The pod spec in every kind that holds one (or in `tokens`), a scale set's chart included.
+    """The pod spec in every kind that holds one (or in `tokens`), a scale set's chart and the template of jobs included.
 
     {pod} in a message becomes the path of the pod spec in that kind.
     """
-    for token in sorted(tokens if tokens is not None else {*POD_PATHS, *LIST_PATHS, RELEASE}):
+    for token in sorted(tokens if tokens is not None else {*_POD_KINDS, RELEASE}):
         path, props = _held(token, spec)
-        yield Case(token, props, tuple(message.replace("{pod}", path) for message in messages), config or {})
+        told = tuple(message.replace("{pod}", path) for message in messages)
+        # Remedies do not change the text of a template.
+        yield Case(token, props, told, config or {}, unremedied=token in CONFIG_MAPS)
+
+
+def stacks(cases: Iterable[Case]) -> tuple[StackCase, ...]:
+    """Each case as a stack of one resource."""
+    return tuple(alone(case.token, case.props, case.messages, config=case.config) for case in cases)
+
+
+def templates(job: Mapping[str, Any], step: Mapping[str, Any] | None = None, **metadata: str) -> dict[str, Any]:
+    """The ConfigMap of a set whose jobs run in containers, with these pod specs of jobs and of container actions."""
+    data = {"job.json": json.dumps({"spec": job})} | ({"step.json": json.dumps({"spec": step})} if step is not None else {})
+    return {"metadata": {"name": "container-jobs", **metadata}, "data": {"index.js": "// the wrapper", **data}}
 
 
 def _held(token: str, spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if token == RELEASE:
         return "values.template.spec", {"chart": SCALE_SET, "version": "0.14.2", "values": {"template": {"spec": spec}}}
+    if token == CONFIG_MAP_LIST:
+        return 'items[0].data["job.json"].spec', {"items": [templates(spec)]}
+    if token in CONFIG_MAPS:
+        return 'data["job.json"].spec', templates(spec)
     if token in LIST_PATHS:
         path = LIST_PATHS[token]
         return f"items[0].{'.'.join(path)}", {"items": [_nested(path, spec)]}

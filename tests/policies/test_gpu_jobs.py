@@ -8,14 +8,14 @@ import pytest
 from hypothesis import event, given, settings
 
 from fleet.jobs import JobError, create_gpu_job
-from policies.rules import RULES, Rule
+from policies.rules import RULES, AnyRule, Rule
 from tests.builders import reserved
 from tests.examples import examples
 from tests.fleet.jobs.strategies import good
-from tests.policies.harness import CLEAN, changed, judge
+from tests.policies.harness import CLEAN, Verdict, changed, judge, judge_alone
 
 TOKEN = "kubernetes:batch/v1:Job"  # noqa: S105 - a type token
-JUDGES = [rule for rule in RULES if isinstance(rule, Rule) and TOKEN in rule.types]
+JUDGES = [rule for rule in RULES if TOKEN in rule.types and (isinstance(rule, Rule) or rule.id == "gpu-limit-ceiling")]
 OURS: dict[str, dict[str, Any]] = {"images-pinned": {"registries": ["registry.example.com", "r.example.com:5000"]}}
 """Where a stack's own images come from, which it has to say."""
 SEVERAL: dict[str, dict[str, Any]] = OURS | {
@@ -26,8 +26,12 @@ SEVERAL: dict[str, dict[str, Any]] = OURS | {
 IMAGE = "registry.example.com/agent_bus:1.4.2"
 
 
+def verdict(rule: AnyRule, job: dict[str, Any], config: dict[str, Any] | None) -> Verdict:
+    return judge(rule, TOKEN, job, config) if isinstance(rule, Rule) else judge_alone(rule, TOKEN, job, config)
+
+
 def faults(job: dict[str, Any], configs: dict[str, dict[str, Any]]) -> list[str]:
-    verdicts = {rule.id: judge(rule, TOKEN, job, configs.get(rule.id)) for rule in JUDGES}
+    verdicts = {rule.id: verdict(rule, job, configs.get(rule.id)) for rule in JUDGES}
     return [f"{name}: {verdict}" for name, verdict in verdicts.items() if verdict != CLEAN]
 
 

@@ -8,7 +8,9 @@ import pytest
 
 from policies.rules import kinds
 from policies.rules.gpu_limit_ceiling import RULE
-from tests.policies.cases import Case
+from tests.policies.cases import alone
+from tests.policies.container_fixtures import JOB as JOB_POD
+from tests.policies.container_fixtures import hooked, hooks
 from tests.policies.fixtures import (
     CPU_POD,
     CRON_JOB,
@@ -23,13 +25,14 @@ from tests.policies.fixtures import (
     release,
     template,
 )
-from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said, spelled
-from tests.policies.suite import Suite, in_pods
+from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge_alone, judge_stack, said, spelled
+from tests.policies.machine_fixtures import case
+from tests.policies.suite import Suite, in_pods, stacks
 
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 PATCH = f"{RUNNER_SET}Patch"
 SETS = {RUNNER_SET, PATCH, RELEASE}
-OTHERS = {*kinds.POD_PATHS, *kinds.LIST_PATHS} - SETS
+OTHERS = {*kinds.POD_PATHS, *kinds.LIST_PATHS, *kinds.CONFIG_MAPS} - SETS
 """Kinds that run one pod if no replica count is set."""
 
 
@@ -91,7 +94,7 @@ def handed_out(gpus: int, most: int = 8) -> str:
 
 
 def judged(spec: dict[str, Any], **config: Any) -> Verdict:
-    return judge(RULE, POD, pod(spec), config)
+    return judge_alone(RULE, POD, pod(spec), config)
 
 
 @pytest.mark.parametrize("amount", [1, 1.0, "1", "1000m", "500m", 0, "0", -3, "one", None, [2], {"a": 2}])
@@ -138,9 +141,9 @@ def test_a_sidecar_keeps_its_gpu() -> None:
 
 def test_an_unknown_restart_policy_leaves_it_open_only_where_it_decides() -> None:
     path = ("spec", "initContainers", 0, "restartPolicy")
-    assert judge(RULE, POD, pod(using(1, sidecars=(1,))), unknown=path) == said(unknown=spelled(path))
-    assert judge(RULE, POD, pod(using(1, sidecars=(0,))), unknown=path) == CLEAN
-    assert judge(RULE, POD, pod(using(2, sidecars=(1,))), unknown=path).messages == (greedy("spec.containers[0]", 2),)
+    assert judge_alone(RULE, POD, pod(using(1, sidecars=(1,))), unknown=path) == said(unknown=spelled(path))
+    assert judge_alone(RULE, POD, pod(using(1, sidecars=(0,))), unknown=path) == CLEAN
+    assert judge_alone(RULE, POD, pod(using(2, sidecars=(1,))), unknown=path).messages == (greedy("spec.containers[0]", 2),)
 
 
 @pytest.mark.parametrize(
@@ -155,60 +158,60 @@ def test_an_unknown_restart_policy_leaves_it_open_only_where_it_decides() -> Non
     ],
 )
 def test_a_workload_counts_all_its_pods(token: str, field: tuple[str | int, ...]) -> None:
-    (case,) = in_pods(GPU_POD, tokens=[token])
+    (only,) = in_pods(GPU_POD, tokens=[token])
     name = spelled(field)
-    assert judge(RULE, token, changed(case.props, *field, 8)) == CLEAN
-    assert judge(RULE, token, changed(case.props, *field, 9)) == said(many(name, 9, "write 8 at most"))
-    assert judge(RULE, token, changed(case.props, *field, 9), unknown=field) == said(unknown=spelled(field))
+    assert judge_alone(RULE, token, changed(only.props, *field, 8)) == CLEAN
+    assert judge_alone(RULE, token, changed(only.props, *field, 9)) == said(many(name, 9, "write 8 at most"))
+    assert judge_alone(RULE, token, changed(only.props, *field, 9), unknown=field) == said(unknown=spelled(field))
     idle = next(in_pods(CPU_POD, tokens=[token])).props
-    assert judge(RULE, token, changed(idle, *field, 900), unknown=field) == CLEAN, "no GPU: the number does not matter"
+    assert judge_alone(RULE, token, changed(idle, *field, 900), unknown=field) == CLEAN, "no GPU: the number does not matter"
 
 
 def test_what_a_workload_may_have_depends_on_the_gpus_of_a_pod() -> None:
     props = changed(template(using(3)), "spec", "replicas", 4)
     allowed = {"maxPerContainer": 4, "maxPerPod": 4}
-    assert judge(RULE, DEPLOYMENT, props, allowed) == said(many("spec.replicas", 4, "write 2 at most", "3 GPUs"))
+    assert judge_alone(RULE, DEPLOYMENT, props, allowed) == said(many("spec.replicas", 4, "write 2 at most", "3 GPUs"))
     small = {**allowed, "maxPerWorkload": 2}
-    assert judge(RULE, DEPLOYMENT, props, small) == said(many("spec.replicas", 4, "ask for fewer GPUs", "3 GPUs", 2))
+    assert judge_alone(RULE, DEPLOYMENT, props, small) == said(many("spec.replicas", 4, "ask for fewer GPUs", "3 GPUs", 2))
 
 
 @pytest.mark.parametrize("number", [1, 0, None, REMOVE, "x", [9]])
 def test_a_workload_of_one_pod_or_of_none_is_bounded_by_its_pod(number: Any) -> None:
     props = changed(template(GPU_POD), "spec", "replicas", 1)
-    assert judge(RULE, DEPLOYMENT, changed(props, "spec", "replicas", number)) == CLEAN
+    assert judge_alone(RULE, DEPLOYMENT, changed(props, "spec", "replicas", number)) == CLEAN
 
 
 def test_a_daemonset_is_bounded_by_its_nodes() -> None:
-    assert judge(RULE, "kubernetes:apps/v1:DaemonSet", changed(template(GPU_POD), "spec", "replicas", 99)) == CLEAN
+    assert judge_alone(RULE, "kubernetes:apps/v1:DaemonSet", changed(template(GPU_POD), "spec", "replicas", 99)) == CLEAN
 
 
 @pytest.mark.parametrize(("token", "field"), [(RELEASE, "values.maxRunners"), (RUNNER_SET, "spec.maxRunners")])
 def test_a_runner_set_says_as_a_number_how_many_runners_it_has(token: str, field: str) -> None:
-    assert judge(RULE, token, runners(token, GPU_POD, 8)) == CLEAN
-    assert judge(RULE, token, runners(token, GPU_POD, 0)) == CLEAN
-    assert judge(RULE, token, runners(token, GPU_POD, 9)) == said(many(field, 9, "write 8 at most"))
-    assert judge(RULE, token, runners(token, GPU_POD)) == said(unbounded(field, "not set"))
-    assert judge(RULE, token, runners(token, GPU_POD, "8")) == said(unbounded(field, '"8"')), "the chart drops text"
-    assert judge(RULE, token, runners(token, GPU_POD, 2.5)) == said(unbounded(field, "2.5"))
+    assert judge_alone(RULE, token, runners(token, GPU_POD, 8)) == CLEAN
+    assert judge_alone(RULE, token, runners(token, GPU_POD, 0)) == CLEAN
+    assert judge_alone(RULE, token, runners(token, GPU_POD, 9)) == said(many(field, 9, "write 8 at most"))
+    assert judge_alone(RULE, token, runners(token, GPU_POD)) == said(unbounded(field, "not set"))
+    assert judge_alone(RULE, token, runners(token, GPU_POD, "8")) == said(unbounded(field, '"8"')), "the chart drops text"
+    assert judge_alone(RULE, token, runners(token, GPU_POD, 2.5)) == said(unbounded(field, "2.5"))
     path = tuple(field.split("."))
-    assert judge(RULE, token, runners(token, GPU_POD, 8), unknown=path) == said(unknown=field)
-    assert judge(RULE, token, runners(token, LAUNCHER_POD)) == CLEAN, "it takes no GPU of the cluster"
+    assert judge_alone(RULE, token, runners(token, GPU_POD, 8), unknown=path) == said(unknown=field)
+    assert judge_alone(RULE, token, runners(token, LAUNCHER_POD)) == CLEAN, "it takes no GPU of the cluster"
 
 
 def test_a_listener_is_one_a_set() -> None:
     values = {"maxRunners": 8, "template": {"spec": GPU_POD}, "listenerTemplate": {"spec": using(1)}}
-    assert judge(RULE, RELEASE, release(GPU_POD) | {"values": values}) == CLEAN
+    assert judge_alone(RULE, RELEASE, release(GPU_POD) | {"values": values}) == CLEAN
 
 
 def test_the_quota_of_a_queue_counts_over_all_its_flavors() -> None:
     token = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"  # noqa: S105 - a resource's type
-    assert judge(RULE, token, queue(4, "4")) == CLEAN
-    assert judge(RULE, token, queue(4, 5)) == said(handed_out(9))
-    assert judge(RULE, token, queue(9, name="nvidia.com/gpu.shared")) == said(handed_out(9))
-    assert judge(RULE, token, queue(900, name="memory")) == CLEAN
+    assert judge_alone(RULE, token, queue(4, "4")) == CLEAN
+    assert judge_alone(RULE, token, queue(4, 5)) == said(handed_out(9))
+    assert judge_alone(RULE, token, queue(9, name="nvidia.com/gpu.shared")) == said(handed_out(9))
+    assert judge_alone(RULE, token, queue(900, name="memory")) == CLEAN
     path = ("spec", "resourceGroups", 0, "flavors", 0, "resources", 1, "nominalQuota")
-    assert judge(RULE, token, queue(1, 2), unknown=path) == said(unknown=spelled(path))
-    assert judge(RULE, token, queue(1, 9), unknown=path).messages == (handed_out(9),), "sure whatever the other is"
+    assert judge_alone(RULE, token, queue(1, 2), unknown=path) == said(unknown=spelled(path))
+    assert judge_alone(RULE, token, queue(1, 9), unknown=path).messages == (handed_out(9),), "sure whatever the other is"
 
 
 @pytest.mark.parametrize("limit", ["all", None, [], {}])
@@ -217,24 +220,41 @@ def test_a_bound_that_is_none_leaves_the_default(limit: Any) -> None:
     assert judged(using(2), **dict.fromkeys(names, limit)) == said(greedy("spec.containers[0]", 2))
 
 
+def test_each_runner_has_the_gpus_of_one_job_in_a_container() -> None:
+    two = changed(JOB_POD, "containers", 0, "resources", {"limits": {GPU: 2}})
+    allowed = {"maxPerContainer": 2, "maxPerPod": 2}
+    said_of = judge_stack(RULE, [hooked(maxRunners=5), hooks(two)], allowed)
+    assert said_of.messages == (many("values.maxRunners", 5, "write 4 at most", "2 GPUs"),)
+    assert judge_stack(RULE, [hooked(maxRunners=4), hooks(two)], allowed) == CLEAN
+    assert judge_stack(RULE, [hooked(maxRunners=None), hooks()]).messages == (unbounded("values.maxRunners", "not set"),)
+    assert judge_stack(RULE, [hooked(maxRunners=9), hooks(CPU_POD)]) == CLEAN, "jobs without GPUs"
+    assert judge_stack(RULE, [hooked(maxRunners=9), hooks(namespace="runners-other")]).undeterminable == (
+        'no ConfigMap container-jobs in namespace "runners-gpu-t4" has the pods of jobs of gpu-t4, so nothing shows them'
+    )
+
+
 SUITE = Suite(
     RULE,
     passing=(
-        *in_pods(GPU_POD, tokens=OTHERS),
-        *(Case(token, runners(token, GPU_POD, 8)) for token in sorted(SETS)),
-        *(Case(token, queue(4, 4)) for token in sorted(kinds.QUEUES)),
-        Case(POD, pod(using(4)), config={"maxPerContainer": 4, "maxPerPod": 4}),
-        Case(RELEASE, runners(RELEASE, GPU_POD, 10), config={"maxPerWorkload": 10}),
-        Case(sorted(kinds.QUEUES)[0], queue(16), config={"maxPerQueue": 16}),
+        *stacks(in_pods(GPU_POD, tokens=OTHERS)),
+        *(alone(token, runners(token, GPU_POD, 8)) for token in sorted(SETS)),
+        *(alone(token, queue(4, 4)) for token in sorted(kinds.QUEUES)),
+        alone(POD, pod(using(4)), config={"maxPerContainer": 4, "maxPerPod": 4}),
+        alone(RELEASE, runners(RELEASE, GPU_POD, 10), config={"maxPerWorkload": 10}),
+        alone(sorted(kinds.QUEUES)[0], queue(16), config={"maxPerQueue": 16}),
+        case(hooked(maxRunners=8), hooks()),
+        *(case(hooked(token, maxRunners=8), hooks()) for token in (RUNNER_SET, PATCH)),
     ),
     violating=(
-        *in_pods(using(2), greedy("{pod}.containers[0]", 2), tokens=OTHERS),
-        *in_pods(using(1, 1), crowded("{pod}", 2), tokens=[POD, JOB]),
+        *stacks(in_pods(using(2), greedy("{pod}.containers[0]", 2), tokens=OTHERS)),
+        *stacks(in_pods(using(1, 1), crowded("{pod}", 2), tokens=[POD, JOB])),
         *(
-            Case(token, runners(token, GPU_POD, 9), (many("spec.maxRunners", 9, "write 8 at most"),))
+            alone(token, runners(token, GPU_POD, 9), (many("spec.maxRunners", 9, "write 8 at most"),))
             for token in (RUNNER_SET, PATCH)
         ),
-        Case(RELEASE, runners(RELEASE, GPU_POD), (unbounded("values.maxRunners", "not set"),)),
-        *(Case(token, queue(8, 1), (handed_out(9),)) for token in sorted(kinds.QUEUES)),
+        alone(RELEASE, runners(RELEASE, GPU_POD), (unbounded("values.maxRunners", "not set"),)),
+        case(hooked(maxRunners=9), hooks(), messages={many("values.maxRunners", 9, "write 8 at most"): "gpu-t4"}),
+        case(hooked(RUNNER_SET, maxRunners=9), hooks(), messages={many("spec.maxRunners", 9, "write 8 at most"): "gpu-t4"}),
+        *(alone(token, queue(8, 1), (handed_out(9),)) for token in sorted(kinds.QUEUES)),
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policies.rules.gpu_node_labels import RULE
-from policies.rules.kinds import APPLICATION, POD_PATHS
+from policies.rules.kinds import APPLICATION, CONFIG_MAP, POD_PATHS
 from policies.rules.node_labels import Ask, ours
 from tests.policies.applications import application
 from tests.policies.cases import Member, StackCase
@@ -296,7 +296,8 @@ def test_ours_are_the_labels_that_only_a_pools_owner_sets() -> None:
     assert not any(map(ours, (GPU, "kubernetes.io/arch", "k8s.amazonaws.com/accelerator", "node.kubernetes.io/instance-type")))
 
 
-PLAIN = sorted(RULE.types & set(POD_PATHS))
+PLAIN = sorted(RULE.types & {*POD_PATHS, CONFIG_MAP})
+PATHS = {token: ".".join(path) for token, path in POD_PATHS.items()} | {CONFIG_MAP: 'data["job.json"].spec'}
 LOST = selecting(gpu_ci__pool="t5")
 OKE_SIGN = "nodeShape: VM.GPU3.1 has 1 GPU"
 
@@ -350,7 +351,7 @@ SUITE = Suite(
         *(
             StackCase(
                 (BURST, runners(), held(token, LOST)),
-                {waits("gpu-ci/pool In [t5]", "burst", path=".".join(POD_PATHS[token])): "pods"},
+                {waits("gpu-ci/pool In [t5]", "burst", path=PATHS[token]): "pods"},
             )
             for token in PLAIN
         ),

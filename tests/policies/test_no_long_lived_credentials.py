@@ -18,7 +18,9 @@ from policies.rules.kinds import (
     EC2_INSTANCE,
     EC2_NODE_CLASS,
     LAUNCH_TEMPLATE,
+    LIST_PATHS,
     OKE_NODE_POOL,
+    POD_PATHS,
     RELEASE,
     SECRET,
     SECRETS,
@@ -315,16 +317,19 @@ def test_a_text_that_is_not_read_is_undeterminable() -> None:
     assert judge(RULE, APPLICATION, sourced(values="not: yaml: at all")).unknown == "spec.source.helm.values"
 
 
+PODS = {*POD_PATHS, *LIST_PATHS, RELEASE}
+"""Kinds whose pods are read by field. A ConfigMap is read as text."""
+
 SUITE = Suite(
     RULE,
     passing=(
-        *in_pods(with_env("none")),
+        *in_pods(with_env("none"), tokens=PODS),
         *(Case(token, _listed(token, props)) for token, props in GOOD_OF.items()),
         Case(SECRET, {"stringData": {"tls.key": PEM}}, config={"secretKeys": ["tls.key"]}),
     ),
     violating=(
         Case(POD, pod(with_env(GITHUB)), (holds(f"spec.{ENV}"),)),
-        *in_pods(with_env(PEM), holds(f"{{pod}}.{ENV}", "a private key")),
+        *in_pods(with_env(PEM), holds(f"{{pod}}.{ENV}", "a private key"), tokens=PODS),
         *(_broken(token) for token in GOOD_OF),
         *(
             Case(token, {"name": "ci"}, (f"{told}: this credential works for anybody who has it, and never expires",))

@@ -21,9 +21,9 @@ from policies.rules.kinds import (
 )
 from policies.rules.nothing_expired import RULE
 from tests.day import AS_OF
-from tests.policies.cases import Case, StackCase, alone
+from tests.policies.cases import alone
 from tests.policies.harness import CLEAN, changed, judge_stack
-from tests.policies.suite import Suite, in_pods
+from tests.policies.suite import Suite, in_pods, stacks
 
 RUNNER = "ghcr.io/actions/actions-runner"
 OLD = f"{RUNNER}:2.330.0"
@@ -46,10 +46,6 @@ def runner_fault(path: str) -> str:
 
 def pod(image: str) -> dict[str, Any]:
     return {"containers": [{"name": "runner", "image": image}]}
-
-
-def stacks(cases: Any) -> tuple[StackCase, ...]:
-    return tuple(alone(case.token, case.props, case.messages) for case in cases if isinstance(case, Case))
 
 
 def release(chart: str, version: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:

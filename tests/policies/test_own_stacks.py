@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date
 from functools import cache
@@ -21,7 +22,7 @@ from gpu_ci.offline.policyconfig import policy_settings
 from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import Secret, raw
 from policies.rules import RULES, Rule, StackRule
-from policies.rules.kinds import APPLICATION, EXISTING_CLUSTER, RELEASE, TALOS_NODE
+from policies.rules.kinds import APPLICATION, CONFIG_MAP, EXISTING_CLUSTER, NAMESPACE, RELEASE, ROLE_BINDING, TALOS_NODE
 from tests.analyzed import analyze_request, stack_request
 from tests.components.recorded import ROOT, STACKS, recorded, stack_config
 from tests.day import AS_OF
@@ -234,6 +235,51 @@ def _legacy_machines(inputs: dict[str, Any]) -> None:
     del inputs["instanceDetails"]["launchDetails"]["instanceOptions"]
 
 
+def _has_templates(inputs: dict[str, Any]) -> bool:
+    return "job.json" in inputs.get("data", {})
+
+
+def _in_template(key: str, change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    """Changes the spec in a template of jobs in containers."""
+
+    def changed(inputs: dict[str, Any]) -> None:
+        template = json.loads(inputs["data"][key])
+        change(template["spec"])
+        inputs["data"][key] = json.dumps(template)
+
+    return changed
+
+
+def _job_without_limit(spec: dict[str, Any]) -> None:
+    del spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"]
+    spec["containers"][0]["resources"]["requests"].pop("nvidia.com/gpu", None)
+
+
+def _step_with_gpus(spec: dict[str, Any]) -> None:
+    spec["containers"][0]["env"] = []
+
+
+def _intolerant(spec: dict[str, Any]) -> None:
+    spec["tolerations"] = []
+
+
+def _binds_the_runner(inputs: dict[str, Any]) -> bool:
+    return [(each["kind"], each["name"]) for each in inputs["subjects"]] == [("ServiceAccount", "runner")]
+
+
+def _binds_it_beside_the_key(inputs: dict[str, Any]) -> None:
+    inputs["metadata"]["namespace"] = inputs["subjects"][0]["namespace"]
+    inputs["roleRef"] |= {"kind": "ClusterRole", "name": "edit"}
+
+
+def _is_for_jobs(inputs: dict[str, Any]) -> bool:
+    return str(inputs["metadata"]["name"]).endswith("-jobs")
+
+
+def _unconfined(inputs: dict[str, Any]) -> None:
+    inputs["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "privileged"
+
+
 def _always(inputs: dict[str, Any]) -> bool:
     return True
 
@@ -284,6 +330,28 @@ MUTATIONS = {
     "a group without template": Mutation("imds-v2-hop-one", {NODE_GROUP}, _always, _no_template),
     "nodes with legacy metadata": Mutation("imds-v2-hop-one", {OKE_POOL}, _always, _legacy_nodes),
     "machines with legacy metadata": Mutation("imds-v2-hop-one", {STANDING}, _always, _legacy_machines),
+    # Then no pod of the set takes a GPU of its pools.
+    "a job in a container without its limit": Mutation(
+        "gpu-limits-required",
+        {CONFIG_MAP},
+        _has_templates,
+        _in_template("job.json", _job_without_limit),
+        frozenset({"gpu-toleration-scope", "gpu-node-labels"}),
+    ),
+    "a job in a container off GPU nodes": Mutation(
+        "gpu-toleration-required", {CONFIG_MAP}, _has_templates, _in_template("job.json", _intolerant)
+    ),
+    "a container action that sees GPUs": Mutation(
+        "gpu-limits-required",
+        {CONFIG_MAP},
+        _has_templates,
+        _in_template("step.json", _step_with_gpus),
+        frozenset({"gpu-toleration-scope"}),
+    ),
+    "rights of runners beside the key": Mutation(
+        "runner-no-app-key", {ROLE_BINDING}, _binds_the_runner, _binds_it_beside_the_key
+    ),
+    "a namespace of jobs that confines nothing": Mutation("runner-namespace-isolated", {NAMESPACE}, _is_for_jobs, _unconfined),
 }
 
 

@@ -46,6 +46,7 @@ UNSET = {
     "runner-ephemeral": OTHERS,
     "runner-no-privileged": OTHERS,
     "runner-namespace-isolated": OTHERS,
+    "runner-no-app-key": OTHERS,
 }
 """Rules with a message that names no place, and why nothing of the stack could be changed."""
 

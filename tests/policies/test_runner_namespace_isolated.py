@@ -14,6 +14,8 @@ from policies.rules.kinds import APPLICATION, EKS_ADDON, LIMIT_RANGE, NAMESPACE,
 from policies.rules.runner_namespace_isolated import RULE
 from tests.policies.applications import application
 from tests.policies.cases import Member
+from tests.policies.container_fixtures import JOB, JOBS, hooked, hooks
+from tests.policies.container_fixtures import SPACE as SPACE_OF_SET
 from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, default, judge_stack, urn
 from tests.policies.machine_fixtures import but, case
 from tests.policies.pool_fixtures import RELEASE, RUNNER, RUNNER_SET, RUNNER_SET_PATCH, runner_set, scale_set
@@ -493,6 +495,30 @@ def test_a_controller_that_argo_cd_delivers_lives_elsewhere() -> None:
     assert messages(SET, delivered(CONTROLLER, namespace="arc-systems"), *WALLS) == ()
 
 
+BARE = {key: value for key, value in JOB.items() if key != "automountServiceAccountToken"}
+
+
+def walls(place: str, level: str) -> tuple[Member, ...]:
+    """Those of another namespace."""
+    space = but(but(SPACE, "metadata", "name", place), "metadata", "labels", {ENFORCE: level})
+    inner = (but(member, "metadata", "namespace", place) for member in WALLS[1:])
+    return tuple(replace(member, name=f"{member.name}-{place}") for member in (space, *inner))
+
+
+OUR_WALLS = (*walls(SPACE_OF_SET, "restricted"), *walls(JOBS, "baseline"))
+
+
+def test_the_namespace_of_jobs_in_containers_has_the_same_walls() -> None:
+    assert judge_stack(RULE, [hooked(), hooks(), *OUR_WALLS]) == CLEAN, "baseline admits images that run as root"
+    without = judge_stack(RULE, [hooked(), hooks(), *walls(SPACE_OF_SET, "restricted")])
+    assert len(without.messages) == 5
+    assert all(f'namespace "{JOBS}"' in message for message in without.messages)
+    weak = judge_stack(RULE, [hooked(), hooks(), *walls(SPACE_OF_SET, "restricted"), *walls(JOBS, "privileged")])
+    assert weak.messages == (standard('"privileged"').replace(PLACE, f'namespace "{JOBS}"'),)
+    beside = but(CONTROLLER, "namespace", JOBS)
+    assert judge_stack(RULE, [hooked(), hooks(), beside, *OUR_WALLS]).messages == (shared("gpu-t4", JOBS),)
+
+
 SUITE = Suite(
     RULE,
     passing=(
@@ -500,6 +526,7 @@ SUITE = Suite(
         case(SET, *WALLS, OKE),
         *(case(member, *WALLS) for member in CUSTOM.values()),
         case(SET, with_egress({"to": [{"ipBlock": {"cidr": "169.254.0.0/16"}}]}), SPACE, QUOTA, RANGE, metadataAddresses=[]),
+        case(hooked(), hooks(), *OUR_WALLS, CNI),
         case(
             but(SET, "values", "template", "spec", {"serviceAccountName": "mine"}),
             *WALLS,
@@ -520,6 +547,7 @@ SUITE = Suite(
         case(SET, SPACE, but(POLICY, "spec", "policyTypes", ["Ingress"]), QUOTA, RANGE, messages={denied("Egress"): "set"}),
         case(SET, SPACE, POLICY, but(QUOTA, "spec", "hard", {}), RANGE, messages={NO_QUOTA: "set"}),
         case(SET, SPACE, POLICY, QUOTA, but(RANGE, "spec", "limits", []), messages={NO_RANGE: "set"}),
+        case(hooked(), hooks(BARE), *OUR_WALLS, messages={token("not set", 'data["job.json"].spec'): "gpu-t4"}),
         case(SET, *WALLS, but(CNI, "configurationValues", "{}"), messages={NOT_ENFORCED: "cni"}),
         case(SET, SPACE, POLICY, QUOTA, OKE, messages={NO_RANGE: "set"}),
         *(

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from fleet.facts.scheduling import machine_annotations
+from policies.rules.kinds import CONFIG_MAP
 from policies.rules.spot_forbidden_for_deploy import RULE
 from tests.policies.cases import Case
+from tests.policies.container_fixtures import JOB
 from tests.policies.harness import CLEAN, changed, judge, said
 from tests.policies.pool_fixtures import (
     ASG,
@@ -28,7 +30,7 @@ from tests.policies.pool_fixtures import (
     scale_set,
     with_values,
 )
-from tests.policies.suite import Suite
+from tests.policies.suite import Suite, templates
 
 ROLE = "gpu-ci/role"
 INTERRUPTED = "its jobs must not be interrupted"
@@ -154,6 +156,7 @@ SUITE = Suite(
         Case(KARPENTER, changed(with_values(0, "on-demand"), *LABELS, "release")),
         Case(RELEASE, scale_set(RUNNER)),
         Case(RELEASE, launcher("on-demand", **{ROLE: "release"})),
+        Case(CONFIG_MAP, templates(JOB)),
     ),
     violating=(
         Case(EKS, SPOT_RELEASES, (EKS_FAULT,)),
@@ -161,6 +164,11 @@ SUITE = Suite(
         Case(OKE, V100_SPOT_RELEASES, (OKE_FAULT,)),
         Case(KARPENTER, KARPENTER_RELEASES, (KARPENTER_FAULT,)),
         Case(RELEASE, SELECTED, (SELECTED_FAULT,)),
+        Case(
+            CONFIG_MAP,
+            templates(JOB | {"nodeSelector": {ROLE: "release", "gpu-ci/capacity": "spot"}}),
+            (SELECTED_FAULT.replace("values.template", 'data["job.json"]'),),
+        ),
         Case(EKS, SPOT, (EKS_FAULT.replace("release", "burst"),), config={"roles": ["burst"]}),
     ),
 )

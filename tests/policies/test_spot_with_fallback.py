@@ -9,6 +9,7 @@ import pytest
 from fleet.facts.scheduling import FALLBACK, POOL_LABEL, ROLE_LABEL, node_choice
 from policies.rules.spot_with_fallback import RULE
 from tests.policies.cases import Member, StackCase
+from tests.policies.container_fixtures import JOB, hooked, hooks
 from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, judge_stack, urn
 from tests.policies.pool_fixtures import (
     EKS,
@@ -266,6 +267,9 @@ def test_an_unknown_label_or_runner_set_may_hide_a_fault() -> None:
     assert judge_stack(RULE, [TWIN, unread]) == CLEAN, "there is no spot pool"
 
 
+BOTH = JOB | {"nodeSelector": {}} | node_choice([{POOL_LABEL: pool} for pool in ("t4", "t4-ondemand")])
+"""A job in a container that may run in either pool."""
+
 SUITE = Suite(
     RULE,
     passing=(
@@ -275,6 +279,7 @@ SUITE = Suite(
         StackCase((oke_cluster(), oke("v100", V100), oke("release", V100_RELEASES))),
         StackCase((karpenter("a10g", NODE_POOL),)),
         *(StackCase((BURST, BEHIND, naming("t4", "t4-ondemand", token=token))) for token in SETS),
+        StackCase((BURST, BEHIND, hooked(), hooks(BOTH))),
     ),
     violating=(
         StackCase((BURST,), {missing("burst"): "burst"}),
@@ -287,6 +292,7 @@ SUITE = Suite(
         StackCase((oke_cluster(), oke("v100", V100)), {missing("v100", "V100", "cluster gpu-ci-iad"): "v100"}),
         StackCase((karpenter("a10g", ONLY_SPOT),), {missing("a10g", "A10G"): "a10g"}),
         *(StackCase((BURST, TWIN, naming("t4", token=token)), {LONELY: "gpu-t4"}) for token in SETS),
+        StackCase((BURST, TWIN, hooked(), hooks()), {LONELY: "gpu-t4"}),
         StackCase(
             (BEHIND, TWIN, naming("t4-ondemand")),
             {not_behind("runner set gpu-t4 can run in it and in no spot pool"): "ondemand"},
