@@ -66,6 +66,12 @@ POD_FIELDS: dict[str, Any] = {
     },
 }
 """What a class adds to its pods: every key."""
+CONTAINER_FIELDS: dict[str, Any] = {
+    "containers": "job",
+    "services": {"most": 1, "cpu": "500m", "memory": "1Gi"},
+    "podSecurity": "restricted",
+}
+"""What a class says about the containers of its jobs: every key but that of its runners' own pool."""
 
 REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-central-1", "ap-southeast-2")
 # Far faster than from_regex; the first letter keeps them clear of the names and labels that have a meaning.
@@ -806,6 +812,7 @@ _EKS = tuple(
             ),
             "shared": pool(cdi=True, sharing=sharing, instanceTypes=types),
             "spot": pool(cdi=True, capacity="spot"),
+            "own": pool(instanceTypes=["m6i.large"]),
         },
         runners={
             "gpu-spot": runner(pool="spot", rerunOn="gpu-t4"),
@@ -814,6 +821,8 @@ _EKS = tuple(
                 gpus=1,
                 shm="2Gi",
                 **POD_FIELDS,
+                **CONTAINER_FIELDS,
+                runnerPool="own",
                 role="arn:aws:iam::111122223333:role/jobs",
                 scratch="20Gi",
                 labels=["gpu", "t4"],
@@ -821,6 +830,7 @@ _EKS = tuple(
                 imageSize="25Gi",
                 schedules=_schedules(runners=2),
                 maxLifetime="7h",
+                cuda="12.8",
             ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
             "gpu-any": runner(pools=["t4", "apart"]),
@@ -847,7 +857,7 @@ _EKS = tuple(
         ),
     )
 )
-_MACHINE: dict[str, Any] = {"disk": "300Gi", "toolkit": "1.19.1-1", "nvkind": True, "group": "vms"}
+_MACHINE: dict[str, Any] = {"cuda": "12.8", "disk": "300Gi", "toolkit": "1.19.1-1", "nvkind": True, "group": "vms"}
 _OKE = (
     oke_cluster(
         network=_GIVEN_VCN | {"compartment": "ocid1.compartment.oc1..examplenetwork"},
@@ -889,6 +899,7 @@ _OKE = (
                 gpus=1,
                 shm="2Gi",
                 **POD_FIELDS,
+                **CONTAINER_FIELDS,
                 scratch="20Gi",
                 labels=["a10"],
                 group="GPUs",
@@ -896,6 +907,7 @@ _OKE = (
                 schedules=_schedules(runners=2),
                 imageSize="25Gi",
                 maxLifetime="7h",
+                cuda="12.8",
             ),
             "standing": vm(labels=["standing"], launcherImage="example:1", **_MACHINE),
             "per-job": vm_per_job(
@@ -1000,7 +1012,9 @@ _TALOS = (
                 image="example:1",
                 imageSize="25Gi",
                 maxLifetime="7h",
+                cuda="12.8",
                 **POD_FIELDS,
+                **CONTAINER_FIELDS,
             )
         },
     ),

@@ -88,8 +88,8 @@ class ServicesArgs(TypedDict):
 
     most: NotRequired[int]
     """Most services of one job. Default: 2."""
-    cpu: NotRequired[str | float]
-    """CPU of each. Default: 250m."""
+    cpu: NotRequired[str]
+    """CPU of each, in cores ("1") or millicores ("500m"). Default: 250m."""
     memory: NotRequired[str]
     """Memory of each, in Mi or Gi. Default: 512Mi."""
 

@@ -164,8 +164,13 @@ def _jobs(
         resource = custom(f"{name}-{role}", {**manifest, "metadata": metadata}, parent=parent, depends_on=before)
         resources.append(resource)
         if kind == "Namespace":
-            spaces[metadata["name"]] = resource.urn.apply(lambda _, space=metadata["name"]: str(space))
+            spaces[metadata["name"]] = _after(resource, metadata["name"])
     return resources
+
+
+def _after(resource: pulumi.Resource, name: str) -> pulumi.Output[str]:
+    """The name of a resource. What uses it waits for the resource."""
+    return resource.urn.apply(lambda _: name)
 
 
 def read_app(inputs: dict[str, Any]) -> App:

@@ -31,7 +31,7 @@ OWN_POD = Pod("runner", 250, 512)
 _OWN_DISK = 2048
 """Disk for the runner's files, in MiB: actions, logs, and the workspace while the hooks copy it to a container action."""
 JOB, SERVICE = "$job", "$service"
-"""Containers of a template: GitHub's hooks merge the first into the job's container, and our hook the second into each service."""
+"""Containers of a template: GitHub's hooks merge the first into the job's container, our hook the second into each service."""
 JOB_TEMPLATE, STEP_TEMPLATE = "job.json", "step.json"
 _FOLDER = "/etc/gpu-ci/hooks"
 _HOOK = Path(__file__).with_name("container-jobs.js")

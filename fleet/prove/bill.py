@@ -24,7 +24,7 @@ from fleet.providers.registry import PROVIDERS
 from fleet.settings.budget import MONTH
 from fleet.settings.cluster import Cluster
 from fleet.settings.pool import Pool
-from fleet.settings.runner import PodRunner, Runner
+from fleet.settings.runner import PodRunner, Runner, RunnerPod
 from fleet.settings.schedules import Schedules, Window
 
 
@@ -88,7 +88,7 @@ def waiting_per_node(cluster: Cluster, runner: PodRunner) -> int:
     return per_node(_waiter(runner), pool_hosts(cluster, *runner.waiting_pools).values())
 
 
-def _waiter(runner: PodRunner) -> PodRunner | PodAsk:
+def _waiter(runner: PodRunner) -> RunnerPod | PodAsk:
     """What a runner that waits reserves: its job's pod, or its own if jobs run in containers."""
     return own_runner(runner) if runner.in_containers else runner_ask(runner)
 

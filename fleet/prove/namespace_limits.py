@@ -38,8 +38,8 @@ def resource_quota(chart: Chart) -> dict[str, Any]:
 def jobs_quota(runners: int) -> dict[str, Any]:
     """Spec of a ResourceQuota for the pods of jobs in containers: twice what so many runners may start.
 
-    At a quota a job fails instead of waiting (actions/runner-container-hooks#229). So only `maxRunners` and the pools' nodes limit
-    their GPUs.
+    At a quota a job fails instead of waiting (actions/runner-container-hooks#229). So only `maxRunners` and the nodes of pools
+    limit their GPUs.
     """
     return {"hard": {"pods": str(2 * runners * _PODS_OF_A_JOB + _SPARE)}}
 

@@ -142,10 +142,8 @@ def _gpus(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Only the job's container has GPUs, and at most those of its class."""
     (job,) = (container for container in spec["containers"] if container["name"] == JOB)
     amounts = {name: int(count) for name, count in job["resources"]["limits"].items() if is_gpu_resource(name)}
-    within = [
-        f"(r == {_text(name)} && quantity(string(c.resources.limits[r])).compareTo(quantity('{count}')) <= 0)"
-        for name, count in amounts.items()
-    ]
+    amount = "quantity(string(c.resources.limits[r]))"
+    within = [f"(r == {_text(name)} && {amount}.compareTo(quantity('{count}')) <= 0)" for name, count in amounts.items()]
     of_job = f"c.name == 'job' && ({' || '.join(within)})" if within else "false"
     words = " and ".join(f"{count} {name}" for name, count in amounts.items()) or "no GPU"
     for key in ("containers", "initContainers"):

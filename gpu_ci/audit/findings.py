@@ -148,3 +148,6 @@ def _placement(job: Job, sets: list[RunnerSet]) -> Iterator[Finding]:
             )
             fix = f"set containerMode.type of the set to one of {', '.join(CONTAINER_MODES)}, or remove {job.containers}"
             yield Finding(job.place, "error", "containers", f"{message} ({runner_set.place}); {fix}")
+        elif runner_set.needs_container and job.container is None:
+            message = f"job {job.name}: set {runner_set.name} takes no job without container ({runner_set.place})"
+            yield Finding(job.place, "error", "containers", f"{message}; write container: <image>, or another runs-on")

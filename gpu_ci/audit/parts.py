@@ -22,6 +22,9 @@ CONTAINER_MODES = ("dind", "kubernetes", "kubernetes-novolume")
 _CONTAINER_VARIABLES = ("ACTIONS_RUNNER_CONTAINER_HOOKS", "DOCKER_HOST")
 """A runner with one of these variables has container hooks or a Docker daemon, whatever `containerMode` says."""
 
+_REQUIRES = "ACTIONS_RUNNER_REQUIRE_JOB_CONTAINER"
+"""With it a runner refuses jobs without `container`. The chart sets it for the modes kubernetes* (_helpers.tpl of 0.14.2)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Controller:
@@ -33,7 +36,10 @@ class Controller:
 
 @dataclass(frozen=True, slots=True)
 class RunnerSet:
-    """A runner scale set. `name` and `version` are empty if the file does not say them."""
+    """A runner scale set. `name` and `version` are empty if the file does not say them.
+
+    `needs_container`: it takes no job without `container`.
+    """
 
     place: str
     name: str
@@ -42,6 +48,7 @@ class RunnerSet:
     version: str
     image: str
     runs_containers: bool
+    needs_container: bool
 
     def serves(self, asked: RunsOn) -> bool:
         """Whether a job with this `runs-on` may run here."""
@@ -99,7 +106,7 @@ def _of_chart(place: str, chart: str, version: str, release: str, values: Mappin
 def _runner_set(place: str, version: str, release: str, values: Mapping[str, Any]) -> RunnerSet:
     containers = [entry for entry in _list(_mapping(_mapping(values, "template"), "spec"), "containers") if _text(entry, "name")]
     runner: Mapping[str, Any] = next((entry for entry in containers if entry["name"] == "runner"), {})
-    variables = {_text(entry, "name") for entry in _list(runner, "env")}
+    variables = {_text(entry, "name"): _text(entry, "value") for entry in _list(runner, "env")}
     mode = _text(_mapping(values, "containerMode"), "type")
     return RunnerSet(
         place,
@@ -108,7 +115,8 @@ def _runner_set(place: str, version: str, release: str, values: Mapping[str, Any
         _text(values, "runnerGroup") or "Default",
         version,
         _text(runner, "image") or "ghcr.io/actions/actions-runner:latest",
-        mode in CONTAINER_MODES or not variables.isdisjoint(_CONTAINER_VARIABLES),
+        mode in CONTAINER_MODES or not variables.keys().isdisjoint(_CONTAINER_VARIABLES),
+        variables.get(_REQUIRES, str(mode.startswith("kubernetes"))).lower() == "true",
     )
 
 

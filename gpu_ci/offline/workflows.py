@@ -17,8 +17,9 @@ from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.folders import files
 from gpu_ci.offline.manifests.tree import FIX
 from gpu_ci.offline.words import log_line
-from gpu_ci.workflows.judge import Answer, State, judge, served
+from gpu_ci.workflows.judge import Answer, State, judge
 from gpu_ci.workflows.reader import Workflows, is_workflow
+from gpu_ci.workflows.served import served
 
 _NAMES = frozenset({"apiVersion", "kind"})
 """Keys that a manifest has at its top."""

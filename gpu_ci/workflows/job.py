@@ -15,7 +15,8 @@ from fleet.facts.errors import InputError, quoted
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
 from fleet.prove.runs_on import RunsOn
-from gpu_ci.workflows.expressions import Contexts, as_text, filled, is_open, may_be_empty
+from gpu_ci.workflows.containers import Container, containers_of
+from gpu_ci.workflows.expressions import Contexts, as_text, filled, is_open
 
 _GPUS = re.compile(
     r"--gpus[ =]+[\"']*(?:capabilities=\w+,)?"
@@ -24,10 +25,11 @@ _GPUS = re.compile(
 """Docker's option (docs.docker.com, "docker container run", --gpus): a number, or fields such as "count=2,capabilities=gpu"."""
 _DEVICES = re.compile(r"[0-9]+(?:\s*,\s*[0-9]+)*")
 _DOCKER = re.compile(
-    r"(?:^|[;&|])[ \t]*(?:sudo[ \t]+)?(docker(?:-compose|[ \t]+(?:build|buildx|compose|pull|push|run))|kind[ \t]+create)\b",
+    r"(?:^|[;&|(])[ \t]*(?:sudo[ \t]+)?(docker(?:-compose|[ \t]+(?:build|buildx|compose|pull|push|run))|kind[ \t]+create)\b",
     re.MULTILINE,
 )
 _DOCKER_ACTIONS = ("docker/build-push-action@", "docker/setup-buildx-action@", "docker/bake-action@")
+_BUILDX = (*_DOCKER_ACTIONS, "docker buildx")
 LOCAL = re.compile(r"[.$]/([^\0\n]*)")
 """`uses` of something in the same repository."""
 DEFAULT_TIMEOUT = 360
@@ -36,7 +38,8 @@ _LONGEST = 10**6
 """Minutes that stand for any longer timeout. GitHub ends every job earlier."""
 _DEEPEST = 10
 """Levels of composite actions (docs.github.com, "Reusing workflow configurations": up to 10 of them nest)."""
-Needs = Literal["container", "docker"]
+Needs = Literal["container", "entrypoint", "docker"]
+"""What a step needs: a container, one whose image names the program to run, or Docker."""
 Actions = dict[Path, Mapping[str, Any]]
 """`runs` of the actions of repositories by their folders, each read once."""
 
@@ -74,17 +77,15 @@ class Step:
 class Job:
     """A job. `unresolved` says why its `runs-on` is unknown; `runs_on` then has no meaning.
 
-    `containers` is the key, `container` or `services`, that needs a runner with containers; empty without one. If only GitHub
-    knows whether it starts one, `open_image` is the text. `timeout` is in minutes, None if only GitHub knows it. `gpus` is the
-    number of GPUs that `asks`, such as "--gpus 2", names; 0 without a number.
+    `images` are the containers that it starts. `timeout` is in minutes, None if only GitHub knows it. `gpus` is the number of
+    GPUs that `asks`, such as "--gpus 2", names; 0 without a number.
     """
 
     place: str
     name: str
     runs_on: RunsOn
     unresolved: str
-    containers: str = ""
-    open_image: str = ""
+    images: tuple[Container, ...] = ()
     timeout: float | None = DEFAULT_TIMEOUT
     gpus: int = 0
     asks: str = ""
@@ -95,6 +96,28 @@ class Job:
     def wants(self) -> str:
         """Its `runs-on` in words: "gpu-t4 and gpu and group GPUs"."""
         return " and ".join([*self.runs_on.labels, *([f"group {self.runs_on.group}"] if self.runs_on.group else [])])
+
+    @property
+    def container(self) -> Container | None:
+        """The container of its steps."""
+        return next((image for image in self.images if image.key == "container"), None)
+
+    @property
+    def services(self) -> tuple[Container, ...]:
+        """The containers beside that of its steps."""
+        return tuple(image for image in self.images if image.key != "container")
+
+    @property
+    def containers(self) -> str:
+        """The key, `container` or `services`, that needs a runner with containers; empty without one."""
+        # One that certainly starts comes first.
+        first = min(self.images, key=lambda image: image.open, default=None)
+        return first.key.partition(".")[0] if first is not None else ""
+
+    @property
+    def open_image(self) -> str:
+        """The text by which only GitHub knows whether the job starts a container."""
+        return self.images[0].image if self.images and all(image.open for image in self.images) else ""
 
     @property
     def image_in_words(self) -> str:
@@ -119,25 +142,11 @@ def job_of(place: str, name: str, job: Mapping[str, Any], contexts: Contexts, st
         name,
         RunsOn(tuple(sorted({text.lower() for text in texts})), str(group)),
         unresolved,
-        *_containers(
-            container, filled(job["services"], contexts) if is_open(job.get("services")) else job.get("services"), contexts
-        ),
+        containers_of(job, contexts),
         _minutes(filled(job.get("timeout-minutes", DEFAULT_TIMEOUT), contexts)),
         *_gpus(str(filled(text_in(container, "options"), contexts)), str(filled(visible, contexts))),
         steps,
     )
-
-
-def _containers(container: object, services: object, contexts: Contexts) -> tuple[str, str]:
-    """The key that needs a runner with containers, and its image if only GitHub knows whether that is empty.
-
-    GitHub starts no container for an empty image (docs.github.com, workflow syntax, "Defining the image").
-    """
-    entries = [("container", container)]
-    entries += [("services", entry) for entry in (services.values() if isinstance(services, Mapping) else [services])]
-    images = [(key, filled(entry.get("image") if isinstance(entry, Mapping) else entry, contexts)) for key, entry in entries]
-    certain = [(key, "") for key, image in images if image and not may_be_empty(image)]
-    return next(iter([*certain, *((key, image) for key, image in images if may_be_empty(image))]), ("", ""))
 
 
 def _minutes(timeout: object) -> float | None:
@@ -163,10 +172,15 @@ def steps_of(file: File, actions: Actions, *at: str | int) -> Iterator[Step]:
     steps = file.document.value
     for key in at:
         steps = steps.get(key) if isinstance(steps, Mapping) else None
+    steps = steps if isinstance(steps, list) else []
     repository = file.repository.resolve() if file.repository is not None else None
-    for number, step in enumerate(steps if isinstance(steps, list) else []):
+    drivers = (mapping_in(step, "with").get("driver") or text_in(step, "run") for step in steps)
+    remote = any(driver == "remote" or "--driver remote" in str(driver) for driver in drivers)
+    for number, step in enumerate(steps):
         for needs, text in _needs(step, repository, actions, set()):
-            yield Step(file.place(*at, number), needs, text)
+            # Builds of this driver ask no daemon (docs/builds.md).
+            if not remote or not text.startswith(_BUILDX):
+                yield Step(file.place(*at, number), needs, text)
 
 
 def _needs(
@@ -174,16 +188,24 @@ def _needs(
 ) -> Iterator[tuple[Needs, str]]:
     uses, run = text_in(step, "uses"), text_in(step, "run")
     if uses.startswith("docker://"):
-        yield "container", uses
+        yield _kind_of(step), uses
     elif uses.startswith(_DOCKER_ACTIONS):
         yield "docker", uses
     elif (call := _DOCKER.search(run)) is not None:
         yield "docker", " ".join(call[1].split())
     elif (local := LOCAL.fullmatch(uses)) is not None and repository is not None and level <= _DEEPEST:
-        yield from _of_action(repository, local[1], actions, seen, level)
+        yield from _of_action(step, repository, local[1], actions, seen, level)
 
 
-def _of_action(repository: Path, name: str, actions: Actions, seen: set[Path], level: int) -> Iterator[tuple[Needs, str]]:
+def _kind_of(step: object, action: object = None) -> Needs:
+    """What a container action needs: action or step may name its program (actions/runner, ContainerActionHandler)."""
+    inputs = {str(key).lower(): value for key, value in mapping_in(step, "with").items()}
+    return "container" if text_in(action, "entrypoint") or text_in(inputs, "entrypoint") else "entrypoint"
+
+
+def _of_action(
+    step: object, repository: Path, name: str, actions: Actions, seen: set[Path], level: int
+) -> Iterator[tuple[Needs, str]]:
     """What an action of the repository needs. Composite actions are followed, each once."""
     try:
         folder = (repository / name).resolve()
@@ -198,9 +220,9 @@ def _of_action(repository: Path, name: str, actions: Actions, seen: set[Path], l
     runs = actions[folder]
     if runs.get("using") == "docker":
         image = text_in(runs, "image")
-        yield "container" if image.startswith("docker://") else "docker", f"{name} ({image})"
-    for step in runs["steps"] if isinstance(runs.get("steps"), list) else []:
-        yield from ((needs, f"{name} ({text})") for needs, text in _needs(step, repository, actions, seen, level + 1))
+        yield _kind_of(step, runs) if image.startswith("docker://") else "docker", f"{name} ({image})"
+    for inner in runs["steps"] if isinstance(runs.get("steps"), list) else []:
+        yield from ((needs, f"{name} ({text})") for needs, text in _needs(inner, repository, actions, seen, level + 1))
 
 
 def _runs(folder: Path) -> Mapping[str, Any]:

@@ -7,46 +7,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from fleet.providers.fleet import Fleet
-from fleet.settings.runner import Runner, RunnerPod
+from gpu_ci.workflows import hooks
 from gpu_ci.workflows.job import DEFAULT_TIMEOUT, Job, Step
+from gpu_ci.workflows.served import Served
 
 State = Literal["runs", "not ours", "no runner", "undeterminable"]
 _SIMILAR = 0.6
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A runner set of the fleet, as jobs see it. `shared`: a set of another group has the same name."""
-
-    cluster: str
-    name: str
-    group: str
-    runner: Runner
-    shared: bool
-
-    @property
-    def words(self) -> str:
-        """Set and cluster for people."""
-        return f"{self.name} of {self.cluster}"
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What a `runs-on` may say for it, in lower case."""
-        return tuple(label.lower() for label in (self.name, *self.runner.labels))
-
-    @property
-    def edit(self) -> str:
-        """The line that names it alone."""
-        return f"runs-on: {{group: {self.group}, labels: {self.name}}}" if self.shared else f"runs-on: {self.name}"
-
-    @property
-    def gpus(self) -> int:
-        """GPUs of a runner."""
-        if isinstance(self.runner, RunnerPod):
-            return self.runner.gpus
-        machine = self.runner.whole_machine
-        return min(kind.gpus for kind in machine.types) if machine is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +27,6 @@ class Answer:
     remarks: tuple[str, ...] = ()
 
 
-def served(fleet: Fleet) -> tuple[Served, ...]:
-    """The runner sets of a fleet."""
-    shared = fleet.shared_names
-    return tuple(
-        Served(cluster, name, fleet.group_of(runner), runner, name in shared) for cluster, name, runner in fleet.runner_sets()
-    )
-
-
 def judge(job: Job, sets: tuple[Served, ...]) -> Answer:
     """What runner sets do with a job."""
     if job.unresolved:
@@ -76,27 +34,22 @@ def judge(job: Job, sets: tuple[Served, ...]) -> Answer:
     serving = [entry for entry in sets if job.runs_on.matches(entry.labels, entry.group)]
     if not serving and job.runs_on.hosted:
         return Answer(job, "not ours", f"{job.wants} is a runner of GitHub")
-    able = tuple(entry for entry in sets if entry.runner.runs_containers or not job.containers)
+    able = tuple(entry for entry in sets if hooks.refusal(job, entry) is None)
     if not serving:
         edit = _nearest(job, able or sets) if sets else "add a class to the stack"
-        # The nearest class may start no containers either.
-        edit += "" if able else f", and {_without_containers(job)}"
+        # The nearest class may refuse the job too.
+        if sets and (refused := hooks.refusal(job, _closest(job, able or sets))) is not None:
+            edit += f", and {refused.edit}"
         return Answer(job, "no runner", f"no set of the stack serves {job.wants}, so no runner takes the job", edit)
     names = tuple(dict.fromkeys(f"{entry.cluster}/{entry.name}" for entry in serving))
-    if unable := [entry for entry in serving if entry not in able]:
-        edit = _nearest(job, able) if able else _without_containers(job)
-        if job.open_image:
-            return Answer(job, "undeterminable", f"{job.image_in_words}, and {unable[0].words} starts none", edit, names)
-        message = f"{job.containers} needs a class that starts containers, and {unable[0].words} starts none"
-        return Answer(job, "no runner", message, edit, names)
+    for entry in serving:
+        if (refused := hooks.refusal(job, entry)) is not None:
+            others = tuple(other for other in able if other.gpus >= entry.gpus)
+            edits = [refused.edit] if entry.runner.runs_containers or not others else []
+            edits += [_nearest(job, others)] if others else []
+            return Answer(job, refused.state, refused.message, ", or ".join(edits), names)
     remarks = tuple(dict.fromkeys(remark for entry in serving for remark in _remarks(job, entry, sets)))
     return Answer(job, "runs", f"runs on {' or '.join(entry.words for entry in serving)}", "", names, remarks)
-
-
-def _without_containers(job: Job) -> str:
-    if job.containers == "services":
-        return "remove services: and start them in a step, or add a class of OCI machines (docs/oci-runners.md)"
-    return "remove container: and install its tools in a step or in the class's image (docs/runner-image.md)"
 
 
 def _nearest(job: Job, sets: tuple[Served, ...]) -> str:
@@ -108,15 +61,22 @@ def _nearest(job: Job, sets: tuple[Served, ...]) -> str:
                 f"write runs-on: {{group: {entry.group}, labels: {entry.name}}}" if job.runs_on.group else f"write {entry.edit}"
             )
 
-    def likeness(entry: Served) -> tuple[int, float]:
-        ratios = [SequenceMatcher(None, label, entry.name.lower()).ratio() for label in labels]
-        return len({*labels} & {*entry.labels}), max(ratios, default=0)
-
-    best = max(sets, key=likeness)
-    common, ratio = likeness(best)
+    best = _closest(job, sets)
+    common, ratio = _likeness(job, best)
     if common or ratio >= _SIMILAR:
         return f"write {best.edit}"
     return f"write runs-on: with one of {', '.join(dict.fromkeys(entry.name for entry in sets))}"
+
+
+def _closest(job: Job, sets: tuple[Served, ...]) -> Served:
+    return max(sets, key=lambda entry: _likeness(job, entry))
+
+
+def _likeness(job: Job, entry: Served) -> tuple[int, float]:
+    """How many labels of a job a set has, and how similar its name is to one of them."""
+    labels = job.runs_on.labels
+    ratios = [SequenceMatcher(None, label, entry.name.lower()).ratio() for label in labels]
+    return len({*labels} & {*entry.labels}), max(ratios, default=0)
 
 
 def _remarks(job: Job, entry: Served, sets: tuple[Served, ...]) -> Iterator[str]:
@@ -128,13 +88,15 @@ def _remarks(job: Job, entry: Served, sets: tuple[Served, ...]) -> Iterator[str]
         yield f"timeout-minutes is {minutes:g}{default}, and {rule}; write timeout-minutes: {longest // 60} or less"
     if job.gpus > entry.gpus:
         yield f"{job.asks} names {job.gpus} GPUs, and a job of {entry.words} has {entry.gpus}; name {entry.gpus}"
-    elif job.asks.startswith("--gpus") and not entry.runner.has_docker:
-        yield f"{job.asks} is an option of Docker, and jobs of {entry.words} have their GPUs without it; remove it from options"
+    yield from hooks.remarks(job, entry)
     for step in job.steps:
-        if not _can(entry, step):
+        if step.needs == "entrypoint" and entry.runner.needs_container:
+            fix = "write the program of the image as entrypoint: below with:"
+            yield f"{step.place}: {step.text} has no entrypoint, which jobs of {entry.words} need; {fix}"
+        elif not _can(entry, step):
             able = [f"write {other.edit}" for other in sets if _can(other, step)]
-            fix = able[0] if able else "move the step to a job with runs-on: ubuntu-latest"
-            text = f"{step.text} starts a container" if step.needs == "container" else f"it seems that {step.text} calls Docker"
+            fix = able[0] if able else hooks.without_docker(step, entry)
+            text = f"it seems that {step.text} calls Docker" if step.needs == "docker" else f"{step.text} starts a container"
             yield f"{step.place}: {text}, which {entry.words} cannot; {fix}"
 
 

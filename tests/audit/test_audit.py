@@ -192,6 +192,23 @@ def test_only_an_image_needs_a_set_that_starts_containers(tmp_path, image, level
     assert [line[1] for line in found if line[2] == "containers"] == levels
 
 
+@pytest.mark.parametrize(
+    ("more", "errors"),
+    [
+        ("containerMode: {type: kubernetes-novolume}", 1),
+        ("containerMode: {type: dind}", 0),
+        ("containerMode: {type: kubernetes}\ntemplate: {spec: {containers: [{name: runner, env: [%s 'false'}]}]}}", 0),
+        ("template: {spec: {containers: [{name: runner, env: [%s 'true'}, {name: ACTIONS_RUNNER_CONTAINER_HOOKS}]}]}}", 1),
+    ],
+)
+def test_a_set_that_only_takes_jobs_with_a_container_says_so(tmp_path, more, errors):
+    required = "{name: ACTIONS_RUNNER_REQUIRE_JOB_CONTAINER, value:"
+    values = f"githubConfigUrl: https://github.com/acme\nrunnerScaleSetName: gpu-t4\n{more.replace('%s', required)}\n"
+    for key, wrong in (("timeout-minutes: 5", errors), ("container: a", 0)):
+        found = lines(tmp_path, values=values, job=workflow("gpu-t4", key))
+        assert [line for line in found if line[1] == "error"] == [(".github/workflows/job.yml:4", "error", "containers")] * wrong
+
+
 def test_an_empty_document_at_the_end_of_a_workflow_is_nothing(tmp_path):
     lines(tmp_path, values=SET % FRESH, job=workflow("gpu-t4") + "---\n")
     seen = audit(tmp_path)

@@ -50,7 +50,13 @@ SECRET = "kubernetes:core/v1:Secret"  # noqa: S105 - a type of resources
 SWEEPS = "gpu-ci:index:Sweeps"
 KEY = "gpu-ci:clusters"
 REPOSITORY = "https://github.com/example/gpu-ci"
-DEPLOYED = {"gitops": ("sjc", "use1"), "gpu-work": ("usw2",), "monitoring": ("sjc", "use1"), "staging": ("usw2",)}
+DEPLOYED = {
+    "container-jobs": ("usw2",),
+    "gitops": ("sjc", "use1"),
+    "gpu-work": ("usw2",),
+    "monitoring": ("sjc", "use1"),
+    "staging": ("usw2",),
+}
 """By stack, clusters that show every kind of object and chart, of those that a program creates: each takes time to record."""
 FILLED = ("homelab", *DEPLOYED)
 

@@ -26,6 +26,7 @@ from fleet.loading.config import load
 from fleet.providers import installed
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.oke.launcher_set import PerJobSet, StandingSet
+from fleet.render.container_jobs import container_jobs
 from fleet.settings.github import GitHub
 from fleet.settings.model import Model
 from fleet.settings.operator import OperatorSettings
@@ -51,8 +52,11 @@ RUNNER: Mapping[str, Any] = {
     "scale": {"min": 1, "max": 5},
     "image": "ghcr.io/example/runner:1.0",
     **POD_FIELDS,
+    "containers": "job",
 }
 """Another value for each setting of a runner pod."""
+OF_CONTAINERS: Mapping[str, Any] = {"services": {"most": 1}, "podSecurity": "restricted"}
+"""The settings of it that only a class with containers may have. They reach the objects of its jobs, not the chart."""
 OPERATOR: Mapping[str, Any] = {
     "driver": {"version": "580.65.06"},
     "containerd": {"config": "/etc/containerd/own.toml"},
@@ -124,7 +128,7 @@ def pod_set(pods: PodRunner) -> PodSet:
 
 def test_every_setting_of_a_runner_pod_and_of_the_operator_has_a_value_here():
     fields = {name: {field.alias or key for key, field in kind.model_fields.items()} for name, kind in _KINDS.items()}
-    assert RUNNER.keys() | {"kind"} == fields["runner"], "add a value for the new setting"
+    assert RUNNER.keys() | OF_CONTAINERS | {"kind"} == fields["runner"], "add a value for the new setting"
     assert OPERATOR.keys() == fields["operator"], "add a value for the new setting"
 
 
@@ -137,6 +141,13 @@ def test_each_setting_of_a_runner_class_reaches_the_chart_through_the_component(
     chart = installed.pod_set(own_cluster(), "gpu-t4", changed, GITHUB)
     assert chart.values != installed.pod_set(own_cluster(), "gpu-t4", runner_class(), GITHUB).values, "the chart has the setting"
     assert released(ArcRunnerSet, Read(pod_set(changed), None, None)) == plain(chart), "and the component installs that chart"
+
+
+@cases("key", OF_CONTAINERS)
+def test_each_setting_of_containers_reaches_the_objects_of_the_jobs(key):
+    plain_class = runner_class(containers="job")
+    changed = runner_class(containers="job", **{key: OF_CONTAINERS[key]})
+    assert container_jobs(pod_set(changed)) != container_jobs(pod_set(plain_class))
 
 
 @cases("key", RUNNER)

@@ -178,6 +178,7 @@ UPDATED = {
     "existing-eks": ("usw2",),
     "existing-oke": ("sjc",),
     "capacity-block": ("use2",),
+    "container-jobs": ("usw2",),
     "gitops": ("use1",),
     "gpu-work": ("usw2",),
     "monitoring": ("use1",),

@@ -45,7 +45,7 @@ from fleet.facts.scheduling import (
 from fleet.loading.config import load
 from fleet.providers import target
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import monitoring_charts, plain_charts, runner_prices
+from fleet.providers.installed import monitoring_charts, plain_charts, pod_set, pod_set_of, runner_prices
 from fleet.providers.kubernetes.cluster import DescribedPool, KubernetesCluster
 from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner
@@ -344,7 +344,9 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
             more = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "place": place_in(settings)}
             more |= {"runtime_class": target.runtime_class(settings) if runner.gpus else "", "selectors": selectors}
             more["usd_per_hour"] = range_text(runner_prices(settings, runner))
-            found.append(runner_set(name, runner, url, group, tolerations, **more))
+            # The runner's own pod is not that of its job (test_container_jobs.py).
+            made = pod_set(settings, name, runner, fleet.github) if runner.in_containers else None
+            found.append(made or runner_set(name, runner, url, group, tolerations, **more))
         elif isinstance(runner, MachineRunner):
             found.append(_launchers(settings, name, runner, url, group))
     return {chart.name: chart for chart in found}
@@ -411,6 +413,10 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
         values = made[name].values
         pools = frozenset(runner.ordered) if isinstance(runner, PodRunner) else system
         what = "runner" if isinstance(runner, PodRunner) else "launcher"
+        if isinstance(runner, PodRunner) and runner.in_containers:
+            for file, template in pod_set_of(settings, name, runner, fleet.github).templates.items():
+                yield pods_of(f"{file} of {name}", pools, template["spec"])
+            pools = frozenset(runner.waiting_pools) or system
         yield pods_of(f"{what} {name}", pools, values["template"]["spec"])
         yield pods_of(f"listener of {name}", system, values["listenerTemplate"]["spec"])
         if isinstance(runner, MachineRunner) and (sweep := sweep_pod(made[name])):

@@ -252,6 +252,37 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "EKS gives pods only roles of its own account, 123456789012; correct it",
         '"arn:aws:iam::999999999999:role/jobs"',
     ),
+    "containers-services-alone": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.services",
+        "only a class with containers: job starts containers; write containers: job, or remove this",
+        '{"most": 1}',
+    ),
+    "containers-pool-alone": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.runnerPool",
+        "only a class with containers: job starts containers; write containers: job, or remove this",
+        '"t4"',
+    ),
+    "containers-pool-unknown": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.runnerPool",
+        "no pool of that name in this cluster; name one of: t4",
+        '"cpu"',
+    ),
+    "containers-pool-with-gpus": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.runnerPool",
+        (
+            "the pool has GPUs, and the runners' own pods need none; name a pool of types without GPU such as m6i.2xlarge, or "
+            "remove this for the system pool"
+        ),
+        '"t4"',
+    ),
+    "containers-jobs-namespace": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4",
+        (
+            "the pods of its jobs are in the namespace runners-gpu-t4-jobs, which has the GitHub App's key for class gpu-t4-jobs"
+            "; rename one of the two"
+        ),
+        '"gpu-t4"',
+    ),
     "env-of-ours": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.env.NVIDIA_VISIBLE_DEVICES",
         "gpu-ci, ARC, the runner or NVIDIA's toolkit sets variables that begin with NVIDIA_, ACTIONS_, RUNNER_, "

@@ -243,7 +243,9 @@ def _needed_labels(held: Contract, node: Node) -> set[str]:
     # A pool of queues alone has no pods of our own.
     needed |= {POOL_LABEL} if any(POOL_LABEL in pods.selector and node.pool in pods.pools for pods in held.pods) else set()
     # The labels of nodes that exist already are those of the settings.
-    runners = [pods for pods in held.pods if node.pool in pods.pools and pods.name.startswith("runner ")]
+    runners = [
+        pods for pods in held.pods if node.pool in pods.pools and pods.name.startswith(("runner ", "job.json ", "step.json "))
+    ]
     needed |= {key for pods in runners for key in (*pods.selector, *(each["key"] for each in pods.expressions))}
     # Kueue adds all labels of a flavor to the selector of a Job.
     needed |= {key for pods in held.pods if node.pool in pods.pools and pods.name.startswith("queued") for key in pods.selector}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,7 +18,7 @@ from fleet.charts.arc import runner_set
 from fleet.charts.chart import Chart
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.loading.config import load
-from fleet.prove.namespace_limits import limit_range, resource_quota
+from fleet.prove.namespace_limits import jobs_quota, limit_range, resource_quota
 from fleet.render.isolation import network_policy
 from fleet.settings.egress import CLOSED, INTERNET, closed_networks, may_open, within
 from fleet.settings.runner import PodRunner
@@ -262,15 +261,11 @@ def test_launchers_may_take_no_gpu() -> None:
     assert none == launchers
 
 
-@pytest.mark.parametrize("mode", ["kubernetes", "kubernetes-novolume"])
-def test_a_quota_of_gpus_stands_where_runners_wait_at_it_and_nowhere_else(mode: str) -> None:
+def test_a_quota_of_gpus_stands_where_runners_wait_at_it_and_nowhere_else() -> None:
     """A pod that a runner makes for its job fails at a quota, and the job with it (actions/runner-container-hooks#229)."""
     plain = runner_set("gpu", runner_of(scale={"max": 4}), URL, "gpu")
     assert resource_quota(plain)["hard"] == {"requests.nvidia.com/gpu": "8", "pods": "10"}
-    making = replace(plain, values=plain.values | {"containerMode": {"type": mode}})
-    assert resource_quota(making)["hard"] == {"pods": "26"}, "runner, job and container step, twice, and two"
-    other = replace(plain, values=plain.values | {"containerMode": {"type": "dind"}})
-    assert resource_quota(other) == resource_quota(plain), "its containers are in the runner's own pod"
+    assert jobs_quota(4) == {"hard": {"pods": "18"}}, "the pods of a job and of a container action, twice, and two"
 
 
 # -- what a container may take -----------------------------------------------------------------------------------------

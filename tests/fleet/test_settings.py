@@ -155,7 +155,9 @@ def test_the_configs_that_are_to_be_broken_are_valid_and_use_every_key() -> None
         unused.setdefault(type(model).__name__, set(type(model).model_fields)).difference_update(model.model_fields_set)
     assert {name: fields for name, fields in unused.items() if fields} == {
         # The model of clusters on own machines. The classes of EKS and OKE extend it and use the others, too.
-        "PodRunner": {"pools", "rerun_on", "same_as", "schedules"},
+        # Only EKS has pools without GPUs, so only its classes have one for the runners' own pods.
+        "PodRunner": {"pools", "rerun_on", "same_as", "schedules", "runner_pool"},
+        "OkePodRunner": {"runner_pool"},
         # The autoscaler of OKE has one delay for all pools, so a pool that has its own is refused, and so are schedules.
         "OkePool": {"idle_delay", "schedules"},
         # Caches, quotas and the like are a cloud's, and no GPU of an own machine has a profile for jobs. Own machines always run.

@@ -20,7 +20,9 @@ class MemoryApi(Api):
         self.held: dict[str, Object] = {}
         self._version = 0
 
-    def call(self, method: str, path: str, body: Object | None = None, kind: str = "application/json") -> Object:
+    def call(
+        self, method: str, path: str, body: Object | None = None, kind: str = "application/json", accept: str = ""
+    ) -> Object:
         """The answer of the API server. Raises urllib.error.HTTPError with its codes 404 and 409."""
         self._version += 1
         if method == "POST" and body is not None:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 import urllib.error
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
@@ -23,9 +23,9 @@ _TOKEN = "simulation"  # noqa: S105 - of a server that only this test reaches
 _PATIENCE = 60
 
 
-def missing() -> list[str]:
-    """The programs that PATH does not have."""
-    return [name for name in PROGRAMS if shutil.which(name) is None]
+def missing(*more: str) -> list[str]:
+    """The programs that PATH does not have, of those that the server needs and `more`."""
+    return [name for name in (*PROGRAMS, *more) if shutil.which(name) is None]
 
 
 class ServerApi(Api):
@@ -64,8 +64,14 @@ def _written(node: Object) -> bool:
 
 
 @contextmanager
-def api_server(folder: Path) -> Iterator[ServerApi]:
-    """An empty API server with kwok. All three programs end with the block. Their logs are in `folder`."""
+def api_server(
+    folder: Path, without: Sequence[str] = ("ServiceAccount", "TaintNodesByCondition"), kwok: Sequence[str] = (), tools: Path | None = None
+) -> Iterator[ServerApi]:
+    """An empty API server with kwok. All three programs end with the block. Their logs are in `folder`.
+
+    `without` are admission plugins that it does not have: no controller makes service accounts or removes the taint of new nodes.
+    `kwok` are more arguments of kwok, and `tools` is the first folder of its PATH.
+    """
     client, peer, port = free_port(), free_port(), free_port()
     key, tokens, token = folder / "key.pem", folder / "tokens.csv", folder / "token"
     subprocess.run([str(shutil.which("openssl")), "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
@@ -92,8 +98,7 @@ def api_server(folder: Path) -> Iterator[ServerApi]:
             f"--service-account-key-file={key}",
             f"--service-account-signing-key-file={key}",
             "--service-cluster-ip-range=10.0.0.0/24",
-            # No controller makes accounts, and none removes the taint of new nodes.
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            f"--disable-admission-plugins={','.join(without)}",
         ]
         apiserver = stack.enter_context(running(folder, "kube-apiserver", *server))
         certificate = folder / "apiserver.crt"
@@ -109,18 +114,20 @@ def api_server(folder: Path) -> Iterator[ServerApi]:
         kubeconfig.write_text(
             json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "own"} | known), encoding="ascii"
         )
-        stack.enter_context(running(folder, "kwok", f"--kubeconfig={kubeconfig}", f"--config={stage}", "--manage-all-nodes=true"))
+        own = [f"--kubeconfig={kubeconfig}", f"--config={stage}", "--manage-all-nodes=true"]
+        stack.enter_context(running(folder, "kwok", *own, *kwok, tools=tools))
         yield api
 
 
 @contextmanager
-def running(folder: Path, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that ends with the block."""
+def running(folder: Path, name: str, *arguments: str, tools: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that ends with the block. `tools` is a folder before those of PATH."""
     log: IO[bytes]
     with (folder / f"{name}.log").open("wb") as log:
         # Settings of the caller's own cluster must not reach it.
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("ETCD_", "KUBE", "KWOK"))}
-        program = subprocess.Popen([name, *arguments], stdout=log, stderr=log, env=environment | {"HOME": str(folder)})
+        environment |= {"HOME": str(folder)} | ({"PATH": f"{tools}:{environment['PATH']}"} if tools else {})
+        program = subprocess.Popen([name, *arguments], stdout=log, stderr=log, env=environment)
         try:
             yield program
         finally:

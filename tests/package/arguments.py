@@ -109,6 +109,13 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "runtimeClass": "nvidia",
             "usdPerHour": "0.188-0.376",
             **POD_FIELDS,
+            "containers": "job",
+            "services": {"most": 1.0, "cpu": "500m", "memory": "1Gi"},
+            "podSecurity": "restricted",
+            "runnerNodeSelector": {"gpu-ci/pool": "cpu"},
+            "runnerTolerations": [TOLERATION],
+            "prepareTimeout": "20m",
+            "jobDeadline": "7h",
             "listenerNodeSelector": {"kubernetes.io/os": "linux"},
             "priorityClass": "ci",
             "namespace": "gpu-runners",
@@ -316,6 +323,8 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
             "private",
         ),
         ({"env": {"A": "ghp_0123456789abcdefghij"}}, "env.A", "secretEnv"),
+        ({"containers": "docker"}, "containers", "job"),
+        ({"services": {"most": 1}}, "services", "containers: job"),
     ],
     "DevicePluginStack": [
         (

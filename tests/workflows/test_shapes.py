@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
-from fleet.settings.runner import PodRunner, RunnerPod
+from fleet.settings.runner import PodRunner
 from gpu_ci.audit.findings import audit
 from gpu_ci.cli import app
 from gpu_ci.offline.workflows import WorkflowCheck, check_workflows
@@ -141,28 +141,33 @@ def test_remarks_name_the_step_the_reason_and_the_edit(judged):
 
 
 def test_a_stack_without_machines_has_another_edit_for_containers(tmp_path):
+    then = "containers: job in class gpu-t4, which then takes no other jobs (docs/container-jobs.md)"
     answers = [
         alone(tmp_path, job("runs-on: gpu-t4", line), "staging")[0] for line in ("container: a:1", "services: {a: {image: a}}")
     ]
     assert [answer.edit for answer in answers] == [
-        "remove container: and install its tools in a step or in the class's image (docs/runner-image.md)",
-        "remove services: and start them in a step, or add a class of OCI machines (docs/oci-runners.md)",
+        f"write {then}",
+        f"write container: <image> beside services:, and {then}",
     ]
     (both,) = alone(tmp_path, job("runs-on: gpu-t5", "container: a:1"), "staging")
-    assert both.edit.startswith("write runs-on: gpu-t4, and remove container: ")
+    assert both.edit == f"write runs-on: gpu-t4, and write {then}"
     (answer,) = alone(tmp_path, job("runs-on: gpu-t4", "steps: [{run: docker build .}]"), "staging")
-    assert answer.remarks[0].endswith("which gpu-t4 of usw2 cannot; move the step to a job with runs-on: ubuntu-latest")
+    fix = "send the build to BuildKit (docs/builds.md), or move the step to a job with runs-on: ubuntu-latest"
+    assert answer.remarks[0].endswith(f"which gpu-t4 of usw2 cannot; {fix}")
 
 
-def test_a_class_whose_pods_run_containers_takes_such_jobs(tmp_path, monkeypatch):
-    monkeypatch.setattr(RunnerPod, "runs_containers", property(lambda _: True), raising=False)
-    steps = "steps: [{uses: 'docker://alpine:3'}, {run: docker build .}]"
-    text = job("runs-on: gpu-t4", "container: {image: a:1, options: --gpus all}", steps)
-    (answer,) = alone(tmp_path, text)
-    assert answer.state == "runs"
-    flag, build = answer.remarks
-    assert flag.startswith("--gpus all is an option of Docker")
-    assert "docker build calls Docker" in build
+@cases(
+    ("step", "remarks"),
+    [
+        ("{run: 'docker buildx create --use --driver remote tcp://b:1'}", 0),
+        ("{uses: docker/setup-buildx-action@v4, with: {driver: remote}}", 0),
+        ("{uses: docker/setup-buildx-action@v4}", 3),
+    ],
+)
+def test_a_build_by_a_remote_builder_needs_no_docker(tmp_path, step, remarks):
+    steps = f"steps: [{step}, {{uses: docker/build-push-action@v7}}, {{run: docker buildx build .}}]"
+    (answer,) = alone(tmp_path, job("runs-on: gpu-t4", steps))
+    assert len(answer.remarks) == remarks
 
 
 @cases(

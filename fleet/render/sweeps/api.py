@@ -28,6 +28,11 @@ _TIMEOUT = 10
 _PAGE = 100
 """Objects in one answer, so that a large cluster needs little memory at once: a node has 28 KB, and 100 of them 2.8 MB."""
 
+_JSON = "application/json"
+METADATA = f"{_JSON};as=PartialObjectMetadata{{}};g=meta.k8s.io;v=v1"
+"""The type of answers that have only the metadata of objects. A list needs another kind than a watch (kubernetes.io, API
+concepts, metadata-only fetches)."""
+
 Object = dict[str, Any]
 """An object of the API, as JSON."""
 
@@ -39,18 +44,23 @@ class Api:
         self._url, self._token = urlsplit(url), token
         self._tls = _trusting(authority) if authority is not None else None
 
-    def call(self, method: str, path: str, body: Object | None = None, kind: str = "application/json") -> Object:
-        """The answer to one request. `kind` is the type of the body. Raises urllib.error.HTTPError or OSError."""
-        with self._open(method, path, body, kind) as answer:
+    def call(self, method: str, path: str, body: Object | None = None, kind: str = _JSON, accept: str = _JSON) -> Object:
+        """The answer to one request. `kind` is the type of the body, `accept` that of the answer.
+
+        Raises urllib.error.HTTPError or OSError.
+        """
+        with self._open(method, path, body, kind, accept=accept) as answer:
             content: Object = json.load(answer)
         return content
 
-    def pages(self, path: str) -> Iterator[Object]:
-        """The answers that together have all objects of a collection. Raises as `call` does."""
+    def pages(self, path: str, accept: str = _JSON) -> Iterator[Object]:
+        """The answers that together have all objects of a collection. `accept` is as for a collection. Raises as `call` does."""
         more = ""
         while True:
-            page = self.call("GET", with_query(path, limit=_PAGE, **({"continue": more} if more else {})))
-            yield page
+            query = with_query(path, limit=_PAGE, **({"continue": more} if more else {}))
+            page = self.call("GET", query, accept=accept.format("List"))
+            # An empty list of metadata has no items (tried with kube-apiserver 1.36).
+            yield page | {"items": page["items"] or []}
             if not (more := page["metadata"].get("continue", "")):
                 return
 
@@ -59,14 +69,14 @@ class Api:
         for page in self.pages(path):
             yield from page["items"]
 
-    def watch(self, path: str, version: str, lasts: float, quiet: float) -> Iterator[tuple[str, Object]]:
+    def watch(self, path: str, version: str, lasts: float, quiet: float, accept: str = _JSON) -> Iterator[tuple[str, Object]]:
         """The type and the object of each change of a collection since `version`, as they happen, for `lasts` seconds.
 
         Bookmarks are changes too. Raises as `call` does: urllib.error.HTTPError also for an error in the stream, OSError also if
         nothing arrives for `quiet` seconds.
         """
         more = {"watch": 1, "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": int(lasts)}
-        with self._open("GET", with_query(path, **more), quiet=quiet) as answer:
+        with self._open("GET", with_query(path, **more), quiet=quiet, accept=accept.format("")) as answer:
             for line in answer:
                 event = json.loads(line)
                 if event["type"] == "ERROR":
@@ -94,10 +104,17 @@ class Api:
         return True
 
     def _open(
-        self, method: str, path: str, body: Object | None = None, kind: str = "application/json", quiet: float = _TIMEOUT
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        kind: str = _JSON,
+        quiet: float = _TIMEOUT,
+        *,
+        accept: str,
     ) -> http.client.HTTPResponse:
         """The answer to one request, to read and close. Reading fails if nothing arrives for `quiet` seconds."""
-        headers = {"Accept": "application/json"} | ({"Content-Type": kind} if body is not None else {})
+        headers = {"Accept": accept} | ({"Content-Type": kind} if body is not None else {})
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token.read_text(encoding='ascii').strip()}"
         connection = self._connection()
@@ -208,15 +225,17 @@ class Collection:
     """The objects at `path`, by namespace and name, as the API server last reported them.
 
     `keep` returns the part of an object that stays in memory; its version stays in any case. `path` may have a query. With
-    `marked` False the server sends no bookmarks.
+    `marked` False the server sends no bookmarks. `accept` is the type of the answers: JSON, or METADATA.
     """
 
-    def __init__(self, api: Api, path: str, keep: Callable[[Object], Object], *, marked: bool = True) -> None:
+    def __init__(
+        self, api: Api, path: str, keep: Callable[[Object], Object], *, marked: bool = True, accept: str = _JSON
+    ) -> None:
         self.path, self.ready = path, False
         self.objects: dict[tuple[str, str], Object] = {}
         self.lasts: float = LASTS if marked else UNMARKED
         self.quiet: float = _QUIET if marked else UNMARKED + 30
-        self._api, self._keep, self._version, self._marked = api, keep, "", marked
+        self._api, self._keep, self._version, self._marked, self._accept = api, keep, "", marked, accept
 
     def share(self, collections: int) -> None:
         """Make the watch long enough for a sweep with so many collections."""
@@ -239,7 +258,7 @@ class Collection:
                 self._read()
             changed()
         try:
-            for kind, entry in self._api.watch(self.path, self._version, self.lasts, self.quiet):
+            for kind, entry in self._api.watch(self.path, self._version, self.lasts, self.quiet, self._accept):
                 if self._apply(kind, entry):
                     changed()
         except urllib.error.HTTPError as error:
@@ -252,7 +271,7 @@ class Collection:
     def _read(self) -> None:
         objects: dict[tuple[str, str], Object] = {}
         version = ""
-        for page in self._api.pages(self.path):
+        for page in self._api.pages(self.path, self._accept):
             version = page["metadata"]["resourceVersion"]
             for entry in page["items"]:
                 objects[_key(entry)] = self._kept(entry)

@@ -1,10 +1,13 @@
-"""Deletes EphemeralRunners that hang, whose pod or node goes away, or that wait on a node that takes no job. Never a pod.
+"""Deletes EphemeralRunners that hang, whose pod or node goes away, or that wait on a node that takes no job. Never their pods.
 
 A deletion ends no job: ARC 0.14.2 asks GitHub first, keeps the pod while GitHub says that its job runs, and asks again every 30
 seconds (ephemeralrunner_controller.go, cleanupRunnerFromService). ARC starts no other pod for an EphemeralRunner that is being
 deleted. So a runner whose pod vanishes cannot come back with a registration that is spent (actions-runner-controller#4588).
 But its set no longer counts a runner that is being deleted, and starts another one (ephemeralrunnerset_controller.go,
 scaleTotal). So a runner with a job on a node that merely takes no new pod is left alone.
+
+A job in a container has a pod of its own in another namespace. GitHub's hooks delete it and its Secrets only in a clean end, and
+nothing owns them. So the reaper deletes what is left there of a runner that is gone.
 """
 
 from __future__ import annotations
@@ -13,15 +16,29 @@ import urllib.error
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from time import time
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from fleet.render.sweeps.api import Api, Collection, Object, containers, main, picked, running_since, say, seconds, with_query
+from fleet.render.sweeps.api import (
+    METADATA,
+    Api,
+    Collection,
+    Object,
+    containers,
+    main,
+    picked,
+    running_since,
+    say,
+    seconds,
+    with_query,
+)
 
 INTERVAL = 5
 """Seconds between two passes over what is in memory. A change starts one at once: the pods of a drain have 90 seconds."""
 _GROUP = "/apis/actions.github.com/v1alpha1/namespaces/{}"
 _SETS, _RUNNERS, _PODS = f"{_GROUP}/autoscalingrunnersets", f"{_GROUP}/ephemeralrunners", "/api/v1/namespaces/{}/pods"
 _NODES = "/api/v1/nodes"
+_SECRETS = "/api/v1/namespaces/{}/secrets"
 _MANAGER = "ghalistener"
 """ARC's listener writes an EphemeralRunner once, when its job starts. The API server notes the time in `managedFields`."""
 _RUNNER, _LISTENER = "runner", "listener"
@@ -41,6 +58,11 @@ _ENDED = ("Failed", "Outdated")
 (ephemeralrunnerset_controller.go, cleanupFinishedEphemeralRunners); `Outdated` ones go with the whole set."""
 _AGAIN = 30
 """Seconds until the reaper checks a runner again that it could not delete, or did not because the API server said otherwise."""
+_OWNER, _JOB = "runner-pod", "-workflow"
+"""The label by which GitHub's hooks note the pod of the runner, and the end of the name of a job's pod
+(runner-container-hooks v0.8.1, packages/k8s/src/hooks/constants.ts)."""
+_YOUNG = 60
+"""Seconds for which the reaper leaves alone what jobs have just made."""
 _LEAVING = (
     "aws-node-termination-handler/",  # aws/aws-node-termination-handler 62a8761 pkg/node/node.go
     "karpenter.sh/disrupted",  # karpenter.sh 1.x, Disruption
@@ -54,12 +76,18 @@ delete its pods."""
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """An EphemeralRunner to delete, and the reason."""
+    """An EphemeralRunner to delete, or a `pod` or `secret` that a job left, and the reason."""
 
     namespace: str
     name: str
     uid: str
     reason: str
+    kind: str = "runner"
+
+    @property
+    def path(self) -> str:
+        """The path of its collection."""
+        return {"runner": _RUNNERS, "pod": _PODS, "secret": _SECRETS}[self.kind].format(self.namespace)
 
 
 class Limits(NamedTuple):
@@ -79,11 +107,13 @@ def decide(
     listeners: Mapping[str, float],
     quarantine: str,
     now: float,
+    jobs: Mapping[tuple[str, str], Object] = MappingProxyType({}),
 ) -> list[Deletion]:
     """The EphemeralRunners to delete, in their order.
 
     `limits` are those of each runner class and `listeners` the times since when its listener runs, both by its namespace. A class
-    whose listener does not run has none. `quarantine` is the key of the taint of a sick node. Times are in seconds since 1970.
+    whose listener does not run has none. `quarantine` is the key of the taint of a sick node. `jobs` are the pods of jobs in
+    containers, by namespace and name of their runner. Times are in seconds since 1970.
     Read the runners before the pods, and the pods before the nodes: what a later list lacks is really gone.
     """
     pod_of = {_key(pod): pod for pod in pods}
@@ -100,7 +130,9 @@ def decide(
         space = meta["namespace"]
         # Only the listener knows whether the runner has a job.
         reported = space in listeners and now - listeners[space] > _SETTLES
-        reason = _reason(runner, pod_of.get(_key(runner)), leaving, closed, limits[space], now, reported=reported)
+        reason = _reason(
+            runner, pod_of.get(_key(runner)), jobs.get(_key(runner)), leaving, closed, limits[space], now, reported=reported
+        )
         if reason:
             deletions.append(Deletion(space, meta["name"], meta["uid"], reason))
     return deletions
@@ -109,6 +141,7 @@ def decide(
 def _reason(
     runner: Object,
     pod: Object | None,
+    job: Object | None,
     leaving: Mapping[str, str],
     closed: Mapping[str, str],
     limits: Limits,
@@ -134,10 +167,13 @@ def _reason(
     if started is not None and pod is not None and seconds(pod["metadata"]["creationTimestamp"]) > started:
         return "its pod is newer than its job, so it reuses a registration that is spent"
     why = _ending(pod, leaving, has_job=has_job) if pod is not None else ""
+    if job is not None:
+        # The hooks delete the pod of a job in its clean end, so only its node counts.
+        why = why or _gone(job, leaving, "the node {} of its job")
     if has_job:
         return why or old
-    if not reported:
-        # It may have a job.
+    if job is not None or not reported:
+        # It has a job that the listener has not reported yet, or it may have one.
         return why
     return why or (_waiting(pod, closed, limits, now) if pod is not None else "") or old
 
@@ -161,11 +197,38 @@ def _ending(pod: Object, leaving: Mapping[str, str], *, has_job: bool) -> str:
     over = pod.get("status", {}).get("phase") in _TERMINAL
     if "deletionTimestamp" in pod["metadata"] and (has_job or not over):
         return "its pod is being deleted"
+    return _gone(pod, leaving)
+
+
+def _gone(pod: Object, leaving: Mapping[str, str], what: str = "its node {}") -> str:
+    """Why the node of a pod that runs or starts goes away, or an empty text."""
     node = pod["spec"].get("nodeName")
-    if not node or over:
+    if not node or pod.get("status", {}).get("phase") in _TERMINAL:
         return ""
     why = leaving.get(node, "is gone")
-    return f"its node {node} {why}" if why else ""
+    return f"{what.format(node)} {why}" if why else ""
+
+
+def job_pods(space: str, pods: Iterable[Object]) -> dict[tuple[str, str], Object]:
+    """The pods of jobs by namespace and name of their runner, of the runners in `space`."""
+    return {(space, pod["metadata"]["labels"][_OWNER]): pod for pod in pods if pod["metadata"]["name"].endswith(_JOB)}
+
+
+def leftovers(kind: str, objects: Iterable[Object], pods: Iterable[Object], now: float) -> list[Deletion]:
+    """What to delete of the pods or Secrets of jobs: what is not young, and whose runner has no pod, or one that has ended.
+
+    All have the label. `pods` are those of the runners. Read them after `objects`: a runner's pod is older than what its job
+    makes.
+    """
+    alive = {pod["metadata"]["name"] for pod in pods if pod.get("status", {}).get("phase") not in _TERMINAL}
+    metas = (entry["metadata"] for entry in objects)
+    return [
+        Deletion(meta["namespace"], meta["name"], meta["uid"], f"the pod of its runner {meta['labels'][_OWNER]} is gone", kind)
+        for meta in metas
+        if meta["labels"][_OWNER] not in alive
+        and "deletionTimestamp" not in meta
+        and now - seconds(meta["creationTimestamp"]) > _YOUNG
+    ]
 
 
 def _leaving(node: Object) -> str:
@@ -214,12 +277,17 @@ def kept_runner(runner: Object) -> Object:
 
 
 def kept_pod(pod: Object) -> Object:
-    """What `decide` reads of a runner's pod, and `listening` of a listener's."""
-    meta = ("namespace", "name", "creationTimestamp", "deletionTimestamp")
-    part = picked(pod, spec=["nodeName"], status=["phase"]) | {"metadata": picked(pod["metadata"], *meta, labels=[_LISTENS_FOR])}
+    """What `decide` reads of a runner's or a job's pod, and `listening` of a listener's."""
+    part = picked(pod, spec=["nodeName"], status=["phase"]) | kept_secret(pod)
     states = [picked(state, "name", "state") for name in (_RUNNER, _LISTENER) for state in containers(pod, name)]
     part["status"]["containerStatuses"] = states
     return part
+
+
+def kept_secret(secret: Object) -> Object:
+    """What `leftovers` reads of a Secret, or of a pod: nothing of what is in it."""
+    meta = ("namespace", "name", "uid", "creationTimestamp", "deletionTimestamp")
+    return {"metadata": picked(secret["metadata"], *meta, labels=[_LISTENS_FOR, _OWNER])}
 
 
 def kept_node(node: Object) -> Object:
@@ -252,15 +320,23 @@ def limits_now(limits: Mapping[str, float], sets: Iterable[Object]) -> Limits:
 
 
 class Space(NamedTuple):
-    """The collections of a runner namespace."""
+    """The collections of a runner namespace. Those of its jobs in containers are in another one, if the class has such."""
 
     sets: Collection
     runners: Collection
     pods: Collection
+    jobs: tuple[Collection, ...] = ()
+    """Pods and Secrets."""
+
+    @property
+    def all(self) -> tuple[Collection, ...]:
+        """All of them."""
+        return (self.sets, self.runners, self.pods, *self.jobs)
 
 
 class Reaper:
-    """Reaps by `settings`: limits by namespace, taint of sick nodes, selector of GPU nodes, namespace of the controller.
+    """Reaps by `settings`: limits by namespace, taint of sick nodes, selector of nodes, namespace of the controller, and the
+    namespace of jobs in containers by that of their runners.
 
     `later` says when to check a runner again, by its uid. Nothing is read before the collections are followed.
     """
@@ -268,10 +344,7 @@ class Reaper:
     def __init__(self, api: Api, settings: Mapping[str, Any]) -> None:
         self.api, self.settings = api, settings
         self.later: dict[str, float] = {}
-        kinds = ((_SETS, kept_set), (_RUNNERS, kept_runner), (_PODS, kept_pod))
-        self.spaces = {
-            space: Space(*(Collection(api, path.format(space), keep) for path, keep in kinds)) for space in settings["limits"]
-        }
+        self.spaces = {space: self._space(space) for space in settings["limits"]}
         nodes = settings["nodes"]
         self.nodes = Collection(api, with_query(_NODES, labelSelector=nodes) if nodes else _NODES, kept_node)
         self.listeners = Collection(api, self._listeners(), kept_pod)
@@ -281,19 +354,33 @@ class Reaper:
         selector = _LISTENER_LABEL + (f",{_LISTENS_FOR}={space}" if space else "")
         return with_query(_PODS.format(self.settings["controller"]), labelSelector=selector)
 
+    def _space(self, space: str) -> Space:
+        """The collections of a namespace of runners. The Secrets of jobs come without their content."""
+        kinds = ((_SETS, kept_set), (_RUNNERS, kept_runner), (_PODS, kept_pod))
+        sets, runners, pods = (Collection(self.api, path.format(space), keep) for path, keep in kinds)
+        if (jobs := self.settings["jobs"].get(space)) is None:
+            return Space(sets, runners, pods)
+        labelled, secret = (with_query(path.format(jobs), labelSelector=_OWNER) for path in (_PODS, _SECRETS))
+        of_jobs = Collection(self.api, labelled, kept_pod), Collection(self.api, secret, kept_secret, accept=METADATA)
+        return Space(sets, runners, pods, of_jobs)
+
     def collections(self) -> Iterator[Collection]:
         """All collections."""
         yield self.nodes
         yield self.listeners
         for space in self.spaces.values():
-            yield from space
+            yield from space.all
 
     def once(self, now: float) -> None:
         """One pass over what is in memory. A namespace that was not read yet is left out."""
         if not self.nodes.ready:
             return
-        ready = {name: space for name, space in self.spaces.items() if all(collection.ready for collection in space)}
+        ready = {name: space for name, space in self.spaces.items() if all(collection.ready for collection in space.all)}
         limits = {name: limits_now(self.settings["limits"][name], space.sets.values()) for name, space in ready.items()}
+        jobs: dict[tuple[str, str], Object] = {}
+        for name, space in ready.items():
+            for pods in space.jobs[:1]:
+                jobs |= job_pods(name, pods.values())
         deletions = decide(
             [runner for space in ready.values() for runner in space.runners.values()],
             [pod for space in ready.values() for pod in space.pods.values()],
@@ -302,7 +389,11 @@ class Reaper:
             listening(self.listeners.values()),
             self.settings["quarantine"],
             now,
+            jobs,
         )
+        for space in ready.values():
+            for kind, collection in zip(("pod", "secret"), space.jobs, strict=False):
+                deletions += leftovers(kind, collection.values(), space.pods.values(), now)
         self.later = {deletion.uid: self.later.get(deletion.uid, 0) for deletion in deletions}
         for deletion in deletions:
             if now >= self.later[deletion.uid]:
@@ -310,13 +401,22 @@ class Reaper:
                 self._reap(deletion, now)
 
     def _reap(self, candidate: Deletion, now: float) -> None:
-        """Delete a runner if the API server says the same as what is in memory. One that cannot be deleted stops no other."""
+        """Delete it if the API server says the same as what is in memory. One that cannot be deleted stops no other."""
+        fresh = self._fresh if candidate.kind == "runner" else self._still_left
+        about = {"namespace": candidate.namespace, candidate.kind: candidate.name}
         try:
-            for deletion in self._fresh(candidate, now):
-                there = self.api.delete(f"{_RUNNERS.format(deletion.namespace)}/{deletion.name}", deletion.uid)
-                say(namespace=deletion.namespace, runner=deletion.name, deleted=there, reason=deletion.reason)
+            for deletion in fresh(candidate, now):
+                there = self.api.delete(f"{deletion.path}/{deletion.name}", deletion.uid)
+                say(**about, deleted=there, reason=deletion.reason)
         except urllib.error.HTTPError as error:
-            say(namespace=candidate.namespace, runner=candidate.name, error=f"{error.code} {error.reason}")
+            say(**about, error=f"{error.code} {error.reason}")
+
+    def _still_left(self, candidate: Deletion, now: float) -> list[Deletion]:
+        """What `leftovers` says of one pod or Secret by the API server."""
+        (space,) = (space for space, jobs in self.settings["jobs"].items() if jobs == candidate.namespace)
+        path = with_query(candidate.path, labelSelector=_OWNER, fieldSelector=f"metadata.name={candidate.name}")
+        objects = [entry for page in self.api.pages(path, METADATA) for entry in page["items"]]
+        return leftovers(candidate.kind, objects, list(self.api.list(_PODS.format(space))), now)
 
     def _fresh(self, candidate: Deletion, now: float) -> list[Deletion]:
         """What `decide` says of one runner by the API server. Watches may be late, each by another time."""
@@ -325,9 +425,12 @@ class Reaper:
         listeners = listening(self.api.list(self._listeners(space)))
         runners = list(self.api.list(with_query(_RUNNERS.format(space), **name)))
         pods = list(self.api.list(with_query(_PODS.format(space), **name)))
-        hosts = [pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")]
+        jobs = {}
+        if of_jobs := self.settings["jobs"].get(space):
+            jobs = job_pods(space, self.api.list(with_query(_PODS.format(of_jobs), labelSelector=f"{_OWNER}={candidate.name}")))
+        hosts = {pod["spec"]["nodeName"] for pod in (*pods, *jobs.values()) if pod["spec"].get("nodeName")}
         nodes = [node for host in hosts for node in self.api.list(with_query(_NODES, fieldSelector=f"metadata.name={host}"))]
-        return decide(runners, pods, nodes, limits, listeners, self.settings["quarantine"], now)
+        return decide(runners, pods, nodes, limits, listeners, self.settings["quarantine"], now, jobs)
 
 
 def start(api: Api, settings: Mapping[str, Any]) -> tuple[tuple[Collection, ...], Callable[[], None], float]:

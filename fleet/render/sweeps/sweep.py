@@ -24,7 +24,7 @@ from fleet.facts.xid import ENGINE_LOST, HEALTHY
 from fleet.render import isolation
 from fleet.settings.cluster import Cluster
 from fleet.settings.health import MISSING_FOR, Health
-from fleet.settings.namespaces import runner_namespace
+from fleet.settings.namespaces import jobs_namespace, runner_namespace
 
 _PACKAGE = __name__.rpartition(".")[0]
 _PROGRAM = "/program"
@@ -145,12 +145,13 @@ def sweeps(cluster: Cluster) -> tuple[Sweep, ...]:
     return tuple(makers[pod.name](cluster) for pod in sweep_pods(cluster))
 
 
-def of_pools(cluster: Cluster) -> str:
-    """The label selector of all nodes of the cluster's pools, and perhaps more; empty for all nodes.
+def of_pools(cluster: Cluster, *more: Mapping[str, str]) -> str:
+    """The label selector of all nodes of the cluster's pools, of those of the selectors `more`, and perhaps of others.
 
-    A sweep reads no other nodes. Each pool may have its own selector, so only the keys that all have are of use.
+    It is empty for all nodes. A sweep reads no other nodes. Each pool may have its own selector, so only the keys that all have
+    are of use.
     """
-    selectors = [pool.node_selector(name) for name, pool in cluster.pools.items()]
+    selectors = [*(pool.node_selector(name) for name, pool in cluster.pools.items()), *more]
     keys = sorted(set.intersection(*map(set, selectors))) if selectors else []
     values = {key: sorted({selector[key] for selector in selectors}) for key in keys}
     return ",".join(f"{key} in ({','.join(options)})" for key, options in values.items() if all(options))
@@ -193,13 +194,27 @@ def reaper(cluster: Cluster) -> Sweep:
     controller = place_in(cluster).controller_namespace
     pods = _rule("pods", *_READ)
     rules = [_rule("ephemeralrunners", *_READ, "delete"), _rule("autoscalingrunnersets", *_READ), pods]
+    in_containers = {name: runner for name, runner in cluster.pod_runners.items() if runner.in_containers}
+    jobs = {runner_namespace(name): jobs_namespace(name) for name in in_containers}
+    # The runners of such classes may be on the system pool.
+    on_system = [cluster.system_selector] if any(runner.runner_pool is None for runner in in_containers.values()) else []
+    settings = {
+        "limits": limits,
+        "quarantine": QUARANTINE_TAINT.key,
+        "nodes": of_pools(cluster, *on_system),
+        "controller": controller,
+        "jobs": jobs,
+    }
     return Sweep(
         REAPER,
         "reaper",
-        {"limits": limits, "quarantine": QUARANTINE_TAINT.key, "nodes": of_pools(cluster), "controller": controller},
+        settings,
         cluster_rules=[_rule("nodes", *_READ)],
         # The pods of listeners are beside the controller. Only its listener knows whether a runner has a job.
-        rules=dict.fromkeys(runners, rules) | {controller: [pods]},
+        rules=dict.fromkeys(runners, rules)
+        | {controller: [pods]}
+        # No rule of RBAC has labels. A list of Secrets can have what is in them: the registry passwords of jobs.
+        | {space: [_rule(kind, *_READ, "delete") for kind in ("pods", "secrets")] for space in jobs.values()},
     )
 
 

@@ -34,6 +34,8 @@ class Server:
         self.used: set[tuple[str, str, str]] = set()
         """The rights that were used: namespace or nothing, resource, verb."""
         self.url = ""
+        self.whole: list[str] = []
+        """Requests for whole objects, as "list secrets" or "watch pods"."""
 
     def change(self, what: str, kind: str, found: dict[str, Any]) -> None:
         """Add, modify or delete an object, as the first word says."""
@@ -54,8 +56,8 @@ class Server:
                     return True
         return False
 
-    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
-        """Status and answer. The answer to a watch is a list of events."""
+    def answer(self, method: str, path: str, body: Any, accept: str = "") -> tuple[int, Any]:
+        """Status and answer. The answer to a watch is a list of events. `accept` says whether the caller wants only metadata."""
         self.requests.append(f"{method} {path}")
         url = urlsplit(path)
         found = _PATH.fullmatch(url.path)
@@ -69,7 +71,9 @@ class Server:
             else ""
         )
         verb = method.lower() if method in ("DELETE", "PATCH") else "get" if name else "watch" if "watch" in query else "list"
-        if not self.allows(verb, group, kind, space, name or field):
+        bare = f"as=PartialObjectMetadata{'List' if verb == 'list' else ''};g=meta.k8s.io;v=v1" in accept
+        self.whole += [] if bare else [f"{verb} {kind}"]
+        if not self.allows(verb, group, kind, space, name or field) or ("PartialObject" in accept and not bare):
             return 403, {}
         if verb == "watch":
             return self._watch(kind, space, query, field)
@@ -78,7 +82,9 @@ class Server:
             first = int(query.get("continue", "0"))
             after = first + self.page
             meta = {"resourceVersion": str(self.version)} | ({"continue": str(after)} if after < len(held) else {})
-            return 200, {"items": held[first:after], "metadata": meta}
+            items = [{"metadata": each["metadata"]} for each in held] if bare else held
+            # An empty list of metadata has null.
+            return 200, {"items": items[first:after] or ([], None)[bare], "metadata": meta}
         if not held or (verb == "delete" and body["preconditions"]["uid"] != held[0]["metadata"]["uid"]):
             return 409 if held else 404, {}
         if verb == "delete":
@@ -109,10 +115,13 @@ class Server:
             (several or one, tuple((values or value).split(",")))
             for several, values, one, value in _IN.findall(query.get("labelSelector", ""))
         ]
+        # A selector without a value asks for any value.
+        there = [query["labelSelector"]] if "labelSelector" in query and not wanted else []
         return (
             (not space or meta.get("namespace") == space)
             and (not name or meta["name"] == name)
             and all(labels.get(key.strip(",")) in values for key, values in wanted)
+            and all(key in labels for key in there)
         )
 
 
@@ -126,7 +135,7 @@ def serving(server: Server) -> Iterator[Server]:
         def _answer(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
             body = json.loads(self.rfile.read(length)) if length else None
-            status, found = server.answer(self.command, self.path, body)
+            status, found = server.answer(self.command, self.path, body, self.headers.get("Accept", ""))
             self.send_response(status)
             if isinstance(found, list):
                 self._stream(found)

@@ -13,12 +13,23 @@ from urllib.error import HTTPError
 
 import pytest
 
-from fleet.facts.scheduling import QUARANTINE_TAINT
+from fleet.facts.scheduling import QUARANTINE_TAINT, RUNNER_POD_LABEL
 from fleet.loading.config import load
 from fleet.render.sweeps.api import Api
-from fleet.render.sweeps.reaper import Deletion, Limits, Reaper, decide, kept_node, kept_pod, kept_runner
+from fleet.render.sweeps.reaper import (
+    Deletion,
+    Limits,
+    Reaper,
+    decide,
+    job_pods,
+    kept_node,
+    kept_pod,
+    kept_runner,
+    kept_secret,
+    leftovers,
+)
 from fleet.render.sweeps.sweep import IDLE, reaper, sweep_objects, sweeps
-from tests.builders import cluster, config, oke_cluster, runner, vm
+from tests.builders import cluster, config, oke_cluster, pool, runner, vm
 from tests.cases import cases
 from tests.fleet.sweeps.rights import roles
 from tests.fleet.sweeps.server import Server, serving
@@ -244,6 +255,92 @@ def test_each_runner_is_judged_by_its_own_pod_and_class() -> None:
     ]
 
 
+# -- jobs in containers ------------------------------------------------------------------------------------------------
+
+JOBS = "runners-gpu-t4-jobs"
+
+
+def of_job(name: str = "one-workflow", owner: str = "one", age: float = 400, **meta: Any) -> dict[str, Any]:
+    """A Secret that a job left, or the metadata of a pod."""
+    labels = {"runner-pod": owner} if owner else {}
+    metadata = {"namespace": JOBS, "name": name, "uid": f"job-{name}", "creationTimestamp": ago(age), "labels": labels}
+    return {"metadata": metadata | meta, "data": {".dockerconfigjson": "a password"}}
+
+
+def job_pod(phase: str = "Running", node: str = "gpu-1", **meta: Any) -> dict[str, Any]:
+    """The pod of a job in a container."""
+    return {"metadata": of_job(**meta)["metadata"], "spec": {"nodeName": node} if node else {}, "status": {"phase": phase}}
+
+
+CPU_NODE = node("cpu-1", labels={"gpu-ci/pool": "system"})
+
+
+def with_job(runner_changes: Any, job: dict[str, Any], *nodes: dict[str, Any], age: float = 50) -> dict[str, str]:
+    """The reasons for a runner on the node cpu-1 whose job has this pod."""
+    jobs = job_pods(SPACE, [kept_pod(job)])
+    hosts = map(kept_node, nodes)
+    pods = [kept_pod(runner_pod(node="cpu-1", age=age))]
+    found = decide([kept_runner(ephemeral(**runner_changes))], pods, hosts, LIMITS, LISTENS, QUARANTINE_TAINT.key, NOW, jobs)
+    return {each.name: each.reason for each in found}
+
+
+SPOT = node("gpu-1", "aws-node-termination-handler/spot-itn")
+
+
+@cases("job", [{"job": 30}, {}])
+def test_a_spot_node_of_the_jobs_pod_that_goes_away_takes_the_runner_with_it(job: dict[str, float]) -> None:
+    """With and without a report of the listener: the pod of the job shows that the runner has one."""
+    assert with_job(job, job_pod(), CPU_NODE, node()) == {}
+    why = {"one": "the node gpu-1 of its job has the taint aws-node-termination-handler/spot-itn"}
+    assert with_job(job, job_pod(), CPU_NODE, SPOT) == why
+    assert with_job(job, job_pod(), CPU_NODE) == {"one": "the node gpu-1 of its job is gone"}
+    assert with_job(job, job_pod(), node()) == {"one": "its node cpu-1 is gone"}, "the runner's own node counts too"
+
+
+def test_a_jobs_pod_that_waits_or_ends_is_no_reason() -> None:
+    assert with_job({"job": 30}, job_pod(phase="Pending", node=""), CPU_NODE) == {}, "its node boots"
+    assert with_job({"job": 30}, job_pod(phase="Succeeded"), CPU_NODE, SPOT) == {}
+    assert with_job({"job": 30}, job_pod(deletionTimestamp=ago(1)), CPU_NODE, node()) == {}, "the hooks delete it at the end"
+    step = job_pod(name="one-step-0a1b2c3d", node="gpu-2")
+    assert with_job({"job": 30}, step, CPU_NODE) == {}, "a step ends with its own pod"
+
+
+@cases("closed", [node(cordoned=True), node("gpu-1", QUARANTINE_TAINT.key)])
+def test_a_job_goes_on_on_a_node_that_takes_no_other(closed: dict[str, Any]) -> None:
+    assert with_job({"job": 30}, job_pod(), CPU_NODE, closed) == {}
+    assert with_job({}, job_pod(), node("cpu-1", cordoned=True), closed) == {}, "not reported yet, and not idle"
+    assert with_job({"job": 3601, "age": 9000}, job_pod(), CPU_NODE, closed, age=4000) == {"one": "it is older than 3600 s"}
+
+
+def left(objects: list[dict[str, Any]], *pods: dict[str, Any]) -> list[str]:
+    """The names of what is left over."""
+    kept = [kept_secret(found) for found in objects]
+    return [each.name for each in leftovers("secret", kept, map(kept_pod, pods), NOW)]
+
+
+def test_what_a_job_left_is_deleted_once_the_pod_of_its_runner_is_gone_or_has_ended() -> None:
+    both = [of_job(), of_job("one-secret-0a1b2c3d")]
+    assert left(both) == ["one-workflow", "one-secret-0a1b2c3d"]
+    assert left(both, runner_pod("two")) == left(both)
+    for phase in ("Succeeded", "Failed"):
+        assert left(both, runner_pod(phase=phase)) == left(both)
+    for phase in ("Pending", "Running"):
+        assert left(both, runner_pod(phase=phase)) == []
+    assert left(both, runner_pod(deletionTimestamp=ago(1))) == [], "its runner may still clean up"
+
+
+def test_what_is_young_or_being_deleted_is_no_leftover() -> None:
+    assert left([of_job(age=60)]) == []
+    assert left([of_job(age=61)]) == ["one-workflow"]
+    assert left([of_job(deletionTimestamp=ago(1))]) == []
+
+
+def test_the_label_is_that_of_the_rest_of_the_program() -> None:
+    assert set(of_job()["metadata"]["labels"]) == {RUNNER_POD_LABEL}
+    assert kept_secret(of_job())["metadata"]["labels"] == {RUNNER_POD_LABEL: "one"}
+    assert kept_secret(of_job()).keys() == {"metadata"}, "no password stays in memory"
+
+
 # -- the program -------------------------------------------------------------------------------------------------------
 
 
@@ -342,6 +439,91 @@ def test_a_pass_at_rest_asks_for_nothing_and_the_clock_alone_makes_a_runner_too_
     assert server.deleted == [f"{SPACE}/one"]
 
 
+IN_CONTAINERS = {"gpu-t4": runner(containers="job"), "other": runner(labels=["other"], containers="job")}
+
+
+def left_behind() -> dict[str, list[dict[str, Any]]]:
+    """Of a runner that is gone: a pod, a Secret and a young Secret. Beside them what is of others, or of nobody."""
+    alive: dict[str, Any] = {"namespace": "runners-other"}
+    own: dict[str, Any] = {"namespace": "runners-other-jobs"}
+    return {
+        "ephemeralrunners": [],
+        "nodes": [node()],
+        "pods": [
+            job_pod(),
+            job_pod(name="b-workflow", owner="b", **own),
+            runner_pod("b", **alive),
+            job_pod(name="mine", owner=""),
+        ],
+        "secrets": [
+            of_job("one-secret"),
+            of_job("young", age=30),
+            of_job("of-nobody", owner=""),
+            of_job("b-secret", owner="b", **own),
+        ],
+    }
+
+
+def sweeping(found: dict[str, list[dict[str, Any]]]) -> tuple[Server, dict[str, Any]]:
+    sweep = reaper(of_cluster(runners=IN_CONTAINERS))
+    return Server(found, roles(sweep)), dict(sweep.settings)
+
+
+def test_a_pass_deletes_what_jobs_left_and_nothing_else() -> None:
+    server, settings = sweeping(left_behind())
+    with serving(server):
+        made = Reaper(Api(server.url), settings)
+        for collection in made.collections():
+            collection.follow(int)
+        made.once(NOW)
+    assert server.deleted == [f"{JOBS}/one-workflow", f"{JOBS}/one-secret"]
+    assert not [what for what in server.whole if what in ("list secrets", "watch secrets")], "no answer had a password"
+
+
+def test_a_namespace_of_jobs_may_be_empty() -> None:
+    server, settings = sweeping({"ephemeralrunners": [], "nodes": [node()], "pods": []})
+    with serving(server):
+        made = Reaper(Api(server.url), settings)
+        for collection in made.collections():
+            collection.follow(int)
+        made.once(NOW)
+    assert all(collection.ready for collection in made.collections())
+
+
+def test_what_is_in_memory_deletes_nothing_of_a_runner_that_the_api_server_has() -> None:
+    server, settings = sweeping(left_behind())
+    with serving(server):
+        made = Reaper(Api(server.url), settings)
+        for collection in made.collections():
+            collection.follow(int)
+        server.objects["pods"].append(runner_pod("one"))
+        made.once(NOW)
+    assert server.deleted == []
+
+
+@cases("refused", [("pods", SPACE), ("pods", JOBS), ("secrets", JOBS)])
+def test_what_jobs_left_stays_while_the_api_server_refuses_an_answer(refused: tuple[str, str]) -> None:
+    server, settings = sweeping(left_behind())
+    with serving(server):
+        made = Reaper(Api(server.url), settings)
+        for collection in made.collections():
+            collection.follow(int)
+        kind, space = refused
+        for role in server.roles:
+            if role["metadata"].get("namespace") == space:
+                role["rules"] = [rule for rule in role["rules"] if kind not in rule["resources"]]
+        made.once(NOW)
+        of_kind = {("pods", SPACE): [], ("pods", JOBS): [f"{JOBS}/one-secret"], ("secrets", JOBS): [f"{JOBS}/one-workflow"]}
+        assert server.deleted == of_kind[refused]
+        blind = Reaper(Api(server.url), settings)
+        for collection in blind.collections():
+            with suppress(HTTPError):
+                collection.follow(int)
+        server.deleted.clear()
+        blind.once(NOW)
+    assert server.deleted == [], "nothing is known to be gone"
+
+
 def test_a_namespace_without_rights_does_not_stop_the_others() -> None:
     with serving(of(objects())) as server:
         look(server, ("runners-later", SPACE)).once(NOW)
@@ -406,7 +588,22 @@ def test_every_pod_class_has_its_limits() -> None:
         "quarantine": QUARANTINE_TAINT.key,
         "nodes": "gpu-ci/pool in (t4)",
         "controller": "arc-systems",
+        "jobs": {},
     }
+
+
+@cases(
+    ("changes", "nodes"),
+    [({}, "gpu-ci/pool in (cpu,system,t4)"), ({"runnerPool": "cpu"}, "gpu-ci/pool in (cpu,t4)")],
+)
+def test_a_class_with_jobs_in_containers_has_a_second_namespace_and_perhaps_runners_on_the_system_pool(
+    changes: dict[str, Any], nodes: str
+) -> None:
+    sets = {"gpu-t4": runner(containers="job", **changes), "plain": runner(labels=["plain"])}
+    cpu = {"instanceTypes": ["m6i.2xlarge"], "capacity": "on-demand", "role": "burst", "nodes": {"max": 2}}
+    made = reaper(of_cluster(runners=sets, pools={"t4": pool(), "cpu": cpu}))
+    assert (made.settings["jobs"], made.settings["nodes"]) == ({SPACE: JOBS}, nodes)
+    assert made.rules.keys() == {SPACE, JOBS, "runners-plain", "arc-systems"}
 
 
 def test_launchers_of_machines_are_not_reaped() -> None:

@@ -20,7 +20,7 @@ from tests.fleet.sweeps.server import Server, serving
 
 WORK = {"days": ["mon"], "start": "09:00", "end": "18:00", "runners": 2}
 SCHEDULES = {"timeZone": "Etc/UTC", "holidays": [], "windows": {"work": WORK}}
-RUNNERS = {"gpu-t4": runner(schedules=SCHEDULES), "other": runner(labels=["other"])}
+RUNNERS = {"gpu-t4": runner(schedules=SCHEDULES), "other": runner(labels=["other"], containers="job")}
 SWEEPS = {
     each.name: each for each in sweeps(load(config(clusters={"usw2": cluster(runners=RUNNERS, health={})})).clusters["usw2"])
 }
@@ -35,6 +35,9 @@ RIGHTS: dict[str, list[tuple[str, str, str, str]]] = {
         ("runners-other", "autoscalingrunnersets", "list watch", _ARC),
         ("runners-other", "ephemeralrunners", "list watch delete", _ARC),
         ("runners-other", "pods", "list watch", ""),
+        # A job in a container: what is left of it. No other namespace has Secrets that the reaper can read.
+        ("runners-other-jobs", "pods", "list watch delete", ""),
+        ("runners-other-jobs", "secrets", "list watch delete", ""),
     ],
     "runner-scheduler": [("runners-gpu-t4", "autoscalingrunnersets/gpu-t4", "list watch patch", _ARC)],
     "gpu-quarantine": [("*", "events", "list watch", ""), ("*", "nodes", "list watch patch", "")],
@@ -79,7 +82,8 @@ def objects() -> dict[str, list[dict[str, Any]]]:
     sets = [{"metadata": {"namespace": f"runners-{name}", "name": name, "uid": name}, "spec": {}} for name in ("gpu-t4", "other")]
     return {
         "ephemeralrunners": [*made["ephemeralrunners"], *twins["ephemeralrunners"]],
-        "pods": [*made["pods"], *twins["pods"]],
+        "pods": [*made["pods"], *twins["pods"], test_reaper.job_pod(namespace="runners-other-jobs")],
+        "secrets": [test_reaper.of_job("one-secret", namespace="runners-other-jobs")],
         "nodes": [*made["nodes"], *sick["nodes"]],
         "events": sick["events"],
         "autoscalingrunnersets": sets,

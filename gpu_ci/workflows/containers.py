@@ -1,0 +1,80 @@
+"""What a job says of its containers: `container` and `services` (docs.github.com, "Workflow syntax for GitHub Actions")."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from gpu_ci.workflows.expressions import Contexts, filled, is_open, may_be_empty
+
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,3})?) ?([bkmg]?)b?", re.IGNORECASE)
+_BYTES = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+"""Units of a size in Docker's options; without one it is in bytes (docs.docker.com, "docker container run", --shm-size)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container that a job asks for. `key` is where: "container", or "services.redis". `credentials`: it names some."""
+
+    key: str
+    image: str
+    options: str = ""
+    volumes: tuple[str, ...] = ()
+    credentials: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether only GitHub knows if it has an image. GitHub starts no container for an empty one."""
+        return may_be_empty(self.image)
+
+    @property
+    def registry(self) -> str:
+        """The registry of the image; empty for Docker Hub (actions/runner, DockerUtil.ParseRegistryHostnameFromImageName)."""
+        first, slash, _ = self.image.partition("/")
+        return first if slash and (re.search(r"[.:]", first) or first == "localhost") else ""
+
+    @property
+    def flags(self) -> Iterator[tuple[str, str]]:
+        """Docker's options with their values: ("--shm-size", "8g"), and ("--init", "") for one without."""
+        try:
+            words = shlex.split(self.options)
+        except ValueError:
+            words = self.options.split()
+        for word, following in pairwise([*words, "-"]):
+            if word.startswith("-"):
+                name, equals, value = word.partition("=")
+                yield name, value if equals or following.startswith("-") else following
+
+
+def containers_of(job: Mapping[str, Any], contexts: Contexts) -> tuple[Container, ...]:
+    """The containers of a job that have an image, or may have one. An expression that is left stands for a container."""
+    container, services = (
+        filled(job[key], contexts) if is_open(job.get(key)) else job.get(key) for key in ("container", "services")
+    )
+    entries = [("container", container)]
+    if isinstance(services, Mapping):
+        entries += [(f"services.{name}", entry) for name, entry in services.items()]
+    else:
+        entries.append(("services", services))
+    return tuple(found for key, entry in entries if (found := _container(key, entry, contexts)).image)
+
+
+def _container(key: str, entry: object, contexts: Contexts) -> Container:
+    if not isinstance(entry, Mapping):
+        return Container(key, str(filled(entry, contexts) or ""))
+    # The expressions of its other keys are most often secrets.
+    image, options = (str(filled(entry.get(name), contexts) or "") for name in ("image", "options"))
+    volumes = entry.get("volumes")
+    return Container(
+        key, image, options, tuple(map(str, volumes)) if isinstance(volumes, list) else (), entry.get("credentials") is not None
+    )
+
+
+def mebibytes(size: str) -> float:
+    """A size of Docker's options in MiB; 0 for anything else."""
+    match = _SIZE.fullmatch(size)
+    return float(match[1]) * _BYTES[match[2].lower()] / 2**20 if match else 0

@@ -1,0 +1,137 @@
+"""What a class with `containers: job` does with a job: GitHub's container hooks make pods of its containers.
+
+Facts: actions/runner-container-hooks 0.8.1, packages/k8s (README, "Limitations"; src/hooks; src/k8s), and what our own hook adds
+(fleet/charts/container-jobs.js): names, ports and health checks of services.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from fleet.settings.model import memory_text
+from fleet.settings.runner import RunnerPod
+from gpu_ci.workflows.containers import Container, mebibytes
+from gpu_ci.workflows.expressions import is_open
+from gpu_ci.workflows.job import Job, Step
+from gpu_ci.workflows.served import Served
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""The name of a container of a pod (RFC 1123, as the API server checks it)."""
+_RIGHTS = "no class of pods gives it; run the job on a machine (docs/oci-runners.md)"
+_FILES = "name a volume in volumes of the class (docs/pod-template.md)"
+_ENV = "write env: of the container"
+_LOST = {
+    "--privileged": _RIGHTS,
+    "--cap-add": _RIGHTS,
+    "--device": _RIGHTS,
+    "--user": "the steps run as the user of the image; use an image with that user",
+    "-u": "the steps run as the user of the image; use an image with that user",
+    "--volume": _FILES,
+    "-v": _FILES,
+    "--mount": _FILES,
+    "--env": _ENV,
+    "-e": _ENV,
+    "--env-file": _ENV,
+    "--entrypoint": "the program of the image starts; use an image that starts the right one",
+    "--add-host": "write the address itself",
+}
+"""Docker's options that a job may need and that the hooks ignore, with what to do instead. The others change nothing in a pod."""
+
+_THEN = "which then takes no other jobs (docs/container-jobs.md)"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a set does not run a job, or why that is open, and the edit that changes it."""
+
+    state: Literal["no runner", "undeterminable"]
+    message: str
+    edit: str
+
+
+def refusal(job: Job, entry: Served) -> Refusal | None:
+    """Why a set refuses the containers of a job, or a job without; None if it runs it."""
+    runner = entry.runner
+    if job.images and not runner.runs_containers:
+        return _without(job, entry)
+    return next(_refusals(job, entry, runner), None) if isinstance(runner, RunnerPod) and runner.needs_container else None
+
+
+def _without(job: Job, entry: Served) -> Refusal:
+    """The refusal of a class that starts no containers."""
+    if not isinstance(entry.runner, RunnerPod):
+        edit = "add a class that starts containers (docs/container-jobs.md)"
+    elif job.container is None:
+        edit = f"write container: <image> beside services:, and containers: job in class {entry.name}, {_THEN}"
+    else:
+        edit = f"write containers: job in class {entry.name}, {_THEN}"
+    if job.open_image:
+        return Refusal("undeterminable", f"{job.image_in_words}, and {entry.words} starts none", edit)
+    message = f"{job.containers} needs a class that starts containers, and {entry.words} starts none"
+    return Refusal("no runner", message, edit)
+
+
+def _refusals(job: Job, entry: Served, runner: RunnerPod) -> Iterator[Refusal]:
+    container, most = job.container, runner.services.most
+    if container is None:
+        yield Refusal("no runner", f"{entry.words} takes no job without container", "write container: <image>")
+        return
+    if container.volumes:
+        message = f"container.volumes has {container.volumes[0]}, and jobs of {entry.words} mount no folder of a machine"
+        fix = f"remove it, and name the volume in volumes of class {entry.name} (docs/pod-template.md)"
+        yield Refusal("no runner", message, fix)
+    services = [service for service in job.services if not service.open]
+    if len(services) > most:
+        message = f"the job has {len(services)} services, and one of {entry.words} may have {most}"
+        yield Refusal("no runner", message, f"write most: {len(services)} below services: of class {entry.name}")
+    for service in services:
+        # generateContainerName of src/k8s/utils.ts; our own hook takes the digest out.
+        name = service.image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+        if not is_open(service.image) and (name == "job" or not _NAME.fullmatch(name)):
+            message = f"{service.key}: GitHub's hooks call its container {name}, after the image, which no pod allows"
+            yield Refusal("no runner", message, "give the image a name of lower-case letters, digits and hyphens, other than job")
+    if container.open:
+        message = f"{job.image_in_words}, and {entry.words} takes no job without one"
+        yield Refusal("undeterminable", message, "write container: <image>")
+
+
+def remarks(job: Job, entry: Served) -> Iterator[str]:
+    """What a class with containers ignores of a job that it runs."""
+    runner, container = entry.runner, job.container
+    if not isinstance(runner, RunnerPod) or not runner.needs_container or container is None:
+        return
+    for image in job.images:
+        for flag, why in _LOST.items():
+            if any(name == flag for name, _ in image.flags):
+                yield f"{image.key}: {entry.words} ignores {flag}: {why}"
+        yield from _shm(image, entry, runner.shm if image is container else 64)
+    for service in job.services:
+        if service.volumes:
+            why = "put the files into its image"
+            yield f"{service.key}: {entry.words} ignores volumes: {service.volumes[0]} is not there; {why}"
+        covered = container.credentials and container.registry == service.registry
+        if service.credentials and not runner.pull_secrets and not covered:
+            fix = f"name a Secret in pullSecrets of class {entry.name} (docs/pod-template.md)"
+            yield f"{service.key}: {entry.words} ignores its credentials: only those of container pull images; {fix}"
+
+
+def without_docker(step: Step, entry: Served) -> str:
+    """How a step that calls Docker does without, on a set that has none."""
+    if entry.runner.needs_container and step.text == "docker run":
+        return "write its image as container: of the job, and its command as a step"
+    if step.text.lower().endswith("(dockerfile)"):
+        return "push its image, and write image: docker://<image> and entrypoint: in the action"
+    elsewhere = "move the step to a job with runs-on: ubuntu-latest"
+    return f"send the build to BuildKit (docs/builds.md), or {elsewhere}" if "build" in step.text else elsewhere
+
+
+def _shm(image: Container, entry: Served, most: int) -> Iterator[str]:
+    size = max((mebibytes(value) for name, value in image.flags if name == "--shm-size"), default=0.0)
+    if size > most:
+        whole = memory_text(math.ceil(size))
+        fix = f"write shm: {whole} in class {entry.name}" if image.key == "container" else "use less"
+        yield f"{image.key}: --shm-size is {whole}, and /dev/shm of {entry.words} has {memory_text(most)}; {fix}"

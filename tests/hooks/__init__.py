@@ -1,0 +1,1 @@
+"""GitHub's container hooks with our program before them, on a real API server."""
