@@ -1637,16 +1637,16 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "cuda-newer-than-driver": (
         "gpu-ci:clusters.sjc.runners.oci-a10.cuda",
         (
-            "pool a10: CUDA 13.0 needs driver branch R580 or newer, and the nodes have 570.211.01; use images with an older CUDA, "
-            "or nodes with a newer driver"
+            "pool a10: CUDA 13.0 needs driver branch R580 or newer, and the nodes have 570.211.01; use images with an older "
+            "CUDA, or nodes with a newer driver"
         ),
         '"13.0"',
     ),
     "cuda-newer-than-gpu": (
         "gpu-ci:clusters.sjc.runners.oci-a10.cuda",
         (
-            "pool a10: V100 (VM.GPU3.1, volta) has compute capability 7.0, and CUDA 13 supports 7.5 and newer; use images with an "
-            "older CUDA, or another GPU"
+            "pool a10: V100 (VM.GPU3.1, volta) has compute capability 7.0, and CUDA 13 supports 7.5 and newer; use images with "
+            "an older CUDA, or another GPU"
         ),
         '"13.2"',
     ),
