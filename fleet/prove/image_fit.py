@@ -1,7 +1,7 @@
 """Whether the nodes of a pool can run an image: processor, compute capability of the GPU, and NVIDIA's driver.
 
 Also runner classes whose image has a CUDA that the newest PyTorch is not published for: `data/pytorch.csv` has the releases. If
-jobs bring their own images, `cuda` of the class says what these need, and the image of the runner says nothing of them.
+jobs run in their own images, `cuda` of the class says what these need, and the image of the runner says nothing of them.
 """
 
 from __future__ import annotations

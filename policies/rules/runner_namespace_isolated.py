@@ -15,7 +15,7 @@ create the pods of jobs in containers:
 - It has a ResourceQuota and a LimitRange.
 - The runner pod and the pods of jobs in containers mount no service account token. A launcher that needs a token, such as this
   project's for OKE's workload identity, has an account that the config names. Runners that create a pod for each job need a
-  token, too. The rule does not judge it; `runner-no-app-key` judges what it opens.
+  token, too. The rule does not judge it: `runner-no-app-key` judges its rights.
 """
 
 import ipaddress

@@ -42,7 +42,7 @@ def test_what_is_no_template_hides_the_pods_of_jobs(text: str) -> None:
     paths, later = read(changed(TEMPLATES, "data", "job.json", text))
     assert paths == ['data["step.json"].spec']
     assert isinstance(later.first, UndeterminableError)
-    assert later.first.message == 'data["job.json"] is no JSON of a pod template, so nothing shows the pods of jobs'
+    assert later.first.message == 'data["job.json"] is not a pod template in JSON, so nothing shows the pods of jobs'
 
 
 def test_every_rule_of_pods_judges_templates() -> None:
