@@ -159,7 +159,7 @@ def _jobs(
         where = metadata.get("namespace", "")
         if where:
             metadata["namespace"] = spaces[where]
-        role = f"{'hooks' if where == args.chart.namespace else 'jobs'}.{kind.lower()}"
+        role = f"{'hooks' if where == args.chart.namespace else 'jobs'}-{kind.lower()}"
         before = needed if kind == "Namespace" and args.settings.gitops is None else ()
         resource = custom(f"{name}-{role}", {**manifest, "metadata": metadata}, parent=parent, depends_on=before)
         resources.append(resource)

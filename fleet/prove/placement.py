@@ -169,6 +169,8 @@ class Placement:
         if not isinstance(self.runner, PodRunner):
             return _NO_LAUNCHER if self.launchers == 0 else ""
         wrong = self.host_error or unfit(runner_ask(self.runner), self.host, self.fits)
+        if wrong and self.runner.in_containers and not self.host_error:
+            wrong = f"a job with {self.runner.services.most} services and a container action {wrong}"
         if wrong and self.of_runners:
             return f"the runners' own pods on pool {self.host.name}: {wrong}"
         return f"pool {self.host.name}: {wrong}" if wrong and len(self.runner.ordered) > 1 else wrong

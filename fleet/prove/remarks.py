@@ -9,6 +9,7 @@ from itertools import permutations
 from urllib.parse import urlsplit
 
 from fleet.charts.chart import Where
+from fleet.charts.container_jobs import OWN_POD
 from fleet.facts.hardware import Machine
 from fleet.facts.offer import Offer
 from fleet.facts.remark import Remark, costs, todo
@@ -124,6 +125,19 @@ def monitoring(fleet: Fleet) -> Iterator[str]:
         full = system_room(name, cluster, fleet.github) == []
         growth = "; the charts of the cluster do not fit on the system pool at its smallest size, so raise system.nodes"
         yield Remark(f"{name}: monitoring requests {', '.join(taken)}{growth if full else ''}", act=full)
+
+
+def own_pods(fleet: Fleet) -> Iterator[str]:
+    """A line for each cluster whose settings do not show whether its system nodes have room for the runners' own pods."""
+    for name, cluster in fleet.clusters_by_name():
+        sets = [runner_set for runner_set, runner in cluster.pod_runners.items() if runner.on_system_pool]
+        if sets and system_room(name, cluster, fleet.github) is None:
+            count = sum(cluster.pod_runners[runner_set].span.max for runner_set in sets)
+            size = f"{cpu_text(OWN_POD.cpu)} CPU and {memory_text(OWN_POD.memory)}"
+            yield (
+                f"{name}: up to {count} runners of {' and '.join(sets)} have pods of {size} on nodes without GPUs, and no "
+                "setting shows the room there"
+            )
 
 
 # -- NUMA nodes --------------------------------------------------------------------------------------------------------

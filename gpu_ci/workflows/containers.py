@@ -24,6 +24,7 @@ class Container:
     image: str
     options: str = ""
     volumes: tuple[str, ...] = ()
+    ports: tuple[str, ...] = ()
     credentials: bool = False
 
     @property
@@ -68,10 +69,8 @@ def _container(key: str, entry: object, contexts: Contexts) -> Container:
         return Container(key, str(filled(entry, contexts) or ""))
     # The expressions of its other keys are most often secrets.
     image, options = (str(filled(entry.get(name), contexts) or "") for name in ("image", "options"))
-    volumes = entry.get("volumes")
-    return Container(
-        key, image, options, tuple(map(str, volumes)) if isinstance(volumes, list) else (), entry.get("credentials") is not None
-    )
+    volumes, ports = (tuple(map(str, rows)) if isinstance(rows := entry.get(name), list) else () for name in ("volumes", "ports"))
+    return Container(key, image, options, volumes, ports, entry.get("credentials") is not None)
 
 
 def mebibytes(size: str) -> float:

@@ -94,6 +94,11 @@ def _refusals(job: Job, entry: Served, runner: RunnerPod) -> Iterator[Refusal]:
         if not is_open(service.image) and (name == "job" or not _NAME.fullmatch(name)):
             message = f"{service.key}: GitHub's hooks call its container {name}, after the image, which no pod allows"
             yield Refusal("no runner", message, "give the image a name of lower-case letters, digits and hyphens, other than job")
+    ports = [(port.rpartition(":")[2], service.key) for service in services for port in service.ports]
+    for number, (port, key) in enumerate(ports):
+        if other := next((before for taken, before in ports[:number] if taken == port), ""):
+            message = f"{other} and {key} both listen on {port}, and the containers of a job of {entry.words} have one network"
+            yield Refusal("no runner", message, f"let {key} listen on another port")
     if container.open:
         message = f"{job.image_in_words}, and {entry.words} takes no job without one"
         yield Refusal("undeterminable", message, "write container: <image>")
@@ -109,14 +114,16 @@ def remarks(job: Job, entry: Served) -> Iterator[str]:
             if any(name == flag for name, _ in image.flags):
                 yield f"{image.key}: {entry.words} ignores {flag}: {why}"
         yield from _shm(image, entry, runner.shm if image is container else 64)
+    login = next((image for image in (container, *job.services) if image.credentials), container)
     for service in job.services:
+        if (name := service.key.partition(".")[2]) and not _NAME.fullmatch(name.lower()):
+            yield f"{service.key}: {entry.words} knows no name such as {name}: it answers at localhost; write a hyphen for each _"
         if service.volumes:
             why = "put the files into its image"
             yield f"{service.key}: {entry.words} ignores volumes: {service.volumes[0]} is not there; {why}"
-        covered = container.credentials and container.registry == service.registry
-        if service.credentials and not runner.pull_secrets and not covered:
+        if service.credentials and service.registry != login.registry and not runner.pull_secrets:
             fix = f"name a Secret in pullSecrets of class {entry.name} (docs/pod-template.md)"
-            yield f"{service.key}: {entry.words} ignores its credentials: only those of container pull images; {fix}"
+            yield f"{service.key}: {entry.words} ignores its credentials, because a job has those of one registry; {fix}"
 
 
 def without_docker(step: Step, entry: Served) -> str:

@@ -396,6 +396,14 @@ def _advertised_already(settings: Cluster) -> Iterator[Pods]:
         yield Pods(f"{settings.enablement} of the cluster", pools, own, elsewhere=True, advertises=True)
 
 
+def _jobs_of(fleet: Fleet, cluster: str, name: str) -> Iterator[Pods]:
+    """The pods that the hooks of a set make for its jobs."""
+    settings = fleet.clusters[cluster]
+    runner = settings.pod_runners[name]
+    for file, template in pod_set_of(settings, name, runner, fleet.github).templates.items():
+        yield pods_of(f"{file} of {name}", frozenset(runner.ordered), template["spec"])
+
+
 def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     settings, made = fleet.clusters[cluster], cluster_charts(fleet, cluster)
     gpu_pools, system = frozenset(settings.gpu_pools), frozenset({SYSTEM_POOL})
@@ -414,8 +422,7 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
         pools = frozenset(runner.ordered) if isinstance(runner, PodRunner) else system
         what = "runner" if isinstance(runner, PodRunner) else "launcher"
         if isinstance(runner, PodRunner) and runner.in_containers:
-            for file, template in pod_set_of(settings, name, runner, fleet.github).templates.items():
-                yield pods_of(f"{file} of {name}", pools, template["spec"])
+            yield from _jobs_of(fleet, cluster, name)
             pools = frozenset(runner.waiting_pools) or system
         yield pods_of(f"{what} {name}", pools, values["template"]["spec"])
         yield pods_of(f"listener of {name}", system, values["listenerTemplate"]["spec"])

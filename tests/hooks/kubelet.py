@@ -12,6 +12,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import threading
 import urllib.error
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,15 @@ _KEPT = ("bin", "dev", "lib", "lib32", "lib64", "proc", "sbin", "sys", "usr")
 _ETC = ("alternatives", "group", "ld.so.cache", "ld.so.conf", "nsswitch.conf", "os-release", "passwd", "ssl")
 _APART = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
 """A process with mounts of its own. Who is not root needs a user namespace for that."""
+_ARCHIVE = """
+import sys
+read, write = sys.stdin.buffer.read, sys.stdout.buffer.write
+while (head := read(512)).strip(b"\\0"):
+    size = int(head[124:136].strip(b"\\0 ") or b"0", 8)
+    write(head + read(-(-size // 512) * 512))
+write(bytes(1024))
+"""
+"""Copies a tar archive and ends. kwok 0.8.0 never ends the standard input of a command (pkg/utils/exec/exec.go), and tar waits."""
 CRD: Object = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -52,8 +62,11 @@ CRD: Object = {
 def tools(folder: Path) -> Path:
     """The programs that kwok finds first: each starts the real one in the container that $CONTAINER names."""
     folder.mkdir()
+    (folder / "archive.py").write_text(_ARCHIVE, encoding="ascii")
     for name in ("sh", "tar"):
-        (folder / name).write_text(f'#!/bin/sh\nexec {" ".join(_APART)} /bin/sh "$CONTAINER" {name} "$@"\n', encoding="ascii")
+        real = f'{" ".join(_APART)} /bin/sh "$CONTAINER" {name} "$@"'
+        reads = f'case "$*" in *"tar xf - "*) {sys.executable} {folder}/archive.py | {real}; exit;; esac'
+        (folder / name).write_text(f"#!/bin/sh\n{reads}\nexec {real}\n", encoding="ascii")
         (folder / name).chmod(0o755)
     return folder
 
@@ -134,7 +147,10 @@ class Nodes:
                 command = [*self.enter(pod, container["name"]), *container["command"], *container.get("args", ())]
                 subprocess.run(command, check=True, capture_output=True, timeout=60)
         execs = [
-            {"containers": [one["name"]], "local": {"envs": [{"name": "CONTAINER", "value": str(self._script(pod, one["name"]))}]}}
+            {
+                "containers": [one["name"]],
+                "local": {"envs": [{"name": "CONTAINER", "value": str(self._script(pod, one["name"]))}]},
+            }
             for one in spec["containers"]
         ]
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
@@ -169,7 +185,9 @@ class Nodes:
             data = self.api.call("GET", f"{_namespace(pod)}/configmaps/{kind['name']}")["data"]
             for name, text in data.items():
                 (path / name).write_text(text, encoding="utf-8")
-        elif (projected := volume.get("projected")) is not None and any("serviceAccountToken" in one for one in projected["sources"]):
+        elif (projected := volume.get("projected")) is not None and any(
+            "serviceAccountToken" in one for one in projected["sources"]
+        ):
             account = pod["spec"]["serviceAccountName"]
             request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
             bound = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}

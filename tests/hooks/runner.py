@@ -88,7 +88,7 @@ class Runner:
         container, services = self._container(job["container"]), self.value(job.get("services", {}))
         container["environmentVariables"]["HOME"] = "/github/home"
         container |= {"workingDirectory": f"/__w/{self.name}/{self.name}"}
-        self._log({"jobServiceContainers": _token(services)} if services else {})
+        worker_log(self.root / "home/runner/_diag", services)
         arguments = {"container": container, "services": [self._container(one) for one in services.values()]}
         ended, response = self.hook("prepare_job", arguments)
         if ended.status == 0:
@@ -160,11 +160,13 @@ class Runner:
     def hook(self, command: str, arguments: Mapping[str, Any]) -> tuple[Step, Any]:
         """Call the hooks, and read their answer."""
         line, body, file = self.call(command, arguments)
-        ran = subprocess.run(line, input=body, check=False, capture_output=True, text=True, timeout=110)
+        ran = subprocess.run(line, input=body, check=False, capture_output=True, text=True, timeout=25)
         text = file.read_text(encoding="utf-8")
         response = json.loads(text) if text.strip() else None
         self.state = response.get("state", self.state) if response else self.state
-        return Step(command, ran.returncode, ran.stdout + ran.stderr), response
+        # Without debugging the runner shows no such line.
+        lines = [line for line in (ran.stdout + ran.stderr).splitlines(keepends=True) if not line.startswith("::debug::")]
+        return Step(command, ran.returncode, "".join(lines)), response
 
     def value(self, raw: Any) -> Any:
         """A value of a workflow with its expressions evaluated. Raises Untranslated."""
@@ -224,13 +226,14 @@ class Runner:
         self.contexts.setdefault("env", {}).update(_pairs(texts["GITHUB_ENV"]))
         self.path += texts["GITHUB_PATH"].split()
 
-    def _log(self, message: Mapping[str, Any]) -> None:
-        """The runner's own log, which has the message of the job."""
-        folder = self.root / "home/runner/_diag"
-        folder.mkdir(exist_ok=True)
-        text = json.dumps({"messageType": "PipelineAgentJobRequest", "steps": [], **message}, indent=2)
-        line = "[2026-11-23 10:11:12Z INFO Worker] "
-        (folder / "Worker_20261123-101112-utc.log").write_text(f"{line}Message received.\n{line}Job message:\n {text}\n{line}Listening.\n", encoding="utf-8")
+
+def worker_log(folder: Path, services: Mapping[str, Any]) -> None:
+    """Write the runner's own log, which has the message of the job."""
+    folder.mkdir(exist_ok=True)
+    message = {"messageType": "PipelineAgentJobRequest", "steps": []} | ({"jobServiceContainers": _token(services)} if services else {})
+    line, text = "[2026-11-23 10:11:12Z INFO Worker] ", json.dumps(message, indent=2)
+    log = f"{line}Message received.\n{line}Job message:\n {text}\n{line}Listening.\n"
+    (folder / "Worker_20261123-101112-utc.log").write_text(log, encoding="utf-8")
 
 
 def _token(value: Any) -> Any:

@@ -31,6 +31,11 @@ def missing(*more: str) -> list[str]:
 class ServerApi(Api):
     """The API server. It gives nodes the time at which they were made in the simulation, and kwok is their kubelet."""
 
+    @property
+    def port(self) -> int:
+        """The port of the server."""
+        return int(self._url.port or 0)
+
     def list(self, path: str) -> Iterator[Object]:
         """The objects of a collection, nodes with their virtual age."""
         for found in super().list(path):
@@ -65,12 +70,17 @@ def _written(node: Object) -> bool:
 
 @contextmanager
 def api_server(
-    folder: Path, without: Sequence[str] = ("ServiceAccount", "TaintNodesByCondition"), kwok: Sequence[str] = (), tools: Path | None = None
+    folder: Path,
+    without: Sequence[str] = ("ServiceAccount", "TaintNodesByCondition"),
+    kwok: Sequence[str] = (),
+    tools: Path | None = None,
+    definitions: Sequence[Object] = (),
 ) -> Iterator[ServerApi]:
     """An empty API server with kwok. All three programs end with the block. Their logs are in `folder`.
 
     `without` are admission plugins that it does not have: no controller makes service accounts or removes the taint of new nodes.
-    `kwok` are more arguments of kwok, and `tools` is the first folder of its PATH.
+    `kwok` are more arguments of kwok, `tools` is the first folder of its PATH, and `definitions` are the custom resources that it
+    reads.
     """
     client, peer, port = free_port(), free_port(), free_port()
     key, tokens, token = folder / "key.pem", folder / "tokens.csv", folder / "token"
@@ -102,9 +112,11 @@ def api_server(
         ]
         apiserver = stack.enter_context(running(folder, "kube-apiserver", *server))
         certificate = folder / "apiserver.crt"
-        wait(folder, apiserver, certificate.exists)
+        wait(folder, apiserver, lambda: certificate.exists() and "END CERTIFICATE" in certificate.read_text(encoding="ascii"))
         api = ServerApi(f"https://127.0.0.1:{port}", token, certificate)
         wait(folder, apiserver, lambda: answers(api))
+        for one in definitions:
+            api.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one)
         cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority": str(certificate)}
         known = {
             "clusters": [{"name": "own", "cluster": cluster}],

@@ -206,6 +206,7 @@ QUEUE = (
             series("kube_pod_created", namespace="runners-gpu-t4", pod="old", uid="1"): "0x110 stale",
             series("kube_pod_created", namespace="runners-gpu-p4", pod="old", uid="2"): "0x140 stale",
             series("kube_pod_created", namespace="runners-gpu-p4", pod="young", uid="3"): "1800x150",
+            series("kube_pod_created", namespace="runners-gpu-p4-jobs", pod="gone-workflow", uid="6"): "900x160",
             series("kube_pod_created", namespace="runners-gpu-keep", pod="ready", uid="4"): "0x150",
             series("kube_pod_created", namespace="arc-systems", pod="listener", uid="5"): "0x150",
         },
@@ -216,7 +217,39 @@ QUEUE = (
                 112: SILENT,
                 125: SILENT,
                 126: [{"namespace": "runners-gpu-p4", "pod": "old", "limit": "7200s"}],
-                142: SILENT,
+                140: [{"namespace": "runners-gpu-p4", "pod": "old", "limit": "7200s"}],
+                142: [{"namespace": "runners-gpu-p4-jobs", "pod": "gone-workflow", "limit": "7200s"}],
+            }
+        },
+    ),
+)
+
+
+# -- jobs in containers ------------------------------------------------------------------------------------------------
+
+
+def _job_pod(namespace: str, pod: str, created: int, pending: str, phase: str = "Pending") -> dict[str, str]:
+    """A pod that was made at a time, and whether it has the phase."""
+    return {
+        series("kube_pod_created", namespace=namespace, pod=pod, uid=pod): f"{created}x60",
+        series("kube_pod_status_phase", namespace=namespace, pod=pod, uid=pod, phase=phase): pending,
+    }
+
+
+CONTAINERS = (
+    Case(
+        "a job's pod that waits for longer than 750 s, and pods that run, are of a step, or of others",
+        _job_pod("runners-gpu-p4-jobs", "a-workflow", 30, "1x19 0x40")
+        | _job_pod("runners-gpu-p4-jobs", "b-workflow", 0, "0x60")
+        | _job_pod("runners-gpu-p4-jobs", "c-workflow", 0, "1x60", "Running")
+        | _job_pod("runners-gpu-p4-jobs", "a-step-0a1b2c3d", 0, "1x60")
+        | _job_pod("research", "d-workflow", 0, "1x60"),
+        {
+            "GpuCiJobPodSlow": {
+                13: SILENT,
+                14: [{"namespace": "runners-gpu-p4-jobs", "timeout": "1500s"}],
+                19: [{"namespace": "runners-gpu-p4-jobs", "timeout": "1500s"}],
+                20: SILENT,
             }
         },
     ),
@@ -839,6 +872,38 @@ STARTS = (
 )
 
 
+def _job_started(
+    pod: str, created: int, started: int, container: str = "job", space: str = "runners-gpu-p4-jobs"
+) -> dict[str, str]:
+    """The pod of a job in a container, which exists for three minutes."""
+    of_pod = {"namespace": space, "pod": pod, "uid": pod}
+    times = {
+        series("kube_pod_created", **of_pod): created,
+        series("kube_pod_container_state_started", **of_pod, container=container): started,
+    }
+    return {key: f"{seconds}x3 stale" for key, seconds in times.items()}
+
+
+STARTS += (
+    Case(
+        "jobs in containers, a service, and a container of another namespace that is called job",
+        _job_started("a-workflow", 60, 360)
+        | _job_started("b-workflow", 100, 500)
+        | _job_started("c-workflow", 100, 900, "redis")
+        | _job_started("d", 100, 900, space="research"),
+        values={
+            ("gpu_ci:start_phase_seconds:p50", 50): {
+                series("gpu_ci:start_phase_seconds:p50", scale_set="gpu-p4", phase="job"): 350
+            },
+            ("gpu_ci:start_phase_seconds:p95", 50): {
+                series("gpu_ci:start_phase_seconds:p95", scale_set="gpu-p4", phase="job"): 395
+            },
+            **{(f"gpu_ci:start_phase_seconds:{quantile}", 70): {} for quantile in ("p50", "p95")},
+        },
+    ),
+)
+
+
 # -- machines ----------------------------------------------------------------------------------------------------------
 
 
@@ -924,6 +989,7 @@ SEED = Case(
 SUITES = (
     Suite(("queue",), QUEUE),
     Suite(("sets",), SETS),
+    Suite(("containers",), CONTAINERS),
     Suite(("nodes", "pods"), NODES),
     Suite(("nodes", "use"), USE),
     Suite(("faults",), FAULTS),

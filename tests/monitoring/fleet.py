@@ -35,7 +35,8 @@ def monitored(**changes: Any) -> Fleet:
         },
         "runners": {
             "gpu-t4": builders.runner(maxLifetime="30m"),
-            "gpu-p4": builders.runner(pool="p4", scale={"max": 3}, maxLifetime="1h"),
+            # Jobs in containers. A runner waits 25 minutes for the pod of its job. Half of that is the longest known start.
+            "gpu-p4": builders.runner(pool="p4", scale={"max": 3}, maxLifetime="1h", containers="job"),
             "gpu-keep": builders.runner(scale={"min": 1, "max": 2}),
         },
         "caches": {"models": {"storage": "efs", "size": "10Gi", "namespaces": ["ai"]}},

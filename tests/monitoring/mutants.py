@@ -39,7 +39,7 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("GpuCiNodeRejectsPods", '…r_time(kube_pod_info{node!=""}[15m] → [2700s]'): _BOTH,
     ("GpuCiSpotNodeLost", '…(gpu_ci:node_pool{pool=~"t4"} offset 1m → offset 20s'): _MINUTE,
     ("GpuCiSpotNodeLost", '… gpu_ci:node_pool{pool=~"t4"} offset 1m → offset 20s'): _MINUTE,
-    ("GpuCiSpotNodeLost", '…ers-gpu-p4|runners-gpu-keep"} offset 1m → offset 20s'): _MINUTE,
+    ("GpuCiSpotNodeLost", '…pu-p4-jobs|runners-gpu-keep"} offset 1m → offset 20s'): _MINUTE,
     ("GpuCiSpotNodeLost", '…status_phase{phase="Running"} offset 1m → offset 20s'): _MINUTE,
 }
 """Mutants that give the same alerts for every input of the cases, with the reason."""

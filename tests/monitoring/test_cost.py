@@ -20,7 +20,7 @@ from fleet.loading import stackfile
 from fleet.loading.config import fleet_of, load
 from fleet.prove.bill import bill
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import pod_set
+from fleet.providers.installed import pod_set, pod_set_of
 from fleet.render.monitoring.rules.cost import cost_groups
 from gpu_ci.offline.data import to_json
 from gpu_ci.offline.judge import configure
@@ -200,6 +200,42 @@ def test_a_job_costs_its_part_of_the_node_and_a_runner_without_one_is_start(tmp_
     )
 
 
+def test_both_pods_of_a_job_in_a_container_are_its_cost_once(tmp_path):
+    pools = {
+        "t4": builders.pool(instanceTypes=["g4dn.12xlarge"], nodes={"min": 1, "max": 2}),
+        "cpu": builders.pool(instanceTypes=["m6i.2xlarge"], nodes={"min": 1, "max": 2}),
+    }
+    sets = {"gpu-t4": builders.runner(containers="job", runnerPool="cpu")}
+    zones = {"region": "us-east-1", "zones": ["us-east-1a", "us-east-1b"]}
+    fleet = load(builders.config(clusters={"use1": builders.cluster(**zones, pools=pools, runners=sets, monitoring=MONITORING)}))
+    own = 'namespace="runners-gpu-t4",pod="gpu-t4-a"'
+    series = (
+        node("full", "t4", "g4dn.12xlarge", GPU, 4)
+        | {
+            'kube_node_labels{node="cpus",label_gpu_ci_pool="cpu",label_node_kubernetes_io_instance_type="m6i.2xlarge"}': ALWAYS,
+            'kube_node_status_capacity{node="cpus",resource="cpu"}': "8+0x60",
+            f'kube_pod_container_resource_requests{{{own},container="runner",node="cpus",resource="cpu"}}': "0.25+0x60",
+            f'kube_pod_status_phase{{{own},phase="Running"}}': ALWAYS,
+            f'{JOB_INFO}{{namespace="runners-gpu-t4",name="gpu-t4-a",repository="example/app"}}': ALWAYS,
+        }
+        | pod("gpu-t4-a-workflow", "runners-gpu-t4-jobs", "full", GPU)
+        # A container action has no GPU. On a pool without GPUs it has CPUs.
+        | pod("gpu-t4-a-step-0a1b2c3d", "runners-gpu-t4-jobs", "cpus", "none")
+    )
+    cpus = 0.384
+    assert not holds(
+        tmp_path,
+        equal(hour(f'{JOBS}{{repository="example/app",scale_set="gpu-t4",pool="t4"}}'), T4 / 4),
+        equal(hour(f'{JOBS}{{repository="example/app",scale_set="gpu-t4",pool="cpu"}}'), cpus * (0.25 + 4) / 8),
+        equal(hour('gpu_ci:team_usd_per_hour{team="default"}'), T4 / 4 + cpus * 4.25 / 8),
+        f"absent(sum({START}))",
+        equal(f"{hour(JOBS)} + {hour(IDLE)}", hour(NODES)),
+        equal(hour(NODES), T4 + cpus),
+        fleet=fleet,
+        series=series,
+    )
+
+
 def test_slices_of_a_gpu_add_up_to_it(tmp_path):
     assert not holds(
         tmp_path,
@@ -318,6 +354,10 @@ def test_a_runner_knows_the_price_of_its_part_of_a_node_for_the_action_job_cost(
         "a spot price is not known, so the on-demand price of the larger type is its upper bound"
     )
     unknown = load(builders.config(clusters={"lab": builders.existing_context()})).clusters["lab"]
+    made = pod_set_of(cluster, "gpu", builders.runner_of(pool="t4", gpus=2, containers="job"), use1().github)
+    job = made.templates["job.json"]["spec"]["containers"][0]
+    assert {"name": USD_PER_HOUR, "value": str(T4 / 2)} in job["env"], "the job's container has it"
+    assert USD_PER_HOUR not in str(made.chart.values), "the runner's own pod runs no step"
     assert USD_PER_HOUR not in str(pod_set(unknown, "gpu", builders.runner_of(), use1().github).values)
 
 

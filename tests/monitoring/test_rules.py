@@ -48,7 +48,7 @@ SEVERITIES = {
     """,
     "warning": """
         GpuCiQueueSlow GpuCiRunnersAtMaximum GpuCiRunnersFail GpuCiRunnerTooOld
-        GpuCiNodeQuarantined GpuCiPodsPending GpuCiGpuIdle GpuCiGpuMemoryHeld
+        GpuCiNodeQuarantined GpuCiPodsPending GpuCiJobPodSlow GpuCiGpuIdle GpuCiGpuMemoryHeld
         GpuCiRowsRemapped GpuCiGpuHot GpuCiGpuThrottled GpuCiXidUnclear GpuCiXidUnknown
         GpuCiReservationEnds GpuCiSpendingAbovePlan GpuCiMachinesSilent GpuCiVersionEndsSoon
     """,
@@ -246,9 +246,11 @@ def test_rules_exist_only_for_what_the_cluster_has():
         monitoring=MONITORED, pools={"t4": builders.pool()}, runners={"gpu-t4": builders.runner()}, workloads={}, caches={}
     )
     missing = named(groups()).keys() - named(rule_groups(plain, CLUSTER)).keys()
-    assert missing == {"GpuCiSpotNodeLost", "GpuCiReservationEnds", "GpuCiMachinesSilent"}
+    assert missing == {"GpuCiSpotNodeLost", "GpuCiReservationEnds", "GpuCiMachinesSilent", "GpuCiJobPodSlow"}
     queries = [rule["expr"] for group in rule_groups(plain, CLUSTER) for rule in group["rules"]]
     assert not any("!~" in query for query in queries), "nothing keeps a GPU idle on purpose"
+    queries += [rule["expr"] for group in cost_groups(plain, CLUSTER) for rule in group["rules"]]
+    assert not any("-jobs" in query or "-step-" in query for query in queries), "no class has jobs in containers"
     without_pools = [group["name"] for group in rule_groups(machines(), MACHINES)]
     assert without_pools == [
         f"gpu-ci-{topic}" for topic in ("queue", "sets", "faults", "xid", "machines", "spending", "starts", "ends")
@@ -277,6 +279,11 @@ def test_a_set_with_a_minimum_has_no_time_to_its_job_because_its_runners_wait_fo
         if rule.get("record", "").startswith("gpu_ci:start_phase_seconds")
     ]
     assert {rule["labels"]["phase"] for rule in rules} == {"pod", "schedule", "capacity", "boot", "plugin", "pull"}
+
+
+def test_the_loss_of_a_spot_node_counts_jobs_in_containers():
+    [lost] = named(groups())["GpuCiSpotNodeLost"]
+    assert 'namespace=~"runners-gpu-t4|runners-gpu-p4|runners-gpu-p4-jobs|runners-gpu-keep"' in lost["expr"]
 
 
 def test_a_pool_of_described_nodes_is_found_by_its_selector():

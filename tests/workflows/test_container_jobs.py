@@ -116,6 +116,11 @@ NAME = "give the image a name of lower-case letters, digits and hyphens, other t
             NAME,
         ),
         (
+            ("container: a:1", "services: {a: {image: a, ports: ['5432:5432']}, b: {image: b, ports: ['5433:5432']}}"),
+            "services.a and services.b both listen on 5432, and the containers of a job of gpu-t4 of usw2 have one network",
+            "let services.b listen on another port",
+        ),
+        (
             ("container: {image: a, volumes: [cache:/cache]}",),
             "container.volumes has cache:/cache, and jobs of gpu-t4 of usw2 mount no folder of a machine",
             "remove it, and name the volume in volumes of class gpu-t4 (docs/pod-template.md)",
@@ -132,8 +137,10 @@ def test_a_refusal_has_its_reason_and_an_edit(project, tmp_path, lines, message,
     [
         ("container: a:1", "services: {a: {image: a}, b: {image: b}, c: {image: ''}}"),
         ("container: a:1", "services: {a: {image: 'redis@sha256:0f'}, b: {image: 'ghcr.io:443/acme/redis:8'}}"),
-        ("container: a:1", "services: {a: {image: '${{ vars.A }}'}, b: {image: 'acme/my_${{ vars.B }}'}}"),
+        ("container: a:1", "services: {a: {image: '${{ vars.A }}'}, b: {image: 'acme/my_${{ vars.B }}'}, c: {image: c}}"),
+        ("container: a:1", "services: {a: {image: a, ports: [80:80]}, b: {image: b, ports: [80:81, '80/udp']}}"),
         ("container: {image: a, volumes: []}",),
+        ("container: a:1", "services: ${{ fromJSON(inputs.services) }}"),
         ("container: {image: a, options: --gpus 1 --ipc=host --network host --init --ulimit memlock=-1 --shm-size 8192m}",),
         ("container: {image: a, options: '--health-cmd \"'}",),
         ("container: a:1", "services: {a: {image: a, options: --health-cmd 'a -e b' --network-alias x, ports: [6380:6379]}}"),
@@ -169,8 +176,8 @@ ON = "gpu-t4 of usw2 ignores"
             f"services.db: {ON} volumes: ./sql:/init is not there; put the files into its image",
         ),
         (
-            ("container: a", "services: {db: {image: ghcr.io/a/b, credentials: {username: a, password: b}}}"),
-            f"services.db: {ON} its credentials: only those of container pull images",
+            ("container: a", "services: {my_db: {image: b}}"),
+            "services.my_db: gpu-t4 of usw2 knows no name such as my_db: it answers at localhost; write a hyphen for each _",
         ),
     ],
 )
@@ -180,14 +187,29 @@ def test_what_the_hooks_ignore_has_a_remark(project, tmp_path, lines, remark):
     assert [text[: len(remark)] for text in answer.remarks] == [remark]
 
 
-def test_a_registry_of_the_jobs_own_container_pulls_its_services_too(project, tmp_path):
-    own = "credentials: {username: a, password: b}"
-    for image, remarks in (("ghcr.io/a/c", 0), ("a/c", 1)):
-        lines = (f"container: {{image: {image}, {own}}}", f"services: {{db: {{image: ghcr.io/a/b, {own}}}}}")
-        assert len(answer_of(project, tmp_path, *lines).remarks) == remarks
+OWN = "credentials: {username: a, password: b}"
+
+
+@cases(
+    ("own", "service", "remarks"),
+    [
+        (f"{{image: ghcr.io/a/c, {OWN}}}", "ghcr.io/a/b", 0),
+        (f"{{image: a/c, {OWN}}}", "ghcr.io/a/b", 1),
+        (f"{{image: a/c, {OWN}}}", "a/b", 0),
+        ("a/c", "ghcr.io/a/b", 0),
+        (f"{{image: 'host:5000/c', {OWN}}}", "c", 1),
+        (f"{{image: localhost/c, {OWN}}}", "c", 1),
+    ],
+)
+def test_a_job_has_the_credentials_of_one_registry(project, tmp_path, own, service, remarks):
+    lines = (f"container: {own}", f"services: {{db: {{image: {service}, {OWN}}}}}")
+    found = answer_of(project, tmp_path, *lines).remarks
+    fix = "name a Secret in pullSecrets of class gpu-t4 (docs/pod-template.md)"
+    ignored = f"services.db: {ON} its credentials, because a job has those of one registry; {fix}"
+    assert found == (ignored,) * remarks
     secret = {"gpu-t4": FLEET["runners"]["gpu-t4"] | {"pullSecrets": ["registry"]}}
     with_secret = fleet_in(tmp_path / "secret", FLEET | {"runners": secret})
-    assert answer_of(with_secret, tmp_path, "container: a/c", f"services: {{db: {{image: ghcr.io/a/b, {own}}}}}").remarks == ()
+    assert answer_of(with_secret, tmp_path, *lines).remarks == ()
 
 
 def test_a_container_action_names_its_program(project, tmp_path):
@@ -195,6 +217,14 @@ def test_a_container_action_names_its_program(project, tmp_path):
     why = "docker://alpine:3 has no entrypoint, which jobs of gpu-t4 of usw2 need"
     fix = "write the program of the image as entrypoint: below with:"
     assert answer.remarks == (f"{tmp_path}/ci.yml:6: {why}; {fix}",)
+
+
+@cases(("program", "remarks"), [("", 1), (", entrypoint: /bin/a", 0)])
+def test_an_action_of_the_repository_names_its_program(project, tmp_path, program, remarks):
+    folder = tmp_path / f"repository-{remarks}" / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    (folder.parents[1] / "action.yml").write_text(f"runs: {{using: docker, image: 'docker://a'{program}}}\n")
+    assert len(answer_of(project, folder, "container: a", "steps: [{uses: ./}]").remarks) == remarks
 
 
 def test_an_image_that_only_github_knows_may_be_none(project, tmp_path):

@@ -197,7 +197,7 @@ def reaper(cluster: Cluster) -> Sweep:
     in_containers = {name: runner for name, runner in cluster.pod_runners.items() if runner.in_containers}
     jobs = {runner_namespace(name): jobs_namespace(name) for name in in_containers}
     # The runners of such classes may be on the system pool.
-    on_system = [cluster.system_selector] if any(runner.runner_pool is None for runner in in_containers.values()) else []
+    on_system = [cluster.system_selector] if any(runner.on_system_pool for runner in in_containers.values()) else []
     settings = {
         "limits": limits,
         "quarantine": QUARANTINE_TAINT.key,

@@ -67,6 +67,9 @@ class Jobs:
         yield f"  cpu: {{request: {max(cpus // 2, 1)}, limit: {cpus}}}"
         yield f"  memory: {{request: {max(gib // 2, 1)}Gi, limit: {max(gib * 3 // 4, 1)}Gi}}"
         yield from [f"  labels: {joined(self.labels)}"] * bool(self.labels)
+        yield from [
+            "  # Jobs with `container` or `services` need a class with `containers: job`: docs/container-jobs.md."
+        ] * bool(self.labels)
         yield f"  scale: {{min: 0, max: {sum(each.gpus for each in self.pools) // self.gpus}}}"
 
 

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fleet.providers.registry import provider_of
-from fleet.render.monitoring.rules.rule import by_value
+from fleet.render.monitoring.rules.rule import by_value, set_of_space
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
-from fleet.settings.namespaces import runner_namespace
 from fleet.settings.pool import Pool
 
 EVERY = ".*"
@@ -84,23 +83,31 @@ def boards(cluster: Cluster, alerts: Alerts) -> tuple[Board, ...]:
         # OCI machines are not nodes. Prometheus has only the metrics that they push.
         series = '{__name__=~"gpu_ci:node_pool|DCGM_FI_DEV_GPU_TEMP"}'
         changes["node"] = {"query": f"label_values({series}, kubernetes_node)"}
-    return tuple(_board(name, changes) for name in ("fleet", "gpu", "node_health", "cost"))
+    spaces = set_of_space(cluster)
+    return tuple(_board(name, changes, spaces) for name in ("fleet", "gpu", "node_health", "cost"))
 
 
-def _board(name: str, changes: Mapping[str, Mapping[str, Any]]) -> Board:
-    """The dashboard of a file. `changes` has what depends on the settings, by the title of a panel or the name of a variable."""
+def _board(name: str, changes: Mapping[str, Mapping[str, Any]], spaces: Mapping[str, str]) -> Board:
+    """The dashboard of a file. `changes` has what depends on the settings, by the title of a panel or the name of a variable.
+
+    `spaces` is `set_of_space` of the cluster.
+    """
+
+    def chosen(metric: re.Match[str]) -> str:
+        return _chosen(metric[1], spaces["namespace"], spaces["set"])
+
     rows = tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
     panels = [row | changes.get(row["title"], {}) for row in rows["panel"]]
     for panel in panels:
-        panel["queries"] = {legend: re.sub(r"<([\w:]+)>", _chosen, query) for legend, query in panel["queries"].items()}
+        panel["queries"] = {legend: re.sub(r"<([\w:]+)>", chosen, query) for legend, query in panel["queries"].items()}
     variables = (Variable(**row | changes.get(row["name"], {})) for row in rows.get("variable", ()))
     return Board(rows["uid"], rows["title"], tuple(Panel(**panel) for panel in panels), tuple(variables))
 
 
-def _chosen(metric: re.Match[str]) -> str:
+def _chosen(metric: str, namespace: str, name: str) -> str:
     """The series of the pools and jobs that are chosen at the top, with the labels `pool` and `scale_set`.
 
     While every job is chosen, idle GPUs are among them. The namespace of a runner set has its name.
     """
-    of_pool = f'{metric[1]}{{exported_pod=~"$job"}} * on (kubernetes_node) group_left (pool) gpu_ci:node_pool{{pool=~"$pool"}}'
-    return f'label_replace({of_pool}, "scale_set", "$1", "exported_namespace", "{runner_namespace("(.+)")}")'
+    of_pool = f'{metric}{{exported_pod=~"$job"}} * on (kubernetes_node) group_left (pool) gpu_ci:node_pool{{pool=~"$pool"}}'
+    return f'label_replace({of_pool}, "scale_set", "{name}", "exported_namespace", "{namespace}")'

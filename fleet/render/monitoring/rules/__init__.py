@@ -15,7 +15,7 @@ from fleet.providers.fleet import Fleet
 from fleet.render.monitoring.rules.gpu import fault_rules, use_rules, xid_rules
 from fleet.render.monitoring.rules.nodes import node_rules, pod_rules
 from fleet.render.monitoring.rules.rule import Rule, alert, record
-from fleet.render.monitoring.rules.runners import machine_rules, queue_rules, set_rules, start_rules
+from fleet.render.monitoring.rules.runners import container_rules, machine_rules, queue_rules, set_rules, start_rules
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
 from fleet.settings.github import GitHub
@@ -49,6 +49,7 @@ def end_rules(cluster: Cluster, github: GitHub) -> Iterator[Rule]:
 _TOPICS = {
     "queue": queue_rules,
     "sets": set_rules,
+    "containers": container_rules,
     "nodes": node_rules,
     "pods": pod_rules,
     "use": use_rules,

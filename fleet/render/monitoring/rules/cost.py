@@ -24,9 +24,9 @@ from fleet.facts.support import EKS_SUPPORT
 from fleet.prove.bill import lines
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
-from fleet.render.monitoring.rules.rule import Rule, node_matchers, one_of, record
+from fleet.render.monitoring.rules.rule import Rule, node_matchers, one_of, record, set_of_space
 from fleet.settings.cluster import Cluster
-from fleet.settings.namespaces import runner_namespace
+from fleet.settings.namespaces import JOBS, runner_namespace
 from fleet.settings.pool import Pool
 
 _NODE = "gpu_ci:node_usd_per_hour"
@@ -75,17 +75,28 @@ def _nodes(cluster: Cluster, name: str, pool: Pool) -> Iterator[Rule]:
 def _uses(fleet: Fleet, cluster: Cluster) -> Iterator[Rule]:
     """What pods, jobs and starting runners cost, and what no pod uses."""
     resources = one_of(dict.fromkeys(sanitized(pool.resource) for pool in cluster.gpu_pools.values()))
-    nodes, namespace = 'node!=""', runner_namespace("(.+)")
-    yield record("gpu_ci:pod_usd_per_hour", resources=resources, nodes=nodes, namespace=namespace)
+    nodes = 'node!=""'
+    yield _pods(cluster, resources=resources, nodes=nodes)
     if without := one_of(name for name in cluster.pools if name not in cluster.gpu_pools):
         # Pods on these nodes share the CPUs.
-        yield record("gpu_ci:pod_usd_per_hour", resources="cpu", nodes=f'{nodes},pool=~"{without}"', namespace=namespace)
+        yield _pods(cluster, resources="cpu", nodes=f'{nodes},pool=~"{without}"')
     own_names, listed = _listed(fleet, cluster), ""
     if own_names:
         jobs = f'kube_customresource_ephemeralrunner_job_info{{repository=~"(?i:{one_of(map(_literal, own_names))})"}}'
         listed = f"{jobs}\nor on (namespace, name) "
     yield record("gpu_ci:job_info", listed=listed, other=OTHER)
     yield from map(record, ("gpu_ci:job_usd_per_hour", "gpu_ci:start_usd_per_hour", "gpu_ci:idle_usd_per_hour"))
+
+
+def _pods(cluster: Cluster, *, resources: str, nodes: str) -> Rule:
+    """What pods cost. The pod of a job in a container has the namespace and the name of its runner, whose job it is."""
+    names = one_of(name for name, runner in cluster.runners.items() if runner.needs_container)
+    pod = "(.+?)(-workflow|-step-.{8})?" if names else "(.+?)(-workflow)?"
+    rule = record("gpu_ci:pod_usd_per_hour", labels={}, pod=pod, resources=resources, nodes=nodes, **set_of_space(cluster))
+    if not names:
+        return rule
+    own = f"({runner_namespace(f'(?:{names})')}){JOBS}"
+    return rule | {"expr": f'label_replace({rule["expr"]}, "namespace", "$1", "namespace", "{own}")'}
 
 
 def _listed(fleet: Fleet, cluster: Cluster) -> tuple[str, ...]:

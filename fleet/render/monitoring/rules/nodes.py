@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from fleet.charts.kube_prometheus import sanitized
 from fleet.facts.hardware import SPOT
 from fleet.facts.scheduling import QUARANTINE_TAINT, STARTUP_GATE
-from fleet.render.monitoring.rules.rule import Rule, alert, by_value, node_matchers, one_of, record
+from fleet.render.monitoring.rules.rule import Rule, alert, by_value, node_matchers, one_of, record, spaces_of
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
-from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
+from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE
 from fleet.settings.pool import Pool
 
 
@@ -39,7 +39,9 @@ def node_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         )
     spot = one_of(name for name, pool in cluster.pools.items() if pool.capacity == SPOT)
     if spot and cluster.runners:
-        yield alert("GpuCiSpotNodeLost", pools=spot, spaces=one_of(map(runner_namespace, cluster.runners)))
+        yield alert(
+            "GpuCiSpotNodeLost", pools=spot, spaces=one_of(space for row in cluster.runners.items() for space in spaces_of(*row))
+        )
 
 
 def _missing(available: str, signal: str, count: int, resource: str = "GPUs") -> Rule:

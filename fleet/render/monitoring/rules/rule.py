@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from fleet.charts.kube_prometheus import sanitized
+from fleet.settings.cluster import Cluster
+from fleet.settings.namespaces import jobs_namespace, runner_namespace
 from fleet.settings.pool import Pool
+from fleet.settings.runner import Runner
 
 Rule = dict[str, Any]
 RUNBOOK = "docs/troubleshooting.md"
@@ -58,6 +61,19 @@ def alert(name: str, wait: int = 0, labels: Mapping[str, str] = {}, **values: ob
 def one_of(names: Iterable[str]) -> str:
     """A regular expression that matches these names. Names of sets, pools and namespaces have no special characters."""
     return "|".join(names)
+
+
+def spaces_of(name: str, runner: Runner) -> tuple[str, ...]:
+    """The namespaces of the pods of a set: that of its runners, and that of its jobs in containers, if it has such."""
+    return (runner_namespace(name), jobs_namespace(name)) if runner.needs_container else (runner_namespace(name),)
+
+
+def set_of_space(cluster: Cluster) -> dict[str, str]:
+    """The expression that matches the namespaces of pods of runner sets, and what of it is the name of the set."""
+    names = one_of(name for name, runner in cluster.runners.items() if runner.needs_container)
+    if not names:
+        return {"namespace": runner_namespace("(.+)"), "set": "$1"}
+    return {"namespace": f"{jobs_namespace(f'({names})')}|{runner_namespace('(.+)')}", "set": "$1$2"}
 
 
 def by_value(values: Mapping[str, int]) -> dict[int, str]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fleet.providers.phases import prepare_timeout
 from fleet.providers.registry import provider_of
 from fleet.render.arc import freeing_command
-from fleet.render.monitoring.rules.rule import PHASES, Rule, alert, by_value, one_of, record
+from fleet.render.monitoring.rules.rule import PHASES, Rule, alert, by_value, one_of, record, spaces_of
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
-from fleet.settings.namespaces import runner_namespace
+from fleet.settings.namespaces import jobs_namespace, runner_namespace
 from fleet.settings.runner import PodRunner, Runner
 
 _START = 3600
@@ -35,9 +36,25 @@ def queue_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         yield alert("GpuCiListenerGone", labels={"scale_set": name})
     yield alert("GpuCiRunnersFail")
     # An idle runner of a set with a minimum has no end, and is not stuck.
-    ending = {runner_namespace(name): _limit(alerts, runner) for name, runner in cluster.runners.items() if not runner.span.min}
+    ending = {
+        space: _limit(alerts, runner)
+        for name, runner in cluster.runners.items()
+        for space in spaces_of(name, runner)
+        if not (runner.span.min and space == runner_namespace(name))
+    }
     for seconds, spaces in by_value(ending).items():
         yield alert("GpuCiRunnerTooOld", labels={"limit": f"{seconds}s"}, spaces=spaces, seconds=seconds)
+
+
+def container_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
+    """The rule of jobs in containers whose pods do not start; none without such a class.
+
+    ARC counts such a job as started once its runner has it, so no rule of queue times sees that its GPU node boots.
+    """
+    of_sets = {name: prepare_timeout(cluster, runner) for name, runner in cluster.pod_runners.items() if runner.in_containers}
+    for seconds, sets in by_value(of_sets).items():
+        labels = {"timeout": f"{seconds}s"}
+        yield alert("GpuCiJobPodSlow", labels=labels, spaces=jobs_namespace(f"({sets})"), seconds=seconds // 2)
 
 
 def _limit(alerts: Alerts, runner: Runner) -> int:
@@ -73,7 +90,11 @@ def start_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
     if not cluster.runners:
         return
     at_once = one_of(runner_namespace(name) for name, runner in cluster.runners.items() if not runner.span.min)
-    values = {"namespace": runner_namespace("(.+)"), "at_once": at_once}
+    values = {"namespace": runner_namespace("(.+)"), "at_once": at_once, "pods": "<of_runners>"}
+    if any(runner.needs_container for runner in cluster.runners.values()):
+        for quantile in ("p50", "p95"):
+            of_jobs = {"pods": "<of_jobs>", "namespace": jobs_namespace("(.+)"), "spaces": jobs_namespace(".+")}
+            yield record(f"gpu_ci:start_phase_seconds:{quantile}", labels={"phase": "job"}, **of_jobs)
     for phase, seconds in PHASES.items():
         if at_once or phase not in ("register", "total"):
             for quantile in ("p50", "p95"):

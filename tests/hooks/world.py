@@ -1,0 +1,150 @@
+"""A cluster with a class whose jobs run in containers, as the program installs it, and with nodes of its pools. No container runs."""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.error
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleet.charts.runner_sets import PodSet
+from fleet.facts.manifest import manifest
+from fleet.facts.scheduling import RUNNER_PRIORITY
+from fleet.loading.config import load
+from fleet.prove.nodes import cluster_nodes
+from fleet.providers.fleet import Fleet
+from fleet.providers.installed import pod_set_of
+from fleet.render.container_jobs import container_jobs
+from fleet.render.isolation import namespace
+from fleet.render.sweeps.api import Api, Object
+from fleet.settings.runner import PodRunner
+from tests import builders
+from tests.hooks.kubelet import CRD, Nodes, tools
+from tests.hooks.runner import Runner
+from tests.kwok.server import ServerApi, api_server, free_port, running
+
+CLUSTER, CLASS = "usw2", "gpu-t4"
+HOME, JOBS = f"runners-{CLASS}", f"runners-{CLASS}-jobs"
+EXAMPLE = "examples/Pulumi.container-jobs.yaml"
+
+
+def pod_set(**changes: Any) -> tuple[Fleet, PodSet]:
+    """The example and what its class is made of, with `changes` of the class."""
+    config = builders.read_stack(builders.ROOT / EXAMPLE)
+    config["clusters"][CLUSTER]["runners"][CLASS] |= changes
+    fleet = load(config)
+    cluster = fleet.clusters[CLUSTER]
+    runner = cluster.runners[CLASS]
+    assert isinstance(runner, PodRunner)
+    return fleet, pod_set_of(cluster, CLASS, runner, fleet.github)
+
+
+@dataclass
+class World:
+    """The cluster. `template` is the spec of a runner's pod, and `labels` are those that select the class."""
+
+    api: ServerApi
+    nodes: Nodes
+    folder: Path
+    hooks: Path
+    template: Object
+    made: int = 0
+
+    @contextmanager
+    def runner(self) -> Iterator[Runner]:
+        """A runner for one job, as ARC makes it from the values of the scale set's chart, and deletes it."""
+        self.made += 1
+        pod = manifest("v1", "Pod", f"{CLASS}-x7k2p-runner-{self.made:05}", HOME) | {"spec": self.template}
+        path = f"/api/v1/namespaces/{HOME}/pods"
+        self.api.call("POST", path, pod)
+        path += f"/{pod['metadata']['name']}"
+        yield Runner(self.nodes, self.until(lambda: self._running(path)), self.hooks)
+        self.api.call("DELETE", path, {"gracePeriodSeconds": 0})
+
+    def left(self, namespace: str = JOBS) -> list[str]:
+        """The pods and Secrets of a namespace."""
+        kinds = ("pods", "secrets")
+        return [f"{kind}/{one['metadata']['name']}" for kind in kinds for one in self.objects(kind, namespace)]
+
+    def objects(self, kind: str, namespace: str = JOBS) -> list[Object]:
+        """The objects of a kind in a namespace."""
+        return list(self.api.list(f"/api/v1/namespaces/{namespace}/{kind}"))
+
+    def as_pod(self, runner: Runner) -> Api:
+        """The API server as the process in a runner's pod reaches it."""
+        (mount,) = (row for row in runner.pod["spec"]["containers"][0]["volumeMounts"] if "serviceaccount" in row["mountPath"])
+        folder = self.nodes.folder / runner.pod["metadata"]["uid"] / "volumes" / mount["name"]
+        return Api(f"https://{self.nodes.server[0]}:{self.nodes.server[1]}", folder / "token", folder / "ca.crt")
+
+    def until(self, ready: Callable[[], Any], seconds: float = 30) -> Any:
+        """What `ready` returns once it is true. Raises TimeoutError."""
+        end = time.monotonic() + seconds
+        while not (value := ready()):
+            if self.nodes.error:
+                raise self.nodes.error
+            if time.monotonic() > end:
+                raise TimeoutError(f"not ready after {seconds} seconds: {[one.get('status') for one in self.api.list('/api/v1/pods')]}")
+            time.sleep(0.1)
+        return value
+
+    def _running(self, path: str) -> Object | None:
+        pod = self.api.call("GET", path)
+        return pod if pod.get("status", {}).get("phase") == "Running" else None
+
+
+@contextmanager
+def world(folder: Path, hooks: Path, **changes: Any) -> Iterator[World]:
+    """The cluster of the example, whose class has `changes`."""
+    fleet, pods = pod_set(**changes)
+    port = free_port()
+    kwok = [f"--server-address=127.0.0.1:{port}", f"--tls-cert-file={folder}/apiserver.crt", f"--tls-private-key-file={folder}/apiserver.key"]
+    with api_server(folder, ("TaintNodesByCondition",), [*kwok, "--enable-crds=Exec"], tools(folder / "tools"), [CRD]) as api:
+        app, priority = manifest("v1", "Secret", pods.github_secret, pods.home), RUNNER_PRIORITY
+        order = manifest("scheduling.k8s.io/v1", "PriorityClass", priority.name) | {"value": priority.value, "preemptionPolicy": "Never"}
+        apply(api, [order, namespace(pods.home, pods.chart.pod_security), app, *container_jobs(pods)])
+        for node in _nodes(cluster_nodes(CLUSTER, fleet.clusters[CLUSTER], fleet.github), port):
+            api.call("POST", "/api/v1/nodes", node)
+            api.call("PATCH", f"/api/v1/nodes/{node['metadata']['name']}/status", {"status": node["status"]}, "application/merge-patch+json")
+        scheduler = [f"--kubeconfig={folder}/kubeconfig", "--leader-elect=false", "--secure-port=0"]
+        server = ("127.0.0.1", api.port, folder / "apiserver.crt")
+        (folder / "nodes").mkdir()
+        with running(folder, "kube-scheduler", *scheduler), Nodes(api, folder / "nodes", server).working() as nodes:
+            yield World(api, nodes, folder, hooks, pods.chart.values["template"]["spec"])
+
+
+def apply(api: Api, objects: Iterable[Mapping[str, Any]]) -> None:
+    """Make the objects, in their order."""
+    for one in objects:
+        group = f"/apis/{one['apiVersion']}" if "/" in one["apiVersion"] else f"/api/{one['apiVersion']}"
+        place = f"/namespaces/{one['metadata']['namespace']}" if "namespace" in one["metadata"] else ""
+        kind = re.sub("y$", "ie", one["kind"].lower()).replace("class", "classe") + "s"
+        try:
+            api.call("POST", f"{group}{place}/{kind}", dict(one))
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{one['kind']} {one['metadata']['name']}: {error}") from error
+
+
+def _nodes(pools: Iterable[Any], port: int) -> Iterator[Object]:
+    """A node of each machine type of each pool."""
+    for pool in pools:
+        for index, machine in enumerate(pool.host.machines):
+            labels = {key: min(values) if values else "x" for key, values in pool.labels[index].items()}
+            gpus = {"nvidia.com/gpu": str(machine.gpus)} if machine.gpus else {}
+            size = {"cpu": str(machine.vcpus), "memory": f"{machine.memory_mib}Mi", "pods": "58", "ephemeral-storage": "200Gi"} | gpus
+            yield {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": f"{pool.host.name}-{machine.name.replace('.', '-')}", "labels": labels},
+                "spec": {"taints": [{"key": one.key, "value": one.value, "effect": str(one.effect)} for one in pool.taints]},
+                "status": {
+                    "capacity": size,
+                    "allocatable": size,
+                    "conditions": [{"type": "Ready", "status": "True", "reason": "Simulated"}],
+                    "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+                    "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+                },
+            }
