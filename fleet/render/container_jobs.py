@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleet.charts.container_jobs import ACCOUNT, JOB, JOB_TEMPLATE, NAME, hook, job_account, limits
+from fleet.charts.container_jobs import ACCOUNT, JOB, NAME, hook, job_account, limits
 from fleet.charts.runner_sets import PodSet
 from fleet.facts.manifest import Manifest, manifest
-from fleet.facts.scheduling import is_gpu_resource
+from fleet.facts.scheduling import JOB_TEMPLATE, is_gpu_resource
 from fleet.prove.namespace_limits import jobs_quota
 from fleet.render.isolation import namespace, network_policy, wall
 
