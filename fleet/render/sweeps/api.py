@@ -104,14 +104,7 @@ class Api:
         return True
 
     def _open(
-        self,
-        method: str,
-        path: str,
-        body: Object | None = None,
-        kind: str = _JSON,
-        quiet: float = _TIMEOUT,
-        *,
-        accept: str,
+        self, method: str, path: str, body: Object | None = None, kind: str = _JSON, quiet: float = _TIMEOUT, *, accept: str
     ) -> http.client.HTTPResponse:
         """The answer to one request, to read and close. Reading fails if nothing arrives for `quiet` seconds."""
         headers = {"Accept": accept} | ({"Content-Type": kind} if body is not None else {})
