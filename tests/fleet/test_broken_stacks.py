@@ -52,7 +52,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "container-set-name": (
         "gpu-ci:clusters.usw2.runners.gpu-t4-for-the-long-tests-of-a-team2",
         "the name of a set with containers: job has at most 35 characters, this one has 36, and GitHub's hooks would cut off "
-        "what tells its jobs' pods apart; shorten it",
+        "what distinguishes the pods of its jobs; shorten it",
         '"gpu-t4-for-the-long-tests-of-a-team2"',
     ),
     "template-of-ours": (
