@@ -64,7 +64,9 @@ class World:
     def runner(self, name: str = CLASS, files: Mapping[str, str] = MappingProxyType({})) -> Iterator[Runner]:
         """A runner for one job of a class, as ARC makes it from the values of the scale set's chart, and deletes it."""
         pods = self.sets[name]
-        pod = manifest("v1", "Pod", f"{name}-x7k2p-runner-{next(self.numbers):05}", pods.home) | pods.chart.values["template"]
+        own, template = f"{name}-x7k2p-runner-{next(self.numbers):05}", pods.chart.values["template"]
+        pod = manifest("v1", "Pod", own, pods.home) | {"spec": template["spec"]}
+        pod["metadata"] |= template.get("metadata", {})
         path = f"/api/v1/namespaces/{pods.home}/pods"
         self.api.call("POST", path, pod)
         path += f"/{pod['metadata']['name']}"
