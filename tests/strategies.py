@@ -830,6 +830,7 @@ _EKS = tuple(
                 imageSize="25Gi",
                 schedules=_schedules(runners=2),
                 maxLifetime="7h",
+                cuda="12.8",
             ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
             "gpu-any": runner(pools=["t4", "apart"]),
@@ -856,7 +857,7 @@ _EKS = tuple(
         ),
     )
 )
-_MACHINE: dict[str, Any] = {"disk": "300Gi", "toolkit": "1.19.1-1", "nvkind": True, "group": "vms"}
+_MACHINE: dict[str, Any] = {"cuda": "12.8", "disk": "300Gi", "toolkit": "1.19.1-1", "nvkind": True, "group": "vms"}
 _OKE = (
     oke_cluster(
         network=_GIVEN_VCN | {"compartment": "ocid1.compartment.oc1..examplenetwork"},
@@ -906,6 +907,7 @@ _OKE = (
                 schedules=_schedules(runners=2),
                 imageSize="25Gi",
                 maxLifetime="7h",
+                cuda="12.8",
             ),
             "standing": vm(labels=["standing"], launcherImage="example:1", **_MACHINE),
             "per-job": vm_per_job(
@@ -1010,6 +1012,7 @@ _TALOS = (
                 image="example:1",
                 imageSize="25Gi",
                 maxLifetime="7h",
+                cuda="12.8",
                 **POD_FIELDS,
                 **CONTAINER_FIELDS,
             )

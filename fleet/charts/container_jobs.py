@@ -13,14 +13,14 @@ from typing import Any
 from fleet.charts.chart import Pod, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount
 from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import SAFE_TO_EVICT
+from fleet.facts.scheduling import CONTAINER_JOBS, SAFE_TO_EVICT
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.settings.container_jobs import ContainerFields, Services
 from fleet.settings.model import CpuSpan, MemorySpan, cpu_text, memory_text
 from fleet.settings.pod_template import CaBundle, PodFields
 from fleet.settings.runner import PodRunner, RunnerPod
 
-NAME = "container-jobs"
+NAME = CONTAINER_JOBS
 """Name of the ConfigMap with the hook and its templates, in the runners' namespace."""
 ACCOUNT = "runner"
 """The service account of runners. It may make pods in the namespace of their jobs, and has no right in its own."""
@@ -32,7 +32,6 @@ _OWN_DISK = 2048
 """Disk for the runner's files, in MiB: actions, logs, and the workspace while the hooks copy it to a container action."""
 JOB, SERVICE = "$job", "$service"
 """Containers of a template: GitHub's hooks merge the first into the job's container, our hook the second into each service."""
-JOB_TEMPLATE, STEP_TEMPLATE = "job.json", "step.json"
 _FOLDER = "/etc/gpu-ci/hooks"
 _HOOK = Path(__file__).with_name("container-jobs.js")
 NO_GPU = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}

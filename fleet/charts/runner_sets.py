@@ -9,9 +9,9 @@ from pydantic import Field, model_validator
 
 from fleet.charts.arc import CONTROLLER, GRACE, NAMESPACE, Place, job_pod, place_in, pod_scale_set
 from fleet.charts.chart import Chart, manifests
-from fleet.charts.container_jobs import JOB_TEMPLATE, STEP_TEMPLATE, job_template, own_pod, step_template
+from fleet.charts.container_jobs import job_template, own_pod, step_template
 from fleet.charts.enablement import Tolerations
-from fleet.facts.scheduling import CPU_TOLERATION, GPU_RESOURCE, GPU_TOLERATION, node_choice
+from fleet.facts.scheduling import CPU_TOLERATION, GPU_RESOURCE, GPU_TOLERATION, JOB_TEMPLATE, STEP_TEMPLATE, node_choice
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import CLOSED, LINK_LOCAL, within
 from fleet.settings.existing import ServiceAccount

@@ -1,6 +1,7 @@
 """Whether the nodes of a pool can run an image: processor, compute capability of the GPU, and NVIDIA's driver.
 
-Also runner classes whose image has a CUDA that the newest PyTorch is not published for: `data/pytorch.csv` has the releases.
+Also runner classes whose image has a CUDA that the newest PyTorch is not published for: `data/pytorch.csv` has the releases. If
+jobs run in their own images, `cuda` of the class says what these need, and the image of the runner says nothing of them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fleet.facts.tables import entry, rows
 from fleet.facts.versions import RUNNER_GPU, RUNNER_GPU_REPOSITORY, Image, RunnerGpu, minor
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
-from fleet.settings.compatibility import branch
+from fleet.settings.compatibility import branch, cuda_unknown
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import OTHER_IMAGES, WORKLOAD_IMAGES, PoolWorkload
@@ -143,12 +144,17 @@ def image_cuda(reference: str | None) -> str:
 
 
 def remarks(fleet: Fleet, day: date) -> Iterator[str]:
-    """A line for each runner class whose image has a CUDA that the newest PyTorch of the day is not published for."""
+    """A line for each runner class whose image has a CUDA that the newest PyTorch of the day is not published for.
+
+    Also one for each pool of a class with `cuda` of which no source names the driver.
+    """
     builds = current(day)
     published = [build.cuda for build in builds]
     for name, cluster in fleet.clusters_by_name():
         for runner_set, runner in cluster.pod_runners.items():
-            cuda = image_cuda(cluster.with_image(runner).image) if runner.gpus else ""
+            for pool in (pool for pool in runner.ordered if runner.cuda is not None and node_driver(cluster, pool) is None):
+                yield f"{name}/{runner_set}: {cuda_unknown(runner.cuda or '', f'pool {pool}')}"
+            cuda = image_cuda(cluster.with_image(runner).image) if runner.gpus and not runner.in_containers else ""
             if cuda and builds and cuda not in published:
                 last = last_release(cuda, day)
                 until = f"PyTorch {last} was the last release for it" if last else "no release of PyTorch is for it"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fleet.facts.hardware import SPOT
+from fleet.prove.image_fit import node_driver
 from fleet.prove.same_sets import Set, class_of, classes, difference, pod_sets, shortfalls
 from fleet.providers.fleet import Fleet
 from fleet.providers.provider import Claim, Violation, conflicts
 from fleet.providers.registry import provider_of
+from fleet.settings.compatibility import lacks_cuda
 from fleet.settings.pool import Pool
 from fleet.settings.pool_order import ContradictionError, pool_ranks
 from fleet.settings.runner import GENERIC_LABELS
@@ -147,4 +149,21 @@ def _pool_orders(fleet: Fleet) -> Iterator[Violation]:
             yield Violation("pool_order", message, ("clusters", cluster, *error.steps[-1][0].split("."), "pools"))
 
 
-RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (_generic_labels, _runner_sets, _reruns, _same_sets, _pool_orders)
+def _cuda(fleet: Fleet) -> Iterator[Violation]:
+    """The nodes of each pool of a class run images with its CUDA."""
+    for cluster, settings in fleet.clusters_by_name():
+        for name, runner in settings.pod_runners.items():
+            for pool in runner.ordered:
+                of_pool = settings.pools[pool].machines, node_driver(settings, pool)
+                if runner.cuda is not None and (wrong := lacks_cuda(runner.cuda, *of_pool)):
+                    yield Violation("cuda", f"pool {pool}: {wrong}", ("clusters", cluster, "runners", name, "cuda"), runner.cuda)
+
+
+RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
+    _generic_labels,
+    _runner_sets,
+    _reruns,
+    _same_sets,
+    _pool_orders,
+    _cuda,
+)

@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleet.charts.container_jobs import ACCOUNT, JOB, JOB_TEMPLATE, NAME, hook, job_account, limits
+from fleet.charts.container_jobs import ACCOUNT, JOB, NAME, hook, job_account, limits
 from fleet.charts.runner_sets import PodSet
 from fleet.facts.manifest import Manifest, manifest
-from fleet.facts.scheduling import is_gpu_resource
+from fleet.facts.scheduling import JOB_TEMPLATE, is_gpu_resource
 from fleet.prove.namespace_limits import jobs_quota
 from fleet.render.isolation import namespace, network_policy, wall
 
@@ -63,7 +63,7 @@ def _of_jobs(pods: PodSet) -> Iterator[Manifest]:
 def admission(pods: PodSet) -> Iterator[Manifest]:
     """A ValidatingAdmissionPolicy that holds the pods of the jobs' namespace to the templates, and its binding.
 
-    The hooks merge the templates into each pod. Whoever has the runner's token could leave them out.
+    The hooks merge the templates into each pod. A program with the runner's token could leave them out.
     """
     rules = [{"expression": rule, "message": message} for rule, message in _rules(pods)]
     yield manifest(_ADMISSION, "ValidatingAdmissionPolicy", pods.jobs_home) | {

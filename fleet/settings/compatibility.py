@@ -1,15 +1,20 @@
-"""Which driver supports which GPU.
+"""Which driver supports which GPU, and which of both CUDA needs.
 
-A driver version starts with its branch: 580.159.03 is in R580. `data/gpus.csv` has the oldest and newest branch of each GPU.
+A driver version starts with its branch: 580.159.03 is in R580. `data/gpus.csv` has the oldest and newest branch of each GPU,
+`data/cuda.csv` the oldest branch and GPUs of each major version of CUDA: an image with any minor version runs there.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
 
 from fleet.facts import hardware
-from fleet.settings.model import problem
+from fleet.facts.tables import entry, rows
+from fleet.facts.versions import minor
+from fleet.settings.model import Model, matching, problem
 
 _DRIVER = re.compile(r"([0-9]{3})\.[0-9]{2,3}(\.[0-9]{2})?")
 
@@ -19,6 +24,50 @@ def driver_version(version: str) -> str:
     if not _DRIVER.fullmatch(version):
         raise problem("driver_version", "not a driver's version; write it as nvidia-smi shows it, for example 580.159.03")
     return version
+
+
+@dataclass(frozen=True, slots=True)
+class Cuda:
+    """What a major version of CUDA needs of a node: the oldest driver branch, and the lowest compute capability; "" for any."""
+
+    major: str
+    least_driver: int
+    least_capability: str
+
+
+CUDA = {row["major"]: entry(Cuda, row) for row in rows("cuda.csv")}
+_CUDA_RULE = f'not a version of CUDA {", ".join(CUDA)}; write major and minor version in quotes, for example "13.0"'
+
+
+class CudaFields(Model):
+    """What a runner class says about the images of its jobs."""
+
+    cuda: Annotated[str, matching("cuda_version", _CUDA_RULE, rf"({'|'.join(CUDA)})\.[0-9]")] | None = None
+    """The newest CUDA version of the images that jobs use. The plan refuses a class if the driver or a GPU of its nodes is too
+    old for it. Source: docs.nvidia.com, CUDA compatibility, minor version compatibility. Example: `"13.0"`"""
+
+
+def lacks_cuda(version: str, machines: Iterable[hardware.Machine], driver: str | None) -> str:
+    """Why an image with this CUDA does not run on one of the machines with this driver, or an empty string. None is unknown."""
+    cuda = CUDA[version.partition(".")[0]]
+    for machine in machines:
+        gpu = machine.gpu
+        if gpu is not None and cuda.least_capability and minor(gpu.compute_capability) < minor(cuda.least_capability):
+            has = f"{gpu.name} ({machine.name}, {gpu.architecture}) has compute capability {gpu.compute_capability}"
+            needs = f"CUDA {cuda.major} supports {cuda.least_capability} and newer"
+            return f"{has}, and {needs}; use images with an older CUDA, or another GPU"
+    if driver is not None and branch(driver) < cuda.least_driver:
+        needs = f"CUDA {version} needs driver branch R{cuda.least_driver} or newer, and the nodes have {driver}"
+        return f"{needs}; use images with an older CUDA, or nodes with a newer driver"
+    return ""
+
+
+def cuda_unknown(version: str, where: str) -> str:
+    """The verdict on a class whose driver no source names."""
+    least = CUDA[version.partition(".")[0]].least_driver
+    return (
+        f"cuda {version} is undeterminable: no source names the NVIDIA driver of {where}; it must be of branch R{least} or newer"
+    )
 
 
 def branch(version: str) -> int:

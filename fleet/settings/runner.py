@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field
 from fleet.facts.cloud_limits import limit
 from fleet.facts.hardware import Machine
 from fleet.facts.pods import Amount
+from fleet.settings.compatibility import CudaFields
 from fleet.settings.container_jobs import ONLY_CONTAINERS, ContainerFields
 from fleet.settings.github import RunnerGroup
 from fleet.settings.model import (
@@ -254,7 +255,7 @@ class RunnerPod(Runner, PodFields, ContainerFields):
             raise problem("volume_fills", message, at=("volumes",), value=memory_text(in_memory))
 
 
-class PodRunner(RunnerPod):
+class PodRunner(CudaFields, RunnerPod):
     """A runner scale set whose runners are pods of one pool, or of the first of several pools that has a node for them."""
 
     pool: str | None = None
@@ -316,12 +317,14 @@ class PodRunner(RunnerPod):
 
     @refusal
     def _pool_rules(self) -> None:
-        """Refuse a class without a pool, both keys together, a pool given twice, and windows that do not fit `scale`."""
+        """Refuse a class without a pool, both keys together, a pool twice, CUDA without GPUs, and windows beyond `scale`."""
         if (self.pool is None) == (not self.pools):
             message = "a class names one pool in pool, or several in pools with the first choice first; give one of the two"
             raise problem("runner_pools", message, at=("pools",) if self.pools else ("pool",))
         require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
         if self.runner_pool is not None and not self.in_containers:
             raise problem("containers_none", ONLY_CONTAINERS, at=("runnerPool",))
+        if self.cuda is not None and not self.gpus:
+            raise problem("cuda_without_gpus", "the class has gpus: 0, so no image uses CUDA; remove it", at=("cuda",))
         if self.schedules is not None:
             require_within(self.schedules, self.scale, "scale.min", "scale.max")

@@ -72,7 +72,7 @@ def pod_specs(token: str, props: Data, later: Later) -> Iterator[PodSpec]:
 
 
 def hook_templates(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
-    """Path and body of each pod template in the ConfigMap of jobs in containers. `later` collects what is not known of them."""
+    """Path and body of each pod template in the ConfigMap of jobs in containers. `later` collects unknown values."""
     for prefix, config_map in each(token, props, later) if token in CONFIG_MAPS else ():
         with later:
             data = walk(config_map, "data")
@@ -81,7 +81,7 @@ def hook_templates(token: str, props: Data, later: Later) -> Iterator[tuple[str,
                     if key in keys(data) and text(walk(config_map, "metadata", "name")) == CONTAINER_JOBS:
                         path, template = f'{prefix}data["{key}"]', parsed(text(walk(data, key)))
                         if not keys(walk(template, "spec")):
-                            raise UndeterminableError(f"{path} is no JSON of a pod template, so nothing shows the pods of jobs")
+                            raise UndeterminableError(f"{path} is not a pod template in JSON, so nothing shows the pods of jobs")
                         yield path, template
 
 

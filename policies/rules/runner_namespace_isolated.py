@@ -4,7 +4,8 @@ Judged for the namespace of every runner set (the chart's release, or ARC's cust
 create the pods of jobs in containers:
 
 - It is not the namespace of the controller, whose account may read every secret of the cluster.
-- The stack declares this Namespace, with the label that enforces the Pod Security Standard `baseline` or `restricted`.
+- The stack declares this Namespace, with the label that enforces the Pod Security Standard `baseline` or `restricted`. That of
+  jobs in containers has `baseline` unless the class says otherwise, because many images run as root.
 - A NetworkPolicy for all its pods denies all traffic by default, in and out, and no egress rule of a policy there reaches the
   instance metadata by TCP 80.
 - The cluster's network enforces NetworkPolicies. On EKS the add-on vpc-cni shows it. Nothing shows it of a cluster that exists
@@ -14,7 +15,7 @@ create the pods of jobs in containers:
 - It has a ResourceQuota and a LimitRange.
 - The runner pod and the pods of jobs in containers mount no service account token. A launcher that needs a token, such as this
   project's for OKE's workload identity, has an account that the config names. Runners that create a pod for each job need a
-  token, too. The rule does not judge it; `runner-no-app-key` judges what it opens.
+  token, too. The rule does not judge it: `runner-no-app-key` judges its rights.
 """
 
 import ipaddress

@@ -49,6 +49,12 @@ _ONE_SUBNET = "a subnet is in one zone, and here several have the same; give eac
 _DEFAULT_SET = "only one default set per GitHub scope may have them, and jobs select every other set by its name or its own label"
 # File: path, rule and how to fix it, value as JSON (empty if the key is missing).
 BROKEN: dict[str, tuple[str, str, str]] = {
+    "container-set-name": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4-for-the-long-tests-of-a-team2",
+        "the name of a set with containers: job has at most 35 characters, this one has 36, and GitHub's hooks would cut off "
+        "what distinguishes the pods of its jobs; shorten it",
+        '"gpu-t4-for-the-long-tests-of-a-team2"',
+    ),
     "template-of-ours": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.template.nodeSelector",
         "unknown key; a word of Kubernetes: write pool of the class",
@@ -1619,6 +1625,45 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "g5.2xlarge is not an OCI shape; name one such as VM.GPU.A10.1",
         '"g5.2xlarge"',
     ),
+    "cuda-unknown": (
+        "gpu-ci:clusters.sjc.runners.oci-a10.cuda",
+        'not a version of CUDA 11, 12, 13; write major and minor version in quotes, for example "13.0"',
+        '"14.0"',
+    ),
+    "cuda-without-quotes": (
+        "gpu-ci:clusters.sjc.runners.oci-a10.cuda",
+        "not a string; fill it in, in quotes if it looks like a number",
+        "13.0",
+    ),
+    "cuda-without-gpus": (
+        "gpu-ci:clusters.usw2.runners.builds.cuda",
+        "the class has gpus: 0, so no image uses CUDA; remove it",
+        '"12.8"',
+    ),
+    "cuda-newer-than-driver": (
+        "gpu-ci:clusters.sjc.runners.oci-a10.cuda",
+        (
+            "pool a10: CUDA 13.0 needs driver branch R580 or newer, and the nodes have 570.211.01; use images with an older "
+            "CUDA, or nodes with a newer driver"
+        ),
+        '"13.0"',
+    ),
+    "cuda-newer-than-gpu": (
+        "gpu-ci:clusters.sjc.runners.oci-a10.cuda",
+        (
+            "pool a10: V100 (VM.GPU3.1, volta) has compute capability 7.0, and CUDA 13 supports 7.5 and newer; use images with "
+            "an older CUDA, or another GPU"
+        ),
+        '"13.2"',
+    ),
+    "cuda-newer-than-driver-of-machine": (
+        "gpu-ci:clusters.sjc.runners.per-job.cuda",
+        (
+            "CUDA 13.0 needs driver branch R580 or newer, and the nodes have 570.211.01; use images with an older CUDA, or nodes "
+            "with a newer driver"
+        ),
+        '"13.0"',
+    ),
     "shape-unknown": (
         "gpu-ci:clusters.sjc.runners.standing.shapes.0",
         "unknown machine 'VM.GPU.A10.3'; did you mean VM.GPU.A10.2, VM.GPU.A10.1, BM.GPU.A10.4?",
@@ -2427,7 +2472,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "unknown-key-vm-per-job": (
         "gpu-ci:clusters.sjc.runners.per-job.counts",
         (
-            "unknown key; known keys: kind, labels, group, shapes, capacity, role, image, disk, toolkit, nvkind, "
+            "unknown key; known keys: kind, labels, group, cuda, shapes, capacity, role, image, disk, toolkit, nvkind, "
             "launcherImage, scale, places, launcher, lifetime"
         ),
         "2",

@@ -17,9 +17,11 @@ from policies.rules.read import Later, UndeterminableError
 from policies.rules.runner_no_app_key import RULE as NO_KEY
 from policies.rules.runner_no_privileged import RULE as PRIVILEGED
 from policies.rules.runner_sets import Place, RunnerSet, runner_sets
+from policies.rules.scale_to_zero import RULE as TO_ZERO
 from tests.policies.cases import Member
 from tests.policies.container_fixtures import HOOKED, JOB, JOBS, SPACE, STEP, hooked, hooks
 from tests.policies.harness import CLEAN, as_read, changed, judge, stack_subject
+from tests.policies.pool_fixtures import GPU, RELEASE
 from tests.policies.suite import templates
 
 TEMPLATES = templates(JOB, STEP)
@@ -42,7 +44,7 @@ def test_what_is_no_template_hides_the_pods_of_jobs(text: str) -> None:
     paths, later = read(changed(TEMPLATES, "data", "job.json", text))
     assert paths == ['data["step.json"].spec']
     assert isinstance(later.first, UndeterminableError)
-    assert later.first.message == 'data["job.json"] is no JSON of a pod template, so nothing shows the pods of jobs'
+    assert later.first.message == 'data["job.json"] is not a pod template in JSON, so nothing shows the pods of jobs'
 
 
 def test_every_rule_of_pods_judges_templates() -> None:
@@ -74,6 +76,12 @@ def test_pods_of_jobs_are_exempt_by_namespace_and_name_of_their_config_map() -> 
     (told,) = judge(PRIVILEGED, CONFIG_MAP, props).messages
     assert told.startswith('data["job.json"].spec.containers[0].securityContext.privileged is true')
     assert judge(PRIVILEGED, CONFIG_MAP, props, {"exempt": [f"{SPACE}/container-jobs"]}) == CLEAN
+
+
+def test_runners_that_wait_keep_no_gpu_if_jobs_run_in_containers() -> None:
+    assert judge(TO_ZERO, RELEASE, hooked(minRunners=2).props) == CLEAN
+    own = changed(HOOKED, "containers", 0, "resources", {"limits": {GPU: 1}})
+    assert judge(TO_ZERO, RELEASE, hooked(spec=own, minRunners=2).props).messages
 
 
 # -- the set of a template ---------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ class MachineImage(Model):
     """Version of the NVIDIA driver in the image. The machine compares it at boot with what `nvidia-smi` shows."""
 
 
-class MachineRunner(Runner):
+class MachineRunner(compatibility.CudaFields, Runner):
     """A runner that is a whole OCI machine for one job."""
 
     called: ClassVar[str]
@@ -131,6 +131,8 @@ class MachineRunner(Runner):
 
     def remarks(self) -> Iterator[str]:
         """Warnings about valid settings."""
+        if self.cuda is not None and self.image is None:
+            yield compatibility.cuda_unknown(self.cuda, "its machines")
         # Both launchers' own images are pinned by digest.
         if self.launcher_image is not None and "@sha256:" not in self.launcher_image:
             yield todo(f"launcher image {self.launcher_image} is a tag, which can change; set launcherImage with a digest")
@@ -153,6 +155,9 @@ class MachineRunner(Runner):
         if self.image is not None:
             for machine in self.machines:
                 compatibility.require_driver(machine, self.image.driver, at=("image", "driver"))
+        driver = self.image.driver if self.image is not None else None
+        if self.cuda is not None and (wrong := compatibility.lacks_cuda(self.cuda, self.machines, driver)):
+            raise problem("cuda", wrong, at=("cuda",))
         if self.nvkind and not any(self.toolkit.startswith(f"{minor}.") for minor in versions.NVKIND.toolkits):
             raise problem(
                 "nvkind_toolkit",
