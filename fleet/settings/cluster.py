@@ -445,7 +445,7 @@ class Cluster(Model):
             if runner.in_containers and len(name) > MAX_SET_NAME:
                 message = (
                     f"the name of a set with containers: job has at most {MAX_SET_NAME} characters, this one has {len(name)}, "
-                    "and GitHub's hooks would cut off the part in which the names of its jobs' pods differ; shorten it"
+                    "and GitHub's hooks would cut off what distinguishes the pods of its jobs; shorten it"
                 )
                 raise problem("jobs_set_name", message, at=("runners", name), value=name)
             if runner.in_containers and f"{name}{JOBS}" in self.runners:
