@@ -143,7 +143,8 @@ function trouble(pod) {
 
 // The exit status of the hooks. They wait long for a pod that is lost, and do not say why it is: watch it beside them.
 async function run(input, more) {
-  const child = spawn(process.execPath, [HOOKS], { stdio: ['pipe', 'inherit', 'inherit'], env: { ...env, ...more } })
+  // The hooks use what node warns of, and each step would show the warning.
+  const child = spawn(process.execPath, ['--no-deprecation', HOOKS], { stdio: ['pipe', 'inherit', 'inherit'], env: { ...env, ...more } })
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
   const closed = new Promise((done, fail) => {
     child.on('error', fail).on('close', (code, signal) => done(code ?? 128 + os.constants.signals[signal]))

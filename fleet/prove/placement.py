@@ -205,7 +205,7 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
             fits = tuple(Fit(machine, offer, 1, "one job", 0) for machine, offer in zip(whole.types, offers, strict=True))
             yield Placement(cluster, name, runner, host, fits, launchers)
         elif isinstance(runner, PodRunner):
-            # Jobs in containers bring their own images.
+            # The workflow of a job in a container names its image.
             with_image = bool(runner.gpus) and not runner.in_containers
             row, ask = runner_gpu(settings.with_image(runner).image) if with_image else None, runner_ask(runner)
             no_room = _no_own_room(cluster, fleet, runner)

@@ -63,7 +63,7 @@ def _of_jobs(pods: PodSet) -> Iterator[Manifest]:
 def admission(pods: PodSet) -> Iterator[Manifest]:
     """A ValidatingAdmissionPolicy that holds the pods of the jobs' namespace to the templates, and its binding.
 
-    The hooks merge the templates into each pod. Whoever has the runner's token could leave them out.
+    The hooks merge the templates into each pod. A program with the runner's token could leave them out.
     """
     rules = [{"expression": rule, "message": message} for rule, message in _rules(pods)]
     yield manifest(_ADMISSION, "ValidatingAdmissionPolicy", pods.jobs_home) | {

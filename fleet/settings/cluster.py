@@ -17,6 +17,7 @@ from fleet.facts.scheduling import FALLBACK, JOB_PRIORITIES, PLACEHOLDER_PRIORIT
 from fleet.settings.alerts import require_objectives
 from fleet.settings.budget import Budget
 from fleet.settings.caches import Cache, Volumes, class_name
+from fleet.settings.container_jobs import MAX_SET_NAME
 from fleet.settings.egress import closed_networks, may_open
 from fleet.settings.enablement import EnabledPool, require_enablement
 from fleet.settings.existing import ENABLEMENTS, NODE_AGENT, Existing
@@ -441,6 +442,12 @@ class Cluster(Model):
                 require_pool("runner_pool", pool_name, self.pools, at=("runners", name, *runner.pool_at(index)), gpus=runner.gpus)
             if runner.runner_pool is not None:
                 require_own_pool(runner.runner_pool, self.pools, at=("runners", name, "runnerPool"))
+            if runner.in_containers and len(name) > MAX_SET_NAME:
+                message = (
+                    f"the name of a set with containers: job has at most {MAX_SET_NAME} characters, this one has {len(name)}, "
+                    "and GitHub's hooks would cut off the part in which the names of its jobs' pods differ; shorten it"
+                )
+                raise problem("jobs_set_name", message, at=("runners", name), value=name)
             if runner.in_containers and f"{name}{JOBS}" in self.runners:
                 message = (
                     f"the pods of its jobs are in the namespace {jobs_namespace(name)}, which has the GitHub App's key for class "

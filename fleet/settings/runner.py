@@ -317,7 +317,7 @@ class PodRunner(CudaFields, RunnerPod):
 
     @refusal
     def _pool_rules(self) -> None:
-        """Refuse a class without a pool, both keys together, a pool given twice, CUDA without GPUs, windows beyond `scale`."""
+        """Refuse a class without a pool, both keys together, a pool twice, CUDA without GPUs, and windows beyond `scale`."""
         if (self.pool is None) == (not self.pools):
             message = "a class names one pool in pool, or several in pools with the first choice first; give one of the two"
             raise problem("runner_pools", message, at=("pools",) if self.pools else ("pool",))

@@ -88,6 +88,8 @@ def _remarks(job: Job, entry: Served, sets: tuple[Served, ...]) -> Iterator[str]
         yield f"timeout-minutes is {minutes:g}{default}, and {rule}; write timeout-minutes: {longest // 60} or less"
     if job.gpus > entry.gpus:
         yield f"{job.asks} names {job.gpus} GPUs, and a job of {entry.words} has {entry.gpus}; name {entry.gpus}"
+    elif job.asks.startswith("--gpus") and not entry.gpus:
+        yield f"{job.asks} asks for GPUs, and jobs of {entry.words} have none; write runs-on: with a class that has"
     yield from hooks.remarks(job, entry)
     for step in job.steps:
         if step.needs == "entrypoint" and entry.runner.needs_container:

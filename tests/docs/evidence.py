@@ -15,11 +15,12 @@ SOURCE = ROOT / "docs" / "evidence.toml"
 LEVELS = {
     "offline": "proved offline",
     "charts": "rendered with real charts",
+    "api": "run on a real API server",
     "engine": "run on the real engine",
     "cloud": "run on a cloud",
 }
 """Levels of evidence, the lowest first."""
-MARKERS = {"reference": "charts", "engine": "engine"}
+MARKERS = {"reference": "charts", "kwok": "api", "hooks": "api", "engine": "engine"}
 """The level of a test by its marker; a test without one of them is `offline`."""
 RECORDS = "docs/acceptance/"
 """Records of `make acceptance` on a real account."""

@@ -22,7 +22,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload
-from gpu_ci.offline.inventory.page import document, set_charts, users
+from gpu_ci.offline.inventory.page import JOBS, document, set_charts, users
 from gpu_ci.offline.plan import make_plan
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, vm, vm_per_job
 from tests.docs.inventory import Table, table, tables
@@ -400,6 +400,10 @@ def test_what_a_pod_requests_is_what_its_manifest_requests(stack: str) -> None:
             if user.ask is None:
                 continue
             asked = user.container["resources"]
+            if user.kind == JOBS:
+                # Its services and a container action are beside it (tests/fleet/test_container_jobs.py).
+                assert user.ask.cpu.request > 1000 * float(asked["requests"]["cpu"])
+                continue
             units = {key: int(count) for key, count in asked["limits"].items() if is_gpu_resource(key)}
             assert units == ({held.pools[user.pools[0]].resource: user.gpus} if user.gpus else {})
             requests = {key: asked["requests"][key] for key in ("cpu", "memory", "ephemeral-storage")}

@@ -397,9 +397,11 @@ def _advertised_already(settings: Cluster) -> Iterator[Pods]:
 
 
 def _jobs_of(fleet: Fleet, cluster: str, name: str) -> Iterator[Pods]:
-    """The pods that the hooks of a set make for its jobs."""
+    """The pods that the hooks of a set make for its jobs, if these run in containers."""
     settings = fleet.clusters[cluster]
-    runner = settings.pod_runners[name]
+    runner = settings.pod_runners.get(name)
+    if runner is None or not runner.in_containers:
+        return
     for file, template in pod_set_of(settings, name, runner, fleet.github).templates.items():
         yield pods_of(f"{file} of {name}", frozenset(runner.ordered), template["spec"])
 
@@ -419,11 +421,9 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
         yield pods_of("autoscaler", system, _addon_spec(settings))
     for name, runner in settings.runners.items():
         values = made[name].values
-        pools = frozenset(runner.ordered) if isinstance(runner, PodRunner) else system
+        pools = frozenset(runner.waiting_pools) or system if isinstance(runner, PodRunner) else system
         what = "runner" if isinstance(runner, PodRunner) else "launcher"
-        if isinstance(runner, PodRunner) and runner.in_containers:
-            yield from _jobs_of(fleet, cluster, name)
-            pools = frozenset(runner.waiting_pools) or system
+        yield from _jobs_of(fleet, cluster, name)
         yield pods_of(f"{what} {name}", pools, values["template"]["spec"])
         yield pods_of(f"listener of {name}", system, values["listenerTemplate"]["spec"])
         if isinstance(runner, MachineRunner) and (sweep := sweep_pod(made[name])):

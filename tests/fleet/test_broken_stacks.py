@@ -49,6 +49,12 @@ _ONE_SUBNET = "a subnet is in one zone, and here several have the same; give eac
 _DEFAULT_SET = "only one default set per GitHub scope may have them, and jobs select every other set by its name or its own label"
 # File: path, rule and how to fix it, value as JSON (empty if the key is missing).
 BROKEN: dict[str, tuple[str, str, str]] = {
+    "container-set-name": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4-for-the-long-tests-of-a-team2",
+        "the name of a set with containers: job has at most 35 characters, this one has 36, and GitHub's hooks would cut off "
+        "what distinguishes the pods of its jobs; shorten it",
+        '"gpu-t4-for-the-long-tests-of-a-team2"',
+    ),
     "template-of-ours": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.template.nodeSelector",
         "unknown key; a word of Kubernetes: write pool of the class",

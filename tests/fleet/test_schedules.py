@@ -283,7 +283,7 @@ def test_a_pass_changes_a_set_only_if_its_runners_differ_and_goes_on_after_a_ref
         def __init__(self) -> None:
             self.patched: list[tuple[str, Any]] = []
 
-        def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        def call(self, method: str, path: str, body: Any = None, kind: str = "application/json", accept: str = "") -> Any:
             name = path.rpartition("/")[2]
             if name == "gone":
                 raise urllib.error.HTTPError(path, 404, "Not Found", Message(), None)

@@ -41,7 +41,7 @@ def install(api: ServerApi, of_set: PodSet) -> None:
 
 
 def made(of_set: PodSet, *services: str, file: str = "job.json") -> dict[str, Any]:
-    """The pod that GitHub's hooks make of a template, with their own init container."""
+    """The pod that GitHub's hooks create from a template, with their own init container."""
     template = copy.deepcopy(of_set.templates[file])
     parts = {part["name"]: part for part in template["spec"]["containers"]}
     beside = [parts["$service"] | {"name": name, "image": f"{name}:1"} for name in services]
@@ -86,15 +86,17 @@ def _without_choice(pod: dict[str, Any]) -> None:
     pod["spec"].pop("affinity", None)
 
 
+def _elsewhere(pod: dict[str, Any]) -> None:
+    _without_choice(pod)
+    pod["spec"]["nodeSelector"] = {"gpu-ci/pool": "h100"}
+
+
 REFUSED: dict[str, tuple[Change, str]] = {
-    "a pod of nobody's": (lambda pod: pod["metadata"].pop("labels"), "only the runner's hooks make pods here"),
+    "a pod without a runner": (lambda pod: pod["metadata"].pop("labels"), "only the runner's hooks make pods here"),
     "another account": (lambda pod: pod["spec"].update(serviceAccountName="default"), "has the service account jobs"),
     "a token": (lambda pod: pod["spec"].update(automountServiceAccountToken=True), "no token of the API server"),
     "a node": (lambda pod: pod["spec"].update(nodeName="a"), "the scheduler chooses the node"),
-    "another pool": (
-        lambda pod: (_without_choice(pod), pod["spec"].update(nodeSelector={"gpu-ci/pool": "h100"})),
-        "runs on the pools of its class",
-    ),
+    "another pool": (_elsewhere, "runs on the pools of its class"),
     "any pool": (_without_choice, "runs on the pools of its class"),
     "another priority": (
         lambda pod: pod["spec"].update(priorityClassName="system-node-critical"),

@@ -835,7 +835,7 @@ def _phases(name: str, values: Mapping[str, tuple[float, ...]]) -> dict[str, flo
     }
 
 
-STARTS = (
+STARTS: tuple[Case, ...] = (
     Case(
         "runners on new and on ready nodes, in the last hour and before",
         _STARTS

@@ -243,6 +243,15 @@ def test_the_other_class_has_no_fewer_gpus(tmp_path):
     assert answer_of(project, tmp_path, "timeout-minutes: 5").edit == "write container: <image>"
 
 
+def test_a_job_that_asks_for_all_gpus_of_a_class_without_any_has_a_remark(project, tmp_path):
+    path = tmp_path / "ci.yml"
+    path.write_text("on: push\njobs: {a: {runs-on: cpu-build, container: {image: a, options: --gpus all}}}\n")
+    checked = check_workflows(str(path), STACK, project)
+    assert checked is not None
+    why = "--gpus all asks for GPUs, and jobs of cpu-build of usw2 have none"
+    assert checked.answers[0].remarks == (f"{why}; write runs-on: with a class that has",)
+
+
 def test_machines_are_the_other_way_for_what_pods_refuse(tmp_path):
     containers = oke_cluster(
         machineCompartment="ocid1.compartment.oc1..examplemachines",

@@ -215,7 +215,7 @@ def job_pods(space: str, pods: Iterable[Object]) -> dict[tuple[str, str], Object
 
 
 def leftovers(kind: str, objects: Iterable[Object], pods: Iterable[Object], now: float) -> list[Deletion]:
-    """What to delete of the pods or Secrets of jobs: what is not young, and whose runner has no pod, or one that has ended.
+    """The pods or Secrets of jobs to delete: they are not young, and their runner has no pod, or one that has ended.
 
     All have the label. `pods` are those of the runners. Read them after `objects`: a runner's pod is older than what its job
     makes.
@@ -285,7 +285,7 @@ def kept_pod(pod: Object) -> Object:
 
 
 def kept_secret(secret: Object) -> Object:
-    """What `leftovers` reads of a Secret, or of a pod: nothing of what is in it."""
+    """What `leftovers` reads of a Secret, or of a pod: its metadata alone."""
     meta = ("namespace", "name", "uid", "creationTimestamp", "deletionTimestamp")
     return {"metadata": picked(secret["metadata"], *meta, labels=[_LISTENS_FOR, _OWNER])}
 

@@ -11,17 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleet.charts.chart import Chart
+from fleet.charts.container_jobs import own_runner
 from fleet.facts.hardware import Machine
 from fleet.facts.lifecycle import numbers
 from fleet.facts.node_image import NODE_IMAGES
-from fleet.facts.scheduling import QUEUE_LABEL
+from fleet.facts.scheduling import JOB_TEMPLATE, QUEUE_LABEL
 from fleet.facts.versions import IMAGES, Image
 from fleet.jobs.stack import place_stack_job
 from fleet.prove.image_fit import node_driver
 from fleet.prove.pod import PodAsk, pod_of, runner_ask
 from fleet.prove.topology import Ask
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import pod_set
+from fleet.providers.installed import pod_set, pod_set_of
 from fleet.providers.registry import provider_of
 from fleet.render.placeholders import placeholders
 from fleet.render.workloads.catalogue import workload_objects
@@ -38,6 +39,8 @@ from gpu_ci.offline.words import span
 
 MACHINES = "runner set of machines"
 """The kind of a runner set whose runners are machines: its pods are launchers, which take no GPU."""
+JOBS, OWN_PODS = "jobs in containers of a runner set", "runners of jobs in containers"
+"""The two kinds of pods of a runner set whose jobs run in containers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class User:
 def users(fleet: Fleet, cluster: str) -> Iterator[User]:
     """All users of a cluster, in the order of the settings. Raises JobError for a job that fits in no pool."""
     settings: Cluster = fleet.clusters[cluster]
-    yield from _runner_sets(settings, set_charts(fleet, cluster))
+    yield from _runner_sets(fleet, settings, set_charts(fleet, cluster))
     yield from _workloads(settings)
     yield from _placeholders(settings)
     yield from _jobs(fleet, cluster)
@@ -99,11 +102,16 @@ def set_charts(fleet: Fleet, cluster: str) -> dict[str, Chart]:
     }
 
 
-def _runner_sets(settings: Cluster, charts: Mapping[str, Chart]) -> Iterator[User]:
+def _runner_sets(fleet: Fleet, settings: Cluster, charts: Mapping[str, Chart]) -> Iterator[User]:
     for name, runner in settings.runners.items():
         spec, span = charts[name].values["template"]["spec"], runner.span
         where = (charts[name].namespace, charts[name].pod_security, spec, span.min, span.max)
-        if isinstance(runner, PodRunner):
+        if isinstance(runner, PodRunner) and runner.in_containers:
+            pods = pod_set_of(settings, name, runner, fleet.github)
+            job = pods.templates[JOB_TEMPLATE]["spec"]
+            yield User(name, JOBS, pods.jobs_home, pods.pod_security, job, 0, span.max, runner.ordered, runner_ask(runner))
+            yield User(name, OWN_PODS, *where, runner.waiting_pools, own_runner(runner))
+        elif isinstance(runner, PodRunner):
             yield User(name, "runner set", *where, runner.ordered, runner_ask(runner))
         else:
             yield User(name, MACHINES, *where)
@@ -247,7 +255,7 @@ def _nodes(settings: Cluster, name: str, cluster_users: Iterable[User]) -> Row:
     origin = {True: f"in image {code(kind.name)}", False: f"by the GPU operator, on image {code(kind.name)}"}
     driver = node_driver(settings, name)
     here = [user for user in cluster_users if name in user.pools]
-    images = [image for user in here if user.gpus and (image := _IMAGES.get(user.container["image"]))]
+    images = [image for user in here if user.gpus and (image := _IMAGES.get(_image_of(user.container)))]
     capability = max((image.least_capability for image in images), key=numbers, default="")
     gpu = settings.pools[name].machines[0].gpu
     has = f" (the GPU has {gpu.compute_capability})" if gpu else ""
@@ -313,7 +321,7 @@ _POD = ("pod of", "image", "Pod Security", "host paths, claims and secrets")
 def _pod(user: User) -> Row:
     return (
         code(user.name) + (", its launcher" if user.kind == MACHINES else ""),
-        "<br>".join(_image(reference) for reference in dict.fromkeys(container["image"] for container in user.containers)),
+        "<br>".join(_image(reference) for reference in dict.fromkeys(map(_image_of, user.containers))),
         f"**{user.level}**" if user.level == "privileged" else user.level,
         "<br>".join(dict.fromkeys(_mounts(user))) or _NONE,
     )
@@ -351,7 +359,14 @@ def _gpus(machine: Machine) -> str:
     return text(f"{machine.gpus} x {machine.gpu.name}{memory}") if machine.gpu else "none"
 
 
+def _image_of(container: Mapping[str, Any]) -> str:
+    """The image of a container; empty if the workflow of a job names it."""
+    return str(container.get("image", ""))
+
+
 def _image(reference: str) -> str:
     """Name and version of an image, and the first characters of its digest."""
+    if not reference:
+        return "named by the workflow"
     name, at, digest = reference.partition("@")
     return code(name) + (f", {code(digest[: digest.index(':') + 13] + '…')}" if at else "")

@@ -313,7 +313,7 @@ def test_a_job_goes_on_on_a_node_that_takes_no_other(closed: dict[str, Any]) -> 
 
 
 def left(objects: list[dict[str, Any]], *pods: dict[str, Any]) -> list[str]:
-    """The names of what is left over."""
+    """The names of the leftovers."""
     kept = [kept_secret(found) for found in objects]
     return [each.name for each in leftovers("secret", kept, map(kept_pod, pods), NOW)]
 
@@ -443,7 +443,7 @@ IN_CONTAINERS = {"gpu-t4": runner(containers="job"), "other": runner(labels=["ot
 
 
 def left_behind() -> dict[str, list[dict[str, Any]]]:
-    """Of a runner that is gone: a pod, a Secret and a young Secret. Beside them what is of others, or of nobody."""
+    """The pod, the Secret and the young Secret of a runner that is gone. Beside them are those of others, or without a label."""
     alive: dict[str, Any] = {"namespace": "runners-other"}
     own: dict[str, Any] = {"namespace": "runners-other-jobs"}
     return {
