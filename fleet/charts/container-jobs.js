@@ -23,7 +23,7 @@ const say = (kind, text) => console.log(`::${kind}::${text.replace(/%/g, '%25').
 // Docker takes Go's durations, Kubernetes whole seconds.
 function seconds(options, flag, otherwise) {
   const text = options[flag] ?? '0'
-  if (!/^((\d+(\.\d+)?(h|ms|m|us|s))+|0)$/.test(text)) throw new Error(`--${flag} is no duration such as 10s: ${text}`)
+  if (!/^((\d+(\.\d+)?(h|ms|m|us|s))+|0)$/.test(text)) throw new Error(`--${flag} is not a duration such as 10s: ${text}`)
   const parts = [...text.matchAll(/([\d.]+)([a-z]+)/g)].map(([, size, unit]) => size * UNIT[unit])
   return Math.ceil(parts.reduce((sum, part) => sum + part, 0)) || otherwise
 }

@@ -1,7 +1,7 @@
-"""What stands in for nodes: no container runs. A container is a folder with its volumes, in which a command sees itself as at the root.
+"""What replaces nodes: no container runs. A container is a folder with its volumes, and a command sees that folder as its root.
 
-It has the programs of this machine, whatever its image. A pod that a scheduler or a manifest gave a node is made, its init
-containers run, and it is running. kwok serves `exec` and starts the commands through the programs of `tools`.
+It has the programs of this machine, whatever its image, and those of `PROGRAMS`. Once a pod has a node, its volumes are made, its
+init containers run, and it is running. kwok serves `exec` and starts the commands through the programs of `tools`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from fleet.render.sweeps.api import Api, Object
 
 EXECS = "/apis/kwok.x-k8s.io/v1alpha1"
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+PROGRAMS = {"postgres": ("pg_isready",), "redis": ("redis-cli",)}
+"""What asks a service whether it is ready, by the image that has it. No service runs, so it always is."""
 _KEPT = ("bin", "dev", "lib", "lib32", "lib64", "proc", "sbin", "sys", "usr")
 _ETC = ("alternatives", "group", "ld.so.cache", "ld.so.conf", "nsswitch.conf", "os-release", "passwd", "ssl")
 _APART = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
@@ -36,7 +38,7 @@ while (head := read(512)).strip(b"\\0"):
     write(head + read(-(-size // 512) * 512))
 write(bytes(1024))
 """
-"""Copies a tar archive and ends. kwok 0.8.0 never ends the standard input of a command (pkg/utils/exec/exec.go), and tar waits."""
+"""Copies a tar archive and ends. kwok 0.8.0 never ends the standard input of a command (pkg/utils/exec/exec.go)."""
 CRD: Object = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -126,10 +128,10 @@ class Nodes:
 
     def root(self, pod: Object, container: str) -> Path:
         """The folder that a container sees as its root, without its volumes."""
-        return self.folder / pod["metadata"]["uid"] / container
+        return self.folder / str(pod["metadata"]["uid"]) / container
 
     def _script(self, pod: Object, container: str) -> Path:
-        return self.folder / pod["metadata"]["uid"] / f"{container}.sh"
+        return self.folder / str(pod["metadata"]["uid"]) / f"{container}.sh"
 
     def _make(self, pod: Object) -> None:
         spec, home = pod["spec"], self.folder / pod["metadata"]["uid"]
@@ -189,9 +191,9 @@ class Nodes:
             "serviceAccountToken" in one for one in projected["sources"]
         ):
             account = pod["spec"]["serviceAccountName"]
-            request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
             bound = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
-            request["spec"] |= {"boundObjectRef": bound}
+            own = {"expirationSeconds": 3600, "boundObjectRef": bound}
+            request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": own}
             token = self.api.call("POST", f"{_namespace(pod)}/serviceaccounts/{account}/token", request)["status"]["token"]
             (path / "token").write_text(token, encoding="ascii")
             (path / "namespace").write_text(pod["metadata"]["namespace"], encoding="ascii")
@@ -199,11 +201,14 @@ class Nodes:
 
     def _root(self, pod: Object, container: Object, home: Path) -> None:
         root = home / container["name"]
-        for name in ("tmp", "root", "etc", "home/runner/externals/node20/bin", "var/tmp"):
+        for name in ("tmp", "root", "etc", "opt/image", "home/runner/externals/node20/bin", "var/tmp"):
             (root / name).mkdir(parents=True)
         node = root / "home/runner/externals/node20/bin/node"
         node.write_text(f'#!/bin/sh\nexec {Path(str(shutil.which("node"))).resolve()} "$@"\n', encoding="utf-8")
         node.chmod(0o755)
+        for name in PROGRAMS.get(container["image"].split(":")[0], ()):
+            (root / "opt/image" / name).write_text("#!/bin/sh\n", encoding="ascii")
+            (root / "opt/image" / name).chmod(0o755)
         for source in (Path("/etc") / name for name in _ETC):
             if source.is_dir():
                 shutil.copytree(source, root / "etc" / source.name, symlinks=True)
@@ -235,7 +240,7 @@ class Nodes:
         self._script(pod, container["name"]).write_text("".join(lines), encoding="utf-8")
 
     def _environment(self, pod: Object, container: Object) -> dict[str, str]:
-        env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root"}
+        env = {"PATH": "/opt/image:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root"}
         env |= {"KUBERNETES_SERVICE_HOST": self.server[0], "KUBERNETES_SERVICE_PORT": str(self.server[1])}
         for row in container.get("env", ()):
             field = row.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath", "")

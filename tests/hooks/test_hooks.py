@@ -16,17 +16,11 @@ from typing import Any
 import pytest
 
 from fleet.render.sweeps.api import Object
+from tests.hooks.needs import HOOKS, NEEDS
 from tests.hooks.runner import Runner, Step
-from tests.hooks.world import HOME, JOBS, World, world
-from tests.kwok.server import missing
+from tests.hooks.world import HOME, JOBS, World, example, world
 
-_HOOKS = Path(os.environ.get("GPU_CI_HOOKS") or "-")
-_LACKS = [*missing("kube-scheduler", "node", "unshare"), *([] if _HOOKS.is_file() else ["GPU_CI_HOOKS"])]
-pytestmark = [
-    pytest.mark.hooks,
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(bool(_LACKS), reason=f"not on PATH, or not set: {', '.join(_LACKS)}"),
-]
+pytestmark = NEEDS
 _IMAGE = "python:3.12"
 _PODS = f"/api/v1/namespaces/{JOBS}/pods"
 _CHECK = "--health-cmd 'test -e /tmp/up || { touch /tmp/up; exit 1; }' --health-interval 1s --health-retries 30"
@@ -35,7 +29,7 @@ _CHECK = "--health-cmd 'test -e /tmp/up || { touch /tmp/up; exit 1; }' --health-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with world(tmp_path_factory.mktemp("cluster"), _HOOKS) as made:
+    with world(tmp_path_factory.mktemp("cluster"), HOOKS, example()) as made:
         yield made
 
 
@@ -78,7 +72,7 @@ def test_steps_share_the_workspace_the_variables_and_the_outputs_in_a_pod_with_t
     assert "failed to run script step" in third.output
     assert fourth.output.startswith("after\n/__e/node20/bin:\nnode\n")
     assert last.status == 0
-    assert cluster.left() == []
+    assert cluster.left == []
     assert runner.pod["spec"]["nodeName"].startswith("runners-")
     assert pod["spec"]["nodeName"].startswith("t4-")
     (container,) = pod["spec"]["containers"]
@@ -95,12 +89,16 @@ def test_a_container_action_has_a_pod_without_a_gpu_and_sees_the_workspace(clust
     with cluster.runner() as runner:
         ended = fine(runner.run(job))
     assert ended[2].output.startswith("made\n")
-    (pod,) = (one for one in cluster.nodes.made.values() if one["metadata"]["name"].startswith(f"{runner.pod['metadata']['name']}-step-"))
+    (pod,) = (
+        one
+        for one in cluster.nodes.made.values()
+        if one["metadata"]["name"].startswith(f"{runner.pod['metadata']['name']}-step-")
+    )
     (container,) = pod["spec"]["containers"]
     assert container["image"] == "alpine:3.22"
     assert "nvidia.com/gpu" not in container["resources"]["limits"]
     assert pod["spec"]["nodeName"].startswith("t4-")
-    assert cluster.left() == []
+    assert cluster.left == []
 
 
 def test_services_have_names_ports_and_health_checks(cluster: World) -> None:
@@ -123,16 +121,18 @@ def test_services_have_names_ports_and_health_checks(cluster: World) -> None:
     assert db["readinessProbe"]["exec"]["command"][:2] == ["/bin/sh", "-c"]
     assert cache["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
     assert all(one["ready"] for one in pod["status"]["containerStatuses"]), "the job started before its service was healthy"
-    assert cluster.left() == []
+    assert cluster.left == []
 
 
 def test_a_service_that_is_never_healthy_fails_the_job(cluster: World) -> None:
     check = "--health-cmd false --health-interval 1s --health-timeout 1s --health-retries 2"
     with cluster.runner() as runner:
-        prepared, _ = runner.run({"container": _IMAGE, "services": {"db": {"image": "postgres:16", "options": check}}, "steps": []})
+        prepared, _ = runner.run(
+            {"container": _IMAGE, "services": {"db": {"image": "postgres:16", "options": check}}, "steps": []}
+        )
     assert prepared.status == 1
     assert "::error::The service db is not healthy after 4 seconds." in prepared.output
-    assert cluster.left() == []
+    assert cluster.left == []
 
 
 def test_a_job_with_more_services_than_its_class_has_room_for_is_refused_with_the_way_out(cluster: World) -> None:
@@ -141,7 +141,7 @@ def test_a_job_with_more_services_than_its_class_has_room_for_is_refused_with_th
         prepared, _ = runner.run({"container": _IMAGE, "services": services, "steps": []})
     assert prepared.status == 1
     assert "a job of this class has at most 2 services; raise services.most of the class" in prepared.output
-    assert cluster.left() == []
+    assert cluster.left == []
 
 
 def test_the_job_logs_in_to_its_registry_with_a_secret_that_goes_with_the_job(cluster: World) -> None:
@@ -154,14 +154,19 @@ def test_the_job_logs_in_to_its_registry_with_a_secret_that_goes_with_the_job(cl
         assert secret["type"] == "kubernetes.io/dockerconfigjson"
         fine(steps)
     assert cluster.nodes.pulled["ghcr.io/acme/app:1"] == ["octocat@ghcr.io"]
-    assert cluster.left() == []
+    assert cluster.left == []
 
 
 def started(cluster: World, runner: Runner, run: str) -> subprocess.Popen[str]:
     """A step that runs, once it has begun."""
     fine([runner.prepare({"container": _IMAGE})])
     (runner.temp / "step.sh").write_text(f"touch /__w/begun\n{run}\n", encoding="ascii")
-    step = {"entryPoint": "sh", "entryPointArgs": ["-e", "/__w/_temp/step.sh"], "workingDirectory": "/__w", "environmentVariables": {}}
+    step = {
+        "entryPoint": "sh",
+        "entryPointArgs": ["-e", "/__w/_temp/step.sh"],
+        "workingDirectory": "/__w",
+        "environmentVariables": {},
+    }
     line, body, _ = runner.call("run_script_step", step)
     pipe = subprocess.PIPE
     process = subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True)
@@ -186,9 +191,9 @@ def test_a_cancelled_job_leaves_nothing(cluster: World, name: str) -> None:
         assert process.returncode in (128 + signal.SIGINT, -signal.SIGKILL)
         assert len(children) == 1
         cluster.until(lambda: not Path(f"/proc/{children[0]}").exists(), 5)
-        assert cluster.left() != []
+        assert cluster.left != []
         assert runner.cleanup().status == 0
-        assert cluster.left() == []
+        assert cluster.left == []
 
 
 @pytest.mark.parametrize("end", ["evicted", "deleted"])
@@ -197,7 +202,9 @@ def test_a_step_whose_pod_is_lost_fails_and_says_why(cluster: World, end: str) -
         process = started(cluster, runner, "sleep 60")
         pod, before = job_pod(cluster, runner), time.monotonic()
         if end == "evicted":
-            cluster.nodes.status(pod, {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."})
+            cluster.nodes.status(
+                pod, {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
+            )
         else:
             cluster.api.call("DELETE", f"{_PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
         output, _ = process.communicate(timeout=40)
@@ -206,7 +213,7 @@ def test_a_step_whose_pod_is_lost_fails_and_says_why(cluster: World, end: str) -
         assert f"::error::The job's pod {pod['metadata']['name']} has failed. {reason}" in output
         assert time.monotonic() - before < 30
         assert runner.cleanup().status == 0
-    assert cluster.left() == []
+    assert cluster.left == []
 
 
 def test_two_jobs_at_once_have_their_own_pods(cluster: World) -> None:
@@ -223,7 +230,7 @@ def test_two_jobs_at_once_have_their_own_pods(cluster: World) -> None:
     for thread in threads:
         thread.join()
     assert {name: steps[1].output for name, steps in ended.items()} == {"one": "one\n", "two": "two\n"}
-    assert cluster.left() == []
+    assert cluster.left == []
 
 
 def may(cluster: World, runner: Runner, verb: str, resource: str, namespace: str) -> bool:
@@ -246,7 +253,12 @@ def test_the_runner_reads_no_secret_of_its_own_namespace_and_the_job_has_no_toke
         assert [verb for verb in verbs if may(cluster, runner, verb, "pods", HOME)] == []
         assert [verb for verb in verbs if may(cluster, runner, verb, "secrets", JOBS)] == ["get", "list", "create", "delete"]
         (app,) = (one["metadata"]["name"] for one in cluster.objects("secrets", HOME))
-        for path in (f"/api/v1/namespaces/{HOME}/secrets/{app}", f"/api/v1/namespaces/{HOME}/secrets", "/api/v1/secrets", "/api/v1/nodes"):
+        for path in (
+            f"/api/v1/namespaces/{HOME}/secrets/{app}",
+            f"/api/v1/namespaces/{HOME}/secrets",
+            "/api/v1/secrets",
+            "/api/v1/nodes",
+        ):
             with pytest.raises(urllib.error.HTTPError) as error:
                 token.call("GET", path)
             assert refused(error) == 403
@@ -293,8 +305,8 @@ def test_the_runners_token_makes_no_pod_but_those_of_its_class(cluster: World, e
 
 
 def test_a_restricted_class_runs_jobs_with_services_and_container_actions(tmp_path: Path) -> None:
-    with world(tmp_path, _HOOKS, podSecurity="restricted") as cluster, cluster.runner() as runner:
+    with world(tmp_path, HOOKS, example(podSecurity="restricted")) as cluster, cluster.runner() as runner:
         services = {"cache": {"image": "redis:7", "ports": ["6379:6379"]}}
         action = {"uses": "docker://alpine:3", "with": {"entrypoint": "true"}}
         fine(runner.run({"container": _IMAGE, "services": services, "steps": [{"run": "ls /__e/node20"}, action]}))
-        assert cluster.left() == []
+        assert cluster.left == []

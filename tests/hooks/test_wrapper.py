@@ -1,4 +1,4 @@
-"""The program before GitHub's hooks, with a stand-in for the hooks that records what it gets. Without node nothing here runs."""
+"""The program before GitHub's hooks, with one in their place that records what it gets. Nothing here runs without node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from fleet.charts import container_jobs
 from tests.hooks.runner import worker_log
-from tests.hooks.world import pod_set
+from tests.hooks.world import CLASS, example, sets_of
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="not on PATH: node")
 
@@ -25,19 +25,21 @@ const fs = require('node:fs')
 const text = fs.readFileSync(0, 'utf8')
 const input = JSON.parse(text)
 const file = process.env.ACTIONS_RUNNER_CONTAINER_HOOK_TEMPLATE
-const mode = file && [fs.statSync(file).mode, fs.statSync(require('node:path').dirname(file)).mode].map((one) => (one & 0o777).toString(8))
+const places = file ? [file, require('node:path').dirname(file)] : []
+const mode = places.map((place) => (fs.statSync(place).mode & 0o777).toString(8))
 const template = file && JSON.parse(fs.readFileSync(file))
 fs.writeFileSync(process.env.RECORD, JSON.stringify({ lines: text.split('\\n').length, input, template, file, mode }))
 if (input.responseFile) {
   const services = (input.args.services ?? []).map(({ image }) => ({ image, ports: {} }))
-  fs.writeFileSync(input.responseFile, JSON.stringify({ state: { jobPod: 'x' }, context: { container: {}, services }, isAlpine: false }))
+  const answer = { state: { jobPod: 'x' }, context: { container: {}, services }, isAlpine: false }
+  fs.writeFileSync(input.responseFile, JSON.stringify(answer))
 }
 console.log('the hooks say this')
 console.error('and this')
 if (process.env.WAIT) setTimeout(() => {}, 60000)
 else process.exitCode = +process.env.STATUS
 """
-"""What stands in for GitHub's hooks."""
+"""What replaces GitHub's hooks."""
 _API = """
 const fs = require('node:fs')
 const https = require('node:https')
@@ -55,7 +57,7 @@ https.get = (options, done) => {
   return { on() { return this }, destroy() {} }
 }
 """
-"""What stands in for the API server in the wrapper's process: the answers in order. Waits of $QUICK milliseconds are short."""
+"""What replaces the API server in the wrapper's process: the answers in order. Waits of $QUICK milliseconds are short."""
 
 
 class Wrapper:
@@ -67,7 +69,7 @@ class Wrapper:
             (folder / name).mkdir()
         self.hook = folder / "hooks/index.js"
         self.hook.write_text(container_jobs.hook(), encoding="utf-8")
-        for name, template in pod_set(**changes)[1].templates.items():
+        for name, template in sets_of(example(**changes))[CLASS].templates.items():
             (folder / "hooks" / name).write_text(json.dumps(template), encoding="utf-8")
         (folder / "k8s-novolume/index.js").write_text(_HOOKS, encoding="utf-8")
         (folder / "api.js").write_text(_API, encoding="utf-8")
@@ -77,10 +79,19 @@ class Wrapper:
 
     def start(self, status: int = 0, answers: Any = ((200, {"status": {}}),), **more: str) -> subprocess.Popen[str]:
         """Start it. `status` is that of the hooks, and `answers` those of the API server."""
-        env = {"PATH": os.environ["PATH"], "TMPDIR": str(self.folder / "tmp"), "STATUS": str(status), "RECORD": str(self.folder / "got")}
+        env = {
+            "PATH": os.environ["PATH"],
+            "TMPDIR": str(self.folder / "tmp"),
+            "STATUS": str(status),
+            "RECORD": str(self.folder / "got"),
+        }
         env |= {"GPU_CI_HOOKS": str(self.folder / "k8s-novolume/index.js"), "NODE_OPTIONS": f"--require {self.folder}/api.js"}
         env |= {"ANSWERS": json.dumps(answers), "ASKED": str(self.asked), "ACTIONS_RUNNER_POD_NAME": "r" * 60}
-        env |= {"ACTIONS_RUNNER_KUBERNETES_NAMESPACE": "jobs", "ACTIONS_RUNNER_IMAGE": "runner:1", "GITHUB_WORKSPACE": "/w/app/app"}
+        env |= {
+            "ACTIONS_RUNNER_KUBERNETES_NAMESPACE": "jobs",
+            "ACTIONS_RUNNER_IMAGE": "runner:1",
+            "GITHUB_WORKSPACE": "/w/app/app",
+        }
         pipe = subprocess.PIPE
         command = ["node", str(self.hook)]
         return subprocess.Popen(command, env=env | more, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
@@ -156,7 +167,9 @@ def test_the_job_has_the_gpus_and_a_container_action_has_none(wrapper: Wrapper) 
 def test_services_answer_at_the_names_that_the_workflow_gives_them(wrapper: Wrapper) -> None:
     services = {"db": {"image": "ghcr.io/acme/postgres:16"}, "Cache": {"image": "redis", "createOptions": "--network-alias kv"}}
     got = wrapper.prepare(services)
-    assert got["template"]["spec"]["hostAliases"] == [{"ip": "127.0.0.1", "hostnames": ["db", "postgres", "cache", "redis", "kv"]}]
+    assert got["template"]["spec"]["hostAliases"] == [
+        {"ip": "127.0.0.1", "hostnames": ["db", "postgres", "cache", "redis", "kv"]}
+    ]
     assert wrapper.said == []
 
 
@@ -173,7 +186,10 @@ def test_a_name_that_kubernetes_refuses_is_shown_and_the_job_starts(wrapper: Wra
 
 
 def test_host_ports_are_dropped_and_the_workflow_reads_the_ports_of_the_containers(wrapper: Wrapper) -> None:
-    services = {"a": {"image": "x", "portMappings": ["6380:6379", "127.0.0.1:53:53/udp"]}, "b": {"image": "y", "portMappings": ["80"]}}
+    services = {
+        "a": {"image": "x", "portMappings": ["6380:6379", "127.0.0.1:53:53/udp"]},
+        "b": {"image": "y", "portMappings": ["80"]},
+    }
     got = wrapper.prepare(services, {"portMappings": ["8080:80"]})
     assert [one["portMappings"] for one in got["input"]["args"]["services"]] == [["6379", "53/udp"], ["80"]]
     assert got["input"]["args"]["container"]["portMappings"] == ["80"]
@@ -181,7 +197,9 @@ def test_host_ports_are_dropped_and_the_workflow_reads_the_ports_of_the_containe
 
 
 def test_two_services_on_one_port_are_refused_before_a_pod_is_made(wrapper: Wrapper) -> None:
-    services = {name: {"image": "postgres:16", "portMappings": [f"{port}:5432"]} for name, port in {"one": 5432, "two": 5433}.items()}
+    services = {
+        name: {"image": "postgres:16", "portMappings": [f"{port}:5432"]} for name, port in {"one": 5432, "two": 5433}.items()
+    }
     assert wrapper.prepare(services) is None
     assert wrapper.said == ["::error::The services one and two both listen on 5432: change one, for a pod has one network."]
     assert wrapper.ended.returncode == 1
@@ -211,15 +229,17 @@ def test_a_health_check_becomes_a_probe_and_the_job_waits_for_it(wrapper: Wrappe
 
 def test_a_service_that_ends_before_it_is_healthy_fails_the_job_with_its_log(wrapper: Wrapper) -> None:
     state = {"name": "redis", "ready": False, "state": {"terminated": {"exitCode": 1}}}
-    wrapper.prepare({"kv": {"image": "redis", "createOptions": "--health-cmd x"}}, answers=[(200, {"status": {"containerStatuses": [state]}})])
+    wrapper.prepare(
+        {"kv": {"image": "redis", "createOptions": "--health-cmd x"}}, answers=[(200, {"status": {"containerStatuses": [state]}})]
+    )
     assert wrapper.ended.returncode == 1
     assert "the log\n" in wrapper.ended.stdout
     assert wrapper.said == ["::error::The service kv is not healthy after 180 seconds."]
 
 
-def test_a_duration_that_is_none_is_refused(wrapper: Wrapper) -> None:
+def test_a_number_without_a_unit_is_no_duration(wrapper: Wrapper) -> None:
     wrapper.prepare({"kv": {"image": "redis", "createOptions": "--health-interval 10"}})
-    assert wrapper.said == ["::error::--health-interval is no duration such as 10s: 10"]
+    assert wrapper.said == ["::error::--health-interval is not a duration such as 10s: 10"]
     assert wrapper.ended.returncode == 1
 
 
@@ -299,9 +319,15 @@ def test_a_signal_ends_the_hooks_and_the_template_is_gone(wrapper: Wrapper, name
 
 
 _LOST = {
-    "evicted": ((200, {"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}}), "Evicted: low on memory"),
+    "evicted": (
+        (200, {"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}}),
+        "Evicted: low on memory",
+    ),
     "gone": ((404, {}), "It is gone."),
-    "out of memory": ((200, {"status": {"containerStatuses": [{"name": "job", "state": {"terminated": {"reason": "OOMKilled"}}}]}}), "OOMKilled"),
+    "out of memory": (
+        (200, {"status": {"containerStatuses": [{"name": "job", "state": {"terminated": {"reason": "OOMKilled"}}}]}}),
+        "OOMKilled",
+    ),
 }
 
 
@@ -321,5 +347,9 @@ def test_a_job_whose_image_is_not_there_ends_long_before_the_hooks_give_up(wrapp
 
 
 def test_a_step_that_fails_by_itself_gets_no_word_about_its_pod(wrapper: Wrapper) -> None:
-    wrapper.call({"command": "run_script_step", "responseFile": "", "args": {}}, status=1, answers=[(200, {"status": {"phase": "Running"}})])
+    wrapper.call(
+        {"command": "run_script_step", "responseFile": "", "args": {}},
+        status=1,
+        answers=[(200, {"status": {"phase": "Running"}})],
+    )
     assert wrapper.said == []

@@ -1,4 +1,4 @@
-"""A cluster with a class whose jobs run in containers, as the program installs it, and with nodes of its pools. No container runs."""
+"""A cluster whose classes run jobs in containers, as the program installs it, with a node for each type of its pools."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import time
 import urllib.error
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from fleet.charts.runner_sets import PodSet
@@ -32,43 +35,49 @@ HOME, JOBS = f"runners-{CLASS}", f"runners-{CLASS}-jobs"
 EXAMPLE = "examples/Pulumi.container-jobs.yaml"
 
 
-def pod_set(**changes: Any) -> tuple[Fleet, PodSet]:
-    """The example and what its class is made of, with `changes` of the class."""
+def example(**changes: Any) -> Fleet:
+    """The fleet of the example, with `changes` of its class."""
     config = builders.read_stack(builders.ROOT / EXAMPLE)
     config["clusters"][CLUSTER]["runners"][CLASS] |= changes
-    fleet = load(config)
+    return load(config)
+
+
+def sets_of(fleet: Fleet) -> dict[str, PodSet]:
+    """What the classes with containers are made of, by their names."""
     cluster = fleet.clusters[CLUSTER]
-    runner = cluster.runners[CLASS]
-    assert isinstance(runner, PodRunner)
-    return fleet, pod_set_of(cluster, CLASS, runner, fleet.github)
+    rows = {name: row for name, row in cluster.runners.items() if isinstance(row, PodRunner) and row.in_containers}
+    return {name: pod_set_of(cluster, name, row, fleet.github) for name, row in rows.items()}
 
 
 @dataclass
 class World:
-    """The cluster. `template` is the spec of a runner's pod, and `labels` are those that select the class."""
+    """The cluster. `sets` are its classes with containers, and `hooks` is the file with GitHub's hooks."""
 
     api: ServerApi
     nodes: Nodes
     folder: Path
     hooks: Path
-    template: Object
-    made: int = 0
+    sets: Mapping[str, PodSet]
+    numbers: Iterator[int] = field(default_factory=partial(count, 1))
 
     @contextmanager
-    def runner(self) -> Iterator[Runner]:
-        """A runner for one job, as ARC makes it from the values of the scale set's chart, and deletes it."""
-        self.made += 1
-        pod = manifest("v1", "Pod", f"{CLASS}-x7k2p-runner-{self.made:05}", HOME) | {"spec": self.template}
-        path = f"/api/v1/namespaces/{HOME}/pods"
+    def runner(self, name: str = CLASS, files: Mapping[str, str] = MappingProxyType({})) -> Iterator[Runner]:
+        """A runner for one job of a class, as ARC makes it from the values of the scale set's chart, and deletes it."""
+        pods = self.sets[name]
+        own, template = f"{name}-x7k2p-runner-{next(self.numbers):05}", pods.chart.values["template"]
+        pod = manifest("v1", "Pod", own, pods.home) | {"spec": template["spec"]}
+        pod["metadata"] |= template.get("metadata", {})
+        path = f"/api/v1/namespaces/{pods.home}/pods"
         self.api.call("POST", path, pod)
         path += f"/{pod['metadata']['name']}"
-        yield Runner(self.nodes, self.until(lambda: self._running(path)), self.hooks)
+        yield Runner(self.nodes, self.until(lambda: self._running(path)), self.hooks, files)
         self.api.call("DELETE", path, {"gracePeriodSeconds": 0})
 
-    def left(self, namespace: str = JOBS) -> list[str]:
-        """The pods and Secrets of a namespace."""
-        kinds = ("pods", "secrets")
-        return [f"{kind}/{one['metadata']['name']}" for kind in kinds for one in self.objects(kind, namespace)]
+    @property
+    def left(self) -> list[str]:
+        """The pods and Secrets of the jobs' namespaces."""
+        places = [(kind, pods.jobs_home) for pods in self.sets.values() for kind in ("pods", "secrets")]
+        return [f"{kind}/{one['metadata']['name']}" for kind, home in places for one in self.objects(kind, home)]
 
     def objects(self, kind: str, namespace: str = JOBS) -> list[Object]:
         """The objects of a kind in a namespace."""
@@ -87,7 +96,9 @@ class World:
             if self.nodes.error:
                 raise self.nodes.error
             if time.monotonic() > end:
-                raise TimeoutError(f"not ready after {seconds} seconds: {[one.get('status') for one in self.api.list('/api/v1/pods')]}")
+                raise TimeoutError(
+                    f"not ready after {seconds} seconds: {[one.get('status') for one in self.api.list('/api/v1/pods')]}"
+                )
             time.sleep(0.1)
         return value
 
@@ -97,23 +108,34 @@ class World:
 
 
 @contextmanager
-def world(folder: Path, hooks: Path, **changes: Any) -> Iterator[World]:
-    """The cluster of the example, whose class has `changes`."""
-    fleet, pods = pod_set(**changes)
+def world(folder: Path, hooks: Path, fleet: Fleet) -> Iterator[World]:
+    """The cluster of a fleet. It ends with the block."""
+    sets = sets_of(fleet)
     port = free_port()
-    kwok = [f"--server-address=127.0.0.1:{port}", f"--tls-cert-file={folder}/apiserver.crt", f"--tls-private-key-file={folder}/apiserver.key"]
+    kwok = [
+        f"--server-address=127.0.0.1:{port}",
+        f"--tls-cert-file={folder}/apiserver.crt",
+        f"--tls-private-key-file={folder}/apiserver.key",
+    ]
     with api_server(folder, ("TaintNodesByCondition",), [*kwok, "--enable-crds=Exec"], tools(folder / "tools"), [CRD]) as api:
-        app, priority = manifest("v1", "Secret", pods.github_secret, pods.home), RUNNER_PRIORITY
-        order = manifest("scheduling.k8s.io/v1", "PriorityClass", priority.name) | {"value": priority.value, "preemptionPolicy": "Never"}
-        apply(api, [order, namespace(pods.home, pods.chart.pod_security), app, *container_jobs(pods)])
+        own = {"value": RUNNER_PRIORITY.value, "preemptionPolicy": "Never"}
+        apply(api, [manifest("scheduling.k8s.io/v1", "PriorityClass", RUNNER_PRIORITY.name) | own])
+        for pods in sets.values():
+            app = manifest("v1", "Secret", pods.github_secret, pods.home)
+            apply(api, [namespace(pods.home, pods.chart.pod_security), app, *container_jobs(pods)])
         for node in _nodes(cluster_nodes(CLUSTER, fleet.clusters[CLUSTER], fleet.github), port):
             api.call("POST", "/api/v1/nodes", node)
-            api.call("PATCH", f"/api/v1/nodes/{node['metadata']['name']}/status", {"status": node["status"]}, "application/merge-patch+json")
+            api.call(
+                "PATCH",
+                f"/api/v1/nodes/{node['metadata']['name']}/status",
+                {"status": node["status"]},
+                "application/merge-patch+json",
+            )
         scheduler = [f"--kubeconfig={folder}/kubeconfig", "--leader-elect=false", "--secure-port=0"]
         server = ("127.0.0.1", api.port, folder / "apiserver.crt")
         (folder / "nodes").mkdir()
         with running(folder, "kube-scheduler", *scheduler), Nodes(api, folder / "nodes", server).working() as nodes:
-            yield World(api, nodes, folder, hooks, pods.chart.values["template"]["spec"])
+            yield World(api, nodes, folder, hooks, sets)
 
 
 def apply(api: Api, objects: Iterable[Mapping[str, Any]]) -> None:
@@ -134,7 +156,12 @@ def _nodes(pools: Iterable[Any], port: int) -> Iterator[Object]:
         for index, machine in enumerate(pool.host.machines):
             labels = {key: min(values) if values else "x" for key, values in pool.labels[index].items()}
             gpus = {"nvidia.com/gpu": str(machine.gpus)} if machine.gpus else {}
-            size = {"cpu": str(machine.vcpus), "memory": f"{machine.memory_mib}Mi", "pods": "58", "ephemeral-storage": "200Gi"} | gpus
+            size = {
+                "cpu": str(machine.vcpus),
+                "memory": f"{machine.memory_mib}Mi",
+                "pods": "58",
+                "ephemeral-storage": "200Gi",
+            } | gpus
             yield {
                 "apiVersion": "v1",
                 "kind": "Node",
