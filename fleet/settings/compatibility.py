@@ -57,8 +57,8 @@ def lacks_cuda(version: str, machines: Iterable[hardware.Machine], driver: str |
             needs = f"CUDA {cuda.major} supports {cuda.least_capability} and newer"
             return f"{has}, and {needs}; use images with an older CUDA, or another GPU"
     if driver is not None and branch(driver) < cuda.least_driver:
-        needs = f"CUDA {version} needs driver branch R{cuda.least_driver} or newer, and the nodes have {driver}"
-        return f"{needs}; use images with an older CUDA, or nodes with a newer driver"
+        needs = f"CUDA {version} needs driver branch R{cuda.least_driver} or newer (NVIDIA, minor version compatibility)"
+        return f"{needs}, and the nodes have {driver}; use images with an older CUDA, or nodes with a newer driver"
     return ""
 
 

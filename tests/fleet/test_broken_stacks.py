@@ -1643,8 +1643,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "cuda-newer-than-driver": (
         "gpu-ci:clusters.sjc.runners.oci-a10.cuda",
         (
-            "pool a10: CUDA 13.0 needs driver branch R580 or newer, and the nodes have 570.211.01; use images with an older "
-            "CUDA, or nodes with a newer driver"
+            "pool a10: CUDA 13.0 needs driver branch R580 or newer (NVIDIA, minor version compatibility), and the nodes have "
+            "570.211.01; use images with an older CUDA, or nodes with a newer driver"
         ),
         '"13.0"',
     ),
@@ -1659,8 +1659,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "cuda-newer-than-driver-of-machine": (
         "gpu-ci:clusters.sjc.runners.per-job.cuda",
         (
-            "CUDA 13.0 needs driver branch R580 or newer, and the nodes have 570.211.01; use images with an older CUDA, or nodes "
-            "with a newer driver"
+            "CUDA 13.0 needs driver branch R580 or newer (NVIDIA, minor version compatibility), and the nodes have 570.211.01; "
+            "use images with an older CUDA, or nodes with a newer driver"
         ),
         '"13.0"',
     ),

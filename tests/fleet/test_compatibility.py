@@ -82,8 +82,8 @@ T4, V100 = hardware.machine("g4dn.2xlarge"), hardware.machine("VM.GPU3.1")
 def test_cuda_runs_on_the_oldest_driver_of_its_major_version(version: str, oldest: int) -> None:
     assert lacks_cuda(version, [T4], f"{oldest}.10.01") == ""
     assert lacks_cuda(version, [T4], f"{oldest - 1}.10.01") == (
-        f"CUDA {version} needs driver branch R{oldest} or newer, and the nodes have {oldest - 1}.10.01; use images with an older "
-        "CUDA, or nodes with a newer driver"
+        f"CUDA {version} needs driver branch R{oldest} or newer (NVIDIA, minor version compatibility), and the nodes have "
+        f"{oldest - 1}.10.01; use images with an older CUDA, or nodes with a newer driver"
     )
     assert lacks_cuda(version, [T4], None) == "", "an unknown driver is a remark of the plan"
 
