@@ -14,6 +14,8 @@ const POD = `${`${env.ACTIONS_RUNNER_POD_NAME}`.slice(0, 63 - '-workflow'.length
 const LOOK = 5000 // milliseconds between two looks at the job's pod
 const PATIENCE = { failed: 2, pull: 24 } // looks at such a pod until the hooks, which would wait on, are stopped
 const OPTION = /^--(health-(?:cmd|interval|timeout|retries|start-period)|network-alias|name|hostname)(?:=(.*))?$/s
+// The hooks drop the first of a workflow, and the second keeps a service from the GPUs of its node.
+const FIXED = ['HOME', 'NVIDIA_VISIBLE_DEVICES']
 const UNIT = { h: 3600, m: 60, s: 1, ms: 1e-3, us: 1e-6 }
 
 const pause = (time) => new Promise((done) => setTimeout(done, time))
@@ -88,8 +90,8 @@ function healthOf(options) {
 // The template of the job's pod, with what its services ask for.
 function jobTemplate({ container }, services, template) {
   const { spec } = template
-  // The hooks append the template's variables, and the last of a name counts. They drop the workflow's HOME.
-  const merged = (part, { environmentVariables: own }, more) => ({ ...part, ...more, env: part.env?.filter(({ name }) => name === 'HOME' || !(name in (own ?? {}))) })
+  // The hooks append the template's variables, and the last of a name counts.
+  const merged = (part, { environmentVariables: own }, more) => ({ ...part, ...more, env: part.env?.filter(({ name }) => FIXED.includes(name) || !(name in (own ?? {}))) })
   const { $job, $service } = Object.fromEntries(spec.containers.map((part) => [part.name, part]))
   const all = services.flatMap(({ name, image, hosts }) => [name, image, ...hosts]).filter(Boolean).map((name) => name.toLowerCase())
   const hostnames = [...new Set(all)].filter((name) => /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name))

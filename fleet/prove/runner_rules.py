@@ -8,6 +8,7 @@ from fleet.facts.hardware import SPOT
 from fleet.prove.image_fit import node_driver
 from fleet.prove.same_sets import Set, class_of, classes, difference, pod_sets, shortfalls
 from fleet.providers.fleet import Fleet
+from fleet.providers.phases import prepare_timeout
 from fleet.providers.provider import Claim, Violation, conflicts
 from fleet.providers.registry import provider_of
 from fleet.settings.compatibility import lacks_cuda
@@ -137,6 +138,21 @@ def _same_sets(fleet: Fleet) -> Iterator[Violation]:
         yield Violation("same_room", message, ("clusters", member.cluster, "runners", member.name, "scale", "max"))
 
 
+def _container_room(fleet: Fleet) -> Iterator[Violation]:
+    """The pools of a class whose jobs run in containers hold its most jobs, beside the other sets.
+
+    Its runners are elsewhere, so each of them takes a job. A job without a node then fails after the runner's wait: nothing
+    returns it to GitHub's queue.
+    """
+    for member, needed, available in shortfalls(entry for entry in pod_sets(fleet).values() if entry.runner.in_containers):
+        minutes = prepare_timeout(member.settings, member.runner) // 60
+        message = (
+            f"a job in a container that gets no node within {minutes} minutes fails instead of waiting; here all of them need "
+            f"{needed} nodes, and the pools may have only {available} beside other sets; lower scale.max or raise nodes.max"
+        )
+        yield Violation("container_room", message, ("clusters", member.cluster, "runners", member.name, "scale", "max"))
+
+
 def _pool_orders(fleet: Fleet) -> Iterator[Violation]:
     """Classes, flavors and jobs of a cluster order their pools in one way, because an autoscaler has one order."""
     for cluster, settings in fleet.clusters_by_name():
@@ -164,6 +180,7 @@ RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _runner_sets,
     _reruns,
     _same_sets,
+    _container_room,
     _pool_orders,
     _cuda,
 )

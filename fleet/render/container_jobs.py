@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleet.charts.container_jobs import ACCOUNT, JOB, NAME, hook, job_account, limits
+from fleet.charts.container_jobs import ACCOUNT, JOB, NAME, NO_GPU, hook, job_account, limits
 from fleet.charts.runner_sets import PodSet
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.scheduling import JOB_TEMPLATE, is_gpu_resource
@@ -139,18 +139,30 @@ def _nodes(spec: Mapping[str, Any]) -> str:
 
 
 def _gpus(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Only the job's container has GPUs, and at most those of its class."""
+    """Only the job's container has GPUs, and at most those of its class. The others do not see them."""
     (job,) = (container for container in spec["containers"] if container["name"] == JOB)
     amounts = {name: int(count) for name, count in job["resources"]["limits"].items() if is_gpu_resource(name)}
-    amount = "quantity(string(c.resources.limits[r]))"
+    amount, limited = "quantity(string(c.resources.limits[r]))", "has(c.resources) && has(c.resources.limits)"
     within = [f"(r == {_text(name)} && {amount}.compareTo(quantity('{count}')) <= 0)" for name, count in amounts.items()]
-    of_job = f"c.name == 'job' && ({' || '.join(within)})" if within else "false"
     words = " and ".join(f"{count} {name}" for name, count in amounts.items()) or "no GPU"
-    for key in ("containers", "initContainers"):
-        there = "" if key == "containers" else f"!has(object.spec.{key}) || "
-        limit = "!has(c.resources) || !has(c.resources.limits)"
-        rule = f"r in ['cpu', 'memory', 'ephemeral-storage'] || ({of_job if key == 'containers' else 'false'})"
-        yield f"{there}object.spec.{key}.all(c, {limit} || c.resources.limits.all(r, {rule}))", f"a job of this class has {words}"
+    of_job = f"c.name == 'job' && ({' || '.join(within)})" if within else "false"
+    for key, there, extended in (
+        ("containers", "", of_job),
+        ("initContainers", "!has(object.spec.initContainers) || ", "false"),
+    ):
+        rule = f"r in ['cpu', 'memory', 'ephemeral-storage'] || ({extended})"
+        yield (
+            f"{there}object.spec.{key}.all(c, !({limited}) || c.resources.limits.all(r, {rule}))",
+            f"a job of this class has {words}",
+        )
+    if amounts:
+        name, void = _text(NO_GPU["name"]), _text(NO_GPU["value"])
+        hidden = f"has(c.env) && c.env.exists(e, e.name == {name}) && c.env.all(e, e.name != {name} || e.value == {void})"
+        has_gpus = " || ".join(f"{_text(resource)} in c.resources.limits" for resource in amounts)
+        yield (
+            f"object.spec.containers.all(c, ({limited} && ({has_gpus})) || ({hidden}))",
+            f"only the job's container sees GPUs; remove {NO_GPU['name']} from env of the services",
+        )
 
 
 def _text(value: str) -> str:

@@ -253,20 +253,29 @@ def test_a_class_that_fits_alone_may_not_fit_with_its_services() -> None:
     )
 
 
-def test_own_pods_that_fit_nowhere_name_their_pool() -> None:
-    made = fleet()
-    tiny = made.clusters["usw2"].pools["own"]
-    settings = cluster(runners={"gpu-t4": runner(containers="job", runnerPool="own", scale={"max": 40})})
-    many = load(config(clusters={"usw2": settings | {"pools": settings["pools"] | {"own": OWN | {"nodes": {"max": 1}}}}}))
-    assert tiny.has_gpus is False
-    assert [line for line in overbooked(place(many)) if "(runners)" in line] == [
+def many(**pools: Any) -> Fleet:
+    of_class = runner(**{"containers": "job", "runnerPool": "own" if "own" in pools else None, "scale": {"max": 40}})
+    pools = {"t4": pool(nodes={"max": 40})} | pools
+    return load(config(clusters={"usw2": cluster(pools=pools, runners={"gpu-t4": of_class})}))
+
+
+def test_more_runners_than_their_own_pool_holds_wait() -> None:
+    made = many(own=OWN | {"nodes": {"max": 1}})
+    assert [line for line in overbooked(place(made)) if "(runners)" in line] == [
         "usw2/own: 40 gpu-t4 (runners) runners need 6 nodes, the pool has at most 1: jobs beyond that wait"
     ]
 
 
+def test_more_jobs_than_their_pools_hold_would_fail_and_are_refused() -> None:
+    with pytest.raises(
+        FleetError, match=r"fails instead of waiting; here all of them need 3 nodes, and the pools may have only 2"
+    ):
+        fleet(scale={"max": 3})
+
+
 def test_runners_on_the_system_pool_need_room_there() -> None:
     assert errors(runnerPool=None) == []
-    (error,) = errors(runnerPool=None, scale={"max": 40})
+    (error,) = [row.error for row in place(many())]
     assert error == (
         "its 40 runners need 250m CPU and 512Mi each for their own pods, and the system pool has no room for them beside the "
         "pods of charts; name a pool without GPUs in runnerPool, or raise system.nodes.min"

@@ -254,12 +254,18 @@ def test_the_login_of_a_service_is_the_jobs_if_the_job_has_none(wrapper: Wrapper
 
 def test_the_variables_of_the_workflow_win_over_those_of_the_class(tmp_path: Path) -> None:
     wrapper = Wrapper(tmp_path, env={"MODE": "class", "OTHER": "class"})
-    service = {"image": "redis", "environmentVariables": {"NVIDIA_VISIBLE_DEVICES": "all"}}
+    service = {"image": "redis", "environmentVariables": {"MODE": "service"}}
     got = wrapper.prepare({"kv": service}, {"environmentVariables": {"MODE": "job", "HOME": "/github/home"}})
     names = [row["name"] for row in part(got, "$job")["env"]]
     assert "MODE" not in names
     assert "OTHER" in names
-    assert part(got, "$redis")["env"] == []
+    assert [row["value"] for row in part(got, "$redis")["env"]] == ["void"]
+
+
+def test_a_service_cannot_take_the_gpus_of_its_node_by_a_variable(wrapper: Wrapper) -> None:
+    """The hooks append the template's variables, and the last of a name counts. The admission policy refuses such a pod."""
+    service = {"image": "redis", "environmentVariables": {"NVIDIA_VISIBLE_DEVICES": "all"}}
+    assert part(wrapper.prepare({"kv": service}), "$redis")["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
 
 
 @pytest.mark.parametrize("level", ["baseline", "restricted"])

@@ -116,6 +116,11 @@ REFUSED: dict[str, tuple[Change, str]] = {
         lambda pod: pod["spec"].update(resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}]),
         "claims no devices",
     ),
+    "a service that asks NVIDIA's runtime for GPUs": (
+        lambda pod: pod["spec"]["containers"][1]["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}),
+        "only the job's container sees GPUs",
+    ),
+    "a service that hides no GPU": (lambda pod: pod["spec"]["containers"][1].pop("env"), "only the job's container sees GPUs"),
     "a third service": (
         lambda pod: pod["spec"]["containers"].append(pod["spec"]["containers"][1] | {"name": "third"}),
         "at most 1 services; raise services.most of the class",
