@@ -284,8 +284,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "containers-more-than-the-pool": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.scale.max",
         (
-            "a job in a container that gets no node within 25 minutes fails instead of waiting; here all of them need 3 nodes, and "
-            "the pools may have only 2 beside other sets; lower scale.max or raise nodes.max"
+            "a job in a container that gets no node within 25 minutes fails instead of waiting; here all of them need 3 nodes, "
+            "and the pools may have only 2 beside other sets; lower scale.max or raise nodes.max"
         ),
         "3",
     ),

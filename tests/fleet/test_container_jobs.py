@@ -254,7 +254,7 @@ def test_a_class_that_fits_alone_may_not_fit_with_its_services() -> None:
 
 
 def many(**pools: Any) -> Fleet:
-    of_class = runner(**{"containers": "job", "runnerPool": "own" if "own" in pools else None, "scale": {"max": 40}})
+    of_class = runner(containers="job", runnerPool="own" if "own" in pools else None, scale={"max": 40})
     pools = {"t4": pool(nodes={"max": 40})} | pools
     return load(config(clusters={"usw2": cluster(pools=pools, runners={"gpu-t4": of_class})}))
 
