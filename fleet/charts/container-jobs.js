@@ -67,13 +67,15 @@ function servicesOf({ container, services = [] }) {
     const image = service.image.split('/').pop().split(':')[0]
     const name = names[at] ?? image
     for (const port of service.portMappings) {
-      if (taken[port]) throw new Error(`The services ${taken[port]} and ${name} both listen on ${port}: change one, for a pod has one network.`)
+      if (taken[port]) throw new Error(`${taken[port]} and ${name} both listen on ${port}, and a job's services share a network.`)
       taken[port] = name
     }
-    const { serverUrl = container.registry?.serverUrl } = service.registry ?? {}
-    if (serverUrl !== container.registry?.serverUrl) say('warning', `${name}: no login to ${serverUrl}, for a job has one login. Use pullSecrets.`)
+    const { serverUrl } = service.registry ?? container.registry ?? {}
+    const other = serverUrl !== container.registry?.serverUrl
+    if (other) say('warning', `${name}: a job has one login, not ${serverUrl} too. Use pullSecrets.`)
     const index = (total[image] = (total[image] ?? -1) + 1)
-    return { ...healthOf(optionsOf(service)), service, image, index, name, ports: service.portMappings.map((port) => port.split('/')[0]) }
+    const ports = service.portMappings.map((port) => port.split('/')[0])
+    return { ...healthOf(optionsOf(service)), service, image, index, name, ports }
   }).map((service) => ({ ...service, container: total[service.image] ? `${service.image}-${service.index}` : service.image }))
 }
 
@@ -91,14 +93,17 @@ function healthOf(options) {
 function jobTemplate({ container }, services, template) {
   const { spec } = template
   // The hooks append the template's variables, and the last of a name counts.
-  const merged = (part, { environmentVariables: own }, more) => ({ ...part, ...more, env: part.env?.filter(({ name }) => FIXED.includes(name) || !(name in (own ?? {}))) })
+  const merged = ({ env: all = [], ...part }, { environmentVariables: own }, more) =>
+    ({ ...part, ...more, env: all.filter(({ name }) => FIXED.includes(name) || !(name in (own ?? {}))) })
   const { $job, $service } = Object.fromEntries(spec.containers.map((part) => [part.name, part]))
-  const all = services.flatMap(({ name, image, hosts }) => [name, image, ...hosts]).filter(Boolean).map((name) => name.toLowerCase())
-  const hostnames = [...new Set(all)].filter((name) => /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name))
-  for (const name of all.filter((one) => !hostnames.includes(one))) say('warning', `Kubernetes takes no name such as ${name}. Use localhost.`)
+  const all = services.flatMap(({ name, image, hosts }) => [name, image, ...hosts]).filter(Boolean)
+  const names = [...new Set(all.map((name) => name.toLowerCase()))]
+  const hostnames = names.filter((name) => /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name))
+  for (const name of names) if (!hostnames.includes(name)) say('warning', `Kubernetes takes no name such as ${name}. Use localhost.`)
   if (hostnames.length) spec.hostAliases = [...(spec.hostAliases ?? []), { ip: '127.0.0.1', hostnames }]
-  const more = services.map(({ service, container: name, readinessProbe }) => merged($service, service, { name: `$${name}`, readinessProbe }))
-  spec.containers = [...spec.containers.filter((part) => part !== $job && part !== $service), merged($job, container), ...more]
+  const beside = spec.containers.filter((part) => part !== $job && part !== $service)
+  const merge = ({ service, container: name, readinessProbe }) => merged($service, service, { name: `$${name}`, readinessProbe })
+  spec.containers = [...beside, merged($job, container), ...services.map(merge)]
   if (spec.initContainers) spec.initContainers.unshift(fsInit()) // The template's list replaces the hooks' own.
   return template
 }
@@ -146,7 +151,8 @@ function trouble(pod) {
 // The exit status of the hooks. They wait long for a pod that is lost, and do not say why it is: watch it beside them.
 async function run(input, more) {
   // The hooks use what node warns of, and each step would show the warning.
-  const child = spawn(process.execPath, ['--no-deprecation', HOOKS], { stdio: ['pipe', 'inherit', 'inherit'], env: { ...env, ...more } })
+  const options = { stdio: ['pipe', 'inherit', 'inherit'], env: { ...env, ...more } }
+  const child = spawn(process.execPath, ['--no-deprecation', HOOKS], options)
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
   const closed = new Promise((done, fail) => {
     child.on('error', fail).on('close', (code, signal) => done(code ?? 128 + os.constants.signals[signal]))
@@ -155,7 +161,7 @@ async function run(input, more) {
   if (!['prepare_job', 'run_script_step'].includes(input.command)) return closed
   for (let [kind, reason, times, code] = ['', '', 0]; ; ) {
     code = await Promise.race([closed, pause(LOOK)])
-    const pod = code === 0 ? undefined : await look()
+    const pod = code === 0 || code > 128 ? undefined : await look() // A cancelled job has seconds.
     if (pod || (pod === null && input.command === 'run_script_step')) {
       const before = kind;
       [kind, reason] = trouble(pod)
@@ -207,7 +213,9 @@ async function main() {
   await untilHealthy(services)
   const response = JSON.parse(fs.readFileSync(responseFile, 'utf8'))
   // The hooks write host ports alone, and there are none. A workflow reads them as job.services.<name>.ports.
-  for (const [at, { ports }] of services.entries()) response.context.services[at].ports = Object.fromEntries(ports.map((port) => [port, port]))
+  for (const [at, { ports }] of services.entries()) {
+    response.context.services[at].ports = Object.fromEntries(ports.map((port) => [port, port]))
+  }
   fs.writeFileSync(responseFile, JSON.stringify(response))
   return 0
 }

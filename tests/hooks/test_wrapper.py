@@ -201,7 +201,7 @@ def test_two_services_on_one_port_are_refused_before_a_pod_is_made(wrapper: Wrap
         name: {"image": "postgres:16", "portMappings": [f"{port}:5432"]} for name, port in {"one": 5432, "two": 5433}.items()
     }
     assert wrapper.prepare(services) is None
-    assert wrapper.said == ["::error::The services one and two both listen on 5432: change one, for a pod has one network."]
+    assert wrapper.said == ["::error::one and two both listen on 5432, and a job's services share a network."]
     assert wrapper.ended.returncode == 1
 
 
@@ -249,7 +249,7 @@ def test_the_login_of_a_service_is_the_jobs_if_the_job_has_none(wrapper: Wrapper
     assert got["input"]["args"]["container"]["registry"] == login
     assert "imagePullSecrets" not in got["template"]["spec"], "it would replace the login"
     wrapper.prepare({"kv": {"image": "ghcr.io/acme/redis", "registry": login}}, {"registry": login | {"serverUrl": "quay.io"}})
-    assert wrapper.said == ["::warning::kv: no login to ghcr.io, for a job has one login. Use pullSecrets."]
+    assert wrapper.said == ["::warning::kv: a job has one login, not ghcr.io too. Use pullSecrets."]
 
 
 def test_the_variables_of_the_workflow_win_over_those_of_the_class(tmp_path: Path) -> None:
