@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from components.unordered import require_items, unordered
 from fleet.facts import versions
 from fleet.facts.scheduling import EKS_EFFECT, IDLE_DELAY_TAG, TEMPLATE, Taint
 from fleet.providers.eks.groups import Action
@@ -43,6 +44,16 @@ def managed_nodes(
     reach the instances. `idle_delay` is a Go duration, "" for the autoscaler's default. `actions` are its scheduled actions in
     `time_zone`. `reserved` says that a capacity reservation holds the machines. `inputs` are further inputs of the group.
     """
+    options = pulumi.ResourceOptions(
+        parent=parent,
+        depends_on=list(ready),
+        # The autoscaler owns the size. EKS sends minimum, maximum and size together, so a change of one of them would end an
+        # open window. Scheduled actions therefore set the minimum and the maximum.
+        ignore_changes=["scalingConfig" if actions else "scalingConfig.desiredSize"],
+    )
+    if spot := inputs.get("capacity_type") == "SPOT":
+        # EKS starts the spot type that has the most capacity, and on demand the first of the list.
+        options = pulumi.ResourceOptions.merge(options, unordered("instanceTypes", instance_types))
     group = aws.eks.NodeGroup(
         f"{name}-nodes",
         subnet_ids=list(subnet_ids),
@@ -58,14 +69,10 @@ def managed_nodes(
         # By default the new node starts before the old one goes: a full reservation has no room for it.
         update_config={"max_unavailable": 1, **({"update_strategy": "MINIMAL"} if reserved else {})},
         **inputs,
-        opts=pulumi.ResourceOptions(
-            parent=parent,
-            depends_on=list(ready),
-            # The autoscaler owns the size. EKS sends minimum, maximum and size together, so a change of one of them would end an
-            # open window. Scheduled actions therefore set the minimum and the maximum.
-            ignore_changes=["scalingConfig" if actions else "scalingConfig.desiredSize"],
-        ),
+        opts=options,
     )
+    if spot:
+        require_items("instanceTypes", instance_types, group, group.instance_types)
     # Tags of a managed node group reach neither its Auto Scaling group (aws/containers-roadmap#608) nor its instances.
     scaling_group = group.resources.apply(_scaling_group)
     tags = dict(owner_tags) | ({IDLE_DELAY_TAG: idle_delay} if idle_delay else {})

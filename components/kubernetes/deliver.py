@@ -9,6 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.kubernetes.custom import custom
+from components.unordered import require_items, unordered
 from fleet.charts.chart import Chart
 from fleet.render.gitops.application import application
 from fleet.settings.gitops import GitOps
@@ -21,7 +22,8 @@ _TIMEOUT = 600
 class Delivery:
     """A chart to deliver.
 
-    A change of a property path in `replace_on` replaces the release. The old one is deleted first, because both have one name.
+    A change of a property path in `replace_on` replaces the release, and so does one of the items of the value `replace_on_items`,
+    in whatever order. The old release is deleted first, because both have one name.
     `validate`: whether Helm checks its manifests against the kinds that the cluster has now.
     """
 
@@ -30,6 +32,7 @@ class Delivery:
     parent: pulumi.Resource
     depends_on: Sequence[pulumi.Resource]
     replace_on: Sequence[str] = ()
+    replace_on_items: str = ""
     validate: bool = True
 
 
@@ -40,7 +43,10 @@ Deliver = Callable[[Delivery], pulumi.Resource]
 def by_helm(item: Delivery) -> pulumi.Resource:
     """The chart as a Helm release with an explicit name and version."""
     chart, oci = item.chart, item.chart.repository.startswith("oci://")
-    release: pulumi.Resource = kubernetes.helm.v3.Release(
+    options, value = pulumi.ResourceOptions(), item.replace_on_items
+    if value:
+        options = unordered(f"values.{value}", chart.values[value])
+    release = kubernetes.helm.v3.Release(
         item.logical_name,
         name=chart.name,
         namespace=chart.namespace,
@@ -53,13 +59,18 @@ def by_helm(item: Delivery) -> pulumi.Resource:
         cleanup_on_fail=True,
         skip_await=False,
         disable_openapi_validation=None if item.validate else True,
-        opts=pulumi.ResourceOptions(
-            parent=item.parent,
-            depends_on=list(item.depends_on),
-            replace_on_changes=list(item.replace_on),
-            delete_before_replace=True,
+        opts=pulumi.ResourceOptions.merge(
+            options,
+            pulumi.ResourceOptions(
+                parent=item.parent,
+                depends_on=list(item.depends_on),
+                replace_on_changes=list(item.replace_on),
+                delete_before_replace=True,
+            ),
         ),
     )
+    if value:
+        require_items(f"values.{value}", chart.values[value], release, release.values.apply(lambda values: (values or {}).get(value)))
     return release
 
 

@@ -50,7 +50,8 @@ def isolate(
 
 # ARC never sends changed labels to GitHub (actions-runner-controller#4424), and a set is registered at one URL.
 # A new controller deletes the sets of another minor version, during an upgrade that Helm then reports as deployed.
-_REPLACE_ON = ("values.scaleSetLabels", "values.githubConfigUrl", "version")
+_REPLACE_ON = ("values.githubConfigUrl", "version")
+_LABELS = "scaleSetLabels"
 
 App = tuple[GitHubApp | None, pulumi.Output[str] | None]
 """A GitHub App and its private key, a secret; or neither."""
@@ -99,8 +100,9 @@ def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulu
     if args.companions is not None:
         needed += args.companions(home, parent)
     if of_set.install_chart:
-        delivery(of_set.gitops)(Delivery(f"{name}-chart", chart, parent, needed, replace_on=_REPLACE_ON))
-    return pulumi.Output.from_input([chart.name, *chart.values["scaleSetLabels"]])
+        item = Delivery(f"{name}-chart", chart, parent, needed, replace_on=_REPLACE_ON, replace_on_items=_LABELS)
+        delivery(of_set.gitops)(item)
+    return pulumi.Output.from_input([chart.name, *chart.values[_LABELS]])
 
 
 class ScaleSet(Component[ScaleSetArgs]):

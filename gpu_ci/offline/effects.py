@@ -58,9 +58,12 @@ def _effect(before: Resource, after: Resource, effects_so_far: Mapping[str, Effe
     moved = (path for path in unknown if _moved(before, after, path, effects_so_far))
     unset = (None, ABSENT)
     differences = differing(before.inputs, after.inputs, lists=False)
-    edited = (path for path, old, new in differences if not (old in unset and new in unset))
+    triggers = (before.replacement_trigger, after.replacement_trigger)
+    is_triggered = None not in triggers and triggers[0] != triggers[1]
+    kept = () if is_triggered else after.ignore_changes
+    edited = (path for path, old, new in differences if not (old in unset and new in unset) and not _within(path, kept))
     paths = tuple(sorted({*edited, *moved}))
-    if _touch(paths, _replacing(after)):
+    if is_triggered or _touch(paths, _replacing(after)):
         return Effect("replaced", paths)
     return Effect("rolled" if _touch(paths, _inputs(after.type, "rolls")) else "updated" if paths else "", paths)
 
@@ -80,9 +83,14 @@ def _moved(before: Resource, after: Resource, path: str, effects_so_far: Mapping
     return path in _inputs(after.type, "rolls") and any(not _touch((part,), quiet) for paths in versions for part in paths)
 
 
+def _within(path: str, inputs: Iterable[str]) -> bool:
+    """Whether a path is one of the inputs or a part of it."""
+    return any(f"{path}.".startswith(f"{name}.") for name in inputs)
+
+
 def _touch(paths: Iterable[str], inputs: Collection[str]) -> bool:
     """Whether one of the paths is one of the inputs, a part of it, or contains it."""
-    return any(f"{path}.".startswith(f"{name}.") or name.startswith(f"{path}.") for path in paths for name in inputs)
+    return any(_within(path, inputs) or any(_within(name, [path]) for name in inputs) for path in paths)
 
 
 # -- the jobs ----------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from typing import Any, cast
 from unittest.mock import patch
 
 import pulumi
-from google.protobuf import empty_pb2, struct_pb2
+from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime import mocks, settings
 from pulumi.runtime.proto import engine_pb2, resource_pb2
 
@@ -196,6 +196,7 @@ class _Engine(mocks.MockMonitor):
             },
             ignore_changes=tuple(request.ignoreChanges),
             replace_on_changes=tuple(request.replaceOnChanges),
+            replacement_trigger=json_format.MessageToDict(request.replacement_trigger),
             aliases=tuple(alias.SerializeToString() for alias in request.aliases),
             protect=request.protect,
             retain_on_delete=request.retainOnDelete,

@@ -45,6 +45,7 @@ class Resource:
     property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ignore_changes: tuple[str, ...] = ()
     replace_on_changes: tuple[str, ...] = ()
+    replacement_trigger: object = None
     additional_secret_outputs: tuple[str, ...] = ()
     aliases: tuple[bytes, ...] = ()
     protect: bool = False

@@ -1,0 +1,122 @@
+"""Another order of spot types and of labels replaces nothing on the real engine; other items do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_ci.offline import wire
+from tests.day import AS_OF
+from tests.engine.cli import ROOT, STACK_FILE, Cli, copy_project, environment
+from tests.engine.provider import Provider, attach
+
+pytestmark = pytest.mark.engine
+
+STACK = "existing-eks"
+KEY = "gpu-ci:githubPrivateKey"
+GROUP, RELEASE = "aws:eks/nodeGroup:NodeGroup", "kubernetes:helm.sh/v3:Release"
+TYPES = "[g4dn.2xlarge, g4dn.4xlarge]"
+LABELS = "          labels: [gpu, cuda]\n"
+SET = "        gpu-t4:\n"
+
+
+class Aws(Provider):
+    """AWS as far as an edit of instance types goes: the list is compared in order, and another one replaces the group."""
+
+    def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
+        """As the provider of hashicorp/terraform-provider-aws@012e0a32f068, internal/service/eks/node_group.go."""
+        difference = super().Diff(request, context)
+        old, new = (wire.raw(inputs).get("instanceTypes") for inputs in (request.old_inputs, request.news))
+        if old != new:
+            difference.replaces.append("instanceTypes")
+        return difference
+
+
+@dataclass(frozen=True)
+class Site:
+    """An example's project, deployed to the simulated clouds."""
+
+    cli: Cli
+    clouds: tuple[Provider, ...]
+
+    def change(self, before: str, after: str) -> None:
+        path = self.cli.folder / STACK_FILE.format(STACK)
+        text = path.read_text()
+        assert before in text, "the stack file no longer has this text"
+        path.write_text(text.replace(before, after, 1))
+
+    def up(self, *options: str) -> dict[str, list[tuple[str, Any]]]:
+        """Updates the stack: (method, list) of each node group of t4-spot and each release of gpu-t4 that the clouds changed."""
+        for cloud in self.clouds:
+            cloud.asked.clear()
+        self.cli.ok("up", "--stack", STACK, "--yes", "--skip-preview", "--suppress-progress", *options)
+        calls = [call for cloud in self.clouds for call in cloud.asked if call.method in ("Create", "Update", "Delete")]
+        spot = [call for call in calls if call.type == GROUP and "::usw2-t4-spot-" in call.urn]
+        sets = [call for call in calls if call.type == RELEASE and call.urn.endswith("::usw2-gpu-t4-chart")]
+        return {
+            "groups": [(call.method, call.inputs["instanceTypes"]) for call in spot],
+            "sets": [(call.method, dict(call.inputs["values"])["scaleSetLabels"]) for call in sets],  # type: ignore[call-overload]
+        }
+
+    def forget(self) -> None:
+        """Makes the state one of a version that did not record the items of lists."""
+        state = json.loads(self.cli.ok("stack", "export", "--stack", STACK).out)
+        assert [each for each in state["deployment"]["resources"] if each.pop("replacementTrigger", None) is not None]
+        file = self.cli.folder / "state.json"
+        file.write_text(json.dumps(state))
+        self.cli.ok("stack", "import", "--stack", STACK, "--file", str(file))
+
+
+NOTHING: dict[str, list[object]] = {"groups": [], "sets": []}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    base = tmp_path_factory.mktemp("order")
+    folder = copy_project(base / "project")
+    shutil.copy(ROOT / "examples" / STACK_FILE.format(STACK), folder)
+    with Aws("aws") as aws, Provider("kubernetes") as kubernetes:
+        serving = {"aws": aws, "kubernetes": kubernetes}
+        cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
+        found = Site(cli, tuple(serving.values()))
+        found.change(SET, SET + LABELS)
+        cli.ok("stack", "init", STACK, "--secrets-provider", "passphrase")
+        cli.ok("config", "set", "--stack", STACK, "--secret", KEY, given="a key")
+        found.up()
+        yield found
+
+
+def test_the_order_of_spot_types_and_labels_replaces_nothing_and_other_items_do(site: Site) -> None:
+    site.forget()
+    assert site.up() == NOTHING, "an upgrade from a version without the record"
+    site.change(TYPES, "[g4dn.4xlarge, g4dn.2xlarge]")
+    site.change("[gpu, cuda]", "[cuda, gpu]")
+    assert site.up() == NOTHING, "another order"
+    site.change("[g4dn.4xlarge, g4dn.2xlarge]", "[g4dn.8xlarge, g4dn.4xlarge]")
+    site.change("[cuda, gpu]", "[fast, cuda]")
+    found = site.up()
+    types, labels = ["g4dn.8xlarge", "g4dn.4xlarge"], ["fast", "cuda"]
+    assert [call for call in found["groups"] if call[0] == "Create"] == [("Create", types)] * 2, "the list of the settings"
+    assert [method for method, _ in found["groups"]].count("Delete") == 2
+    assert [method for method, _ in found["sets"]] == ["Delete", "Create"], "one name: the old set goes first"
+    assert found["sets"][1] == ("Create", labels)
+    assert site.up() == NOTHING
+
+
+def test_an_edit_at_once_with_the_upgrade_is_refused_and_not_lost(site: Site) -> None:
+    site.forget()
+    site.change("[g4dn.8xlarge, g4dn.4xlarge]", "[g4dn.8xlarge]")
+    refused = site.cli("preview", "--stack", STACK, "--suppress-progress")
+    assert refused.status != 0
+    assert "it has g4dn.4xlarge, g4dn.8xlarge, and the settings have g4dn.8xlarge" in refused.text
+    urns = [f"urn:pulumi:{STACK}::gpu-ci::gpu-ci:index:GpuNodeGroup${GROUP}::usw2-t4-spot-us-west-2{zone}-nodes" for zone in "ab"]
+    assert f"pulumi up --replace '{urns[0]}'" in refused.text
+    replaced = site.up(*(option for urn in urns for option in ("--replace", urn)))
+    assert [call for call in replaced["groups"] if call[0] == "Create"] == [("Create", ["g4dn.8xlarge"])] * 2
+    assert site.up() == NOTHING
