@@ -16,7 +16,9 @@ def unordered(path: str, items: Sequence[str]) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(ignore_changes=[path], replacement_trigger=sorted(items))
 
 
-def require_items(path: str, items: Sequence[str], resource: pulumi.Resource, deployed: pulumi.Output[Sequence[str] | None]) -> None:
+def require_items(
+    path: str, items: Sequence[str], resource: pulumi.Resource, deployed: pulumi.Output[Sequence[str] | None]
+) -> None:
     """Raise RunError, once the resource is known, if its list has other items.
 
     This is so if nothing was recorded with which the engine could compare: for a resource that was imported, or that an earlier

@@ -211,7 +211,7 @@ class EksGpuCluster(PackagedComponent[Read]):
         vpc_id, subnets = self._network(name, args)
         self.subnets = {zone: subnets[zone] for zone in settings.zones}
         """The nodes' private subnets by zone. Unlike the output, each depends on its own subnet only."""
-        self._fixed_subnets = [subnets[zone] for zone in settings.fixed_zones]
+        self._fixed_subnets = [subnets[zone] for zone in sorted(settings.fixed_zones)]
         control_plane = self._control_plane(name, settings, vpc_id)
         self.vpc_id = pulumi.Output.from_input(vpc_id)
         self.private_subnet_ids = pulumi.Output.all(**self.subnets)

@@ -70,7 +70,9 @@ def by_helm(item: Delivery) -> pulumi.Resource:
         ),
     )
     if value:
-        require_items(f"values.{value}", chart.values[value], release, release.values.apply(lambda values: (values or {}).get(value)))
+        require_items(
+            f"values.{value}", chart.values[value], release, release.values.apply(lambda values: (values or {}).get(value))
+        )
     return release
 
 

@@ -90,7 +90,7 @@ def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.
         node_source_details={"source_type": "IMAGE", "image_id": args.image, "boot_volume_size_in_gbs": str(args.disk // 1024)},
         node_config_details={
             "size": args.size,
-            "placement_configs": [_placement(domain, reservation, args) for domain, reservation in args.places],
+            "placement_configs": [_placement(domain, reservation, args) for domain, reservation in sorted(args.places)],
             "nsg_ids": [args.group_id],
             # Only paravirtualized volumes have it, and bare metal boots by iSCSI.
             "is_pv_encryption_in_transit_enabled": not machine.bare_metal,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fleet.settings.model import Model, matching
+from fleet.settings.model import IN_ANY_ORDER, Model, matching
 
 ACTUAL_PERCENT, FORECAST_PERCENT = 80, 100
 """Percent of the budget at which the cloud sends a mail: of the actual cost, and of the forecast for the month."""
@@ -23,5 +23,5 @@ class Budget(Model):
 
     monthly_usd: Annotated[int, Field(ge=1)]
     """Amount of the budget. OCI reads the number in the currency of the tenancy's rate card. Unit: whole USD a month."""
-    emails: Annotated[tuple[Email, ...], Field(min_length=1, max_length=10)]
+    emails: Annotated[tuple[Email, ...], Field(min_length=1, max_length=10), IN_ANY_ORDER]
     """Recipients of the alarms, at most ten. Source: docs.aws.amazon.com, API_budgets_NotificationWithSubscribers."""

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleet.settings.model import AccountId, Memory, Model, limited, matching
+from fleet.settings.model import IN_ANY_ORDER, AccountId, Memory, Model, limited, matching
 
 _BUCKET_RULE = "a bucket's name has 3 to 58 lower-case letters, digits and hyphens, a letter or digit at both ends; rename it"
 BucketName = Annotated[
@@ -42,11 +42,11 @@ GitHubOwner = Annotated[
 class BuildCache(Model):
     """Who uses a bucket, and how long it keeps an object."""
 
-    repositories: Annotated[tuple[CacheRepository, ...], Field(min_length=1)]
+    repositories: Annotated[tuple[CacheRepository, ...], Field(min_length=1), IN_ANY_ORDER]
     """Repositories whose jobs use the cache, as owner/name."""
-    write_workflows: Annotated[tuple[WorkflowPath, ...], Field(min_length=1)]
+    write_workflows: Annotated[tuple[WorkflowPath, ...], Field(min_length=1), IN_ANY_ORDER]
     """Workflow files whose jobs write. Do not list a file that runs the code of pull requests."""
-    write_refs: Annotated[tuple[WriteRef, ...], Field(min_length=1)] = ("refs/heads/main",)
+    write_refs: Annotated[tuple[WriteRef, ...], Field(min_length=1), IN_ANY_ORDER] = ("refs/heads/main",)
     """Branches and tags whose jobs write, as full refs. Example: `[refs/heads/main, refs/heads/release]`"""
     days: Annotated[int, Field(ge=1, le=365)] = 14
     """Age at which S3 deletes an object. Unit: days."""

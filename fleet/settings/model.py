@@ -57,6 +57,10 @@ def without(*keys: str) -> Callable[[dict[str, Any]], None]:
     return drop
 
 
+IN_ANY_ORDER = AfterValidator(lambda items: tuple(sorted(items)))
+"""For a list whose order means nothing: resources get it sorted, so that another order in a stack file changes none of them."""
+
+
 def problem(rule: str, message: str, **context: object) -> PydanticCustomError:
     """The error of a settings rule: `rule` is its short name, `message` says what is wrong and how to fix it.
 

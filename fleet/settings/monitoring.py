@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fleet.settings.alerts import Alerts
 from fleet.settings.github import RepositoryName
-from fleet.settings.model import DnsLabel, Duration, Labels, Memory, Model, between, matching, problem, refusal
+from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Duration, Labels, Memory, Model, between, matching, problem, refusal
 
 NAMESPACE = "monitoring"
 _OF_AN_INSTALLED_ONE = {"storage": "storage", "storage_class": "storageClass", "retention": "retention"}
@@ -32,7 +32,7 @@ class Monitoring(Model):
     operator_installed: bool = False
     """Whether you have installed a Prometheus operator in a cluster that this stack created, so that `prometheus: existing` works
     there. Only allowed with it. Example: `true`"""
-    repositories: tuple[RepositoryName, ...] = ()
+    repositories: Annotated[tuple[RepositoryName, ...], IN_ANY_ORDER] = ()
     """Repositories whose cost has series of their own, as owner/name. The cost of all others adds up to `other`, so that the
     number of series stays bounded. Example: `[acme/app]`"""
     namespace: DnsLabel = NAMESPACE

@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 
 from fleet.facts import versions
 from fleet.settings import compatibility
-from fleet.settings.model import DnsLabel, Model, matching, problem, refusal
+from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Model, matching, problem, refusal
 
 _PUBLIC = "nvcr.io/nvidia"
 """NVIDIA's public registry of driver images. Driver images of vGPU guests are in no public registry."""
@@ -27,7 +27,7 @@ class Driver(Model):
     repository: Annotated[str, _REPOSITORY] | None = None
     """Registry path of the driver image, without tag. Default: NVIDIA's public one, nvcr.io/nvidia. vGPU guests need a private
     one. Example: `registry.example.com/nvidia`"""
-    pull_secrets: tuple[DnsLabel, ...] = ()
+    pull_secrets: Annotated[tuple[DnsLabel, ...], IN_ANY_ORDER] = ()
     """Names of image pull secrets in the operator's namespace. Example: `[registry-key]`"""
     license_secret: DnsLabel | None = None
     """Name of the Secret with `client_configuration_token.tok` and `gridd.conf`, for vGPU guests. It needs a private

@@ -14,7 +14,18 @@ from fleet.facts.pods import Mount
 from fleet.settings.environment import EnvName, EnvValue
 from fleet.settings.github import APP_SECRET
 from fleet.settings.gitops import ObjectName
-from fleet.settings.model import DnsLabel, Form, Memory, Model, matching, memory_text, problem, refusal, require_once
+from fleet.settings.model import (
+    IN_ANY_ORDER,
+    DnsLabel,
+    Form,
+    Memory,
+    Model,
+    matching,
+    memory_text,
+    problem,
+    refusal,
+    require_once,
+)
 from fleet.settings.template import Template
 
 
@@ -153,6 +164,9 @@ def _covers(name: str, host: str) -> bool:
     return name == "*" or f".{host}".endswith(f".{name.removeprefix('*').lstrip('.')}")
 
 
+_ProxyHost = Annotated[str, matching("proxy_host", _HOST_RULE, r"[A-Za-z0-9*.:/-]+", most=253)]
+
+
 class Proxy(Model):
     """The HTTP proxy by which listener and jobs of a class reach everything."""
 
@@ -161,7 +175,7 @@ class Proxy(Model):
     secret: JobSecret | None = None
     """Name of a Secret in the namespace of the class with the keys `username` and `password`. Jobs can read both. Example:
     `proxy`"""
-    no_proxy: tuple[Annotated[str, matching("proxy_host", _HOST_RULE, r"[A-Za-z0-9*.:/-]+", most=253)], ...] = ()
+    no_proxy: Annotated[tuple[_ProxyHost, ...], IN_ANY_ORDER] = ()
     """Hosts, domains and networks that are reached without the proxy. Example: `[github.example.com]`"""
 
     def carries(self, host: str) -> bool:
@@ -193,7 +207,7 @@ class PodFields(Model):
     secret_env: Mapping[EnvName, SecretValue] = Field(default_factory=dict)
     """Environment variables whose values are in Secrets of the class's namespace. Every job of the class can read them. Example:
     `{WANDB_API_KEY: {secret: wandb, key: api-key}}`"""
-    pull_secrets: tuple[JobSecret, ...] = ()
+    pull_secrets: Annotated[tuple[JobSecret, ...], IN_ANY_ORDER] = ()
     """Names of Secrets of type kubernetes.io/dockerconfigjson in the namespace of the class, with which nodes pull its images.
     Example: `[ghcr]`"""
     service_account: Account | None = None

@@ -15,11 +15,18 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts import bill
 from fleet.facts.remark import todo
-from fleet.settings.model import Day, DnsLabel, Model, QuotedText, Scale, matching, problem, refusal, require_once
+from fleet.settings.model import IN_ANY_ORDER, Day, DnsLabel, Model, QuotedText, Scale, matching, problem, refusal, require_once
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: tuple[str, ...] = get_args(Weekday)
 """In the order of `date.weekday`."""
+
+
+def _through_the_week(days: tuple[str, ...]) -> tuple[str, ...]:
+    """The days from Monday on: their order in a file means nothing."""
+    return tuple(sorted(days, key=WEEKDAYS.index))
+
+
 _DAY = 24 * 60
 _SHORTEST = 5
 """Minutes of the shortest window. EC2 Auto Scaling may act up to two minutes late (user guide, scheduled scaling)."""
@@ -60,7 +67,7 @@ class Opening:
 class Window(Model):
     """A part of the week. It starts on each of `days`. If `end` is not after `start`, it ends on the next day."""
 
-    days: Annotated[tuple[Weekday, ...], Field(min_length=1)]
+    days: Annotated[tuple[Weekday, ...], Field(min_length=1), AfterValidator(_through_the_week)]
     """Days on which the window starts. Example: `[mon, tue, wed, thu, fri]`"""
     start: Clock
     """Local time at which the window starts, in quotes. Example: `"09:00"`"""
@@ -124,7 +131,7 @@ class Schedules(Model):
 
     time_zone: Annotated[str, AfterValidator(_time_zone)]
     """IANA name of the time zone of all windows. Daylight saving time follows it. Example: `Europe/Berlin`"""
-    holidays: Annotated[tuple[Day, ...], Field(max_length=30)] = ()
+    holidays: Annotated[tuple[Day, ...], Field(max_length=30), IN_ANY_ORDER] = ()
     """Local days on which no window starts, at most 30. A window of the night before stays open. Source: EC2 Auto Scaling quotas
     (125 scheduled actions per group). Example: `["2026-12-25"]`"""
     windows: Mapping[DnsLabel, Window]

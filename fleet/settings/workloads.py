@@ -11,7 +11,19 @@ from fleet.facts.pods import Level
 from fleet.facts.versions import IMAGES, Image
 from fleet.settings.caches import Cache, class_name
 from fleet.settings.endpoint import BoundedCidr
-from fleet.settings.model import CpuSpan, DnsLabel, Labels, Memory, MemorySpan, Model, between, problem, refusal, selected_by
+from fleet.settings.model import (
+    IN_ANY_ORDER,
+    CpuSpan,
+    DnsLabel,
+    Labels,
+    Memory,
+    MemorySpan,
+    Model,
+    between,
+    problem,
+    refusal,
+    selected_by,
+)
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_no_shm, require_one_share, require_pool
 from fleet.settings.runner import ImageReference, PodRunner, Runner, SetName, require_shm
@@ -166,7 +178,7 @@ class NodePort(Model):
 
     port: Annotated[int, Field(ge=30000, le=32767)]
     """Port of every node that forwards to the workload. Unit: TCP port number. Example: `30888`"""
-    cidrs: Annotated[tuple[BoundedCidr, ...], Field(min_length=1)]
+    cidrs: Annotated[tuple[BoundedCidr, ...], Field(min_length=1), IN_ANY_ORDER]
     """Networks whose clients may use the port, none wider than /8. Example: `[192.168.1.0/24]`"""
 
 

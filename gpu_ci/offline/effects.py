@@ -18,6 +18,9 @@ _INSTALLED = ("kubernetes:helm.sh/v3:Release", "kubernetes:argoproj.io/v1alpha1:
 """Resources that install a runner set, if their parent is one."""
 _VERBS = {"removed": "deletes", "replaced": "replaces", "rolled": "rolls"}
 _NAT, _VPC = "aws:ec2/natGateway:NatGateway", "aws:ec2/vpc:Vpc"
+_FILES = "oci:FileStorage/mountTarget:MountTarget"
+_SHARED = {_NAT: "-network", _VPC: "-network", _FILES: "-caches"}
+"""Resources that all jobs of a cluster share, and how the name of their parent ends after that of the cluster."""
 _TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 _FEW = 4
 """Settings and sets that a line names."""
@@ -106,7 +109,7 @@ class Ending:
     edits: Mapping[tuple[str, str], Sequence[str]]
 
     def lines(self) -> Iterator[str]:
-        """A line for each edit that ends running jobs or breaks their connections: pools first, then runner sets, networks."""
+        """A line for each edit that ends running jobs or breaks their connections: pools first, then the others."""
         names = {
             (kind, f"{cluster}-{name}"): (cluster, name)
             for plan in (self.before, self.after)
@@ -127,8 +130,10 @@ class Ending:
                 groups.setdefault((*pool, state), []).append(resource)
             elif resource.type in _INSTALLED and (of := names.get(("set", owner.removesuffix("-set")))):
                 lines[self._set(*of, state)] = None
-            elif resource.type in (_NAT, _VPC) and (cluster := owner.removesuffix("-network")) in self.after.fleet.clusters:
-                lines[self._network(cluster, resource)] = None
+            elif (
+                resource.type in _SHARED and (cluster := owner.removesuffix(_SHARED[resource.type])) in self.after.fleet.clusters
+            ):
+                lines[self._shared(cluster, resource)] = None
         yield from (self._pool(*key, resources) for key, resources in groups.items())
         yield from lines
 
@@ -157,15 +162,15 @@ class Ending:
         edit = f"removal of {pool}" if is_removed else self._edit(cluster, pool, "pool")
         of = f" of {listed(sets, _FEW)}" if sets else ""
         reason = f" ({listed(dict.fromkeys(why), _FEW)})" if any(why) else ""
-        ignored = "; EKS ignores the order of spot types, so the old order keeps the nodes"
-        reordered = ignored if any(map(self._reordered, groups)) else ""
+        first = "; on demand, EKS starts the first of these types that it has"
+        reordered = first if state == "replaced" and any(map(self._reordered, groups)) else ""
         return f"{cluster}: {edit} {_VERBS[state]} {many}{reason}: running jobs{of} on {pool} end{reordered}"
 
     def _reordered(self, group: Resource) -> bool:
-        """Whether a group of spot machines has the same types in another order."""
+        """Whether a group has the same types in another order: one on demand, because the order of others replaces none."""
         earlier = next((resource.inputs for resource in self.before.resources if resource.urn == group.urn), group.inputs)
         types = [side.get("instanceTypes") or () for side in (earlier, group.inputs)]
-        return group.inputs.get("capacityType") == "SPOT" and types[0] != types[1] and sorted(types[0]) == sorted(types[1])
+        return types[0] != types[1] and sorted(types[0]) == sorted(types[1])
 
     def _set(self, cluster: str, name: str, state: str) -> str:
         if state == "removed":
@@ -174,9 +179,13 @@ class Ending:
         waits = "`pulumi up` waits 10 minutes for its running jobs, and fails if one still runs"
         return f"{cluster}: {edit} replaces runner set {name}: {waits}"
 
-    def _network(self, cluster: str, resource: Resource) -> str:
+    def _shared(self, cluster: str, resource: Resource) -> str:
         edit = self._edit(cluster, "", "cluster")
         if resource.type == _VPC:
             return f"{cluster}: {edit} replaces the VPC, and EKS moves no control plane to another VPC: create another cluster"
+        if resource.type == _FILES:
+            verb = _VERBS[self.effects[resource.urn].state]
+            lost = "running jobs lose the files of those caches, and claims that exist cannot be mounted again"
+            return f"{cluster}: {edit} {verb} the mount target of caches and its exports: {lost}"
         removes = f"removes the NAT gateway of {resource.name.partition('-network-nat-')[2]}"
         return f"{cluster}: {edit} {removes}: open connections of running jobs break, and jobs have another public address"

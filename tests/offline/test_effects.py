@@ -23,7 +23,7 @@ OTHER_URL = ("https://github.com/example", "https://github.com/other")
 ZONES = "[us-west-2a, us-west-2b, us-west-2c]"
 NODE_CONFIG = "\n          nodeConfig: {instance: {localStorage: {strategy: RAID0}}}"
 REPLACED = (
-    REORDERED,
+    (SPOT, "[g4dn.4xlarge, g4dn.8xlarge, g4dn.2xlarge]"),
     OTHER_URL,
     ("nodes: {min: 0, max: 2}\n          nodeConfig", "nodes: {min: 0, max: 1}\n          nodeConfig"),
 )
@@ -38,9 +38,7 @@ ALL = tuple(
     ("edits", "lines"),
     [
         (
-            REPLACED,
-            "usw2: edit of t4-spot.instanceTypes replaces 3 node groups (instanceTypes): running jobs of gpu-t4 on t4-spot end; "
-            "EKS ignores the order of spot types, so the old order keeps the nodes\n"
+            (REORDERED, *REPLACED[1:]),
             "usw2: edit of t4-release.nodes.max deletes 1 node group (us-west-2b): running jobs of gpu-t4-release on t4-release "
             "end\n"
             + "\n".join(

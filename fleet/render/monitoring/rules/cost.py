@@ -49,7 +49,7 @@ def cost_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
 
 def _nodes(cluster: Cluster, name: str, pool: Pool) -> Iterator[Rule]:
     """What each node of a pool costs. A node without a known price has no series."""
-    prices = {machine_type: pool.price(machine_type, cluster.region) for machine_type in pool.instance_types}
+    prices = {machine_type: pool.price(machine_type, cluster.region) for machine_type in sorted(pool.instance_types)}
     selector = ",".join(node_matchers(name, pool))
     kind = f"label_{sanitized(INSTANCE_TYPE_LABEL)}"
     _, highest = span(prices.values())
