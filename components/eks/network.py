@@ -50,13 +50,13 @@ class EksNetwork(Component[EksNetworkArgs]):
         access = [self._association(f"public-{zone}", subnet, public_routes) for zone, subnet in public.items()]
         with_nat = zones[: network.nat_count(len(zones))]
         gateways = [self._nat(zone, public[zone], [gateway, *access]) for zone in with_nat]
-        tables: list[pulumi.Output[str]] = []
+        tables: dict[str, pulumi.Output[str]] = {}
         self.private_subnets = {}
         for index, zone in enumerate(zones):
             private = self._subnet("private", vpc, zone, cidrs[zone][1])
             table = self._routes(f"private-{zone}", vpc, nat_gateway_id=gateways[index % len(gateways)].id)
             route = self._association(f"private-{zone}", private, table)
-            tables.append(table.id)
+            tables[zone] = table.id
             # A node that starts before its route exists cannot join, so the id depends on the association.
             self.private_subnets[zone] = pulumi.Output.all(private.id, route.id).apply(itemgetter(0))
         aws.ec2.VpcEndpoint(
@@ -65,7 +65,7 @@ class EksNetwork(Component[EksNetworkArgs]):
             vpc_id=vpc.id,
             service_name=f"com.amazonaws.{args.settings.region}.s3",
             vpc_endpoint_type="Gateway",
-            route_table_ids=tables,
+            route_table_ids=[tables[zone] for zone in sorted(tables)],
             tags={"Name": f"{name}-s3"},
             opts=self._child,
         )

@@ -22,8 +22,8 @@ _TIMEOUT = 600
 class Delivery:
     """A chart to deliver.
 
-    A change of a property path in `replace_on` replaces the release, and so does one of the items of the value `replace_on_items`,
-    in whatever order. The old release is deleted first, because both have one name.
+    A change of a property path in `replace_on` replaces the release. So does a change of the items of the value
+    `replace_on_items`, but not of their order. The old release is deleted first, because both have one name.
     `validate`: whether Helm checks its manifests against the kinds that the cluster has now.
     """
 
