@@ -130,7 +130,7 @@ class Pool(Model):
 
     instance_types: Annotated[tuple[GpuType, ...], Field(min_length=1)]
     """Machine types of the nodes. All have the same GPU model, GPU memory and number of GPUs, so that the same pods fit all of
-    them."""
+    them. On demand, EKS starts the first that it has, and another order replaces the node groups; for spot it means nothing."""
     capacity: Capacity
     """How the machines are bought. Machines of `spot` may be taken away during a job. `reserved` and `capacity-block` need
     `reservation` and are paid for whether used or not."""
@@ -392,7 +392,8 @@ class SystemPool(Model):
     """The untainted CPU pool: controllers, listeners, CoreDNS."""
 
     instance_types: Annotated[tuple[CpuType, ...], Field(min_length=1)] = ("m6i.large",)
-    """CPU instance types of the system nodes. EKS starts the first that has capacity."""
+    """CPU instance types of the system nodes. EKS starts the first that has capacity, and another order replaces the node
+    group."""
     nodes: Nodes = Nodes(min=2, max=4)
     """Smallest and largest number of system nodes. `min` is at least 1, because the autoscaler runs there."""
     disk: Disk = 50 * 1024

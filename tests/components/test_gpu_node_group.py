@@ -84,7 +84,9 @@ def test_gpu_pools_are_tainted_and_the_system_pool_is_not(recording):
 @in_every_stack
 def test_the_autoscaler_owns_the_size(recording):
     for pool in of_type(recording, POOL):
-        assert pool.ignore_changes == ("scalingConfig.desiredSize",)
+        types = ("instanceTypes",) if pool.inputs.get("capacityType") == "SPOT" else ()
+        assert pool.ignore_changes == ("scalingConfig.desiredSize", *types)
+        assert pool.replacement_trigger == (sorted(pool.inputs["instanceTypes"]) if types else None)
 
 
 @in_every_stack

@@ -41,9 +41,11 @@ def test_oci_and_https_charts_are_addressed_each_in_its_way(staging):
     assert "repositoryOpts" not in controller
 
 
-def test_a_change_of_labels_replaces_the_set(staging):
+def test_other_labels_replace_the_set_and_another_order_does_not(staging):
     release = named(staging, "usw2-gpu-t4-chart", RELEASE)
-    assert "values.scaleSetLabels" in release.replace_on_changes, "GitHub never hears of a label that is changed in place"
+    labels = ["cuda", "gpu", "linux", "self-hosted", "x64"]
+    assert release.replacement_trigger == labels, "GitHub never hears of a label that is changed in place"
+    assert "values.scaleSetLabels" in release.ignore_changes, "the engine would update the set for another order"
     assert release.inputs["values"]["scaleSetLabels"] == ["self-hosted", "linux", "x64", "gpu", "cuda"]
 
 

@@ -313,8 +313,19 @@ def test_the_plan_says_that_another_first_domain_of_oke_moves_its_caches(tmp_pat
     )
 
 
-def test_another_order_of_spot_types_ends_no_job(tmp_path: Path) -> None:
-    other = plan_of(write(tmp_path, ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.4xlarge, g4dn.2xlarge]")))
-    found = Comparison(staging(), other)
-    assert [kind.type for kind in found.resources] == ["gpu-ci:index:GpuNodeGroup"]
+LABELS = "[self-hosted, linux, x64, gpu, cuda]"
+
+
+def test_another_order_of_spot_types_and_labels_ends_no_job(tmp_path: Path) -> None:
+    types = ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.4xlarge, g4dn.2xlarge]")
+    found = Comparison(staging(), plan_of(write(tmp_path, types, (LABELS, "[cuda, gpu, x64, linux, self-hosted]"))))
+    assert [kind.type for kind in found.resources] == ["gpu-ci:index:ArcRunnerSet", "gpu-ci:index:GpuNodeGroup"]
     assert found.ended_jobs == ()
+
+
+def test_another_label_replaces_the_set(tmp_path: Path) -> None:
+    found = Comparison(staging(), plan_of(write(tmp_path, (LABELS, "[self-hosted, linux, x64, gpu]"))))
+    assert found.ended_jobs == (
+        "usw2: edit of gpu-t4.labels replaces runner set gpu-t4: `pulumi up` waits 10 minutes for its running jobs, and fails if "
+        "one still runs",
+    )

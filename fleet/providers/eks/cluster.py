@@ -420,10 +420,11 @@ class EksCluster(EksPools):
     """An EKS cluster that the program creates: control plane, system pool, GPU pools as managed node groups."""
 
     zones: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Availability Zones of the nodes. You can add and remove zones at any time."""
+    """Availability Zones of the nodes. You can add and remove zones at any time. The first has the only NAT gateway, unless
+    `controlPlaneZones` is written, and pools give it one node more if their numbers do not divide."""
     control_plane_zones: tuple[str, ...] = ()
     """Zones of the control plane and of the system pool. Default: `zones`. They can never change after the creation, so write
-    them down before you change `zones`. Source: EKS user guide, network-reqs. Example: `[us-west-2a, us-west-2b]`"""
+    them down before you change `zones`. The first has the only NAT gateway. Source: EKS user guide, network-reqs. Example: `[us-west-2a, us-west-2b]`"""
     endpoint: Endpoint
     """Who can reach the Kubernetes API: public networks, or only the VPC."""
     network: Network = Network()

@@ -63,7 +63,7 @@ class OkePools(Cluster):
     region: Region
     """OCI region of the cluster, by its full name."""
     zones: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
-    """Availability domains, in the order in which pools use them. Their prefix belongs to your tenancy: `oci iam
+    """Availability domains. Caches of files are mounted from the first. Their prefix belongs to your tenancy: `oci iam
     availability-domain list` shows them."""
     compartment: CompartmentId
     """OCID of the compartment of the cluster, its nodes and its network."""
