@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pulumi
 
@@ -16,25 +17,23 @@ def unordered(path: str, items: Sequence[str]) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(ignore_changes=[path], replacement_trigger=sorted(items))
 
 
-def require_items(
-    path: str, items: Sequence[str], resource: pulumi.Resource, deployed: pulumi.Output[Sequence[str] | None]
-) -> None:
-    """Raise RunError, once the resource is known, if its list has other items.
+def require_items(path: str, items: Sequence[str], urn: pulumi.Output[str], deployed: pulumi.Output[Any]) -> None:
+    """Raise RunError if the list of the resource `urn` has other items once it is known: `deployed`, None if it is not there.
 
     This is so if nothing was recorded with which the engine could compare: for a resource that was imported, or that an earlier
     version of this program updated last.
     """
 
-    def check(values: tuple[Sequence[str] | None, str]) -> None:
-        there, urn = values
+    def check(values: Sequence[Any]) -> None:
+        there, resource = values
         if there is not None and sorted(there) != sorted(items):
             raise pulumi.RunError(
-                f"{path}: the resource was made without a record of this list, so an edit cannot replace it; it has "
-                f"{_listed(there)}, and the settings have {_listed(items)}; write the earlier list and "
-                f"update first, or run pulumi up --replace '{urn}', which ends its running jobs"
+                f"{path}: the resource has {_listed(there)}, and the settings have {_listed(items)}, but the state has no record "
+                "of this list with which an edit could replace it; write the earlier list and update first, or run pulumi up "
+                f"--replace '{resource}', which ends its running jobs"
             )
 
-    pulumi.Output.all(deployed, resource.urn).apply(check)
+    pulumi.Output.all(deployed, urn).apply(check)
 
 
 def _listed(items: Sequence[str]) -> str:

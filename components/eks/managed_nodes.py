@@ -72,7 +72,7 @@ def managed_nodes(
         opts=options,
     )
     if spot:
-        require_items("instanceTypes", instance_types, group, group.instance_types)
+        require_items("instanceTypes", instance_types, group.urn, group.instance_types)
     # Tags of a managed node group reach neither its Auto Scaling group (aws/containers-roadmap#608) nor its instances.
     scaling_group = group.resources.apply(_scaling_group)
     tags = dict(owner_tags) | ({IDLE_DELAY_TAG: idle_delay} if idle_delay else {})

@@ -22,8 +22,8 @@ _TIMEOUT = 600
 class Delivery:
     """A chart to deliver.
 
-    A change of a property path in `replace_on` replaces the release. So does a change of the items of the value
-    `replace_on_items`, but not of their order. The old release is deleted first, because both have one name.
+    A change of a property path in `replace_on` replaces the release. A change of the items of the value `replace_on_items`
+    replaces it too, but another order does not. The old release is deleted first, because both have one name.
     `validate`: whether Helm checks its manifests against the kinds that the cluster has now.
     """
 
@@ -70,10 +70,10 @@ def by_helm(item: Delivery) -> pulumi.Resource:
         ),
     )
     if value:
-        require_items(
-            f"values.{value}", chart.values[value], release, release.values.apply(lambda values: (values or {}).get(value))
-        )
-    return release
+        deployed = release.values.apply(lambda values: None if values is None else values.get(value, ()))
+        require_items(f"values.{value}", chart.values[value], release.urn, deployed)
+    made: pulumi.Resource = release
+    return made
 
 
 def delivery(git: GitOps | None) -> Deliver:

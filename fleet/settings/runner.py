@@ -142,8 +142,8 @@ class Runner(Model):
     kind: str
     """What a runner is: a pod of a pool, or a machine of OCI."""
     labels: Annotated[tuple[RunnerLabel, ...], Field(max_length=MAX_LABELS)] = ()
-    """Labels for `runs-on` in addition to the name, at most 100. GitHub ignores case, and their order means nothing. Source: docs.github.com, REST API, create
-    configuration for a just-in-time runner."""
+    """Labels for `runs-on` in addition to the name, at most 100. GitHub ignores case, and their order means nothing. Source:
+    docs.github.com, REST API, create configuration for a just-in-time runner."""
     group: RunnerGroup | None = None
     """Runner group of this class. Default: `group` of `gpu-ci:github`. Create it on GitHub first."""
 

@@ -99,6 +99,7 @@ def test_the_order_of_spot_types_and_labels_replaces_nothing_and_other_items_do(
     assert site.up() == NOTHING, "another order"
     site.change("[g4dn.4xlarge, g4dn.2xlarge]", "[g4dn.8xlarge, g4dn.4xlarge]")
     site.change("[cuda, gpu]", "[fast, cuda]")
+    site.cli.ok("preview", "--stack", STACK, "--suppress-progress")
     found = site.up()
     types, labels = ["g4dn.8xlarge", "g4dn.4xlarge"], ["fast", "cuda"]
     assert [call for call in found["groups"] if call[0] == "Create"] == [("Create", types)] * 2, "the list of the settings"
@@ -113,7 +114,7 @@ def test_an_edit_at_once_with_the_upgrade_is_refused_and_not_lost(site: Site) ->
     site.change("[g4dn.8xlarge, g4dn.4xlarge]", "[g4dn.8xlarge]")
     refused = site.cli("preview", "--stack", STACK, "--suppress-progress")
     assert refused.status != 0
-    assert "it has g4dn.4xlarge, g4dn.8xlarge, and the settings have g4dn.8xlarge" in refused.text
+    assert "the resource has g4dn.4xlarge, g4dn.8xlarge, and the settings have g4dn.8xlarge," in refused.text
     urns = [f"urn:pulumi:{STACK}::gpu-ci::gpu-ci:index:GpuNodeGroup${GROUP}::usw2-t4-spot-us-west-2{zone}-nodes" for zone in "ab"]
     assert f"pulumi up --replace '{urns[0]}'" in refused.text
     replaced = site.up(*(option for urn in urns for option in ("--replace", urn)))

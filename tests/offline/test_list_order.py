@@ -67,7 +67,10 @@ ORDERED: dict[str, Moved] = {
     # Argo CD has the labels in the order of the file, and ARC restarts the listener alone.
     "runners.labels": {APPLICATION: {"updated"}},
     # An image is built of its steps.
-    "eks amis.prePull": {"aws:imagebuilder/component:Component": {"updated"}, "aws:imagebuilder/imageRecipe:ImageRecipe": {"updated"}},
+    "eks amis.prePull": {
+        "aws:imagebuilder/component:Component": {"updated"},
+        "aws:imagebuilder/imageRecipe:ImageRecipe": {"updated"},
+    },
     # Words of a command, a Secret and its key, and parts of a pod that the program does not read.
     "jobs.command": {JOB: {"replaced"}},
     "jobs.args": {JOB: {"replaced"}},
@@ -190,7 +193,7 @@ def is_ordered(config: StackConfig, at: At) -> bool:
     row, clusters = name(config, at), config.objects["gpu-ci:clusters"]
     here = parent(config.objects, at)
     if row == "eks pools.instanceTypes":
-        return here["capacity"] != "spot"
+        return bool(here["capacity"] != "spot")
     if row.endswith(" runners.labels"):
         return "gitops" in clusters[at[1]]  # type: ignore[index]
     if row.endswith(" runners.availabilityDomains"):
@@ -223,7 +226,7 @@ def plain(stack: str) -> Recording:
 def moved(stack: str, places: Sequence[At]) -> dict[str, set[str]]:
     """What another order of these lists changes in the cloud or in a cluster: effects by type."""
     before, after = plain(stack), recorded(turned(config_of(stack), places))
-    resources = after.by_urn | before.by_urn
+    resources = {**after.by_urn, **before.by_urn}
     found: dict[str, set[str]] = {}
     for urn, effect in effects(before.resources, after.resources).items():
         if effect.state and resources[urn].custom:
@@ -246,7 +249,11 @@ def examples(row: str) -> Iterator[tuple[str, At]]:
     """Each list of a row, those of small stacks first."""
     for stack in sorted((*STACKS, *FULL), key=lambda stack: len(plain(stack).resources)):
         config = config_of(stack)
-        yield from ((stack, at) for at in lists({**config.objects}) if row in (name(config, at), of_any(name(config, at))) and is_ordered(config, at))
+        yield from (
+            (stack, at)
+            for at in lists({**config.objects})
+            if row in (name(config, at), of_any(name(config, at))) and is_ordered(config, at)
+        )
 
 
 @pytest.mark.parametrize("row", ORDERED)
@@ -308,8 +315,8 @@ def test_the_plan_says_that_another_first_domain_of_oke_moves_its_caches(tmp_pat
     with few_policies():
         before, after = (make_plan("oci-machines", ROOT, path) for path in (file, other))
     assert Comparison(before, after).ended_jobs == (
-        "iad: edit of zones replaces the mount target of caches and its exports: running jobs lose the files of those caches, and "
-        "claims that exist cannot be mounted again",
+        "iad: edit of zones replaces the mount target of caches and its exports: running jobs lose the files of those caches, "
+        "and claims that exist cannot be mounted again",
     )
 
 

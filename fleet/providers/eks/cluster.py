@@ -424,7 +424,8 @@ class EksCluster(EksPools):
     `controlPlaneZones` is written, and pools give it one node more if their numbers do not divide."""
     control_plane_zones: tuple[str, ...] = ()
     """Zones of the control plane and of the system pool. Default: `zones`. They can never change after the creation, so write
-    them down before you change `zones`. The first has the only NAT gateway. Source: EKS user guide, network-reqs. Example: `[us-west-2a, us-west-2b]`"""
+    them down before you change `zones`. The first has the only NAT gateway. Source: EKS user guide, network-reqs. Example:
+    `[us-west-2a, us-west-2b]`"""
     endpoint: Endpoint
     """Who can reach the Kubernetes API: public networks, or only the VPC."""
     network: Network = Network()
