@@ -61,9 +61,10 @@ ORDERED: dict[str, Moved] = {
     # A pod goes to the first pool that has a node, and the autoscaler grows the first.
     "runners.pools": {RELEASE: {"updated"}, MAP: {"updated"}},
     "queues.quotas": {"kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue": {"updated"}},
-    # The launcher tries places, availability domains and shapes in this order.
+    # The launcher tries places, availability domains and shapes in this order, and a pool of machines its domains.
     "oke runners.places": {RELEASE: {"updated"}},
-    "oke runners.availabilityDomains": {MAP: {"updated"}},
+    "oke places.availabilityDomains": {MAP: {"updated"}},
+    "oke runners.availabilityDomains": {"oci:Core/instancePool:InstancePool": {"updated"}},
     # Argo CD has the labels in the order of the file, and ARC restarts the listener alone.
     "runners.labels": {APPLICATION: {"updated"}},
     # An image is built of its steps.
@@ -185,7 +186,8 @@ def name(config: StackConfig, at: At) -> str:
         return str(at[0])
     cluster: Any = config.objects["gpu-ci:clusters"]
     setting = [step for step in at[2:] if isinstance(step, str)][-2 if at[-2] == "secretEnv" else -1]
-    return f"{cluster[at[1]]['provider']} {setting if len(at) == 3 else f'{at[2]}.{setting}'}"
+    section = "places" if "places" in at[:-1] else at[2]
+    return f"{cluster[at[1]]['provider']} {setting if len(at) == 3 else f'{section}.{setting}'}"
 
 
 def is_ordered(config: StackConfig, at: At) -> bool:
@@ -196,8 +198,6 @@ def is_ordered(config: StackConfig, at: At) -> bool:
         return bool(here["capacity"] != "spot")
     if row.endswith(" runners.labels"):
         return "gitops" in clusters[at[1]]  # type: ignore[index]
-    if row.endswith(" runners.availabilityDomains"):
-        return "places" in at
     return not {row, of_any(row)}.isdisjoint((*ORDERED, *CONTRADICTED))
 
 

@@ -25,7 +25,7 @@ from fleet.providers.oke.ocid import (
     require_region,
 )
 from fleet.settings import compatibility
-from fleet.settings.model import IN_ANY_ORDER, Duration, Model, Scale, between, matching, problem, refusal, require_once
+from fleet.settings.model import Duration, Model, Scale, between, matching, problem, refusal, require_once
 from fleet.settings.runner import ImageReference, Runner, WholeMachine
 
 _LIFETIME_RULE = "a lifetime is from 10m to 120h, because GitHub ends every job after 120h; write one between, such as 24h"
@@ -194,7 +194,7 @@ class VmRunner(MachineRunner):
     """Standing machines that wait for jobs. Each is replaced after its job (docs/oci-runners.md)."""
     count: Annotated[int, Field(ge=1, le=50)]
     """Machines that are always on. Each is paid for whether a job runs or not. Unit: machines."""
-    availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1), IN_ANY_ORDER]
+    availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
     """Availability domains of the machines."""
     image: MachineImage
     """Boot image of the machines: Ubuntu with NVIDIA's driver."""
