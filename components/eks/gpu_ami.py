@@ -116,7 +116,7 @@ class GpuAmi(Component[GpuAmiArgs]):
             f"{name}-distribution",
             distributions=[
                 {"region": region, "ami_distribution_configuration": image}
-                for region in (args.here.settings.region, *args.settings.regions)
+                for region in (args.here.settings.region, *sorted(args.settings.regions))
             ],
             opts=self._child,
         )

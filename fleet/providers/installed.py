@@ -186,7 +186,7 @@ def pod_set_of(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, p
         runtime_class=target.runtime_class,
         usd_per_hour=range_text(runner_prices(cluster, runner)),
         per_node=per_node,
-        open_networks=(*cluster.private_egress, *runner.opens),
+        open_networks=(*sorted(cluster.private_egress), *runner.opens),
         builders=cluster.builders_of(name),
         manifests=() if runner.in_containers else tuple(runner_account(name, runner)),
         declare_min_runners=runner.schedules is None,

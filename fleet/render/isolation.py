@@ -86,7 +86,7 @@ def homes(cluster: Cluster) -> dict[str, Home]:
     Its pods have the network of runners, and reach each other.
     """
     queued = cluster.queues.namespaces if cluster.queues is not None else ()
-    spec = network_policy(cluster.closed_networks, cluster.private_egress)
+    spec = network_policy(cluster.closed_networks, sorted(cluster.private_egress))
     # So several pods can train together (NCCL uses any port), and no team's pods reach another team's.
     each_other: Manifest = {"podSelector": {}}
     spec |= {"ingress": [{"from": [each_other]}], "egress": [*spec["egress"], {"to": [each_other]}]}

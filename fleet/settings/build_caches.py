@@ -42,7 +42,7 @@ GitHubOwner = Annotated[
 class BuildCache(Model):
     """Who uses a bucket, and how long it keeps an object."""
 
-    repositories: Annotated[tuple[CacheRepository, ...], Field(min_length=1), IN_ANY_ORDER]
+    repositories: Annotated[tuple[CacheRepository, ...], Field(min_length=1)]
     """Repositories whose jobs use the cache, as owner/name."""
     write_workflows: Annotated[tuple[WorkflowPath, ...], Field(min_length=1), IN_ANY_ORDER]
     """Workflow files whose jobs write. Do not list a file that runs the code of pull requests."""
@@ -56,18 +56,18 @@ class BuildCache(Model):
     @property
     def write_subjects(self) -> list[str]:
         """The `sub` claims that write."""
-        return [f"repo:{repository}:ref:{ref}" for repository in self.repositories for ref in self.write_refs]
+        return [f"repo:{repository}:ref:{ref}" for repository in sorted(self.repositories) for ref in self.write_refs]
 
     @property
     def write_files(self) -> list[str]:
         """The `job_workflow_ref` claims that write. This claim has no ids."""
-        names = [re.sub("@[0-9]+", "", repository) for repository in self.repositories]
+        names = [re.sub("@[0-9]+", "", repository) for repository in sorted(self.repositories)]
         return [f"{name}/{path}@{ref}" for name in names for path in self.write_workflows for ref in self.write_refs]
 
     @property
     def read_subjects(self) -> list[str]:
         """The `sub` claims that read from outside of the cluster's network: pull requests inside a repository, and writers."""
-        return [*(f"repo:{repository}:pull_request" for repository in self.repositories), *self.write_subjects]
+        return [*(f"repo:{repository}:pull_request" for repository in sorted(self.repositories)), *self.write_subjects]
 
 
 class BuildCaches(Model):

@@ -24,7 +24,7 @@ from fleet.settings.existing import ENABLEMENTS, NODE_AGENT, Existing
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.health import Health
 from fleet.settings.jobs import StackJob, require_jobs
-from fleet.settings.model import IN_ANY_ORDER, Cidr, DnsLabel, Model, QuotedText, problem, refusal, require_once
+from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem, refusal, require_once
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import (
     ARGO_CD_TAKEN,
@@ -82,7 +82,7 @@ class Cluster(Model):
     """Metrics, alerts and dashboards (docs/monitoring.md). Default: none."""
     health: Health | None = None
     """Quarantine of sick GPU nodes (docs/node-health.md). Default: none. `{}` turns it on with its defaults."""
-    private_egress: Annotated[tuple[Cidr, ...], IN_ANY_ORDER] = ()
+    private_egress: tuple[Cidr, ...] = ()
     """Private networks that jobs in pods may reach, such as a cache, a package mirror or the endpoints of a VPC. Pods reach no
     other private network (docs/isolation.md). Example: `[10.20.0.0/24]`"""
     budget: Budget | None = None

@@ -58,7 +58,9 @@ def without(*keys: str) -> Callable[[dict[str, Any]], None]:
 
 
 IN_ANY_ORDER = AfterValidator(lambda items: tuple(sorted(items)))
-"""For a list whose order means nothing: resources get it sorted, so that another order in a stack file changes none of them."""
+"""For a list whose order means nothing: resources get it sorted, so that another order in a stack file changes none of them.
+
+Where a later rule refuses one item by its place in the file, what writes the resource sorts the list instead."""
 
 
 def problem(rule: str, message: str, **context: object) -> PydanticCustomError:

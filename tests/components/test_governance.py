@@ -25,7 +25,7 @@ EKS_PLANE = "eks:index:Cluster"
 CONTROL_PLANES = (EKS_PLANE, CLUSTER)
 LOG_GROUP = "aws:cloudwatch/logGroup:LogGroup"
 REQUIRED = {"owner", "cost-center", "stack", "ttl"}
-BUDGET = {"monthlyUsd": 500, "emails": ["ops@gpu-ci.dev", "ci@gpu-ci.dev"]}
+BUDGET = {"monthlyUsd": 500, "emails": ["ci@gpu-ci.dev", "ops@gpu-ci.dev"]}
 TENANCY = "ocid1.tenancy.oc1..example"
 GOVERNED: dict[str, Any] = {
     "tenancy": TENANCY,
@@ -164,7 +164,7 @@ def test_a_budget_on_oci_stands_in_the_root_compartment_and_watches_the_clusters
     assert {kind: alarm["threshold"] for kind, alarm in alarms.items()} == {"ACTUAL": 80, "FORECAST": 100}
     for alarm in alarms.values():
         assert alarm["thresholdType"] == "PERCENTAGE"
-        assert alarm["recipients"] == "ops@gpu-ci.dev, ci@gpu-ci.dev"
+        assert alarm["recipients"] == "ci@gpu-ci.dev, ops@gpu-ci.dev"
 
 
 def test_a_budget_may_watch_the_compartment_above_and_a_fleet_without_gpus_to_hold_has_no_quota_policy():

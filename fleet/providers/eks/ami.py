@@ -16,7 +16,7 @@ from fleet.facts import eks_images, versions
 from fleet.facts.hardware import machine
 from fleet.providers.eks.nodes import AmiId, EksPool
 from fleet.settings import compatibility
-from fleet.settings.model import IN_ANY_ORDER, Model, limited, matching, problem, refusal, require_once
+from fleet.settings.model import Model, limited, matching, problem, refusal, require_once
 from fleet.settings.pool import Disk, GpuType
 
 _Release = Annotated[
@@ -75,7 +75,7 @@ class GpuAmi(Model):
     """EC2 type with a GPU that builds and tests the image."""
     disk: Disk = 50 * 1024
     """Root volume of the image. Pools that use the image have at least that. Example: `80Gi`"""
-    regions: Annotated[tuple[str, ...], IN_ANY_ORDER] = ()
+    regions: tuple[str, ...] = ()
     """More regions that get a copy of the image. Default: only the cluster's region. Example: `[us-east-1]`"""
     keep: Annotated[int, Field(ge=1, le=1000)] = 3
     """Images that stay when older ones are deleted. The image in use always stays. Unit: images. Example: `5`"""
