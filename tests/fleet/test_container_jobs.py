@@ -301,6 +301,15 @@ def test_more_jobs_than_their_pools_hold_would_fail_and_are_refused() -> None:
         fleet(scale={"max": 3})
 
 
+def test_own_pods_leave_the_jobs_of_their_pool_less_room() -> None:
+    of_class = runner(pool="own", gpus=0, cpu={"request": 1, "limit": 1}, memory={"request": "1Gi", "limit": "2Gi"}, shm="1Gi", scale={"max": 2})
+    of_class |= {"containers": "job", "services": {"most": 0}, "labels": []}
+    pools = {"own": OWN | {"nodes": {"max": 2}}}
+    with pytest.raises(FleetError, match="need 2 nodes, and the pools may have only 1 beside other sets"):
+        load(config(clusters={"usw2": cluster(pools=pools, runners={"builds": of_class | {"runnerPool": "own"}})}))
+    load(config(clusters={"usw2": cluster(pools=pools, runners={"builds": of_class})}))
+
+
 def test_runners_on_the_system_pool_need_room_there() -> None:
     assert errors(runnerPool=None) == []
     (error,) = [row.error for row in place(many())]
