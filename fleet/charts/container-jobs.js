@@ -16,7 +16,7 @@ const PATIENCE = { failed: 2, pull: 24 } // looks at such a pod until the hooks,
 const OPTION = /^--(health-(?:cmd|interval|timeout|retries|start-period)|network-alias|name|hostname)(?:=(.*))?$/s
 // The hooks drop the first of a workflow, and the second keeps a service from the GPUs of its node.
 const FIXED = ['HOME', 'NVIDIA_VISIBLE_DEVICES']
-// A step adds folders to the runner's PATH, and may fill them: the hooks copy files of the job here. They start sh, find and stat.
+// A step adds folders to the runner's PATH, and the hooks copy files of the job here. They start sh, find and stat.
 const SYSTEM = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const UNIT = { h: 3600, m: 60, s: 1, ms: 1e-3, us: 1e-6 }
 
@@ -162,7 +162,7 @@ function trouble(pod) {
 async function run(input, more) {
   // The hooks use what node warns of, and each step would show the warning.
   const options = { stdio: ['pipe', 'inherit', 'inherit'], env: { ...env, PATH: SYSTEM, ...more } }
-  const child = spawn(process.execPath, ['--no-deprecation', HOOKS], options)
+  const child = spawn(process.execPath, ['--no-deprecation', '--require', __filename, HOOKS], options)
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
   const closed = new Promise((done, fail) => {
     child.on('error', fail).on('close', (code, signal) => done(code ?? 128 + os.constants.signals[signal]))
@@ -232,4 +232,12 @@ async function main() {
   return 0
 }
 
-main().catch((error) => say('error', error.message) ?? 1).then((code) => process.exit(code))
+// In the process of GitHub's hooks, which unpack what the job's tar sends. tar-fs 3.1.1 checks the target of a link as text, and
+// `a/up/../x` is elsewhere if `a/up` is a link: a job could write the hooks themselves. So a link gets the checked target.
+function confineLinks() {
+  const { symlink } = fs
+  fs.symlink = (target, ...more) => symlink(path.normalize(target), ...more)
+}
+
+if (require.main !== module) confineLinks()
+else main().catch((error) => say('error', error.message) ?? 1).then((code) => process.exit(code))

@@ -173,6 +173,23 @@ def test_the_hooks_start_no_program_of_the_job(wrapper: Wrapper, command: str) -
     assert "/usr/bin" in got["path"].split(":")
 
 
+def test_a_link_that_the_job_sends_leads_where_the_hooks_have_checked(wrapper: Wrapper) -> None:
+    """Otherwise a job's tar could write every file of the runner, such as GitHub's hooks, which have the token."""
+    unpacks = """
+const fs = require('node:fs')
+fs.mkdirSync('in/a/b', { recursive: true })
+fs.symlinkSync('../..', 'in/a/b/up')
+fs.symlink('a/b/up/../out', 'in/link', () => fs.createWriteStream('in/link').end('x'))
+"""
+    (wrapper.folder / "in/a/b").mkdir(parents=True)
+    hooks = f"process.chdir({json.dumps(str(wrapper.folder))})\n{unpacks}"
+    (wrapper.folder / "k8s-novolume/index.js").write_text(hooks, encoding="utf-8")
+    wrapper.call({"command": "cleanup_job", "args": {}})
+    assert wrapper.ended.returncode == 0, wrapper.ended.stderr
+    assert not (wrapper.folder / "out").exists()
+    assert (wrapper.folder / "in/a/b/out").read_text(encoding="utf-8") == "x"
+
+
 @pytest.mark.parametrize("source", ["/var/run/secrets/kubernetes.io/serviceaccount", "/home/runner", None])
 def test_a_job_gets_no_folder_of_the_runner(wrapper: Wrapper, source: str | None) -> None:
     volume = {"sourceVolumePath": source, "targetVolumePath": "/data", "readOnly": False}
