@@ -196,6 +196,24 @@ async function untilHealthy(services) {
   }
 }
 
+// The runner reads the actions of a repository in its own workspace, and GitHub's hooks 0.8 bring no file of the job's there
+// (runner-container-hooks#337). They bring file commands: so a checkout leaves the descriptions of actions beside these.
+const DESCRIBED = '_runner_file_commands/gpu-ci-actions'
+
+function describeActions(args) {
+  const to = `/__w/_temp/${DESCRIBED}`
+  const copy = 'mkdir -p "' + to + '/${file%/*}" && cp "$file" "' + to + '/$file"'
+  const find = 'find . -name .git -prune -o -type f "(" -name action.yml -o -name action.yaml ")" -print'
+  const all = `cd "$GITHUB_WORKSPACE" && rm -rf ${to} && ${find} | while IFS= read -r file; do ${copy}; done`
+  args.entryPoint = `sh -c '"$@"; code=$?; { ${all}; } >/dev/null 2>&1; exit $code' sh ${args.entryPoint}`
+}
+
+function takeActions() {
+  const [from, to] = [`${env.RUNNER_TEMP}/${DESCRIBED}`, `${env.RUNNER_WORKSPACE}/${path.basename(env.GITHUB_WORKSPACE ?? '')}`]
+  const filter = (file) => !fs.lstatSync(file).isSymbolicLink()
+  if (fs.existsSync(from)) fs.cpSync(from, to, { recursive: true, filter })
+}
+
 async function main() {
   const parts = []
   for await (const part of process.stdin) parts.push(part)
@@ -209,6 +227,12 @@ async function main() {
   // A job can change the runner's files, and this says in which pod its next step runs.
   if (state?.jobPod) state.jobPod = POD
   const file = { prepare_job: 'job.json', run_container_step: 'step.json' }[command]
+  if (command === 'run_script_step' && /\/_actions\/actions\/checkout\//.test(args?.entryPointArgs?.join(' '))) {
+    describeActions(args)
+    const code = await run(input)
+    takeActions()
+    return code
+  }
   if (!file || !args) return run(input)
   const template = JSON.parse(fs.readFileSync(path.join(__dirname, file), 'utf8'))
   const services = command === 'prepare_job' && args.container ? servicesOf(args) : []

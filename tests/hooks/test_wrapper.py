@@ -158,6 +158,27 @@ def test_other_commands_reach_the_hooks_unchanged_without_a_template(wrapper: Wr
     assert "file" not in got
 
 
+@pytest.mark.parametrize("action", ["checkout", "cache"])
+def test_a_checkout_brings_the_actions_of_the_repository_to_the_runner(wrapper: Wrapper, action: str) -> None:
+    names = (
+        "_runner_file_commands/gpu-ci-actions/.github/actions/report/action.yml",
+        "../app/app/.github/actions/report/action.yml",
+    )
+    left, there = (wrapper.folder / "work/_temp" / name for name in names)
+    left.parent.mkdir(parents=True)
+    left.write_text("runs", encoding="utf-8")
+    (wrapper.folder / "work/app/app").mkdir(parents=True)
+    line = [f'"/__w/_actions/actions/{action}/v4/dist/index.js"']
+    body = {"command": "run_script_step", "responseFile": "", "args": {"entryPoint": "node", "entryPointArgs": line}}
+    places = {"RUNNER_TEMP": str(wrapper.folder / "work/_temp"), "RUNNER_WORKSPACE": str(wrapper.folder / "work/app")}
+    got = wrapper.call(body, status=3, **places)
+    assert wrapper.ended.returncode == 3
+    assert there.exists() is (action == "checkout")
+    entry = got["input"]["args"]["entryPoint"]
+    assert (entry == "node") is (action != "checkout")
+    assert entry.endswith("node")
+
+
 def test_a_step_runs_in_the_pod_of_its_own_job_whatever_the_job_writes_into_the_runners_files(wrapper: Wrapper) -> None:
     got = wrapper.call({"command": "run_script_step", "responseFile": "", "args": {}, "state": {"jobPod": "other-workflow"}})
     assert got["input"]["state"]["jobPod"] == f"{'r' * 54}-workflow"
