@@ -202,9 +202,12 @@ const DESCRIBED = '_runner_file_commands/gpu-ci-actions'
 
 function describeActions(args) {
   const to = `/__w/_temp/${DESCRIBED}`
-  const copy = 'mkdir -p "' + to + '/${file%/*}" && cp "$file" "' + to + '/$file"'
+  const copy = 'to="' + to + '/${file%/*}"; mkdir -p "$to" && cp "$file" "$to"'
+  // The runner starts no action whose program it lacks. An empty one does: the job's container runs its own.
+  const names = 'sed -nE "s#^ +(main|pre|post): *[^-A-Za-z0-9._@/]?([-A-Za-z0-9._/@]+).*#\\2#p" "$file"'
+  const touch = `${names} | while IFS= read -r name; do mkdir -p "$(dirname "$to/$name")" && : > "$to/$name"; done`
   const find = 'find . -name .git -prune -o -type f "(" -name action.yml -o -name action.yaml ")" -print'
-  const all = `cd "$GITHUB_WORKSPACE" && rm -rf ${to} && ${find} | while IFS= read -r file; do ${copy}; done`
+  const all = `cd "$GITHUB_WORKSPACE" && rm -rf ${to} && ${find} | while IFS= read -r file; do ${copy}; ${touch}; done`
   args.entryPoint = `sh -c '"$@"; code=$?; { ${all}; } >/dev/null 2>&1; exit $code' sh ${args.entryPoint}`
 }
 

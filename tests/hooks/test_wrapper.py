@@ -179,6 +179,29 @@ def test_a_checkout_brings_the_actions_of_the_repository_to_the_runner(wrapper: 
     assert entry.endswith("node")
 
 
+def test_the_runner_has_the_descriptions_of_actions_and_the_names_of_their_programs(wrapper: Wrapper) -> None:
+    """It starts no action whose program it lacks (actions/runner, NodeScriptActionHandler), and the job's container has it."""
+    repository, left = wrapper.folder / "app", wrapper.folder / "left"
+    for name, programs in {"report": "main: ../../dist/index.js\n  post: 'after.js' # last", "plain": "steps: []"}.items():
+        (repository / "actions" / name).mkdir(parents=True)
+        (repository / "actions" / name / "action.yml").write_text(f"name: {name}\nruns:\n  {programs}\n", encoding="utf-8")
+    line = ['"/__w/_actions/actions/checkout/v4/dist/index.js"']
+    body = {"command": "run_script_step", "responseFile": "", "args": {"entryPoint": "exit 3;", "entryPointArgs": line}}
+    places = {"RUNNER_TEMP": str(wrapper.folder / "work/_temp"), "RUNNER_WORKSPACE": str(wrapper.folder / "work/app")}
+    script = wrapper.call(body, **places)["input"]["args"]["entryPoint"].replace("/__w/_temp", str(left))
+    # GitHub's hooks write the program and its arguments into a script of the job's container.
+    command = script.replace(" sh exit 3;", " sh echo checked out")
+    ran = subprocess.run(
+        ["/bin/sh", "-c", command], env=os.environ | {"GITHUB_WORKSPACE": str(repository)}, capture_output=True, check=True
+    )
+    assert ran.stdout == b"checked out\n"
+    found = {
+        str(path.relative_to(left / "_runner_file_commands/gpu-ci-actions")): path.stat().st_size for path in left.rglob("*.*")
+    }
+    assert {name for name, size in found.items() if size == 0} == {"dist/index.js", "actions/report/after.js"}
+    assert {name for name, size in found.items() if size} == {"actions/report/action.yml", "actions/plain/action.yml"}
+
+
 def test_a_step_runs_in_the_pod_of_its_own_job_whatever_the_job_writes_into_the_runners_files(wrapper: Wrapper) -> None:
     got = wrapper.call({"command": "run_script_step", "responseFile": "", "args": {}, "state": {"jobPod": "other-workflow"}})
     assert got["input"]["state"]["jobPod"] == f"{'r' * 54}-workflow"
