@@ -16,6 +16,8 @@ const PATIENCE = { failed: 2, pull: 24 } // looks at such a pod until the hooks,
 const OPTION = /^--(health-(?:cmd|interval|timeout|retries|start-period)|network-alias|name|hostname)(?:=(.*))?$/s
 // The hooks drop the first of a workflow, and the second keeps a service from the GPUs of its node.
 const FIXED = ['HOME', 'NVIDIA_VISIBLE_DEVICES']
+// A step adds folders to the runner's PATH, and may fill them: the hooks copy files of the job here. They start sh, find and stat.
+const SYSTEM = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const UNIT = { h: 3600, m: 60, s: 1, ms: 1e-3, us: 1e-6 }
 
 const pause = (time) => new Promise((done) => setTimeout(done, time))
@@ -55,6 +57,11 @@ function namesOf(services) {
 
 // The services as the pod has them. It changes the input where the hooks would make a pod that Kubernetes refuses.
 function servicesOf({ container, services = [] }) {
+  // The hooks would copy such a folder of this pod to the job: one has the token.
+  const volume = container.userMountVolumes?.[0]?.targetVolumePath
+  if (volume) throw new Error(`A job mounts no folder of a machine: ${volume}. Name the volume in volumes of the class.`)
+  // NVIDIA's runtime would give the job all GPUs that it names. The class says how many a job has.
+  delete container.environmentVariables?.NVIDIA_VISIBLE_DEVICES
   const names = namesOf(services)
   // A host port is the node's, which Pod Security refuses. All containers of a pod have one network: their own ports serve.
   for (const one of [container, ...services]) one.portMappings = (one.portMappings ?? []).map((port) => port.split(':').at(-1))
@@ -105,7 +112,7 @@ function jobTemplate({ container }, services, template) {
   const beside = spec.containers.filter((part) => part !== $job && part !== $service)
   const merge = ({ service, container: name, readinessProbe }) => merged($service, service, { name: `$${name}`, readinessProbe })
   spec.containers = [...beside, merged($job, container), ...services.map(merge)]
-  if (spec.initContainers) spec.initContainers.unshift(fsInit()) // The template's list replaces the hooks' own.
+  spec.initContainers.unshift(fsInit()) // The template's list replaces the hooks' own.
   return template
 }
 
@@ -116,13 +123,15 @@ function fsInit() {
   const command = ['sh', '-c', `mkdir -p ${folder} && mv /home/runner/externals/* /mnt/externals/`]
   // The last two are what Pod Security `restricted` asks for.
   const securityContext = { runAsUser: 1001, runAsGroup: 1001, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } }
-  return { name: 'fs-init', image: env.ACTIONS_RUNNER_IMAGE, command, securityContext, volumeMounts }
+  const hidden = [{ name: 'NVIDIA_VISIBLE_DEVICES', value: 'void' }]
+  return { name: 'fs-init', image: env.ACTIONS_RUNNER_IMAGE, command, env: hidden, securityContext, volumeMounts }
 }
 
-// The job's pod, or the log of a container of it: null if there is none, undefined without an answer.
+// The job's pod, or the log of a container of it: null if there is none, undefined without an answer. Each job asks all the time:
+// resourceVersion=0 is an answer from the API server's memory, which does not ask etcd.
 const look = (log = '') => new Promise((done) => {
   const [ca, token] = ['ca.crt', 'token'].map((name) => fs.readFileSync(`${ACCOUNT}/${name}`, 'utf8'))
-  const where = `/api/v1/namespaces/${env.ACTIONS_RUNNER_KUBERNETES_NAMESPACE}/pods/${POD}${log}`
+  const where = `/api/v1/namespaces/${env.ACTIONS_RUNNER_KUBERNETES_NAMESPACE}/pods/${POD}${log || '?resourceVersion=0'}`
   const server = { host: env.KUBERNETES_SERVICE_HOST, port: env.KUBERNETES_SERVICE_PORT, ca, timeout: LOOK }
   const request = https.get({ ...server, path: where, headers: { Authorization: `Bearer ${token}` } }, (answer) => {
     const parts = []
@@ -152,7 +161,7 @@ function trouble(pod) {
 // The exit status of the hooks. They wait long for a pod that is lost, and do not say why it is: watch it beside them.
 async function run(input, more) {
   // The hooks use what node warns of, and each step would show the warning.
-  const options = { stdio: ['pipe', 'inherit', 'inherit'], env: { ...env, ...more } }
+  const options = { stdio: ['pipe', 'inherit', 'inherit'], env: { ...env, PATH: SYSTEM, ...more } }
   const child = spawn(process.execPath, ['--no-deprecation', HOOKS], options)
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
   const closed = new Promise((done, fail) => {
@@ -196,7 +205,9 @@ async function main() {
   } catch {
     throw new Error('Standard input has no JSON. GitHub\'s runner writes it when it starts this program.')
   }
-  const { command, args, responseFile } = input
+  const { command, args, responseFile, state } = input
+  // A job can change the runner's files, and this says in which pod its next step runs.
+  if (state?.jobPod) state.jobPod = POD
   const file = { prepare_job: 'job.json', run_container_step: 'step.json' }[command]
   if (!file || !args) return run(input)
   const template = JSON.parse(fs.readFileSync(path.join(__dirname, file), 'utf8'))

@@ -28,7 +28,7 @@ const file = process.env.ACTIONS_RUNNER_CONTAINER_HOOK_TEMPLATE
 const places = file ? [file, require('node:path').dirname(file)] : []
 const mode = places.map((place) => (fs.statSync(place).mode & 0o777).toString(8))
 const template = file && JSON.parse(fs.readFileSync(file))
-fs.writeFileSync(process.env.RECORD, JSON.stringify({ lines: text.split('\\n').length, input, template, file, mode }))
+fs.writeFileSync(process.env.RECORD, JSON.stringify({ lines: text.split('\\n').length, input, template, file, mode, path: process.env.PATH }))
 if (input.responseFile) {
   const services = (input.args.services ?? []).map(({ image }) => ({ image, ports: {} }))
   const answer = { state: { jobPod: 'x' }, context: { container: {}, services }, isAlpine: false }
@@ -150,10 +150,40 @@ def test_the_hooks_get_the_input_and_a_private_template_and_their_output_passes_
 
 @pytest.mark.parametrize("command", ["run_script_step", "cleanup_job"])
 def test_other_commands_reach_the_hooks_unchanged_without_a_template(wrapper: Wrapper, command: str) -> None:
-    body = {"command": command, "responseFile": "", "args": {"entryPoint": "sh"}, "state": {"jobPod": "x"}}
+    pod = f"{'r' * 54}-workflow"
+    body = {"command": command, "responseFile": "", "args": {"entryPoint": "sh"}, "state": {"jobPod": pod}}
     got = wrapper.call(body)
     assert got["input"] == body
     assert "file" not in got
+
+
+def test_a_step_runs_in_the_pod_of_its_own_job_whatever_the_job_writes_into_the_runners_files(wrapper: Wrapper) -> None:
+    got = wrapper.call({"command": "run_script_step", "responseFile": "", "args": {}, "state": {"jobPod": "other-workflow"}})
+    assert got["input"]["state"]["jobPod"] == f"{'r' * 54}-workflow"
+
+
+@pytest.mark.parametrize("command", ["prepare_job", "run_container_step", "run_script_step", "cleanup_job"])
+def test_the_hooks_start_no_program_of_the_job(wrapper: Wrapper, command: str) -> None:
+    """A step may name a folder in GITHUB_PATH that has a program sh, and the hooks' copy of it is in the runner's pod."""
+    own = wrapper.folder / "own"
+    own.mkdir()
+    got = wrapper.call(wrapper.job([], {}) | {"command": command}, PATH=f"{own}:{os.environ['PATH']}")
+    assert str(own) not in got["path"]
+    assert "/usr/bin" in got["path"].split(":")
+
+
+@pytest.mark.parametrize("source", ["/var/run/secrets/kubernetes.io/serviceaccount", "/home/runner", None])
+def test_a_job_gets_no_folder_of_the_runner(wrapper: Wrapper, source: str | None) -> None:
+    volume = {"sourceVolumePath": source, "targetVolumePath": "/data", "readOnly": False}
+    assert wrapper.prepare({}, {"userMountVolumes": [volume]}) is None
+    assert wrapper.said == ["::error::A job mounts no folder of a machine: /data. Name the volume in volumes of the class."]
+    assert wrapper.ended.returncode == 1
+
+
+def test_a_job_has_the_gpus_that_kubelet_gives_it_and_no_others(wrapper: Wrapper) -> None:
+    got = wrapper.prepare({}, {"environmentVariables": {"NVIDIA_VISIBLE_DEVICES": "all", "MODE": "x"}})
+    assert got["input"]["args"]["container"]["environmentVariables"] == {"MODE": "x"}
+    assert "NVIDIA_VISIBLE_DEVICES" not in [row["name"] for row in part(got, "$job")["env"]]
 
 
 def test_the_job_has_the_gpus_and_a_container_action_has_none(wrapper: Wrapper) -> None:
@@ -222,7 +252,7 @@ def test_a_health_check_becomes_a_probe_and_the_job_waits_for_it(wrapper: Wrappe
         "failureThreshold": 5,
     }
     assert "readinessProbe" not in part(got, "$postgres-0")
-    pod = f"/api/v1/namespaces/jobs/pods/{'r' * 54}-workflow\n"
+    pod = f"/api/v1/namespaces/jobs/pods/{'r' * 54}-workflow?resourceVersion=0\n"
     assert wrapper.asked.read_text(encoding="utf-8") == 5 * pod
     assert wrapper.ended.returncode == 0
 
@@ -269,20 +299,16 @@ def test_a_service_cannot_take_the_gpus_of_its_node_by_a_variable(wrapper: Wrapp
 
 
 @pytest.mark.parametrize("level", ["baseline", "restricted"])
-def test_the_hooks_own_init_container_stays_and_is_confined_where_the_standard_asks(tmp_path: Path, level: str) -> None:
+def test_the_hooks_own_init_container_stays_confined_and_without_gpus(tmp_path: Path, level: str) -> None:
     got = Wrapper(tmp_path, podSecurity=level).prepare({"kv": {"image": "redis"}})
-    spec = got["template"]["spec"]
     confined = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    if level == "baseline":
-        assert "initContainers" not in spec, "the hooks make it"
-        assert "securityContext" not in part(got, "$redis")
-        return
-    (init,) = spec["initContainers"]
+    (init,) = got["template"]["spec"]["initContainers"]
     assert init["name"] == "fs-init"
     assert init["image"] == "runner:1"
     assert init["command"][-1] == "mkdir -p /mnt/work/app/app && mv /home/runner/externals/* /mnt/externals/"
+    assert init["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
     assert init["securityContext"] == {"runAsUser": 1001, "runAsGroup": 1001} | confined
-    assert part(got, "$redis")["securityContext"] == confined
+    assert part(got, "$redis").get("securityContext") == (confined if level == "restricted" else None)
 
 
 def test_an_image_by_digest_alone_gets_a_tag_since_the_hooks_name_its_container_by_it(wrapper: Wrapper) -> None:
