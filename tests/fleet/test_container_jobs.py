@@ -87,6 +87,24 @@ def test_a_volume_of_the_class_is_none_of_the_hooks(volume: dict[str, Any]) -> N
     fleet(volumes=volume, containers="none", runnerPool=None)
 
 
+SIZE = {"cpu": "1", "memory": "1Gi"}
+BESIDE = {"image": "example@sha256:" + "0" * 64, "resources": {"requests": SIZE, "limits": SIZE}}
+
+
+@cases(
+    ("changes", "at"),
+    [
+        ({"template": {"volumes": [{"name": "github", "emptyDir": {}}]}}, "template.volumes"),
+        ({"template": {"containers": [BESIDE | {"name": "job"}]}}, "template.containers"),
+        ({"template": {"initContainers": [BESIDE | {"name": "fs-init"}]}}, "template.initContainers"),
+    ],
+)
+def test_a_template_has_no_name_that_github_s_hooks_use_in_the_pod_of_a_job(changes: dict[str, Any], at: str) -> None:
+    fleet(containers="none", runnerPool=None, **changes)
+    with pytest.raises(FleetError, match=f"runners.gpu-t4.{at}: GitHub's hooks have"):
+        fleet(**changes)
+
+
 # -- the two pods ------------------------------------------------------------------------------------------------------
 
 
