@@ -28,7 +28,8 @@ const file = process.env.ACTIONS_RUNNER_CONTAINER_HOOK_TEMPLATE
 const places = file ? [file, require('node:path').dirname(file)] : []
 const mode = places.map((place) => (fs.statSync(place).mode & 0o777).toString(8))
 const template = file && JSON.parse(fs.readFileSync(file))
-fs.writeFileSync(process.env.RECORD, JSON.stringify({ lines: text.split('\\n').length, input, template, file, mode, path: process.env.PATH }))
+const { PATH: path } = process.env
+fs.writeFileSync(process.env.RECORD, JSON.stringify({ lines: text.split('\\n').length, input, template, file, mode, path }))
 if (input.responseFile) {
   const services = (input.args.services ?? []).map(({ image }) => ({ image, ports: {} }))
   const answer = { state: { jobPod: 'x' }, context: { container: {}, services }, isAlpine: false }
