@@ -312,6 +312,15 @@ def test_more_runners_than_their_own_pool_holds_wait() -> None:
     ]
 
 
+def test_jobs_in_containers_that_find_their_pool_full_do_not_only_wait() -> None:
+    runners = {"gpu-t4": runner(containers="job", runnerPool="own"), "bare": runner(scale={"max": 3})}
+    settings = cluster(pools={"t4": pool(nodes={"max": 4}), "own": OWN}, runners=runners)
+    made = load(config(clusters={"usw2": settings}))
+    (line,) = overbooked(place(made))
+    assert line.startswith("usw2/t4: ")
+    assert line.endswith("jobs beyond that wait, and those in containers then fail")
+
+
 def test_more_jobs_than_their_pools_hold_would_fail_and_are_refused() -> None:
     with pytest.raises(
         FleetError, match=r"fails instead of waiting; here all of them need 3 nodes, and the pools have at most 2;"
