@@ -60,7 +60,9 @@ class Container:
         except ValueError:
             words = self.options.split()
         for word, following in pairwise([*words, "-"]):
-            if word.startswith("-"):
+            if word.startswith("-") and word[1:2] != "-" and len(word) > 2:
+                yield word[:2], word[2:]
+            elif word.startswith("-"):
                 name, equals, value = word.partition("=")
                 yield name, value if equals or following.startswith("-") else following
 

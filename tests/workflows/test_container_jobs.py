@@ -182,6 +182,7 @@ ON = "gpu-t4 of usw2 ignores"
         (("container: {image: a, options: --user root}",), f"container: {ON} --user: the steps run as the user of the image"),
         (("container: {image: a, options: --device /dev/fuse}",), f"container: {ON} --device: no class of pods gives it"),
         (("container: {image: a, options: -e A=1 -e B=2}",), f"container: {ON} -e: write env: of the container"),
+        (("container: {image: a, options: '-eA=1'}",), f"container: {ON} -e: write env: of the container"),
         (("container: {image: a, options: '-v /a:/b'}",), f"container: {ON} -v: name a volume in volumes of the class"),
         (
             ("container: a", "services: {db: {image: b, volumes: ['./sql:/init']}}"),
