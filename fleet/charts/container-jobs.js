@@ -16,7 +16,7 @@ const PATIENCE = { failed: 2, pull: 24 } // looks at such a pod until the hooks,
 const OPTION = /^--(health-(?:cmd|interval|timeout|retries|start-period)|network-alias|name|hostname)(?:=(.*))?$/s
 // The hooks drop the first of a workflow, and the second keeps a service from the GPUs of its node.
 const FIXED = ['HOME', 'NVIDIA_VISIBLE_DEVICES']
-// A step adds folders to the runner's PATH, and may fill them: the hooks copy files of the job here. They start sh, find and stat.
+// A step adds folders to the runner's PATH, and the hooks copy files of the job here. They start sh, find and stat.
 const SYSTEM = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const UNIT = { h: 3600, m: 60, s: 1, ms: 1e-3, us: 1e-6 }
 
@@ -170,7 +170,7 @@ function trouble(pod) {
 async function run(input, more) {
   // The hooks use what node warns of, and each step would show the warning.
   const options = { stdio: ['pipe', 'inherit', 'inherit'], env: { ...env, PATH: SYSTEM, ...more } }
-  const child = spawn(process.execPath, ['--no-deprecation', HOOKS], options)
+  const child = spawn(process.execPath, ['--no-deprecation', '--require', __filename, HOOKS], options)
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
   const closed = new Promise((done, fail) => {
     child.on('error', fail).on('close', (code, signal) => done(code ?? 128 + os.constants.signals[signal]))
@@ -204,6 +204,24 @@ async function untilHealthy(services) {
   }
 }
 
+// The runner reads the actions of a repository in its own workspace, and GitHub's hooks 0.8 bring no file of the job's there
+// (runner-container-hooks#337). They bring file commands: so a checkout leaves the descriptions of actions beside these.
+const DESCRIBED = '_runner_file_commands/gpu-ci-actions'
+
+function describeActions(args) {
+  const to = `/__w/_temp/${DESCRIBED}`
+  const copy = 'mkdir -p "' + to + '/${file%/*}" && cp "$file" "' + to + '/$file"'
+  const find = 'find . -name .git -prune -o -type f "(" -name action.yml -o -name action.yaml ")" -print'
+  const all = `cd "$GITHUB_WORKSPACE" && rm -rf ${to} && ${find} | while IFS= read -r file; do ${copy}; done`
+  args.entryPoint = `sh -c '"$@"; code=$?; { ${all}; } >/dev/null 2>&1; exit $code' sh ${args.entryPoint}`
+}
+
+function takeActions() {
+  const [from, to] = [`${env.RUNNER_TEMP}/${DESCRIBED}`, `${env.RUNNER_WORKSPACE}/${path.basename(env.GITHUB_WORKSPACE ?? '')}`]
+  const filter = (file) => !fs.lstatSync(file).isSymbolicLink()
+  if (fs.existsSync(from)) fs.cpSync(from, to, { recursive: true, filter })
+}
+
 async function main() {
   const parts = []
   for await (const part of process.stdin) parts.push(part)
@@ -217,6 +235,12 @@ async function main() {
   // A job can change the runner's files, and this says in which pod its next step runs.
   if (state?.jobPod) state.jobPod = POD
   const file = { prepare_job: 'job.json', run_container_step: 'step.json' }[command]
+  if (command === 'run_script_step' && /\/_actions\/actions\/checkout\//.test(args?.entryPointArgs?.join(' '))) {
+    describeActions(args)
+    const code = await run(input)
+    takeActions()
+    return code
+  }
   if (!file || !args) return run(input)
   const template = JSON.parse(fs.readFileSync(path.join(__dirname, file), 'utf8'))
   const services = command === 'prepare_job' && args.container ? servicesOf(args) : []
@@ -240,4 +264,12 @@ async function main() {
   return 0
 }
 
-main().catch((error) => say('error', error.message) ?? 1).then((code) => process.exit(code))
+// In the process of GitHub's hooks, which unpack what the job's tar sends. tar-fs 3.1.1 checks the target of a link as text, and
+// `a/up/../x` is elsewhere if `a/up` is a link: a job could write the hooks themselves. So a link gets the checked target.
+function confineLinks() {
+  const { symlink } = fs
+  fs.symlink = (target, ...more) => symlink(path.normalize(target), ...more)
+}
+
+if (require.main !== module) confineLinks()
+else main().catch((error) => say('error', error.message) ?? 1).then((code) => process.exit(code))

@@ -100,7 +100,7 @@ def test_all_that_the_settings_have_is_on_the_page(stack: str) -> None:
         of_cpus = _of_cpus(held)
         assert sorted(without_gpus(page, name)) == sorted(f"`{each}`" for each in of_cpus)
         # Jobs in containers have GPUs, and their runners are elsewhere.
-        of_gpus = [each for each in of_all if each not in of_cpus or getattr(held.runners.get(each), "gpus", 0) > 0]
+        of_gpus = [each for each in of_all if each not in of_cpus or (each in held.pod_runners and held.pod_runners[each].gpus)]
         assert sorted(set(everything(page, name).names)) == sorted(f"`{each}`" for each in of_gpus)
         for heading, column in (("Pools", "a node advertises"), ("Pools", "the pool has"), ("Nodes", "container toolkit")):
             assert table(page, f"{heading} of `{name}`", column).names == [f"`{each}`" for each in held.gpu_pools]

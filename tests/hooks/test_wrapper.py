@@ -158,6 +158,27 @@ def test_other_commands_reach_the_hooks_unchanged_without_a_template(wrapper: Wr
     assert "file" not in got
 
 
+@pytest.mark.parametrize("action", ["checkout", "cache"])
+def test_a_checkout_brings_the_actions_of_the_repository_to_the_runner(wrapper: Wrapper, action: str) -> None:
+    names = (
+        "_runner_file_commands/gpu-ci-actions/.github/actions/report/action.yml",
+        "../app/app/.github/actions/report/action.yml",
+    )
+    left, there = (wrapper.folder / "work/_temp" / name for name in names)
+    left.parent.mkdir(parents=True)
+    left.write_text("runs", encoding="utf-8")
+    (wrapper.folder / "work/app/app").mkdir(parents=True)
+    line = [f'"/__w/_actions/actions/{action}/v4/dist/index.js"']
+    body = {"command": "run_script_step", "responseFile": "", "args": {"entryPoint": "node", "entryPointArgs": line}}
+    places = {"RUNNER_TEMP": str(wrapper.folder / "work/_temp"), "RUNNER_WORKSPACE": str(wrapper.folder / "work/app")}
+    got = wrapper.call(body, status=3, **places)
+    assert wrapper.ended.returncode == 3
+    assert there.exists() is (action == "checkout")
+    entry = got["input"]["args"]["entryPoint"]
+    assert (entry == "node") is (action != "checkout")
+    assert entry.endswith("node")
+
+
 def test_a_step_runs_in_the_pod_of_its_own_job_whatever_the_job_writes_into_the_runners_files(wrapper: Wrapper) -> None:
     got = wrapper.call({"command": "run_script_step", "responseFile": "", "args": {}, "state": {"jobPod": "other-workflow"}})
     assert got["input"]["state"]["jobPod"] == f"{'r' * 54}-workflow"
@@ -171,6 +192,23 @@ def test_the_hooks_start_no_program_of_the_job(wrapper: Wrapper, command: str) -
     got = wrapper.call(wrapper.job([], {}) | {"command": command}, PATH=f"{own}:{os.environ['PATH']}")
     assert str(own) not in got["path"]
     assert "/usr/bin" in got["path"].split(":")
+
+
+def test_a_link_that_the_job_sends_leads_where_the_hooks_have_checked(wrapper: Wrapper) -> None:
+    """Otherwise a job's tar could write every file of the runner, such as GitHub's hooks, which have the token."""
+    unpacks = """
+const fs = require('node:fs')
+fs.mkdirSync('in/a/b', { recursive: true })
+fs.symlinkSync('../..', 'in/a/b/up')
+fs.symlink('a/b/up/../out', 'in/link', () => fs.createWriteStream('in/link').end('x'))
+"""
+    (wrapper.folder / "in/a/b").mkdir(parents=True)
+    hooks = f"process.chdir({json.dumps(str(wrapper.folder))})\n{unpacks}"
+    (wrapper.folder / "k8s-novolume/index.js").write_text(hooks, encoding="utf-8")
+    wrapper.call({"command": "cleanup_job", "args": {}})
+    assert wrapper.ended.returncode == 0, wrapper.ended.stderr
+    assert not (wrapper.folder / "out").exists()
+    assert (wrapper.folder / "in/a/b/out").read_text(encoding="utf-8") == "x"
 
 
 @pytest.mark.parametrize("source", ["/var/run/secrets/kubernetes.io/serviceaccount", "/home/runner", None])
