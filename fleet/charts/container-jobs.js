@@ -55,6 +55,12 @@ function namesOf(services) {
   return []
 }
 
+// A host port is the node's, which Pod Security refuses. All containers of a pod have one network: their own ports serve.
+const portsOf = ({ portMappings }) => [...new Set((portMappings ?? []).flatMap((text) => {
+  const [, first, last = first, protocol = ''] = /(\d+)(?:-(\d+))?(\/\w+)?$/.exec(text) ?? []
+  return first ? Array.from({ length: last - first + 1 }, (_, at) => `${+first + at}${protocol}`) : [text]
+}))]
+
 // The services as the pod has them. It changes the input where the hooks would make a pod that Kubernetes refuses.
 function servicesOf({ container, services = [] }) {
   // The hooks would copy such a folder of this pod to the job: one has the token.
@@ -63,11 +69,10 @@ function servicesOf({ container, services = [] }) {
   // NVIDIA's runtime would give the job all GPUs that it names. The class says how many a job has.
   delete container.environmentVariables?.NVIDIA_VISIBLE_DEVICES
   const names = namesOf(services)
-  // A host port is the node's, which Pod Security refuses. All containers of a pod have one network: their own ports serve.
-  for (const one of [container, ...services]) one.portMappings = (one.portMappings ?? []).map((port) => port.split(':').at(-1))
+  for (const one of [container, ...services]) one.portMappings = portsOf(one)
   // The hooks log in for the job's image alone, and a pod's logins serve all its images.
   container.registry ??= services.find(({ registry }) => registry)?.registry
-  const [taken, total] = [{}, {}]
+  const [taken, images] = [{}, {}]
   return services.map((service, at) => {
     // The hooks name a container by the image up to its colon, and Kubernetes takes no @ there. A digest rules any tag out.
     service.image = service.image.replace(/^((?:.*\/)?[^:@/]+)@/, '$1:digest@')
@@ -80,10 +85,13 @@ function servicesOf({ container, services = [] }) {
     const { serverUrl } = service.registry ?? container.registry ?? {}
     const other = serverUrl !== container.registry?.serverUrl
     if (other) say('warning', `${name}: a job has one login, not ${serverUrl} too. Use pullSecrets.`)
-    const index = (total[image] = (total[image] ?? -1) + 1)
+    // Kubernetes takes no two containers of a name.
+    const twin = images[image]
+    if (twin) throw new Error(`${twin} and ${name}: GitHub's hooks call both containers ${image}, after the image. Rename one image.`)
+    images[image] = name
     const ports = service.portMappings.map((port) => port.split('/')[0])
-    return { ...healthOf(optionsOf(service)), service, image, index, name, ports }
-  }).map((service) => ({ ...service, container: total[service.image] ? `${service.image}-${service.index}` : service.image }))
+    return { ...healthOf(optionsOf(service)), service, image, container: image, name, ports }
+  })
 }
 
 // A health check of Docker as a probe of Kubernetes, the seconds after which Docker calls a service unhealthy, and its names.

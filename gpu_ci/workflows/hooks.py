@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 from fleet.settings.model import memory_text
@@ -75,6 +76,11 @@ def _without(job: Job, entry: Served) -> Refusal:
     return Refusal("no runner", message, edit)
 
 
+def _called(service: Container) -> str:
+    """The name of a service's container (generateContainerName of src/k8s/utils.ts; our own hook takes the digest out)."""
+    return service.image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+
+
 def _refusals(job: Job, entry: Served, runner: RunnerPod) -> Iterator[Refusal]:
     container, most = job.container, runner.services.most
     if container is None:
@@ -89,16 +95,20 @@ def _refusals(job: Job, entry: Served, runner: RunnerPod) -> Iterator[Refusal]:
         message = f"the job has {len(services)} services, and one of {entry.words} may have {most}"
         yield Refusal("no runner", message, f"write most: {len(services)} below services: of class {entry.name}")
     for service in services:
-        # generateContainerName of src/k8s/utils.ts; our own hook takes the digest out.
-        name = service.image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+        name = _called(service)
         if not is_open(service.image) and (name == "job" or not _NAME.fullmatch(name)):
             message = f"{service.key}: GitHub's hooks call its container {name}, after the image, which no pod allows"
             yield Refusal("no runner", message, "give the image a name of lower-case letters, digits and hyphens, other than job")
-    ports = [(port.rpartition(":")[2], service.key) for service in services for port in service.ports]
-    for number, (port, key) in enumerate(ports):
-        if other := next((before for taken, before in ports[:number] if taken == port), ""):
-            message = f"{other} and {key} both listen on {port}, and the containers of a job of {entry.words} have one network"
-            yield Refusal("no runner", message, f"let {key} listen on another port")
+    for one, other in combinations(services, 2):
+        if _called(one) == _called(other) and not is_open(one.image + other.image):
+            message = f"{one.key} and {other.key}: GitHub's hooks call both containers {_called(one)}, after the image"
+            yield Refusal("no runner", f"{message}, which no pod allows", "push one of the images under another name")
+        if both := one.listens & other.listens:
+            message = f"{one.key} and {other.key} both listen on {min(both)}, and the containers of a job of {entry.words} have"
+            yield Refusal("no runner", f"{message} one network", f"let {other.key} listen on another port")
+    if len(job.services) > most >= len(services):
+        message = f"only GitHub knows whether all {len(job.services)} services start, and a job of {entry.words} may have {most}"
+        yield Refusal("undeterminable", message, f"write most: {len(job.services)} below services: of class {entry.name}")
     if container.open:
         message = f"{job.image_in_words}, and {entry.words} takes no job without one"
         yield Refusal("undeterminable", message, "write container: <image>")

@@ -87,6 +87,24 @@ def test_a_volume_of_the_class_is_none_of_the_hooks(volume: dict[str, Any]) -> N
     fleet(volumes=volume, containers="none", runnerPool=None)
 
 
+SIZE = {"cpu": "1", "memory": "1Gi"}
+BESIDE = {"image": "example@sha256:" + "0" * 64, "resources": {"requests": SIZE, "limits": SIZE}}
+
+
+@cases(
+    ("changes", "at"),
+    [
+        ({"template": {"volumes": [{"name": "github", "emptyDir": {}}]}}, "template.volumes"),
+        ({"template": {"containers": [BESIDE | {"name": "job"}]}}, "template.containers"),
+        ({"template": {"initContainers": [BESIDE | {"name": "fs-init"}]}}, "template.initContainers"),
+    ],
+)
+def test_a_template_has_no_name_that_github_s_hooks_use_in_the_pod_of_a_job(changes: dict[str, Any], at: str) -> None:
+    fleet(containers="none", runnerPool=None, **changes)
+    with pytest.raises(FleetError, match=f"runners.gpu-t4.{at}: GitHub's hooks have"):
+        fleet(**changes)
+
+
 # -- the two pods ------------------------------------------------------------------------------------------------------
 
 
@@ -292,6 +310,15 @@ def test_more_runners_than_their_own_pool_holds_wait() -> None:
     assert [line for line in overbooked(place(made)) if "(runners)" in line] == [
         "usw2/own: 40 gpu-t4 (runners) runners need 6 nodes, the pool has at most 1: jobs beyond that wait"
     ]
+
+
+def test_jobs_in_containers_that_find_their_pool_full_do_not_only_wait() -> None:
+    runners = {"gpu-t4": runner(containers="job", runnerPool="own"), "bare": runner(scale={"max": 3})}
+    settings = cluster(pools={"t4": pool(nodes={"max": 4}), "own": OWN}, runners=runners)
+    made = load(config(clusters={"usw2": settings}))
+    (line,) = overbooked(place(made))
+    assert line.startswith("usw2/t4: ")
+    assert line.endswith("jobs beyond that wait, and those in containers then fail")
 
 
 def test_more_jobs_than_their_pools_hold_would_fail_and_are_refused() -> None:

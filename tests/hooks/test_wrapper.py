@@ -297,23 +297,38 @@ def test_two_services_on_one_port_are_refused_before_a_pod_is_made(wrapper: Wrap
     assert wrapper.ended.returncode == 1
 
 
+@pytest.mark.parametrize("images", [("postgres:16", "postgres:17"), ("acme/redis", "redis@sha256:0f")])
+def test_two_services_of_one_image_name_are_refused_before_a_pod_is_made(wrapper: Wrapper, images: tuple[str, str]) -> None:
+    assert wrapper.prepare({name: {"image": image} for name, image in zip(("one", "two"), images, strict=True)}) is None
+    (said,) = wrapper.said
+    assert said.startswith("::error::one and two: GitHub's hooks call both containers ")
+    assert wrapper.ended.returncode == 1
+
+
+def test_a_range_of_ports_is_as_many_ports(wrapper: Wrapper) -> None:
+    ports = ["8000-8002:7000-7002", "53-54/udp", "6379:6379", "6380:6379", "${x}"]
+    got = wrapper.prepare({"a": {"image": "x", "portMappings": ports}})
+    (service,) = got["input"]["args"]["services"]
+    assert service["portMappings"] == ["7000", "7001", "7002", "53/udp", "54/udp", "6379", "${x}"]
+
+
 _CHECKED = "--health-cmd \"pg_isready -U 'app'\" --health-interval=1m5s --health-timeout 500ms --health-retries 5 --memory 1g"
 
 
 def test_a_health_check_becomes_a_probe_and_the_job_waits_for_it(wrapper: Wrapper) -> None:
-    ready = [{"name": "postgres-0", "ready": True}, {"name": "postgres-1", "ready": False, "state": {"running": {}}}]
+    ready = [{"name": "redis", "ready": True}, {"name": "postgres", "ready": False, "state": {"running": {}}}]
     answers = [(200, {"status": {"containerStatuses": ready}})] * 3 + [(500, "busy")]
     answers.append((200, {"status": {"containerStatuses": [ready[0], ready[1] | {"ready": True}]}}))
-    services = {"old": {"image": "postgres:15"}, "new": {"image": "postgres:16", "createOptions": _CHECKED}}
+    services = {"old": {"image": "redis:8"}, "new": {"image": "postgres:16", "createOptions": _CHECKED}}
     got = wrapper.prepare(services, answers=answers, QUICK="1000")
     probe = {"command": ["/bin/sh", "-c", "pg_isready -U 'app'"]}
-    assert part(got, "$postgres-1")["readinessProbe"] == {
+    assert part(got, "$postgres")["readinessProbe"] == {
         "exec": probe,
         "periodSeconds": 65,
         "timeoutSeconds": 1,
         "failureThreshold": 5,
     }
-    assert "readinessProbe" not in part(got, "$postgres-0")
+    assert "readinessProbe" not in part(got, "$redis")
     pod = f"/api/v1/namespaces/jobs/pods/{'r' * 54}-workflow?resourceVersion=0\n"
     assert wrapper.asked.read_text(encoding="utf-8") == 5 * pod
     assert wrapper.ended.returncode == 0
@@ -374,13 +389,13 @@ def test_the_hooks_own_init_container_stays_confined_and_without_gpus(tmp_path: 
 
 
 def test_an_image_by_digest_alone_gets_a_tag_since_the_hooks_name_its_container_by_it(wrapper: Wrapper) -> None:
-    images = ["redis@sha256:ab", "reg:5000/a/redis@sha256:ab", "redis:7@sha256:ab", "reg:5000/redis:7"]
+    images = ["redis@sha256:ab", "reg:5000/a/one@sha256:ab", "two:7@sha256:ab", "reg:5000/three:7"]
     got = wrapper.prepare({f"s{at}": {"image": image} for at, image in enumerate(images)})
     assert [one["image"] for one in got["input"]["args"]["services"]] == [
         "redis:digest@sha256:ab",
-        "reg:5000/a/redis:digest@sha256:ab",
-        "redis:7@sha256:ab",
-        "reg:5000/redis:7",
+        "reg:5000/a/one:digest@sha256:ab",
+        "two:7@sha256:ab",
+        "reg:5000/three:7",
     ]
 
 
