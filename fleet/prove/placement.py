@@ -148,6 +148,7 @@ class Placement:
             return self.runner.asks
         ask = runner_ask(self.runner)
         words, count = request_text(ask.gpus, ask.cpu, ask.memory), ask.gpus
+        words += " with services" if self.runner.in_containers else ""
         if self.host.sharing is None:
             return words
         unit = self.host.sharing.unit

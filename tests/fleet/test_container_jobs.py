@@ -284,7 +284,7 @@ def errors(**changes: Any) -> list[str]:
 
 def test_a_placement_counts_the_services_and_the_own_pods() -> None:
     job, own = place(fleet(services={"most": 2, "cpu": "500m", "memory": "1Gi"}))
-    assert job.asks == "1 GPU, 5.5 CPU, 19Gi", "4 CPU and 16Gi, two services, and one container action"
+    assert job.asks == "1 GPU, 5.5 CPU, 19Gi with services", "4 CPU and 16Gi, two services, and one container action"
     assert (own.host.name, own.asks) == ("own", "0.25 CPU, 0.5Gi")
     assert (job.pods, own.pods) == ("gpu-t4", "gpu-t4 (runners)")
 
