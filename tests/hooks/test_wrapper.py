@@ -187,8 +187,10 @@ def test_the_runner_has_the_descriptions_of_actions_and_the_names_of_their_progr
         (repository / "actions" / name / "action.yml").write_text(f"name: {name}\nruns:\n  {programs}\n", encoding="utf-8")
     line = ['"/__w/_actions/actions/checkout/v4/dist/index.js"']
     body = {"command": "run_script_step", "responseFile": "", "args": {"entryPoint": "exit 3;", "entryPointArgs": line}}
-    places = {"RUNNER_TEMP": str(wrapper.folder / "work/_temp"), "RUNNER_WORKSPACE": str(wrapper.folder / "work/app")}
-    script = wrapper.call(body, **places)["input"]["args"]["entryPoint"].replace("/__w/_temp", str(left))
+    work = str(wrapper.folder / "work")
+    script = wrapper.call(body, RUNNER_TEMP=f"{work}/_temp", RUNNER_WORKSPACE=f"{work}/app")["input"]["args"][
+        "entryPoint"
+    ].replace("/__w/_temp", str(left))
     # GitHub's hooks write the program and its arguments into a script of the job's container.
     command = script.replace(" sh exit 3;", " sh echo checked out")
     ran = subprocess.run(
