@@ -51,9 +51,7 @@ class GpuWorkload(Component[GpuWorkloadArgs]):
         for manifest in args.manifests:
             metadata, role = manifest["metadata"], _ROLES.get(manifest["kind"], manifest["kind"].lower())
             waits = {"metadata": metadata | {"annotations": metadata.get("annotations", {}) | {SKIP_AWAIT: "true"}}}
-            objects.append(
-                custom(f"{name}-{role}", _kept(manifest) | waits, parent=self, depends_on=[*args.ready, *objects])
-            )
+            objects.append(custom(f"{name}-{role}", _kept(manifest) | waits, parent=self, depends_on=[*args.ready, *objects]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,8 @@ class GpuJob(Component[GpuJobArgs]):
     """A `batch/v1` Job under its own name. No resource waits for it, because it may wait in a queue for hours.
 
     A changed Job is a new run. It replaces the old Job, which is deleted first with its pods because both have one name. No
-    setting changes a running Job: most of its fields are immutable, and Kueue owns the rest. A finished Job stays; it has no node.
+    setting changes a running Job: most of its fields are immutable, and Kueue owns the rest. A finished Job stays: it holds no
+    node.
     """
 
     job_name: pulumi.Output[str]

@@ -75,7 +75,7 @@ class Kubernetes(Provider):
         answer = super().Diff(request, context)
         if not _is_job(request):
             return answer
-        old, new = wire.raw(request.old_inputs), wire.raw(request.news)
+        old, new = _properties(request.old_inputs), _properties(request.news)
         for part in ("spec", "metadata"):
             for name in old[part].keys() | new[part].keys():
                 if old[part].get(name) != new[part].get(name):
@@ -91,7 +91,11 @@ def _is_job(request: Any) -> bool:
 
 def _time(inputs: Any) -> object:
     """The time to live in seconds, if the Job has one."""
-    return wire.raw(inputs)["spec"].get(TTL)
+    return _properties(inputs)["spec"].get(TTL)
+
+
+def _properties(inputs: Any) -> dict[str, Any]:
+    return dict(wire.raw(inputs))
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ def test_a_finished_job_is_not_run_again_and_a_changed_one_is_run_once(site: Sit
     site.cluster.a_day_later()
     assert site.up() == []
     site.cluster.deleted |= {identity for identity in site.jobs if "train" in identity}
-    assert site.up() == [("Create", "usw2-train-job")], "whoever deletes a Job runs it again"
+    assert site.up() == [("Create", "usw2-train-job")], "a deleted Job is run again, on purpose"
 
 
 def test_an_upgrade_from_0_1_0_takes_the_time_to_live_away_and_runs_nothing(site: Site) -> None:
