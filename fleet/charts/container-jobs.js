@@ -99,7 +99,8 @@ function jobTemplate({ container }, services, template) {
   const all = services.flatMap(({ name, image, hosts }) => [name, image, ...hosts]).filter(Boolean)
   const names = [...new Set(all.map((name) => name.toLowerCase()))]
   const hostnames = names.filter((name) => /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name))
-  for (const name of names) if (!hostnames.includes(name)) say('warning', `Kubernetes takes no name such as ${name}. Use localhost.`)
+  const others = names.filter((name) => !hostnames.includes(name))
+  for (const name of others) say('warning', `Kubernetes takes no name such as ${name}. Use localhost.`)
   if (hostnames.length) spec.hostAliases = [...(spec.hostAliases ?? []), { ip: '127.0.0.1', hostnames }]
   const beside = spec.containers.filter((part) => part !== $job && part !== $service)
   const merge = ({ service, container: name, readinessProbe }) => merged($service, service, { name: `$${name}`, readinessProbe })

@@ -108,11 +108,12 @@ def _properties(fleet: Fleet, member: Set) -> dict[str, str]:
     }
 
 
-def shortfalls(sets: Iterable[Set]) -> Iterator[tuple[Set, int, int]]:
+def shortfalls(sets: Iterable[Set], *, alone: bool = False) -> Iterator[tuple[Set, int, int]]:
     """(set, nodes that its maximum needs, nodes that its pools always leave it) of each set for which these are fewer.
 
     The other sets of its pools may be anywhere in their own pools, so they take as many of its nodes as they can: a maximum flow.
-    A runner takes its part of a node of the type that holds the fewest. A set that fits on no node has its own error.
+    A runner takes its part of a node of the type that holds the fewest. A set that fits on no node has its own error. With
+    `alone` the other sets take nothing.
     """
     nodes: dict[str, dict[str, Fraction]] = {}
     for member in sets:
@@ -124,7 +125,7 @@ def shortfalls(sets: Iterable[Set]) -> Iterator[tuple[Set, int, int]]:
         # Sets that share the same of these pools take the same part, so a flow has one demand for each distinct list of pools.
         demand: dict[str, Fraction] = {}
         pools: dict[str, list[str]] = {}
-        for name, runner in member.settings.pod_runners.items():
+        for name, runner in member.settings.pod_runners.items() if not alone else ():
             if name != member.name and (shared := [pool for pool in runner.ordered if pool in room]):
                 key = " ".join(sorted(shared))
                 pools[key] = shared

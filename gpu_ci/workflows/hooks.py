@@ -113,7 +113,7 @@ def remarks(job: Job, entry: Served) -> Iterator[str]:
         for flag, why in _LOST.items():
             if any(name == flag for name, _ in image.flags):
                 yield f"{image.key}: {entry.words} ignores {flag}: {why}"
-        yield from _shm(image, entry, runner.shm if image is container else 64)
+        yield from _shm(image, entry, runner.shm)
     login = next((image for image in (container, *job.services) if image.credentials), container)
     for service in job.services:
         if (name := service.key.partition(".")[2]) and not _NAME.fullmatch(name.lower()):
@@ -140,5 +140,5 @@ def _shm(image: Container, entry: Served, most: int) -> Iterator[str]:
     size = max((mebibytes(value) for name, value in image.flags if name == "--shm-size"), default=0.0)
     if size > most:
         whole = memory_text(math.ceil(size))
-        fix = f"write shm: {whole} in class {entry.name}" if image.key == "container" else "use less"
+        fix = f"write shm: {whole} in class {entry.name}"
         yield f"{image.key}: --shm-size is {whole}, and /dev/shm of {entry.words} has {memory_text(most)}; {fix}"

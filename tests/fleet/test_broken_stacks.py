@@ -285,7 +285,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2.runners.gpu-t4.scale.max",
         (
             "a job in a container that gets no node within 25 minutes fails instead of waiting; here all of them need 3 nodes, "
-            "and the pools may have only 2 beside other sets; lower scale.max or raise nodes.max"
+            "and the pools have at most 2; lower scale.max or raise nodes.max"
         ),
         "3",
     ),

@@ -15,7 +15,7 @@ from fleet.facts.manifest import Manifest
 from fleet.loading.config import load
 from fleet.prove.bill import waiting, waiting_per_node
 from fleet.prove.placement import overbooked, place
-from fleet.prove.remarks import own_pods
+from fleet.prove.remarks import full_pools, own_pods
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set_of
 from fleet.render.container_jobs import container_jobs
@@ -268,9 +268,18 @@ def test_more_runners_than_their_own_pool_holds_wait() -> None:
 
 def test_more_jobs_than_their_pools_hold_would_fail_and_are_refused() -> None:
     with pytest.raises(
-        FleetError, match=r"fails instead of waiting; here all of them need 3 nodes, and the pools may have only 2"
+        FleetError, match=r"fails instead of waiting; here all of them need 3 nodes, and the pools have at most 2;"
     ):
         fleet(scale={"max": 3})
+
+
+def test_a_plan_says_where_other_sets_may_leave_a_job_no_node() -> None:
+    both = {"gpu-t4": runner(containers="job", scale={"max": 2}), "other": runner(scale={"max": 1})}
+    assert [str(line) for line in full_pools(load(config(clusters={"usw2": cluster(runners=both)})))] == [
+        "usw2/gpu-t4: its jobs in containers need 2 nodes, and other sets may leave it 1; a job that gets no node within 25 "
+        "minutes fails; give it pools of its own, or lower scale.max of the others"
+    ]
+    assert list(full_pools(fleet())) == []
 
 
 def test_runners_on_the_system_pool_need_room_there() -> None:

@@ -164,8 +164,8 @@ ON = "gpu-t4 of usw2 ignores"
             "container: --shm-size is 16Gi, and /dev/shm of gpu-t4 of usw2 has 8Gi; write shm: 16Gi in class gpu-t4",
         ),
         (
-            ("container: a", "services: {db: {image: b, options: --shm-size 256MB}}"),
-            "services.db: --shm-size is 256Mi, and /dev/shm of gpu-t4 of usw2 has 64Mi; use less",
+            ("container: a", "services: {db: {image: b, options: --shm-size 9g}}"),
+            "services.db: --shm-size is 9Gi, and /dev/shm of gpu-t4 of usw2 has 8Gi; write shm: 9Gi in class gpu-t4",
         ),
         (("container: {image: a, options: --user root}",), f"container: {ON} --user: the steps run as the user of the image"),
         (("container: {image: a, options: --device /dev/fuse}",), f"container: {ON} --device: no class of pods gives it"),
