@@ -250,7 +250,7 @@ class RunnerPod(Runner, PodFields, ContainerFields):
             raise problem("cpu_label", message, at=("labels",))
         for name, extra in self.volumes.items() if self.in_containers else ():
             if name in HOOK_VOLUMES or f"{extra.path}/".startswith(HOOK_FOLDERS):
-                message = "GitHub's hooks have a volume of that name or at that path in each job; change yours"
+                message = "GitHub's hooks have a volume of that name or at that path in each job; give yours another"
                 raise problem("volume_hooks", message, at=("volumes", name), value=name)
         if self.shm + (in_memory := self.volume_memory) >= self.memory.limit:
             message = (

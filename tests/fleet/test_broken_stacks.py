@@ -289,6 +289,21 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         ),
         "3",
     ),
+    "containers-volume-of-the-hooks": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.volumes.data",
+        "GitHub's hooks have a volume of that name or at that path in each job; give yours another",
+        '"data"',
+    ),
+    "containers-template-of-the-hooks": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.volumes",
+        "GitHub's hooks have one of that name in each job's pod; rename yours",
+        '"externals"',
+    ),
+    "containers-sidecar-of-the-hooks": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.containers",
+        "GitHub's hooks have one of that name in each job's pod; rename yours",
+        '"job"',
+    ),
     "containers-jobs-namespace": (
         "gpu-ci:clusters.usw2.runners.gpu-t4",
         (
