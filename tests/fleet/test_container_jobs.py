@@ -82,7 +82,9 @@ def test_without_a_priority_class_no_job_takes_one_of_the_system() -> None:
 
 @cases("volume", [{"github": {"path": "/x", "claim": "a"}}, {"models": {"path": "/__w/models", "claim": "a"}}])
 def test_a_volume_of_the_class_is_none_of_the_hooks(volume: dict[str, Any]) -> None:
-    with pytest.raises(FleetError, match="GitHub's hooks have a volume of that name or at that path in each job; give yours another"):
+    with pytest.raises(
+        FleetError, match="GitHub's hooks have a volume of that name or at that path in each job; give yours another"
+    ):
         fleet(volumes=volume)
     fleet(volumes=volume, containers="none", runnerPool=None)
 
