@@ -43,7 +43,7 @@ def declare(settings: Deployments, config: pulumi.Config) -> Pools:
 def _settings(
     settings: Deployments, name: str, stack: Deployment, pools: Pools, config: pulumi.Config
 ) -> cloud.DeploymentSettings:
-    commands = [*_gate(settings.organization, stack.approval), *stack.pre_run_commands]
+    commands = [*_gate(settings.organization, stack.approval), *stack.pre_run_commands, _plan(name)]
     variables = {**stack.variables, **{variable: config.require_secret(key) for variable, key in stack.secrets.items()}}
     return cloud.DeploymentSettings(
         name,
@@ -65,7 +65,7 @@ def _settings(
         operation_context=cloud.DeploymentSettingsOperationContextArgs(
             oidc=_oidc(stack.aws) if stack.aws is not None else None,
             environment_variables=variables or None,
-            pre_run_commands=commands or None,
+            pre_run_commands=commands,
             # Only the last of several pushes is deployed.
             options=cloud.OperationContextOptionsArgs(skip_intermediate_deployments=True) if stack.deploy_on_push else None,
         ),
@@ -130,7 +130,23 @@ def _gate(organization: str, approval: Approval | None) -> tuple[str, ...]:
     if approval is None:
         return ()
     opened = f"pulumi env open {organization}/{approval.environment} > /dev/null"
-    return (f'case "${OPERATION}" in preview|detect-drift) ;; *) {opened} ;; esac',)
+    return (_except("preview|detect-drift", opened),)
+
+
+def _plan(name: str) -> str:
+    """The command that fails a run with a violation before it creates anything.
+
+    An update ends at the first violation, and keeps what it has created until then, unless a preview came first. The command
+    installs what it needs, which a run may do only after its pre-run commands. Its plan sees the checkout as they left it.
+    """
+    return _except(
+        "preview|detect-drift|refresh|destroy", f"pulumi install --no-plugins && .venv/bin/python -m gpu_ci plan -- {name}"
+    )
+
+
+def _except(operations: str, command: str) -> str:
+    """The command for runs of all operations but these. An unknown operation may change something."""
+    return f'case "${OPERATION}" in {operations}) ;; *) {command} ;; esac'
 
 
 def _policies(organization: str, name: str, pack: PolicyPack) -> None:

@@ -16,6 +16,15 @@ from fleet.facts.scheduling import DELETION_PROPAGATION, SKIP_AWAIT
 _ROLES = {"NetworkPolicy": "network", "PersistentVolumeClaim": "volume"}
 """The role in logical names by kind, if it is not the kind itself. A workload has one object of a kind. Each is its own resource,
 so that policies see it."""
+_RERUN_ON = ("activeDeadlineSeconds", "backoffLimit", "podFailurePolicy", "template")
+"""Fields of a Job's spec that come from settings. A change of one is a new run."""
+
+
+def _kept(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest without a Job's time to live: Pulumi or ArgoCD would create the deleted Job again, and so run it again."""
+    if manifest["kind"] != "Job":
+        return dict(manifest)
+    return {**manifest, "spec": {key: value for key, value in manifest["spec"].items() if key != "ttlSecondsAfterFinished"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +51,7 @@ class GpuWorkload(Component[GpuWorkloadArgs]):
         for manifest in args.manifests:
             metadata, role = manifest["metadata"], _ROLES.get(manifest["kind"], manifest["kind"].lower())
             waits = {"metadata": metadata | {"annotations": metadata.get("annotations", {}) | {SKIP_AWAIT: "true"}}}
-            objects.append(custom(f"{name}-{role}", {**manifest, **waits}, parent=self, depends_on=[*args.ready, *objects]))
+            objects.append(custom(f"{name}-{role}", _kept(manifest) | waits, parent=self, depends_on=[*args.ready, *objects]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +66,9 @@ class GpuJobArgs:
 class GpuJob(Component[GpuJobArgs]):
     """A `batch/v1` Job under its own name. No resource waits for it, because it may wait in a queue for hours.
 
-    A changed Job is a new run. It replaces the old Job, which is deleted first with its pods because both have one name. A
-    running Job is never changed: most of its fields are immutable, and Kueue owns the rest.
+    A changed Job is a new run. It replaces the old Job, which is deleted first with its pods because both have one name. No
+    setting changes a running Job: most of its fields are immutable, and Kueue owns the rest. A finished Job stays: it holds no
+    node.
     """
 
     job_name: pulumi.Output[str]
@@ -74,12 +84,13 @@ class GpuJob(Component[GpuJobArgs]):
         job = kubernetes.batch.v1.Job(
             f"{name}-job",
             metadata=metadata | {"annotations": metadata.get("annotations", {}) | waits},
-            spec=args.manifest["spec"],
+            spec=_kept(args.manifest)["spec"],
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=list(args.ready),
                 delete_before_replace=True,
-                replace_on_changes=["spec", "metadata.labels", "metadata.annotations"],
+                # Without the time to live: stacks of version 0.1.0 have one, and its removal must not run their Jobs again.
+                replace_on_changes=[*(f"spec.{field}" for field in _RERUN_ON), "metadata.labels", "metadata.annotations"],
                 # Kueue owns it once the Job exists. A refresh that finds the Job admitted must not run it again.
                 ignore_changes=["spec.suspend"],
             ),

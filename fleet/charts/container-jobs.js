@@ -16,6 +16,8 @@ const PATIENCE = { failed: 2, pull: 24 } // looks at such a pod until the hooks,
 const OPTION = /^--(health-(?:cmd|interval|timeout|retries|start-period)|network-alias|name|hostname)(?:=(.*))?$/s
 // The hooks drop the first of a workflow, and the second keeps a service from the GPUs of its node.
 const FIXED = ['HOME', 'NVIDIA_VISIBLE_DEVICES']
+// A step adds folders to the runner's PATH, and the hooks copy files of the job here. They start sh, find and stat.
+const SYSTEM = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const UNIT = { h: 3600, m: 60, s: 1, ms: 1e-3, us: 1e-6 }
 
 const pause = (time) => new Promise((done) => setTimeout(done, time))
@@ -53,14 +55,24 @@ function namesOf(services) {
   return []
 }
 
+// A host port is the node's, which Pod Security refuses. All containers of a pod have one network: their own ports serve.
+const portsOf = ({ portMappings }) => [...new Set((portMappings ?? []).flatMap((text) => {
+  const [, first, last = first, protocol = ''] = /(\d+)(?:-(\d+))?(\/\w+)?$/.exec(text) ?? []
+  return first ? Array.from({ length: last - first + 1 }, (_, at) => `${+first + at}${protocol}`) : [text]
+}))]
+
 // The services as the pod has them. It changes the input where the hooks would make a pod that Kubernetes refuses.
 function servicesOf({ container, services = [] }) {
+  // The hooks would copy such a folder of this pod to the job: one has the token.
+  const volume = container.userMountVolumes?.[0]?.targetVolumePath
+  if (volume) throw new Error(`A job mounts no folder of a machine: ${volume}. Name the volume in volumes of the class.`)
+  // NVIDIA's runtime would give the job all GPUs that it names. The class says how many a job has.
+  delete container.environmentVariables?.NVIDIA_VISIBLE_DEVICES
   const names = namesOf(services)
-  // A host port is the node's, which Pod Security refuses. All containers of a pod have one network: their own ports serve.
-  for (const one of [container, ...services]) one.portMappings = (one.portMappings ?? []).map((port) => port.split(':').at(-1))
+  for (const one of [container, ...services]) one.portMappings = portsOf(one)
   // The hooks log in for the job's image alone, and a pod's logins serve all its images.
   container.registry ??= services.find(({ registry }) => registry)?.registry
-  const [taken, total] = [{}, {}]
+  const [taken, images] = [{}, {}]
   return services.map((service, at) => {
     // The hooks name a container by the image up to its colon, and Kubernetes takes no @ there. A digest rules any tag out.
     service.image = service.image.replace(/^((?:.*\/)?[^:@/]+)@/, '$1:digest@')
@@ -73,10 +85,13 @@ function servicesOf({ container, services = [] }) {
     const { serverUrl } = service.registry ?? container.registry ?? {}
     const other = serverUrl !== container.registry?.serverUrl
     if (other) say('warning', `${name}: a job has one login, not ${serverUrl} too. Use pullSecrets.`)
-    const index = (total[image] = (total[image] ?? -1) + 1)
+    // Kubernetes takes no two containers of a name.
+    const twin = images[image]
+    if (twin) throw new Error(`${twin} and ${name}: GitHub's hooks call both containers ${image}, after the image. Rename one image.`)
+    images[image] = name
     const ports = service.portMappings.map((port) => port.split('/')[0])
-    return { ...healthOf(optionsOf(service)), service, image, index, name, ports }
-  }).map((service) => ({ ...service, container: total[service.image] ? `${service.image}-${service.index}` : service.image }))
+    return { ...healthOf(optionsOf(service)), service, image, container: image, name, ports }
+  })
 }
 
 // A health check of Docker as a probe of Kubernetes, the seconds after which Docker calls a service unhealthy, and its names.
@@ -99,12 +114,13 @@ function jobTemplate({ container }, services, template) {
   const all = services.flatMap(({ name, image, hosts }) => [name, image, ...hosts]).filter(Boolean)
   const names = [...new Set(all.map((name) => name.toLowerCase()))]
   const hostnames = names.filter((name) => /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name))
-  for (const name of names) if (!hostnames.includes(name)) say('warning', `Kubernetes takes no name such as ${name}. Use localhost.`)
+  const others = names.filter((name) => !hostnames.includes(name))
+  for (const name of others) say('warning', `Kubernetes takes no name such as ${name}. Use localhost.`)
   if (hostnames.length) spec.hostAliases = [...(spec.hostAliases ?? []), { ip: '127.0.0.1', hostnames }]
   const beside = spec.containers.filter((part) => part !== $job && part !== $service)
   const merge = ({ service, container: name, readinessProbe }) => merged($service, service, { name: `$${name}`, readinessProbe })
   spec.containers = [...beside, merged($job, container), ...services.map(merge)]
-  if (spec.initContainers) spec.initContainers.unshift(fsInit()) // The template's list replaces the hooks' own.
+  spec.initContainers.unshift(fsInit()) // The template's list replaces the hooks' own.
   return template
 }
 
@@ -115,13 +131,15 @@ function fsInit() {
   const command = ['sh', '-c', `mkdir -p ${folder} && mv /home/runner/externals/* /mnt/externals/`]
   // The last two are what Pod Security `restricted` asks for.
   const securityContext = { runAsUser: 1001, runAsGroup: 1001, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } }
-  return { name: 'fs-init', image: env.ACTIONS_RUNNER_IMAGE, command, securityContext, volumeMounts }
+  const hidden = [{ name: 'NVIDIA_VISIBLE_DEVICES', value: 'void' }]
+  return { name: 'fs-init', image: env.ACTIONS_RUNNER_IMAGE, command, env: hidden, securityContext, volumeMounts }
 }
 
-// The job's pod, or the log of a container of it: null if there is none, undefined without an answer.
+// The job's pod, or the log of a container of it: null if there is none, undefined without an answer. Each job asks all the time:
+// resourceVersion=0 is an answer from the API server's memory, which does not ask etcd.
 const look = (log = '') => new Promise((done) => {
   const [ca, token] = ['ca.crt', 'token'].map((name) => fs.readFileSync(`${ACCOUNT}/${name}`, 'utf8'))
-  const where = `/api/v1/namespaces/${env.ACTIONS_RUNNER_KUBERNETES_NAMESPACE}/pods/${POD}${log}`
+  const where = `/api/v1/namespaces/${env.ACTIONS_RUNNER_KUBERNETES_NAMESPACE}/pods/${POD}${log || '?resourceVersion=0'}`
   const server = { host: env.KUBERNETES_SERVICE_HOST, port: env.KUBERNETES_SERVICE_PORT, ca, timeout: LOOK }
   const request = https.get({ ...server, path: where, headers: { Authorization: `Bearer ${token}` } }, (answer) => {
     const parts = []
@@ -151,8 +169,8 @@ function trouble(pod) {
 // The exit status of the hooks. They wait long for a pod that is lost, and do not say why it is: watch it beside them.
 async function run(input, more) {
   // The hooks use what node warns of, and each step would show the warning.
-  const options = { stdio: ['pipe', 'inherit', 'inherit'], env: { ...env, ...more } }
-  const child = spawn(process.execPath, ['--no-deprecation', HOOKS], options)
+  const options = { stdio: ['pipe', 'inherit', 'inherit'], env: { ...env, PATH: SYSTEM, ...more } }
+  const child = spawn(process.execPath, ['--no-deprecation', '--require', __filename, HOOKS], options)
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
   const closed = new Promise((done, fail) => {
     child.on('error', fail).on('close', (code, signal) => done(code ?? 128 + os.constants.signals[signal]))
@@ -186,6 +204,27 @@ async function untilHealthy(services) {
   }
 }
 
+// The runner reads the actions of a repository in its own workspace, and GitHub's hooks 0.8 bring no file of the job's there
+// (runner-container-hooks#337). They bring file commands: so a checkout leaves the descriptions of actions beside these.
+const DESCRIBED = '_runner_file_commands/gpu-ci-actions'
+
+function describeActions(args) {
+  const to = `/__w/_temp/${DESCRIBED}`
+  const copy = 'to="' + to + '/${file%/*}"; mkdir -p "$to" && cp "$file" "$to"'
+  // The runner starts no action whose program it lacks. An empty one does: the job's container runs its own.
+  const names = 'sed -nE "s#^ +(main|pre|post): *[^-A-Za-z0-9._@/]?([-A-Za-z0-9._/@]+).*#\\2#p" "$file"'
+  const touch = `${names} | while IFS= read -r name; do mkdir -p "$(dirname "$to/$name")" && : > "$to/$name"; done`
+  const find = 'find . -name .git -prune -o -type f "(" -name action.yml -o -name action.yaml ")" -print'
+  const all = `cd "$GITHUB_WORKSPACE" && rm -rf ${to} && ${find} | while IFS= read -r file; do ${copy}; ${touch}; done`
+  args.entryPoint = `sh -c '"$@"; code=$?; { ${all}; } >/dev/null 2>&1; exit $code' sh ${args.entryPoint}`
+}
+
+function takeActions() {
+  const [from, to] = [`${env.RUNNER_TEMP}/${DESCRIBED}`, `${env.RUNNER_WORKSPACE}/${path.basename(env.GITHUB_WORKSPACE ?? '')}`]
+  const filter = (file) => !fs.lstatSync(file).isSymbolicLink()
+  if (fs.existsSync(from)) fs.cpSync(from, to, { recursive: true, filter })
+}
+
 async function main() {
   const parts = []
   for await (const part of process.stdin) parts.push(part)
@@ -195,8 +234,16 @@ async function main() {
   } catch {
     throw new Error('Standard input has no JSON. GitHub\'s runner writes it when it starts this program.')
   }
-  const { command, args, responseFile } = input
+  const { command, args, responseFile, state } = input
+  // A job can change the runner's files, and this says in which pod its next step runs.
+  if (state?.jobPod) state.jobPod = POD
   const file = { prepare_job: 'job.json', run_container_step: 'step.json' }[command]
+  if (command === 'run_script_step' && /\/_actions\/actions\/checkout\//.test(args?.entryPointArgs?.join(' '))) {
+    describeActions(args)
+    const code = await run(input)
+    takeActions()
+    return code
+  }
   if (!file || !args) return run(input)
   const template = JSON.parse(fs.readFileSync(path.join(__dirname, file), 'utf8'))
   const services = command === 'prepare_job' && args.container ? servicesOf(args) : []
@@ -220,4 +267,12 @@ async function main() {
   return 0
 }
 
-main().catch((error) => say('error', error.message) ?? 1).then((code) => process.exit(code))
+// In the process of GitHub's hooks, which unpack what the job's tar sends. tar-fs 3.1.1 checks the target of a link as text, and
+// `a/up/../x` is elsewhere if `a/up` is a link: a job could write the hooks themselves. So a link gets the checked target.
+function confineLinks() {
+  const { symlink } = fs
+  fs.symlink = (target, ...more) => symlink(path.normalize(target), ...more)
+}
+
+if (require.main !== module) confineLinks()
+else main().catch((error) => say('error', error.message) ?? 1).then((code) => process.exit(code))

@@ -80,6 +80,8 @@ def own_pod(runner: RunnerPod, jobs: str, prepare: int) -> dict[str, Any]:
     name = {"name": "ACTIONS_RUNNER_POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
     sizes = resources(OWN_POD)
     sizes["requests"] = {**sizes["requests"], "ephemeral-storage": memory_text(_OWN_DISK)}
+    # The hooks write what the job's container sends, without a bound, on a node that may have the controllers.
+    sizes["limits"] = {**sizes["limits"], "ephemeral-storage": memory_text(_OWN_DISK + runner.scratch)}
     return {
         "serviceAccountName": ACCOUNT,
         "automountServiceAccountToken": True,
@@ -108,7 +110,7 @@ def job_template(pod: Mapping[str, Any], runner: RunnerPod, deadline: int | None
     extra = _ca(runner.ca_bundle)
     job = {
         "name": JOB,
-        "env": main["env"],
+        "env": [*main["env"], *_node_trust(runner.ca_bundle)],
         "resources": main["resources"],
         "volumeMounts": [*main["volumeMounts"], *(mount.mount for mount in extra)],
     }
@@ -122,9 +124,8 @@ def job_template(pod: Mapping[str, Any], runner: RunnerPod, deadline: int | None
         "containers": [job | confined, service | confined, *beside],
         "volumes": [*pod["volumes"], *(mount.volume for mount in extra)],
     }
-    if runner.pod_security == "restricted":
-        # Present, it makes our hook write the hooks' own init container with the security context that the standard requires.
-        spec.setdefault("initContainers", [])
+    # Our hook puts the hooks' own init container before these, confined and without GPUs.
+    spec.setdefault("initContainers", [])
     return _template(spec | ({"activeDeadlineSeconds": deadline} if deadline is not None else {}))
 
 
@@ -134,7 +135,7 @@ def step_template(pod: Mapping[str, Any], runner: RunnerPod, deadline: int | Non
     mounts = [*runner.mounts, *_ca(runner.ca_bundle)]
     step = {
         "name": JOB,
-        "env": [*runner.variables, NO_GPU],
+        "env": [*runner.variables, *_node_trust(runner.ca_bundle), NO_GPU],
         "resources": service_size(runner.services),
         "volumeMounts": [mount.mount for mount in mounts],
     }
@@ -183,3 +184,8 @@ def _ca(bundle: CaBundle | None) -> list[Mount]:
     if bundle is None:
         return []
     return [Mount("github-server-tls-cert", bundle.FOLDER, {"configMap": {"name": bundle.config_map}}, read_only=True)]
+
+
+def _node_trust(bundle: CaBundle | None) -> list[dict[str, str]]:
+    """The variable of node, in which actions run. ARC's chart sets it in the runner's pod alone."""
+    return [] if bundle is None else [{"name": "NODE_EXTRA_CA_CERTS", "value": bundle.path}]

@@ -32,7 +32,7 @@ NAMESPACE = "gpu-ci-deployments"
 FILE = "deployments/Pulumi.main.yaml"
 """The file of these settings."""
 OPERATION = "PULUMI_CI_OPERATION"
-"""The variable with the operation of a run: a preview or a change. Pulumi Deployments sets it unless a stack does."""
+"""The variable with the operation of a run: a preview or a change. Pulumi Deployments sets it."""
 
 
 _ORGANIZATION_RULE = "an organization of Pulumi Cloud is lower case; write it as its URL does"
@@ -139,7 +139,7 @@ class Deployment(Model):
 
     @refusal
     def _rules(self) -> None:
-        """Refuse settings that bypass the approval, path filters without effect, and a secret in clear text."""
+        """Refuse settings that bypass the approval or the plan, path filters without effect, and a secret in clear text."""
         if self.deploy_on_push and self.approval is not None:
             why = "a push has no approved grant, so its run would always fail; set deployOnPush: false, or remove approval"
             raise problem("push_and_approval", why, at=("deployOnPush",))
@@ -150,9 +150,9 @@ class Deployment(Model):
             message = "remediation is an update without an approval; remove autoRemediate, or approval"
             raise problem("remediate_past_approval", message, at=("drift", "autoRemediate"))
         for key, names in (("variables", self.variables), ("secrets", self.secrets)):
-            if self.approval is not None and OPERATION in names:
-                why = "Pulumi Deployments sets it, and a run decides by it whether it needs the approval; remove it, or approval"
-                raise problem("operation_past_approval", why, at=(key, OPERATION))
+            if OPERATION in names:
+                why = "Pulumi Deployments sets it, and a run decides by it whether it needs a plan and an approval; remove it"
+                raise problem("operation_set", why, at=(key, OPERATION))
         for name in self.variables:
             if name in self.secrets:
                 raise problem("variable_twice", "it is also in secrets; remove one of them", at=("variables", name))

@@ -148,6 +148,7 @@ class Placement:
             return self.runner.asks
         ask = runner_ask(self.runner)
         words, count = request_text(ask.gpus, ask.cpu, ask.memory), ask.gpus
+        words += " with services" if self.runner.in_containers else ""
         if self.host.sharing is None:
             return words
         unit = self.host.sharing.unit
@@ -301,12 +302,15 @@ def _too_many(group: list[Placement]) -> Iterator[str]:
     sets = list({placement.pods: placement for placement in group}.values())
     pools = {placement.host.name: placement.host for placement in group}
     names = f"{group[0].cluster}/{' + '.join(pools)}"
+    # The runner of a job in a container has taken it from GitHub's queue, and gives up.
+    fail = any(isinstance(placement.runner, PodRunner) and placement.runner.in_containers for placement in sets)
+    rest = "jobs beyond that wait" + (", and those in containers then fail" if fail else "")
     if len(pools) == 1:
         # Share of a node that one runner takes on the worst type; sets of one pool add up.
         needed = math.ceil(sum(Fraction(placement.runner.span.max, placement.worst.count) for placement in sets))
         most = sets[0].host.count
         if needed > most:
-            yield f"{names}: {_asked(sets)} runners need {needed} nodes, the pool has at most {most}: jobs beyond that wait"
+            yield f"{names}: {_asked(sets)} runners need {needed} nodes, the pool has at most {most}: {rest}"
         return
     runners = sum(placement.runner.span.max for placement in sets)
     held = most_runners(
@@ -315,7 +319,7 @@ def _too_many(group: list[Placement]) -> Iterator[str]:
         {(placement.pods, placement.host.name): placement.worst.count for placement in group},
     )
     if held < runners:
-        yield f"{names}: {_asked(sets)} runners, and the pools hold at most {held} at the same time: jobs beyond that wait"
+        yield f"{names}: {_asked(sets)} runners, and the pools hold at most {held} at the same time: {rest}"
 
 
 def unfilled(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[Remark]:

@@ -18,6 +18,7 @@ from fleet.prove.launchers import system_room
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import monitoring_pods
+from fleet.providers.phases import prepare_timeout
 from fleet.providers.registry import provider_of
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner, Runner
@@ -125,6 +126,17 @@ def monitoring(fleet: Fleet) -> Iterator[str]:
         full = system_room(name, cluster, fleet.github) == []
         growth = "; the charts of the cluster do not fit on the system pool at its smallest size, so raise system.nodes"
         yield Remark(f"{name}: monitoring requests {', '.join(taken)}{growth if full else ''}", act=full)
+
+
+def full_pools(fleet: Fleet) -> Iterator[Remark]:
+    """A line for each set whose jobs run in containers and whose pools other sets may fill. Its jobs then fail."""
+    sets = [entry for entry in same_sets.pod_sets(fleet).values() if entry.runner.in_containers]
+    for member, needed, available in same_sets.shortfalls(sets):
+        minutes = prepare_timeout(member.settings, member.runner) // 60
+        yield todo(
+            f"{member.called}: its jobs in containers need {needed} nodes, and other sets may leave it {available}; a job "
+            f"that gets no node within {minutes} minutes fails; give it pools of its own, or lower scale.max of the others"
+        )
 
 
 def own_pods(fleet: Fleet) -> Iterator[str]:

@@ -139,16 +139,17 @@ def _same_sets(fleet: Fleet) -> Iterator[Violation]:
 
 
 def _container_room(fleet: Fleet) -> Iterator[Violation]:
-    """The pools of a class whose jobs run in containers hold its most jobs, beside the other sets.
+    """The pools of a class whose jobs run in containers hold its most jobs. `fleet.prove.remarks.full_pools` counts other sets.
 
     Its runners are elsewhere, so each of them takes a job. A job without a node then fails after the runner's wait: nothing
     returns it to GitHub's queue.
     """
-    for member, needed, available in shortfalls(entry for entry in pod_sets(fleet).values() if entry.runner.in_containers):
+    sets = (entry for entry in pod_sets(fleet).values() if entry.runner.in_containers)
+    for member, needed, available in shortfalls(sets, alone=True):
         minutes = prepare_timeout(member.settings, member.runner) // 60
         message = (
             f"a job in a container that gets no node within {minutes} minutes fails instead of waiting; here all of them need "
-            f"{needed} nodes, and the pools may have only {available} beside other sets; lower scale.max or raise nodes.max"
+            f"{needed} nodes, and the pools have at most {available}; lower scale.max or raise nodes.max"
         )
         yield Violation("container_room", message, ("clusters", member.cluster, "runners", member.name, "scale", "max"))
 

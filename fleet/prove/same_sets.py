@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 
+from fleet.charts.container_jobs import own_runner
 from fleet.facts.flow import taken
 from fleet.facts.pricing import span
 from fleet.prove.placement import Host, fit, pool_hosts
@@ -108,23 +109,28 @@ def _properties(fleet: Fleet, member: Set) -> dict[str, str]:
     }
 
 
-def shortfalls(sets: Iterable[Set]) -> Iterator[tuple[Set, int, int]]:
+def shortfalls(sets: Iterable[Set], *, alone: bool = False) -> Iterator[tuple[Set, int, int]]:
     """(set, nodes that its maximum needs, nodes that its pools always leave it) of each set for which these are fewer.
 
     The other sets of its pools may be anywhere in their own pools, so they take as many of its nodes as they can: a maximum flow.
-    A runner takes its part of a node of the type that holds the fewest. A set that fits on no node has its own error.
+    A runner takes its part of a node of the type that holds the fewest. A set that fits on no node has its own error. With
+    `alone` the other sets take nothing. The own pods of runners whose jobs run in containers take their part of their pool.
     """
     nodes: dict[str, dict[str, Fraction]] = {}
     for member in sets:
+        # The own pods of runners whose jobs run in containers may share a pool without GPUs with jobs.
+        own = {f"{name} (runners)": own_runner(row) for name, row in member.settings.pod_runners.items() if row.runner_pool}
+        users = {**member.settings.pod_runners, **own}
         if member.cluster not in nodes:
             hosts = pool_hosts(member.settings)
-            nodes[member.cluster] = {name: _nodes(runner, hosts) for name, runner in member.settings.pod_runners.items()}
+            nodes[member.cluster] = {name: _nodes(runner, hosts) for name, runner in users.items()}
         needed = nodes[member.cluster][member.name]
         room = {name: Fraction(member.settings.pools[name].nodes.max) for name in member.runner.ordered}
         # Sets that share the same of these pools take the same part, so a flow has one demand for each distinct list of pools.
         demand: dict[str, Fraction] = {}
         pools: dict[str, list[str]] = {}
-        for name, runner in member.settings.pod_runners.items():
+        beside = users if not alone else users.keys() & {f"{member.name} (runners)"}
+        for name, runner in ((name, users[name]) for name in beside):
             if name != member.name and (shared := [pool for pool in runner.ordered if pool in room]):
                 key = " ".join(sorted(shared))
                 pools[key] = shared

@@ -101,8 +101,11 @@ def _rules(pods: PodSet) -> Iterator[tuple[str, str]]:
     priority = spec.get("priorityClassName")
     if priority:
         yield f"object.spec.priorityClassName == {_text(priority)}", f"a job's pod has the priority class {priority}"
-    allowed = _list(toleration["key"] for toleration in spec["tolerations"])
-    # The API server adds tolerations of its own.
+    else:
+        system = "!has(object.spec.priorityClassName) || !object.spec.priorityClassName.startsWith('system-')"
+        yield system, "a job's pod does not have a priority class of the system"
+    # The API server adds tolerations of its own, also for GPUs where ExtendedResourceToleration is on, as on EKS.
+    allowed = _list(dict.fromkeys((*(toleration["key"] for toleration in spec["tolerations"]), *_amounts(spec))))
     own = "t.key.startsWith('node.kubernetes.io/')"
     yield (
         f"!has(object.spec.tolerations) || object.spec.tolerations.all(t, has(t.key) && ({own} || t.key in {allowed}))",
@@ -140,8 +143,7 @@ def _nodes(spec: Mapping[str, Any]) -> str:
 
 def _gpus(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Only the job's container has GPUs, and at most those of its class. The others do not see them."""
-    (job,) = (container for container in spec["containers"] if container["name"] == JOB)
-    amounts = {name: int(count) for name, count in job["resources"]["limits"].items() if is_gpu_resource(name)}
+    amounts = _amounts(spec)
     amount, limited = "quantity(string(c.resources.limits[r]))", "has(c.resources) && has(c.resources.limits)"
     within = [f"(r == {_text(name)} && {amount}.compareTo(quantity('{count}')) <= 0)" for name, count in amounts.items()]
     words = " and ".join(f"{count} {name}" for name, count in amounts.items()) or "no GPU"
@@ -159,10 +161,22 @@ def _gpus(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         name, void = _text(NO_GPU["name"]), _text(NO_GPU["value"])
         hidden = f"has(c.env) && c.env.exists(e, e.name == {name}) && c.env.all(e, e.name != {name} || e.value == {void})"
         has_gpus = " || ".join(f"{_text(resource)} in c.resources.limits" for resource in amounts)
+        # The variable wins over the GPUs that kubelet gives to a container.
+        own = f"{limited} && ({has_gpus}) && !has(c.envFrom) && (!has(c.env) || c.env.all(e, e.name != {name}))"
         yield (
-            f"object.spec.containers.all(c, ({limited} && ({has_gpus})) || ({hidden}))",
-            f"only the job's container sees GPUs; remove {NO_GPU['name']} from env of the services",
+            f"object.spec.containers.all(c, ({own}) || ({hidden}))",
+            f"only the job's container sees GPUs, and those that kubelet gives it; remove {NO_GPU['name']} from env",
         )
+        yield (
+            f"!has(object.spec.initContainers) || object.spec.initContainers.all(c, {hidden})",
+            f"an init container sees no GPU; write {NO_GPU['name']}: {NO_GPU['value']} in its env",
+        )
+
+
+def _amounts(spec: Mapping[str, Any]) -> dict[str, int]:
+    """The GPUs of the job's container, by the name of their resource."""
+    (job,) = (container for container in spec["containers"] if container["name"] == JOB)
+    return {name: int(count) for name, count in job["resources"]["limits"].items() if is_gpu_resource(name)}
 
 
 def _text(value: str) -> str:

@@ -11,6 +11,10 @@ from fleet.settings.model import Cpu, Memory, Model, problem, refusal
 MAX_SET_NAME = 35
 """Maximum characters of the name of a set whose jobs run in containers. ARC adds 19, and GitHub's hooks cut that to 54 before
 they add -workflow (runner-container-hooks 0.8.1, constants.ts): two runners would have one pod for their jobs."""
+HOOK_VOLUMES, HOOK_FOLDERS = ("externals", "github", "work"), ("/__e/", "/__w/", "/github/")
+"""Volumes of each job's pod, and where its containers have them (runner-container-hooks 0.8.1, src/k8s/utils.ts)."""
+HOOK_CONTAINERS = ("fs-init", "job")
+"""Containers of each job's pod (the same, src/k8s/index.ts and src/hooks/constants.ts)."""
 ONLY_CONTAINERS = "only a class with containers: job starts containers; write containers: job, or remove this"
 """The error for a setting of containers of any other class."""
 

@@ -13,7 +13,7 @@ from fleet.facts.cloud_limits import limit
 from fleet.facts.hardware import Machine
 from fleet.facts.pods import Amount
 from fleet.settings.compatibility import CudaFields
-from fleet.settings.container_jobs import ONLY_CONTAINERS, ContainerFields
+from fleet.settings.container_jobs import HOOK_CONTAINERS, HOOK_FOLDERS, HOOK_VOLUMES, ONLY_CONTAINERS, ContainerFields
 from fleet.settings.github import RunnerGroup
 from fleet.settings.model import (
     YAML_WORDS,
@@ -248,11 +248,27 @@ class RunnerPod(Runner, PodFields, ContainerFields):
         if not self.gpus and (of_gpus := [label for label in self.labels if label.lower() in GPU_LABELS]):
             message = f"label {of_gpus[0]} promises a GPU, and the class has gpus: 0; remove the label"
             raise problem("cpu_label", message, at=("labels",))
+        for name, extra in self.volumes.items() if self.in_containers else ():
+            if name in HOOK_VOLUMES or f"{extra.path}/".startswith(HOOK_FOLDERS):
+                message = "GitHub's hooks have a volume of that name or at that path in each job; give yours another"
+                raise problem("volume_hooks", message, at=("volumes", name), value=name)
         if self.shm + (in_memory := self.volume_memory) >= self.memory.limit:
             message = (
                 "what is in memory counts against the memory limit, and would fill it with shm; lower it or raise memory.limit"
             )
             raise problem("volume_fills", message, at=("volumes",), value=memory_text(in_memory))
+
+    @refusal
+    def _hook_rules(self) -> None:
+        """Refuse names of the template that the pod of every job in a container has already."""
+        if not self.in_containers or (more := self.template) is None:
+            return
+        rows = (("volumes", more.volumes), ("initContainers", more.init_containers), ("containers", more.containers))
+        for key, entries in rows:
+            for name in (entry["name"] for entry in entries):
+                if name in (HOOK_VOLUMES if key == "volumes" else HOOK_CONTAINERS):
+                    message = "GitHub's hooks have one of that name in each job's pod; rename yours"
+                    raise problem("template_hooks", message, at=("template", key), value=name)
 
 
 class PodRunner(CudaFields, RunnerPod):

@@ -155,6 +155,7 @@ class Plan:
         yield from remarks.reruns(self.fleet)
         yield from remarks.fallback(self.fleet)
         yield from self.overbooked
+        yield from remarks.full_pools(self.fleet)
         yield from remarks.own_pods(self.fleet)
         yield from remarks.fragmented(self.placements)
         yield from room.remarks(self.fleet)

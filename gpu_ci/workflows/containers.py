@@ -16,6 +16,10 @@ _BYTES = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 """Units of a size in Docker's options; without one it is in bytes (docs.docker.com, "docker container run", --shm-size)."""
 
 
+_PORT = re.compile(r"(?:.*:)?([0-9]{1,5})(?:-([0-9]{1,5}))?(/[a-z]+)?")
+"""A port of a container, or several: "6379:6379", "127.0.0.1:53:53/udp", "8000-8010"."""
+
+
 @dataclass(frozen=True, slots=True)
 class Container:
     """A container that a job asks for. `key` is where: "container", or "services.redis". `credentials`: it names some."""
@@ -39,6 +43,16 @@ class Container:
         return first if slash and (re.search(r"[.:]", first) or first == "localhost") else ""
 
     @property
+    def listens(self) -> frozenset[str]:
+        """Its ports, each alone, with a protocol other than TCP."""
+        rows = [match.groups(default="") for port in self.ports if (match := _PORT.fullmatch(port))]
+        return frozenset(
+            f"{number}{protocol.removesuffix('/tcp')}"
+            for first, last, protocol in rows
+            for number in range(int(first), int(last or first) + 1)
+        )
+
+    @property
     def flags(self) -> Iterator[tuple[str, str]]:
         """Docker's options with their values: ("--shm-size", "8g"), and ("--init", "") for one without."""
         try:
@@ -46,7 +60,9 @@ class Container:
         except ValueError:
             words = self.options.split()
         for word, following in pairwise([*words, "-"]):
-            if word.startswith("-"):
+            if word.startswith("-") and word[1:2] != "-" and len(word) > 2:
+                yield word[:2], word[2:]
+            elif word.startswith("-"):
                 name, equals, value = word.partition("=")
                 yield name, value if equals or following.startswith("-") else following
 
@@ -59,7 +75,7 @@ def containers_of(job: Mapping[str, Any], contexts: Contexts) -> tuple[Container
     entries = [("container", container)]
     if isinstance(services, Mapping):
         entries += [(f"services.{name}", entry) for name, entry in services.items()]
-    else:
+    elif is_open(services):
         entries.append(("services", services))
     return tuple(found for key, entry in entries if (found := _container(key, entry, contexts)).image)
 

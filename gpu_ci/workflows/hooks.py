@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 from fleet.settings.model import memory_text
@@ -75,6 +76,11 @@ def _without(job: Job, entry: Served) -> Refusal:
     return Refusal("no runner", message, edit)
 
 
+def _called(service: Container) -> str:
+    """The name of a service's container (generateContainerName of src/k8s/utils.ts; our own hook takes the digest out)."""
+    return service.image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+
+
 def _refusals(job: Job, entry: Served, runner: RunnerPod) -> Iterator[Refusal]:
     container, most = job.container, runner.services.most
     if container is None:
@@ -89,16 +95,20 @@ def _refusals(job: Job, entry: Served, runner: RunnerPod) -> Iterator[Refusal]:
         message = f"the job has {len(services)} services, and one of {entry.words} may have {most}"
         yield Refusal("no runner", message, f"write most: {len(services)} below services: of class {entry.name}")
     for service in services:
-        # generateContainerName of src/k8s/utils.ts; our own hook takes the digest out.
-        name = service.image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+        name = _called(service)
         if not is_open(service.image) and (name == "job" or not _NAME.fullmatch(name)):
             message = f"{service.key}: GitHub's hooks call its container {name}, after the image, which no pod allows"
             yield Refusal("no runner", message, "give the image a name of lower-case letters, digits and hyphens, other than job")
-    ports = [(port.rpartition(":")[2], service.key) for service in services for port in service.ports]
-    for number, (port, key) in enumerate(ports):
-        if other := next((before for taken, before in ports[:number] if taken == port), ""):
-            message = f"{other} and {key} both listen on {port}, and the containers of a job of {entry.words} have one network"
-            yield Refusal("no runner", message, f"let {key} listen on another port")
+    for one, other in combinations(services, 2):
+        if _called(one) == _called(other) and not is_open(one.image + other.image):
+            message = f"{one.key} and {other.key}: GitHub's hooks call both containers {_called(one)}, after the image"
+            yield Refusal("no runner", f"{message}, which no pod allows", "push one of the images under another name")
+        if both := one.listens & other.listens:
+            message = f"{one.key} and {other.key} both listen on {min(both)}, and the containers of a job of {entry.words} have"
+            yield Refusal("no runner", f"{message} one network", f"let {other.key} listen on another port")
+    if len(job.services) > most >= len(services):
+        message = f"only GitHub knows whether all {len(job.services)} services start, and a job of {entry.words} may have {most}"
+        yield Refusal("undeterminable", message, f"write most: {len(job.services)} below services: of class {entry.name}")
     if container.open:
         message = f"{job.image_in_words}, and {entry.words} takes no job without one"
         yield Refusal("undeterminable", message, "write container: <image>")
@@ -113,7 +123,7 @@ def remarks(job: Job, entry: Served) -> Iterator[str]:
         for flag, why in _LOST.items():
             if any(name == flag for name, _ in image.flags):
                 yield f"{image.key}: {entry.words} ignores {flag}: {why}"
-        yield from _shm(image, entry, runner.shm if image is container else 64)
+        yield from _shm(image, entry, runner.shm)
     login = next((image for image in (container, *job.services) if image.credentials), container)
     for service in job.services:
         if (name := service.key.partition(".")[2]) and not _NAME.fullmatch(name.lower()):
@@ -140,5 +150,5 @@ def _shm(image: Container, entry: Served, most: int) -> Iterator[str]:
     size = max((mebibytes(value) for name, value in image.flags if name == "--shm-size"), default=0.0)
     if size > most:
         whole = memory_text(math.ceil(size))
-        fix = f"write shm: {whole} in class {entry.name}" if image.key == "container" else "use less"
+        fix = f"write shm: {whole} in class {entry.name}"
         yield f"{image.key}: --shm-size is {whole}, and /dev/shm of {entry.words} has {memory_text(most)}; {fix}"

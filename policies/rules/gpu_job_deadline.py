@@ -4,8 +4,8 @@ Judged: Jobs and CronJobs, their Patch variants and lists. ARC's runners are not
 
 The Job's `activeDeadlineSeconds` covers all its retries. The pod's field of the same name covers one try. Without
 `backoffLimit` Kubernetes retries a Job six times, or without end if it has `backoffLimitPerIndex` (Kubernetes API reference,
-JobSpec). A Job with an ArgoCD annotation (`argocd.argoproj.io/…`) need not be deleted, because ArgoCD would create it again and
-so run it again.
+JobSpec). A Job with an annotation of ArgoCD (`argocd.argoproj.io/…`) or Pulumi (`pulumi.com/…`) need not be deleted, because they
+would create it again and so run it again. A finished Job has no node.
 """
 
 from .draft import Draft
@@ -17,7 +17,8 @@ from .rule import Args, Rule, facts, setting
 
 _SPECS = {"Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec")}
 JOBS = frozenset(token for token in POD if kind_of(token) in _SPECS)
-_ARGO_CD = "argocd.argoproj.io/"
+_DECLARED = ("argocd.argoproj.io/", "pulumi.com/")
+"""How the annotations begin that only a tool with a declared state reads."""
 
 
 _TTL = "ttlSecondsAfterFinished"
@@ -45,8 +46,8 @@ def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
 
 
 def _recreated(pod: PodSpec, path: tuple[str, ...]) -> bool:
-    """Whether ArgoCD would create this Job again after its deletion. Raises UnknownError."""
-    return path == _SPECS["Job"] and any(key.startswith(_ARGO_CD) for key in keys(walk(pod.owner, "metadata", "annotations")))
+    """Whether ArgoCD or Pulumi would create this Job again after its deletion. Raises UnknownError."""
+    return path == _SPECS["Job"] and any(key.startswith(_DECLARED) for key in keys(walk(pod.owner, "metadata", "annotations")))
 
 
 def _remediate(args: Args, draft: Draft) -> None:

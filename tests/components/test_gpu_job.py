@@ -14,6 +14,7 @@ from components.build import build
 from components.kubernetes.gpu_workload import GpuJob, GpuJobArgs
 from fleet.facts.scheduling import DELETION_PROPAGATION, JOB_PRIORITIES, RUNNER_PRIORITY, SKIP_AWAIT
 from fleet.facts.versions import IMAGES
+from fleet.jobs import gpu_job, place_job
 from fleet.jobs.stack import place_stack_job
 from fleet.loading.config import load
 from fleet.prove.placement import PlacementError
@@ -75,12 +76,16 @@ def jobs(recording: Recording) -> Iterator[Resource]:
     yield from found
 
 
-def test_it_is_the_manifest_and_two_words_to_pulumi(recording: Recording) -> None:
+TTL = "ttlSecondsAfterFinished"
+
+
+def test_it_is_the_manifest_without_its_time_to_live_and_two_words_to_pulumi(recording: Recording) -> None:
     for each in jobs(recording):
         name = each.name.split("-")[1]
         expected = place_stack_job(load(DESCRIBED), "usw2", name).manifest()
         words = {SKIP_AWAIT: "true", DELETION_PROPAGATION: "background"}
-        assert each.inputs["spec"] == expected["spec"]
+        assert each.inputs["spec"] | {TTL: 3600} == expected["spec"]
+        assert TTL not in each.inputs["spec"], "Kubernetes would delete it, and the next update would run it again"
         assert each.inputs["metadata"] == expected["metadata"] | {"annotations": expected["metadata"]["annotations"] | words}
 
 
@@ -90,8 +95,13 @@ def test_no_update_waits_for_its_end(recording: Recording) -> None:
 
 
 def test_a_change_of_anything_is_another_run_under_the_same_name(recording: Recording) -> None:
+    # With restartPolicy Never the spec has a field more.
+    never = gpu_job("never", "trainer:1.0", gpu_type="t4", restart_policy="Never")
+    fields = place_job(load(DESCRIBED), never, cluster="usw2", pool="t4").manifest()["spec"].keys() - {TTL}
     for each in jobs(recording):
-        assert {"spec", "metadata.labels", "metadata.annotations"} <= set(each.replace_on_changes)
+        assert {"metadata.labels", "metadata.annotations"} <= set(each.replace_on_changes)
+        of_spec = {path.removeprefix("spec.") for path in each.replace_on_changes if path.startswith("spec.")}
+        assert of_spec == fields | each.inputs["spec"].keys() - {"suspend"}
         assert each.delete_before_replace is True
         assert each.inputs["metadata"]["annotations"][DELETION_PROPAGATION] == "background", "the name is free at once"
 
@@ -100,6 +110,19 @@ def test_a_job_that_kueue_let_in_is_not_run_again_by_a_refresh(recording: Record
     waiting = named(recording, "usw2-wait-job", JOB)
     assert waiting.inputs["spec"]["suspend"] is True
     assert all(tuple(each.ignore_changes) == ("spec.suspend",) for each in jobs(recording))
+
+
+def test_the_end_of_its_time_to_live_is_no_new_run(recording: Recording) -> None:
+    """Stacks of version 0.1.0 have it in their state."""
+    for each in jobs(recording):
+        assert not [path for path in each.replace_on_changes if f"spec.{TTL}".startswith(path)]
+
+
+def test_a_workload_that_is_a_job_stays_too() -> None:
+    test = {"kind": "nvidia-smi", "pool": "t4", "namespace": "tests"}
+    (job,) = of_type(build_alone(lambda: _build(config(clusters={"usw2": cluster(workloads={"smi": test})}))), JOB)
+    assert job.inputs["spec"]["activeDeadlineSeconds"] == 3600
+    assert TTL not in job.inputs["spec"]
 
 
 def test_it_waits_for_namespace_wall_priority_and_its_claim(recording: Recording) -> None:

@@ -85,6 +85,8 @@ NOT_ARGUMENTS = {
     "OkeGpuCluster": OF_CLUSTER,
     # A name of the stack's own images, a kind of image, and pods of the cluster.
     "GpuNodeGroup": {"ami", "image", "placeholders"},
+    # A need of the jobs' images, which the proofs of a stack compare with the driver of its machines.
+    "OciGpuRunner": {"cuda"},
 }
 PROVIDER = PackageProvider()
 COMPONENTS = {component.__name__: component for component in packaged()}

@@ -33,6 +33,10 @@ EXAMPLE = settings(
     },
 )
 GATE = 'case "$PULUMI_CI_OPERATION" in preview|detect-drift) ;; *) pulumi env open acme/gpu-ci/prod-approval > /dev/null ;; esac'
+PLAN = (
+    'case "$PULUMI_CI_OPERATION" in preview|detect-drift|refresh|destroy) ;; '
+    "*) pulumi install --no-plugins && .venv/bin/python -m gpu_ci plan -- {} ;; esac"
+)
 OF_BOTH = {
     "organization": "acme",
     "project": "gpu-ci",
@@ -45,6 +49,7 @@ OF_STAGING = OF_BOTH | {
     "vcs": VCS | {"deployCommits": True, "paths": ["fleet/**", "!fleet/README.md"]},
     "operationContext": {
         "oidc": {"aws": {"roleARN": ROLE, "sessionName": "gpu-ci-${stack.name}-${deployment.version}", "duration": "1h0m0s"}},
+        "preRunCommands": [PLAN.format("staging")],
         "options": {"skipIntermediateDeployments": True},
     },
 }
@@ -58,7 +63,7 @@ OF_PROD = OF_BOTH | {
             "OCI_CLI_KEY_CONTENT": "[secret]",
             "TF_VAR_private_key": "[secret]",
         },
-        "preRunCommands": [GATE, "uv tool install oci-cli"],
+        "preRunCommands": [GATE, "uv tool install oci-cli", PLAN.format("prod")],
     },
 }
 
@@ -167,6 +172,34 @@ def test_whatever_may_change_something_opens_the_environment_first(tmp_path, ope
     assert done.stdout == "", "what an environment holds is not for a log"
 
 
+@pytest.mark.parametrize(
+    ("operation", "planned"),
+    [
+        ("preview", False),
+        ("detect-drift", False),
+        ("refresh", False),
+        ("destroy", False),
+        ("update", True),
+        ("remediate-drift", True),
+        ("one of tomorrow", True),
+        ("", True),
+    ],
+)
+@pytest.mark.parametrize("fails", ["", "pulumi", "python"])
+def test_whatever_may_create_something_is_planned_first(tmp_path, operation, planned, fails):
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    for file in (tmp_path / "pulumi", tmp_path / ".venv" / "bin" / "python"):
+        file.write_text(f'#!/bin/sh\necho {file.name} "$@" >> calls\nexit {1 if file.name == fails else 0}\n')
+        file.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "PULUMI_CI_OPERATION": operation}
+    command = ["/usr/bin/env", "bash", "-c", PLAN.format("lab")]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    calls = (tmp_path / "calls").read_text().splitlines() if (tmp_path / "calls").exists() else []
+    all_calls = ["pulumi install --no-plugins", "python -m gpu_ci plan -- lab"]
+    assert calls == (all_calls[: 1 if fails == "pulumi" else 2] if planned else [])
+    assert done.returncode == (1 if planned and fails else 0), "a pre-run command that fails ends the run"
+
+
 # -- secrets -------------------------------------------------------------------------------------------------------------
 
 
@@ -262,7 +295,7 @@ def test_what_the_provider_leaves_out_on_reading_is_left_out():
                 "previewPullRequests": False,
                 "pullRequestTemplate": False,
             },
-            "operationContext": {},
+            "operationContext": {"preRunCommands": [PLAN.format("staging")]},
             "cacheOptions": {"enable": True},
         }
     }

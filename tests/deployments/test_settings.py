@@ -28,7 +28,7 @@ NOT_A_SESSION = (
 NOT_A_FILTER = (
     "a path filter is a glob for the whole path in the repository, and a leading ! excludes; write for example fleet/**"
 )
-OPERATION = "Pulumi Deployments sets it, and a run decides by it whether it needs the approval; remove it, or approval"
+OPERATION = "Pulumi Deployments sets it, and a run decides by it whether it needs a plan and an approval; remove it"
 PUSH = "a push has no approved grant, so its run would always fail; set deployOnPush: false, or remove approval"
 
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
@@ -130,11 +130,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         "stacks.staging.drift.autoRemediate: remediation is an update without an approval; remove autoRemediate, or approval "
         "(got true)",
     ),
-    "operation_past_approval": (
-        staging(approval=APPROVAL, variables={"PULUMI_CI_OPERATION": "preview"}),
+    "operation_set": (
+        staging(variables={"PULUMI_CI_OPERATION": "preview"}),
         f'stacks.staging.variables.PULUMI_CI_OPERATION: {OPERATION} (got "preview")',
     ),
-    "operation_past_approval by a secret": (
+    "operation_set by a secret": (
         staging(approval=APPROVAL, secrets={"PULUMI_CI_OPERATION": SECRET}),
         f'stacks.staging.secrets.PULUMI_CI_OPERATION: {OPERATION} (got "{SECRET}")',
     ),

@@ -87,7 +87,7 @@ def without_gpus(page: str, name: str) -> list[str]:
 
 def _of_cpus(cluster: Cluster) -> list[str]:
     """The runner classes and workloads of pools without GPUs."""
-    classes = (name for name, runner in cluster.runners.items() if isinstance(runner, PodRunner) and not runner.gpus)
+    classes = (name for name, runner in cluster.pod_runners.items() if not runner.gpus or runner.runner_pool is not None)
     pooled = ((name, getattr(workload, "pool", None)) for name, workload in cluster.workloads.items())
     return [*classes, *(name for name, its_pool in pooled if its_pool and its_pool not in cluster.gpu_pools)]
 
@@ -99,12 +99,15 @@ def test_all_that_the_settings_have_is_on_the_page(stack: str) -> None:
         of_all = (*held.runners, *held.workloads, *held.jobs)
         of_cpus = _of_cpus(held)
         assert sorted(without_gpus(page, name)) == sorted(f"`{each}`" for each in of_cpus)
-        assert sorted(set(everything(page, name).names)) == sorted(f"`{each}`" for each in of_all if each not in of_cpus)
+        # Jobs in containers have GPUs, and their runners are elsewhere.
+        of_gpus = [each for each in of_all if each not in of_cpus or (each in held.pod_runners and held.pod_runners[each].gpus)]
+        assert sorted(set(everything(page, name).names)) == sorted(f"`{each}`" for each in of_gpus)
         for heading, column in (("Pools", "a node advertises"), ("Pools", "the pool has"), ("Nodes", "container toolkit")):
             assert table(page, f"{heading} of `{name}`", column).names == [f"`{each}`" for each in held.gpu_pools]
         pods = [f"`{each}`" + (", its launcher" if isinstance(held.runners.get(each), MachineRunner) else "") for each in of_all]
+        pods += [f"`{each}`, its runner" for each, runs in held.pod_runners.items() if runs.in_containers]
         for column in ("image", "Pod Security"):
-            assert table(page, f"Pods of `{name}`", column).names == pods
+            assert sorted(table(page, f"Pods of `{name}`", column).names) == sorted(pods)
 
 
 @pytest.mark.parametrize("stack", STACKS)

@@ -285,9 +285,24 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2.runners.gpu-t4.scale.max",
         (
             "a job in a container that gets no node within 25 minutes fails instead of waiting; here all of them need 3 nodes, "
-            "and the pools may have only 2 beside other sets; lower scale.max or raise nodes.max"
+            "and the pools have at most 2; lower scale.max or raise nodes.max"
         ),
         "3",
+    ),
+    "containers-volume-of-the-hooks": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.volumes.data",
+        "GitHub's hooks have a volume of that name or at that path in each job; give yours another",
+        '"data"',
+    ),
+    "containers-template-of-the-hooks": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.volumes",
+        "GitHub's hooks have one of that name in each job's pod; rename yours",
+        '"externals"',
+    ),
+    "containers-sidecar-of-the-hooks": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.template.containers",
+        "GitHub's hooks have one of that name in each job's pod; rename yours",
+        '"job"',
     ),
     "containers-jobs-namespace": (
         "gpu-ci:clusters.usw2.runners.gpu-t4",

@@ -15,7 +15,7 @@ from fleet.facts.manifest import Manifest
 from fleet.loading.config import load
 from fleet.prove.bill import waiting, waiting_per_node
 from fleet.prove.placement import overbooked, place
-from fleet.prove.remarks import own_pods
+from fleet.prove.remarks import full_pools, own_pods
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set_of
 from fleet.render.container_jobs import container_jobs
@@ -64,6 +64,49 @@ def container(template: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(found)
 
 
+def _rules(of_set: PodSet) -> str:
+    (policy,) = (entry for entry in container_jobs(of_set) if entry["kind"] == "ValidatingAdmissionPolicy")
+    return json.dumps(policy["spec"]["validations"])
+
+
+def test_the_policy_admits_the_toleration_that_the_api_server_adds_for_a_resource() -> None:
+    """EKS has the admission plugin ExtendedResourceToleration: a pod with a slice of a GPU tolerates a taint of its name."""
+    slices = pods().model_copy(update={"gpu_resource": "nvidia.com/mig-1g.5gb"})
+    assert "t.key in ['nvidia.com/gpu', 'nvidia.com/mig-1g.5gb']" in _rules(slices)
+
+
+def test_without_a_priority_class_no_job_takes_one_of_the_system() -> None:
+    assert "startsWith('system-')" in _rules(pods().model_copy(update={"priority_class": ""}))
+    assert "startsWith('system-')" not in _rules(pods())
+
+
+@cases("volume", [{"github": {"path": "/x", "claim": "a"}}, {"models": {"path": "/__w/models", "claim": "a"}}])
+def test_a_volume_of_the_class_is_none_of_the_hooks(volume: dict[str, Any]) -> None:
+    with pytest.raises(
+        FleetError, match="GitHub's hooks have a volume of that name or at that path in each job; give yours another"
+    ):
+        fleet(volumes=volume)
+    fleet(volumes=volume, containers="none", runnerPool=None)
+
+
+SIZE = {"cpu": "1", "memory": "1Gi"}
+BESIDE = {"image": "example@sha256:" + "0" * 64, "resources": {"requests": SIZE, "limits": SIZE}}
+
+
+@cases(
+    ("changes", "at"),
+    [
+        ({"template": {"volumes": [{"name": "github", "emptyDir": {}}]}}, "template.volumes"),
+        ({"template": {"containers": [BESIDE | {"name": "job"}]}}, "template.containers"),
+        ({"template": {"initContainers": [BESIDE | {"name": "fs-init"}]}}, "template.initContainers"),
+    ],
+)
+def test_a_template_has_no_name_that_github_s_hooks_use_in_the_pod_of_a_job(changes: dict[str, Any], at: str) -> None:
+    fleet(containers="none", runnerPool=None, **changes)
+    with pytest.raises(FleetError, match=f"runners.gpu-t4.{at}: GitHub's hooks have"):
+        fleet(**changes)
+
+
 # -- the two pods ------------------------------------------------------------------------------------------------------
 
 
@@ -72,6 +115,7 @@ def test_the_runners_own_pod_has_no_gpu_and_is_on_its_own_pool() -> None:
     (only,) = spec["containers"]
     assert "gpu" not in json.dumps(only["resources"])
     assert only["resources"]["requests"] == {"cpu": "250m", "memory": "512Mi", "ephemeral-storage": "2Gi"}
+    assert only["resources"]["limits"] == {"memory": "1Gi", "ephemeral-storage": "22Gi"}, "what a job sends fills no node"
     assert spec["nodeSelector"] == {"gpu-ci/pool": "own"}
     assert [row["key"] for row in spec["tolerations"]] == ["gpu-ci/cpu"]
     assert own_spec(runnerPool=None)["nodeSelector"] == {"gpu-ci/pool": "system"}, "else beside the controllers"
@@ -108,7 +152,11 @@ def test_the_jobs_pod_has_what_a_runner_of_the_class_would_have() -> None:
     plain = pods(containers="none", runnerPool=None, **POD_FIELDS).chart.values["template"]["spec"]
     job = pods(**POD_FIELDS).templates["job.json"]
     main, of_class = container(job, "$job"), plain["containers"][0]
-    assert main["env"] == of_class["env"]
+    assert [row for row in main["env"] if row not in of_class["env"]] == [
+        {"name": "NODE_EXTRA_CA_CERTS", "value": "/etc/gpu-ci/ca/all.crt"}
+    ], "ARC's chart sets it in the runner's pod alone, and actions run in the job's"
+    assert len(main["env"]) == len(of_class["env"]) + 1
+    assert main["env"][-1] in container(pods(**POD_FIELDS).templates["step.json"], "$job")["env"]
     assert main["resources"] == of_class["resources"]
     assert [mount for mount in main["volumeMounts"] if mount not in of_class["volumeMounts"]] == [
         {"name": "github-server-tls-cert", "mountPath": "/etc/gpu-ci/ca", "readOnly": True}
@@ -157,7 +205,7 @@ def test_baseline_admits_root_and_restricted_does_not(level: str, root: bool) ->
     assert security["fsGroup"] == 1001, "the hooks' own init container makes the workspace"
     assert ("runAsNonRoot" not in security) is root
     assert ("securityContext" not in container(job, "$job")) is root
-    assert ("initContainers" not in job["spec"]) is root, "a list makes our hook write the init container with its confinement"
+    assert job["spec"]["initContainers"] == [], "our hook writes the hooks' own before them"
 
 
 def test_kubelet_ends_a_jobs_pod_that_nothing_else_ends() -> None:
@@ -238,7 +286,7 @@ def errors(**changes: Any) -> list[str]:
 
 def test_a_placement_counts_the_services_and_the_own_pods() -> None:
     job, own = place(fleet(services={"most": 2, "cpu": "500m", "memory": "1Gi"}))
-    assert job.asks == "1 GPU, 5.5 CPU, 19Gi", "4 CPU and 16Gi, two services, and one container action"
+    assert job.asks == "1 GPU, 5.5 CPU, 19Gi with services", "4 CPU and 16Gi, two services, and one container action"
     assert (own.host.name, own.asks) == ("own", "0.25 CPU, 0.5Gi")
     assert (job.pods, own.pods) == ("gpu-t4", "gpu-t4 (runners)")
 
@@ -266,11 +314,38 @@ def test_more_runners_than_their_own_pool_holds_wait() -> None:
     ]
 
 
+def test_jobs_in_containers_that_find_their_pool_full_do_not_only_wait() -> None:
+    runners = {"gpu-t4": runner(containers="job", runnerPool="own"), "bare": runner(scale={"max": 3})}
+    settings = cluster(pools={"t4": pool(nodes={"max": 4}), "own": OWN}, runners=runners)
+    made = load(config(clusters={"usw2": settings}))
+    (line,) = overbooked(place(made))
+    assert line.startswith("usw2/t4: ")
+    assert line.endswith("jobs beyond that wait, and those in containers then fail")
+
+
 def test_more_jobs_than_their_pools_hold_would_fail_and_are_refused() -> None:
     with pytest.raises(
-        FleetError, match=r"fails instead of waiting; here all of them need 3 nodes, and the pools may have only 2"
+        FleetError, match=r"fails instead of waiting; here all of them need 3 nodes, and the pools have at most 2;"
     ):
         fleet(scale={"max": 3})
+
+
+def test_own_pods_leave_the_jobs_of_their_pool_less_room() -> None:
+    small = {"cpu": {"request": 1, "limit": 1}, "memory": {"request": "1Gi", "limit": "2Gi"}, "shm": "1Gi"}
+    of_class = runner(pool="own", gpus=0, scale={"max": 2}, containers="job", services={"most": 0}, labels=[], **small)
+    pools = {"own": OWN | {"nodes": {"max": 2}}}
+    with pytest.raises(FleetError, match="need 2 nodes, and the pools have at most 1"):
+        load(config(clusters={"usw2": cluster(pools=pools, runners={"builds": of_class | {"runnerPool": "own"}})}))
+    load(config(clusters={"usw2": cluster(pools=pools, runners={"builds": of_class})}))
+
+
+def test_a_plan_says_where_other_sets_may_leave_a_job_no_node() -> None:
+    both = {"gpu-t4": runner(containers="job", scale={"max": 2}), "other": runner(scale={"max": 1})}
+    assert [str(line) for line in full_pools(load(config(clusters={"usw2": cluster(runners=both)})))] == [
+        "usw2/gpu-t4: its jobs in containers need 2 nodes, and other sets may leave it 1; a job that gets no node within 25 "
+        "minutes fails; give it pools of its own, or lower scale.max of the others"
+    ]
+    assert list(full_pools(fleet())) == []
 
 
 def test_runners_on_the_system_pool_need_room_there() -> None:

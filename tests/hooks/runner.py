@@ -117,7 +117,9 @@ class Runner:
         if not step["uses"].startswith("./"):
             action, _, ref = step["uses"].partition("@")
             return self._call(step, f"/__e/node20/bin/node /__w/_actions/{action}/{ref}/dist/index.js")
-        action = yaml.safe_load(self.files[f"{step['uses'].removeprefix('./')}/action.yml"])
+        # The runner reads it in its own workspace, not in that of the job's container (actions/runner, ActionManager.LoadAction).
+        description = self.root / _WORK[1:] / self.name / self.name / step["uses"] / "action.yml"
+        action = yaml.safe_load(description.read_text(encoding="utf-8"))
         before, inputs = self.contexts, self.value(dict(step.get("with", {})))
         self.contexts = before | {"inputs": inputs, "steps": {}}
         ended = Step(step["uses"], 0, "")

@@ -28,7 +28,8 @@ const file = process.env.ACTIONS_RUNNER_CONTAINER_HOOK_TEMPLATE
 const places = file ? [file, require('node:path').dirname(file)] : []
 const mode = places.map((place) => (fs.statSync(place).mode & 0o777).toString(8))
 const template = file && JSON.parse(fs.readFileSync(file))
-fs.writeFileSync(process.env.RECORD, JSON.stringify({ lines: text.split('\\n').length, input, template, file, mode }))
+const { PATH: path } = process.env
+fs.writeFileSync(process.env.RECORD, JSON.stringify({ lines: text.split('\\n').length, input, template, file, mode, path }))
 if (input.responseFile) {
   const services = (input.args.services ?? []).map(({ image }) => ({ image, ports: {} }))
   const answer = { state: { jobPod: 'x' }, context: { container: {}, services }, isAlpine: false }
@@ -150,10 +151,103 @@ def test_the_hooks_get_the_input_and_a_private_template_and_their_output_passes_
 
 @pytest.mark.parametrize("command", ["run_script_step", "cleanup_job"])
 def test_other_commands_reach_the_hooks_unchanged_without_a_template(wrapper: Wrapper, command: str) -> None:
-    body = {"command": command, "responseFile": "", "args": {"entryPoint": "sh"}, "state": {"jobPod": "x"}}
+    pod = f"{'r' * 54}-workflow"
+    body = {"command": command, "responseFile": "", "args": {"entryPoint": "sh"}, "state": {"jobPod": pod}}
     got = wrapper.call(body)
     assert got["input"] == body
     assert "file" not in got
+
+
+@pytest.mark.parametrize("action", ["checkout", "cache"])
+def test_a_checkout_brings_the_actions_of_the_repository_to_the_runner(wrapper: Wrapper, action: str) -> None:
+    names = (
+        "_runner_file_commands/gpu-ci-actions/.github/actions/report/action.yml",
+        "../app/app/.github/actions/report/action.yml",
+    )
+    left, there = (wrapper.folder / "work/_temp" / name for name in names)
+    left.parent.mkdir(parents=True)
+    left.write_text("runs", encoding="utf-8")
+    (wrapper.folder / "work/app/app").mkdir(parents=True)
+    line = [f'"/__w/_actions/actions/{action}/v4/dist/index.js"']
+    body = {"command": "run_script_step", "responseFile": "", "args": {"entryPoint": "node", "entryPointArgs": line}}
+    places = {"RUNNER_TEMP": str(wrapper.folder / "work/_temp"), "RUNNER_WORKSPACE": str(wrapper.folder / "work/app")}
+    got = wrapper.call(body, status=3, **places)
+    assert wrapper.ended.returncode == 3
+    assert there.exists() is (action == "checkout")
+    entry = got["input"]["args"]["entryPoint"]
+    assert (entry == "node") is (action != "checkout")
+    assert entry.endswith("node")
+
+
+def test_the_runner_has_the_descriptions_of_actions_and_the_names_of_their_programs(wrapper: Wrapper) -> None:
+    """It starts no action whose program it lacks (actions/runner, NodeScriptActionHandler), and the job's container has it."""
+    repository, left = wrapper.folder / "app", wrapper.folder / "left"
+    for name, programs in {"report": "main: ../../dist/index.js\n  post: 'after.js' # last", "plain": "steps: []"}.items():
+        (repository / "actions" / name).mkdir(parents=True)
+        (repository / "actions" / name / "action.yml").write_text(f"name: {name}\nruns:\n  {programs}\n", encoding="utf-8")
+    line = ['"/__w/_actions/actions/checkout/v4/dist/index.js"']
+    body = {"command": "run_script_step", "responseFile": "", "args": {"entryPoint": "exit 3;", "entryPointArgs": line}}
+    work = str(wrapper.folder / "work")
+    script = wrapper.call(body, RUNNER_TEMP=f"{work}/_temp", RUNNER_WORKSPACE=f"{work}/app")["input"]["args"][
+        "entryPoint"
+    ].replace("/__w/_temp", str(left))
+    # GitHub's hooks write the program and its arguments into a script of the job's container.
+    command = script.replace(" sh exit 3;", " sh echo checked out")
+    ran = subprocess.run(
+        ["/bin/sh", "-c", command], env=os.environ | {"GITHUB_WORKSPACE": str(repository)}, capture_output=True, check=True
+    )
+    assert ran.stdout == b"checked out\n"
+    found = {
+        str(path.relative_to(left / "_runner_file_commands/gpu-ci-actions")): path.stat().st_size for path in left.rglob("*.*")
+    }
+    assert {name for name, size in found.items() if size == 0} == {"dist/index.js", "actions/report/after.js"}
+    assert {name for name, size in found.items() if size} == {"actions/report/action.yml", "actions/plain/action.yml"}
+
+
+def test_a_step_runs_in_the_pod_of_its_own_job_whatever_the_job_writes_into_the_runners_files(wrapper: Wrapper) -> None:
+    got = wrapper.call({"command": "run_script_step", "responseFile": "", "args": {}, "state": {"jobPod": "other-workflow"}})
+    assert got["input"]["state"]["jobPod"] == f"{'r' * 54}-workflow"
+
+
+@pytest.mark.parametrize("command", ["prepare_job", "run_container_step", "run_script_step", "cleanup_job"])
+def test_the_hooks_start_no_program_of_the_job(wrapper: Wrapper, command: str) -> None:
+    """A step may name a folder in GITHUB_PATH that has a program sh, and the hooks' copy of it is in the runner's pod."""
+    own = wrapper.folder / "own"
+    own.mkdir()
+    got = wrapper.call(wrapper.job([], {}) | {"command": command}, PATH=f"{own}:{os.environ['PATH']}")
+    assert str(own) not in got["path"]
+    assert "/usr/bin" in got["path"].split(":")
+
+
+def test_a_link_that_the_job_sends_leads_where_the_hooks_have_checked(wrapper: Wrapper) -> None:
+    """Otherwise a job's tar could write every file of the runner, such as GitHub's hooks, which have the token."""
+    unpacks = """
+const fs = require('node:fs')
+fs.mkdirSync('in/a/b', { recursive: true })
+fs.symlinkSync('../..', 'in/a/b/up')
+fs.symlink('a/b/up/../out', 'in/link', () => fs.createWriteStream('in/link').end('x'))
+"""
+    (wrapper.folder / "in/a/b").mkdir(parents=True)
+    hooks = f"process.chdir({json.dumps(str(wrapper.folder))})\n{unpacks}"
+    (wrapper.folder / "k8s-novolume/index.js").write_text(hooks, encoding="utf-8")
+    wrapper.call({"command": "cleanup_job", "args": {}})
+    assert wrapper.ended.returncode == 0, wrapper.ended.stderr
+    assert not (wrapper.folder / "out").exists()
+    assert (wrapper.folder / "in/a/b/out").read_text(encoding="utf-8") == "x"
+
+
+@pytest.mark.parametrize("source", ["/var/run/secrets/kubernetes.io/serviceaccount", "/home/runner", None])
+def test_a_job_gets_no_folder_of_the_runner(wrapper: Wrapper, source: str | None) -> None:
+    volume = {"sourceVolumePath": source, "targetVolumePath": "/data", "readOnly": False}
+    assert wrapper.prepare({}, {"userMountVolumes": [volume]}) is None
+    assert wrapper.said == ["::error::A job mounts no folder of a machine: /data. Name the volume in volumes of the class."]
+    assert wrapper.ended.returncode == 1
+
+
+def test_a_job_has_the_gpus_that_kubelet_gives_it_and_no_others(wrapper: Wrapper) -> None:
+    got = wrapper.prepare({}, {"environmentVariables": {"NVIDIA_VISIBLE_DEVICES": "all", "MODE": "x"}})
+    assert got["input"]["args"]["container"]["environmentVariables"] == {"MODE": "x"}
+    assert "NVIDIA_VISIBLE_DEVICES" not in [row["name"] for row in part(got, "$job")["env"]]
 
 
 def test_the_job_has_the_gpus_and_a_container_action_has_none(wrapper: Wrapper) -> None:
@@ -205,24 +299,39 @@ def test_two_services_on_one_port_are_refused_before_a_pod_is_made(wrapper: Wrap
     assert wrapper.ended.returncode == 1
 
 
+@pytest.mark.parametrize("images", [("postgres:16", "postgres:17"), ("acme/redis", "redis@sha256:0f")])
+def test_two_services_of_one_image_name_are_refused_before_a_pod_is_made(wrapper: Wrapper, images: tuple[str, str]) -> None:
+    assert wrapper.prepare({name: {"image": image} for name, image in zip(("one", "two"), images, strict=True)}) is None
+    (said,) = wrapper.said
+    assert said.startswith("::error::one and two: GitHub's hooks call both containers ")
+    assert wrapper.ended.returncode == 1
+
+
+def test_a_range_of_ports_is_as_many_ports(wrapper: Wrapper) -> None:
+    ports = ["8000-8002:7000-7002", "53-54/udp", "6379:6379", "6380:6379", "${x}"]
+    got = wrapper.prepare({"a": {"image": "x", "portMappings": ports}})
+    (service,) = got["input"]["args"]["services"]
+    assert service["portMappings"] == ["7000", "7001", "7002", "53/udp", "54/udp", "6379", "${x}"]
+
+
 _CHECKED = "--health-cmd \"pg_isready -U 'app'\" --health-interval=1m5s --health-timeout 500ms --health-retries 5 --memory 1g"
 
 
 def test_a_health_check_becomes_a_probe_and_the_job_waits_for_it(wrapper: Wrapper) -> None:
-    ready = [{"name": "postgres-0", "ready": True}, {"name": "postgres-1", "ready": False, "state": {"running": {}}}]
+    ready = [{"name": "redis", "ready": True}, {"name": "postgres", "ready": False, "state": {"running": {}}}]
     answers = [(200, {"status": {"containerStatuses": ready}})] * 3 + [(500, "busy")]
     answers.append((200, {"status": {"containerStatuses": [ready[0], ready[1] | {"ready": True}]}}))
-    services = {"old": {"image": "postgres:15"}, "new": {"image": "postgres:16", "createOptions": _CHECKED}}
+    services = {"old": {"image": "redis:8"}, "new": {"image": "postgres:16", "createOptions": _CHECKED}}
     got = wrapper.prepare(services, answers=answers, QUICK="1000")
     probe = {"command": ["/bin/sh", "-c", "pg_isready -U 'app'"]}
-    assert part(got, "$postgres-1")["readinessProbe"] == {
+    assert part(got, "$postgres")["readinessProbe"] == {
         "exec": probe,
         "periodSeconds": 65,
         "timeoutSeconds": 1,
         "failureThreshold": 5,
     }
-    assert "readinessProbe" not in part(got, "$postgres-0")
-    pod = f"/api/v1/namespaces/jobs/pods/{'r' * 54}-workflow\n"
+    assert "readinessProbe" not in part(got, "$redis")
+    pod = f"/api/v1/namespaces/jobs/pods/{'r' * 54}-workflow?resourceVersion=0\n"
     assert wrapper.asked.read_text(encoding="utf-8") == 5 * pod
     assert wrapper.ended.returncode == 0
 
@@ -269,30 +378,26 @@ def test_a_service_cannot_take_the_gpus_of_its_node_by_a_variable(wrapper: Wrapp
 
 
 @pytest.mark.parametrize("level", ["baseline", "restricted"])
-def test_the_hooks_own_init_container_stays_and_is_confined_where_the_standard_asks(tmp_path: Path, level: str) -> None:
+def test_the_hooks_own_init_container_stays_confined_and_without_gpus(tmp_path: Path, level: str) -> None:
     got = Wrapper(tmp_path, podSecurity=level).prepare({"kv": {"image": "redis"}})
-    spec = got["template"]["spec"]
     confined = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    if level == "baseline":
-        assert "initContainers" not in spec, "the hooks make it"
-        assert "securityContext" not in part(got, "$redis")
-        return
-    (init,) = spec["initContainers"]
+    (init,) = got["template"]["spec"]["initContainers"]
     assert init["name"] == "fs-init"
     assert init["image"] == "runner:1"
     assert init["command"][-1] == "mkdir -p /mnt/work/app/app && mv /home/runner/externals/* /mnt/externals/"
+    assert init["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
     assert init["securityContext"] == {"runAsUser": 1001, "runAsGroup": 1001} | confined
-    assert part(got, "$redis")["securityContext"] == confined
+    assert part(got, "$redis").get("securityContext") == (confined if level == "restricted" else None)
 
 
 def test_an_image_by_digest_alone_gets_a_tag_since_the_hooks_name_its_container_by_it(wrapper: Wrapper) -> None:
-    images = ["redis@sha256:ab", "reg:5000/a/redis@sha256:ab", "redis:7@sha256:ab", "reg:5000/redis:7"]
+    images = ["redis@sha256:ab", "reg:5000/a/one@sha256:ab", "two:7@sha256:ab", "reg:5000/three:7"]
     got = wrapper.prepare({f"s{at}": {"image": image} for at, image in enumerate(images)})
     assert [one["image"] for one in got["input"]["args"]["services"]] == [
         "redis:digest@sha256:ab",
-        "reg:5000/a/redis:digest@sha256:ab",
-        "redis:7@sha256:ab",
-        "reg:5000/redis:7",
+        "reg:5000/a/one:digest@sha256:ab",
+        "two:7@sha256:ab",
+        "reg:5000/three:7",
     ]
 
 

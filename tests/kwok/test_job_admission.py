@@ -46,7 +46,8 @@ def made(of_set: PodSet, *services: str, file: str = "job.json") -> dict[str, An
     parts = {part["name"]: part for part in template["spec"]["containers"]}
     beside = [parts["$service"] | {"name": name, "image": f"{name}:1"} for name in services]
     template["spec"]["containers"] = [parts["$job"] | {"name": "job", "image": "cuda:1"}, *beside]
-    start = {"name": "fs-init", "image": "runner:1", "command": ["true"]}
+    none = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+    start = {"name": "fs-init", "image": "runner:1", "command": ["true"], "env": none}
     confined = (
         {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}} if of_set.pod_security == "restricted" else {}
     )
@@ -121,6 +122,18 @@ REFUSED: dict[str, tuple[Change, str]] = {
         "only the job's container sees GPUs",
     ),
     "a service that hides no GPU": (lambda pod: pod["spec"]["containers"][1].pop("env"), "only the job's container sees GPUs"),
+    "a job that asks NVIDIA's runtime for GPUs": (
+        lambda pod: pod["spec"]["containers"][0]["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}),
+        "those that kubelet gives it",
+    ),
+    "a job that asks for them by a Secret": (
+        lambda pod: pod["spec"]["containers"][0].update(envFrom=[{"secretRef": {"name": "own"}}]),
+        "those that kubelet gives it",
+    ),
+    "an init container that hides no GPU": (
+        lambda pod: pod["spec"]["initContainers"][0].pop("env"),
+        "an init container sees no GPU",
+    ),
     "a third service": (
         lambda pod: pod["spec"]["containers"].append(pod["spec"]["containers"][1] | {"name": "third"}),
         "at most 1 services; raise services.most of the class",

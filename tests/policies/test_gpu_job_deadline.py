@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fleet.facts.scheduling import DELETION_PROPAGATION, SKIP_AWAIT
 from fleet.render.gitops.manifest import SYNC_OPTIONS, WAVE
 from policies.rules.gpu_job_deadline import JOBS, RULE
 from tests.policies.cases import Case
@@ -108,9 +109,10 @@ def test_a_job_that_argo_cd_would_make_again_need_not_be_cleared_away(token: str
     assert remedied(RULE, token, delivered(token, bounds={})) == delivered(token, bounds=KEPT)
 
 
-@pytest.mark.parametrize("annotation", [WAVE, SYNC_OPTIONS, "argocd.argoproj.io/tracking-id"])
-def test_whatever_is_told_argo_cd_says_so(annotation: str) -> None:
+@pytest.mark.parametrize("annotation", [WAVE, SYNC_OPTIONS, "argocd.argoproj.io/tracking-id", SKIP_AWAIT, DELETION_PROPAGATION])
+def test_what_only_argo_cd_or_pulumi_reads_says_that_they_would_make_it_again(annotation: str) -> None:
     assert judged(delivered(annotation=annotation, bounds=KEPT)) == CLEAN
+    assert remedied(RULE, JOB, delivered(annotation=annotation, bounds=KEPT)) is None
     assert judged(delivered(annotation=f"example.com/{annotation}", bounds=KEPT)) == said(fault("ttlSecondsAfterFinished"))
 
 

@@ -26,8 +26,8 @@ RUNS_ON = {
 _LINE = re.compile(r"^( +(?:runs-on|runner): )(\S.*)$", re.MULTILINE)
 FLEET: dict[str, Any] = cluster(
     pools={
-        "builds": pool(instanceTypes=["m6i.2xlarge"]),
-        "t4": pool(instanceTypes=["g4dn.4xlarge"]),
+        "builds": pool(instanceTypes=["m6i.2xlarge"], nodes={"max": 4}),
+        "t4": pool(instanceTypes=["g4dn.4xlarge"], nodes={"max": 4}),
     },
     runners={
         "gpu-t4": runner(containers="job", runnerPool="builds", shm="8Gi", services={"memory": "1Gi"}),

@@ -121,6 +121,16 @@ NAME = "give the image a name of lower-case letters, digits and hyphens, other t
             "let services.b listen on another port",
         ),
         (
+            ("container: a:1", "services: {a: {image: a, ports: [7000-7002]}, b: {image: b, ports: ['1:7001/tcp']}}"),
+            "services.a and services.b both listen on 7001, and the containers of a job of gpu-t4 of usw2 have one network",
+            "let services.b listen on another port",
+        ),
+        (
+            ("container: a:1", "services: {a: {image: 'postgres:16'}, b: {image: 'acme/postgres:17'}}"),
+            "services.a and services.b: GitHub's hooks call both containers postgres, after the image, which no pod allows",
+            "push one of the images under another name",
+        ),
+        (
             ("container: {image: a, volumes: [cache:/cache]}",),
             "container.volumes has cache:/cache, and jobs of gpu-t4 of usw2 mount no folder of a machine",
             "remove it, and name the volume in volumes of class gpu-t4 (docs/pod-template.md)",
@@ -136,9 +146,11 @@ def test_a_refusal_has_its_reason_and_an_edit(project, tmp_path, lines, message,
     "lines",
     [
         ("container: a:1", "services: {a: {image: a}, b: {image: b}, c: {image: ''}}"),
-        ("container: a:1", "services: {a: {image: 'redis@sha256:0f'}, b: {image: 'ghcr.io:443/acme/redis:8'}}"),
-        ("container: a:1", "services: {a: {image: '${{ vars.A }}'}, b: {image: 'acme/my_${{ vars.B }}'}, c: {image: c}}"),
+        ("container: a:1", "services: {a: {image: 'redis@sha256:0f'}, b: {image: 'ghcr.io:443/acme/kv:8'}}"),
+        ("container: a:1", "services: {a: {image: '${{ vars.A }}'}, b: {image: 'acme/my_${{ vars.B }}'}}"),
         ("container: a:1", "services: {a: {image: a, ports: [80:80]}, b: {image: b, ports: [80:81, '80/udp']}}"),
+        ("container: a:1", "services: {a: {image: a, ports: ['6379:6379', '6380:6379']}}"),
+        ("container: a:1", "services: [a, b, c]"),
         ("container: {image: a, volumes: []}",),
         ("container: a:1", "services: ${{ fromJSON(inputs.services) }}"),
         ("container: {image: a, options: --gpus 1 --ipc=host --network host --init --ulimit memlock=-1 --shm-size 8192m}",),
@@ -164,12 +176,13 @@ ON = "gpu-t4 of usw2 ignores"
             "container: --shm-size is 16Gi, and /dev/shm of gpu-t4 of usw2 has 8Gi; write shm: 16Gi in class gpu-t4",
         ),
         (
-            ("container: a", "services: {db: {image: b, options: --shm-size 256MB}}"),
-            "services.db: --shm-size is 256Mi, and /dev/shm of gpu-t4 of usw2 has 64Mi; use less",
+            ("container: a", "services: {db: {image: b, options: --shm-size 9g}}"),
+            "services.db: --shm-size is 9Gi, and /dev/shm of gpu-t4 of usw2 has 8Gi; write shm: 9Gi in class gpu-t4",
         ),
         (("container: {image: a, options: --user root}",), f"container: {ON} --user: the steps run as the user of the image"),
         (("container: {image: a, options: --device /dev/fuse}",), f"container: {ON} --device: no class of pods gives it"),
         (("container: {image: a, options: -e A=1 -e B=2}",), f"container: {ON} -e: write env: of the container"),
+        (("container: {image: a, options: '-eA=1'}",), f"container: {ON} -e: write env: of the container"),
         (("container: {image: a, options: '-v /a:/b'}",), f"container: {ON} -v: name a volume in volumes of the class"),
         (
             ("container: a", "services: {db: {image: b, volumes: ['./sql:/init']}}"),
@@ -235,6 +248,14 @@ def test_an_image_that_only_github_knows_may_be_none(project, tmp_path):
         f"only GitHub knows whether container starts a container, by '{image}', and gpu-t4 of usw2 takes no job without one",
         "write container: <image>",
     )
+
+
+def test_a_service_that_only_github_knows_may_be_one_too_many(project, tmp_path):
+    services = "services: {a: {image: a}, b: {image: b}, c: {image: '${{ vars.C }}'}}"
+    answer = answer_of(project, tmp_path, "container: a", services)
+    message = "only GitHub knows whether all 3 services start, and a job of gpu-t4 of usw2 may have 2"
+    assert (answer.state, answer.message) == ("undeterminable", message)
+    assert answer.edit == "write most: 3 below services: of class gpu-t4"
 
 
 def test_the_other_class_has_no_fewer_gpus(tmp_path):

@@ -54,10 +54,7 @@ _CLAIM, _SPACE = "PersistentVolumeClaim", "Namespace"
 
 
 def committed(manifest: Mapping[str, Any], later: int = 0) -> dict[str, Any]:
-    """The object with its wave, which is `later` waves after the wave of its kind. The rest is as the program declares it.
-
-    A Job loses its time to live. Otherwise the Job controller would delete it and ArgoCD would run it again, without end.
-    """
+    """The object with its wave, which is `later` waves after the wave of its kind. The rest is as the program declares it."""
     metadata = dict(manifest["metadata"])
     annotations = {key: value for key, value in metadata.pop("annotations", {}).items() if not key.startswith("pulumi.com/")}
     # An ApplicationSet is the only object that belongs to no Application.
@@ -70,7 +67,4 @@ def committed(manifest: Mapping[str, Any], later: int = 0) -> dict[str, Any]:
         annotations |= _KEPT
     result = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"]}
     result["metadata"] = metadata | ({"annotations": dict(sorted(annotations.items()))} if annotations else {})
-    result |= {key: value for key, value in manifest.items() if key not in result}
-    if manifest["kind"] == "Job":
-        result["spec"] = {key: value for key, value in manifest["spec"].items() if key != "ttlSecondsAfterFinished"}
-    return result
+    return result | {key: value for key, value in manifest.items() if key not in result}

@@ -320,7 +320,7 @@ _POD = ("pod of", "image", "Pod Security", "host paths, claims and secrets")
 
 def _pod(user: User) -> Row:
     return (
-        code(user.name) + (", its launcher" if user.kind == MACHINES else ""),
+        code(user.name) + {MACHINES: ", its launcher", OWN_PODS: ", its runner"}.get(user.kind, ""),
         "<br>".join(_image(reference) for reference in dict.fromkeys(map(_image_of, user.containers))),
         f"**{user.level}**" if user.level == "privileged" else user.level,
         "<br>".join(dict.fromkeys(_mounts(user))) or _NONE,
