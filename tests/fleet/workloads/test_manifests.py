@@ -317,7 +317,7 @@ def test_a_port_of_the_nodes_is_open_to_the_networks_that_are_named():
     assert (service["type"], service["ports"][0]["nodePort"]) == ("NodePort", 30001)
     assert service["externalTrafficPolicy"] == "Local", "else the policy sees a node's address"
     (rule,) = policy["ingress"]
-    assert rule["from"] == [{"ipBlock": {"cidr": "203.0.113.0/24"}}, {"ipBlock": {"cidr": "198.51.100.7/32"}}]
+    assert rule["from"] == [{"ipBlock": {"cidr": "198.51.100.7/32"}}, {"ipBlock": {"cidr": "203.0.113.0/24"}}], "in one order"
     assert rule["ports"] == [{"protocol": "TCP", "port": 8888}], "policies judge the pod's port"
     assert policy["podSelector"]["matchLabels"] == found["Deployment"]["spec"]["template"]["metadata"]["labels"]
 
