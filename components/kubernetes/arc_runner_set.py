@@ -20,7 +20,8 @@ from components.kubernetes.args import (
 )
 from components.kubernetes.scale_set import ScaleSetArgs, read_app, scale_set
 from fleet.charts.runner_sets import PodSet
-from fleet.render.container_jobs import API_PORTS, WALLS, container_jobs
+from fleet.render.container_jobs import WALLS, container_jobs
+from fleet.render.isolation import API_PORTS
 from fleet.settings.github import GitHubApp
 
 

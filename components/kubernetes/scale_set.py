@@ -90,7 +90,7 @@ def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulu
         needed.append(space)
     elif needed:
         # The objects in a namespace of the caller wait by its name, as those in our own do.
-        home = pulumi.Output.all(*(resource.urn for resource in needed)).apply(lambda _: chart.namespace)
+        home = _after(needed, chart.namespace)
     if of_set.isolate:
         policy = network_policy(of_set.closed_networks, args.opened, args.private_ports, args.builders)
         needed += isolate(name, chart, home, policy, parent=parent)
@@ -143,11 +143,16 @@ def _objects(name: str, args: ScaleSetArgs, home: pulumi.Input[str], parent: pul
     """The manifests of the settings. Those in the set's namespace wait for it: `home` is its name with the dependency."""
     resources: list[pulumi.Resource] = []
     for manifest in args.settings.manifests:
-        metadata = dict(manifest["metadata"])
-        if metadata.get("namespace") == args.chart.namespace:
-            metadata["namespace"] = home
-        resources.append(custom(f"{name}-{metadata['name']}", {**manifest, "metadata": metadata}, parent=parent, depends_on=()))
+        placed = _placed(manifest, {args.chart.namespace: home})
+        resources.append(custom(f"{name}-{manifest['metadata']['name']}", placed, parent=parent, depends_on=()))
     return resources
+
+
+def _placed(manifest: Manifest, spaces: Mapping[str, pulumi.Input[str]]) -> Manifest:
+    """The manifest with the name of its namespace as `spaces` has it, if it has."""
+    metadata = manifest["metadata"]
+    where = metadata.get("namespace")
+    return {**manifest, "metadata": {**metadata, "namespace": spaces[where]}} if where in spaces else manifest
 
 
 def _jobs(
@@ -157,22 +162,19 @@ def _jobs(
     resources: list[pulumi.Resource] = []
     spaces: dict[str, pulumi.Input[str]] = {args.chart.namespace: home}
     for manifest in args.jobs:
-        kind, metadata = manifest["kind"], dict(manifest["metadata"])
-        where = metadata.get("namespace", "")
-        if where:
-            metadata["namespace"] = spaces[where]
-        role = f"{'hooks' if where == args.chart.namespace else 'jobs'}-{kind.lower()}"
+        kind, metadata = manifest["kind"], manifest["metadata"]
+        role = f"{'hooks' if metadata.get('namespace') == args.chart.namespace else 'jobs'}-{kind.lower()}"
         before = needed if kind == "Namespace" and args.settings.gitops is None else ()
-        resource = custom(f"{name}-{role}", {**manifest, "metadata": metadata}, parent=parent, depends_on=before)
+        resource = custom(f"{name}-{role}", _placed(manifest, spaces), parent=parent, depends_on=before)
         resources.append(resource)
         if kind == "Namespace":
-            spaces[metadata["name"]] = _after(resource, metadata["name"])
+            spaces[metadata["name"]] = _after([resource], metadata["name"])
     return resources
 
 
-def _after(resource: pulumi.Resource, name: str) -> pulumi.Output[str]:
-    """The name of a resource. What uses it waits for the resource."""
-    return resource.urn.apply(lambda _: name)
+def _after(resources: Sequence[pulumi.Resource], name: str) -> pulumi.Output[str]:
+    """A name. What uses it waits for the resources."""
+    return pulumi.Output.all(*(resource.urn for resource in resources)).apply(lambda _: name)
 
 
 def read_app(inputs: dict[str, Any]) -> App:

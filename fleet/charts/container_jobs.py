@@ -12,16 +12,13 @@ from typing import Any
 
 from fleet.charts.chart import Pod, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount
-from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import CONTAINER_JOBS, SAFE_TO_EVICT
+from fleet.facts.scheduling import CONTAINER_JOBS, NO_GPU, SAFE_TO_EVICT
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.settings.container_jobs import ContainerFields, Services
 from fleet.settings.model import CpuSpan, MemorySpan, cpu_text, memory_text
 from fleet.settings.pod_template import CaBundle, PodFields
 from fleet.settings.runner import PodRunner, RunnerPod
 
-NAME = CONTAINER_JOBS
-"""Name of the ConfigMap with the hook and its templates, in the runners' namespace."""
 ACCOUNT = "runner"
 """The service account of runners. It may make pods in the namespace of their jobs, and has no right in its own."""
 JOBS_ACCOUNT = "jobs"
@@ -34,8 +31,6 @@ JOB, SERVICE = "$job", "$service"
 """Containers of a template: GitHub's hooks merge the first into the job's container, our hook the second into each service."""
 _FOLDER = "/etc/gpu-ci/hooks"
 _HOOK = Path(__file__).with_name("container-jobs.js")
-NO_GPU = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
-"""Keeps NVIDIA's runtime from giving GPUs to a container that requests none: CUDA's images ask for all."""
 
 
 def hook() -> str:
@@ -67,7 +62,7 @@ def own_pod(runner: RunnerPod, jobs: str, prepare: int) -> dict[str, Any]:
     `prepare` is how many seconds the hooks wait until a job's pod runs.
     """
     image = runner.image or RUNNER_IMAGE
-    hooks = Mount("hooks", _FOLDER, {"configMap": {"name": NAME}}, read_only=True)
+    hooks = Mount("hooks", _FOLDER, {"configMap": {"name": CONTAINER_JOBS}}, read_only=True)
     env = {
         "ACTIONS_RUNNER_CONTAINER_HOOKS": f"{_FOLDER}/index.js",
         "ACTIONS_RUNNER_KUBERNETES_NAMESPACE": jobs,
@@ -148,18 +143,6 @@ def service_size(services: Services) -> dict[str, dict[str, str]]:
     """Requests and limits of a service, and of a container action."""
     memory = {"memory": memory_text(services.memory)}
     return {"requests": {"cpu": cpu_text(services.cpu)} | memory, "limits": memory}
-
-
-def limits(template: Mapping[str, Any], services: Services) -> dict[str, Any]:
-    """Spec of a LimitRange for the jobs' pods: a container without amounts gets those of a service.
-
-    It limits no container to less than the template has. The hooks' own init container names no amounts.
-    """
-    containers = (*template["spec"]["containers"], *template["spec"].get("initContainers", ()))
-    rows = [container["resources"]["limits"] for container in containers]
-    size = service_size(services)["requests"]
-    most = {name: max((row[name] for row in rows if name in row), key=lambda text: quantity(text) or 0) for name in size}
-    return {"limits": [{"type": "Container", "max": most, "default": size | {"cpu": most["cpu"]}, "defaultRequest": size}]}
 
 
 def _template(spec: dict[str, Any]) -> dict[str, Any]:

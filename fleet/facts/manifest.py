@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 Manifest = dict[str, Any]
@@ -15,3 +16,28 @@ def manifest(api: str, kind: str, name: str, namespace: str = "", spec: Manifest
     """
     fields = {key: value for key, value in {"name": name, "namespace": namespace, **metadata}.items() if value}
     return {"apiVersion": api, "kind": kind, "metadata": fields} | ({} if spec is None else {"spec": spec})
+
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def service_account(name: str, namespace: str) -> Manifest:
+    """A service account whose token no pod gets by default."""
+    return manifest("v1", "ServiceAccount", name, namespace) | {"automountServiceAccountToken": False}
+
+
+def rule(resource: str, *verbs: str, group: str = "") -> Manifest:
+    """A rule of RBAC for one kind of objects."""
+    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+
+
+def role(account: str, home: str, namespace: str, rules: Sequence[Manifest]) -> Iterator[Manifest]:
+    """A role with its binding to a service account of the namespace `home`. Both have its name.
+
+    The rights are for `namespace`, or for the whole cluster if that is empty.
+    """
+    kind = "Role" if namespace else "ClusterRole"
+    subjects = [{"kind": "ServiceAccount", "name": account, "namespace": home}]
+    bound = {"roleRef": {"apiGroup": _RBAC, "kind": kind, "name": account}, "subjects": subjects}
+    yield manifest(f"{_RBAC}/v1", kind, account, namespace) | {"rules": list(rules)}
+    yield manifest(f"{_RBAC}/v1", f"{kind}Binding", account, namespace) | bound

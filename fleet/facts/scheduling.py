@@ -18,6 +18,10 @@ from typing import Any
 from fleet.facts.tables import entry, rows, toml
 
 GPU_RESOURCE = "nvidia.com/gpu"
+VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+"""The variable by which NVIDIA's container runtime gives GPUs to a container, also to one that requests none."""
+NO_GPU = {"name": VISIBLE_DEVICES, "value": "void"}
+"""Keeps the runtime from giving a container GPUs: CUDA's images ask for all."""
 RUNTIME_CLASS = "nvidia"
 GPU_PRESENT_LABEL = "nvidia.com/gpu.present"
 """The label that the device plugin's node affinity requires if node feature discovery does not run."""

@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 from fleet.facts import hardware
 from fleet.facts.credentials import holds_credential
 from fleet.facts.errors import shown
+from fleet.facts.scheduling import VISIBLE_DEVICES
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.ask import MEMORY_A_GPU, cpu_of, is_shared, memory_of, settled
 from fleet.jobs.errors import JobError, JobProblem
@@ -27,7 +28,6 @@ from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.reading import hint
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-_INJECTED = "NVIDIA_VISIBLE_DEVICES"
 
 
 Rule = tuple[frozenset[str], Callable[[Any], Iterator[JobProblem]]]
@@ -159,9 +159,9 @@ def _variables(arguments: JobArguments) -> Iterator[JobProblem]:
     if VISIBLE in arguments.secret_env:
         yield JobProblem(f"secret_env.{VISIBLE}", "visible_devices", "it is not a secret; set it in env")
     for field, names in (("env", arguments.env), ("secret_env", arguments.secret_env)):
-        if _INJECTED in names:
+        if VISIBLE_DEVICES in names:
             message = "the device plugin sets it to the pod's GPUs, and another value takes GPUs of other pods; remove it"
-            yield JobProblem(f"{field}.{_INJECTED}", "injected", message)
+            yield JobProblem(f"{field}.{VISIBLE_DEVICES}", "injected", message)
 
 
 def _mounts(arguments: JobArguments) -> Iterator[JobProblem]:

@@ -6,6 +6,7 @@ The specs of a runner set are made from its chart, so facts about pods, GPUs and
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fleet.charts.chart import Chart
@@ -52,10 +53,23 @@ def limit_range(chart: Chart) -> dict[str, Any]:
     """
     pod = _pod(chart)
     limits, requests = (_cpu_and_memory(pod["containers"][0]["resources"][kind]) for kind in ("limits", "requests"))
-    containers = (*pod["containers"], *pod.get("initContainers", ()))
-    amounts = [_cpu_and_memory(container["resources"]["limits"]) for container in containers]
-    most = {name: max((row[name] for row in amounts if name in row), key=lambda text: quantity(text) or 0) for name in limits}
-    return {"limits": [{"type": "Container", "max": most, "default": limits, "defaultRequest": requests}]}
+    return {"limits": [{"type": "Container", "max": _most(pod, limits), "default": limits, "defaultRequest": requests}]}
+
+
+def jobs_limit_range(pod: Mapping[str, Any], size: Mapping[str, str]) -> dict[str, Any]:
+    """Spec of a LimitRange for the pods of jobs in containers: a container without amounts gets those of a service, `size`.
+
+    It limits no container to less than the template `pod` has. The hooks' own init container names no amounts.
+    """
+    most = _most(pod, size)
+    default = {**size, "cpu": most["cpu"]}
+    return {"limits": [{"type": "Container", "max": most, "default": default, "defaultRequest": dict(size)}]}
+
+
+def _most(pod: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    """The largest limit of a container of the pod, for each of these resources."""
+    rows = [container["resources"]["limits"] for container in (*pod["containers"], *pod.get("initContainers", ()))]
+    return {name: max((row[name] for row in rows if name in row), key=lambda text: quantity(text) or 0) for name in names}
 
 
 def _pod(chart: Chart) -> dict[str, Any]:

@@ -197,6 +197,8 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
     hosts = pool_hosts(settings)
     machines = any(runner.whole_machine is not None for runner in settings.runners.values())
     launchers = launcher_room(cluster, settings, fleet.github) if machines else None
+    on_system = any(runner.on_system_pool for runner in settings.pod_runners.values())
+    crowded = on_system and system_room(cluster, settings, fleet.github) == []
     for name, runner in settings.runners.items():
         whole = runner.whole_machine
         if whole is not None and launchers is not None:
@@ -209,7 +211,7 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
             # The workflow of a job in a container names its image.
             with_image = bool(runner.gpus) and not runner.in_containers
             row, ask = runner_gpu(settings.with_image(runner).image) if with_image else None, runner_ask(runner)
-            no_room = _no_own_room(cluster, fleet, runner)
+            no_room = _no_own_room(runner) if crowded and runner.on_system_pool else ""
             for host in (hosts[pool] for pool in runner.ordered):
                 fits = tuple(fit(ask, machine, host) for machine in host.machines)
                 wrong = unrunnable(row.image, host.machines, node_driver(settings, host.name)) if row else no_room
@@ -222,12 +224,8 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
             raise TypeError(f"{cluster}/{name}: {settings.provider} has no place for runners of kind {runner.kind}; add it here")
 
 
-def _no_own_room(cluster: str, fleet: Fleet, runner: PodRunner) -> str:
-    """Why the runners' own pods of a class have no room on the system pool. Empty if they have, and if nothing shows that."""
-    if not runner.in_containers or runner.runner_pool is not None:
-        return ""
-    if system_room(cluster, fleet.clusters[cluster], fleet.github) != []:
-        return ""
+def _no_own_room(runner: PodRunner) -> str:
+    """Why the runners' own pods of a class have no room on the system pool."""
     size = f"{cpu_text(OWN_POD.cpu)} CPU and {memory_text(OWN_POD.memory)}"
     return (
         f"its {runner.span.max} runners need {size} each for their own pods, and the system pool has no room for them beside "

@@ -19,7 +19,7 @@ from fleet.charts.kube_prometheus import kube_prometheus, node_labels
 from fleet.charts.kueue import kueue
 from fleet.charts.runner_sets import PodSet, of_cluster
 from fleet.facts.hardware import Machine
-from fleet.facts.manifest import Manifest, manifest
+from fleet.facts.manifest import Manifest, service_account
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Money, range_text
 from fleet.facts.requests import requests_of
@@ -208,8 +208,7 @@ def _own_pods(cluster: Cluster, runner: PodRunner) -> dict[str, Any]:
 def runner_account(name: str, runner: RunnerPod) -> Iterator[Manifest]:
     """The service account of a class, if it names one, as its namespace has it."""
     if (account := runner.service_account) is not None:
-        # Without rights, and no pod gets its token by default.
-        yield manifest("v1", "ServiceAccount", account, runner_namespace(name)) | {"automountServiceAccountToken": False}
+        yield service_account(account, runner_namespace(name))
 
 
 def runner_prices(cluster: Cluster, runner: PodRunner) -> Iterator[Money]:

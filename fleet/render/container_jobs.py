@@ -7,65 +7,62 @@ are. GitHub's hooks use one namespace for all that they do (actions/runner-conta
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from fleet.charts.container_jobs import ACCOUNT, JOB, NAME, NO_GPU, hook, job_account, limits
+from fleet.charts.container_jobs import ACCOUNT, JOB, hook, job_account, service_size
 from fleet.charts.runner_sets import PodSet
-from fleet.facts.manifest import Manifest, manifest
-from fleet.facts.scheduling import JOB_TEMPLATE, is_gpu_resource
-from fleet.prove.namespace_limits import jobs_quota
-from fleet.render.isolation import namespace, network_policy, wall
+from fleet.facts.manifest import Manifest, manifest, role, rule, service_account
+from fleet.facts.scheduling import CONTAINER_JOBS, JOB_TEMPLATE, NO_GPU, RUNNER_POD_LABEL, is_gpu_resource
+from fleet.prove.namespace_limits import jobs_limit_range, jobs_quota
+from fleet.render.isolation import in_namespace, namespace, network_policy, wall
 
 _RULES = (
-    ("pods", ("get", "list", "create", "delete")),
-    ("pods/exec", ("get", "create")),
-    ("pods/log", ("get", "list", "watch")),
-    ("secrets", ("get", "list", "create", "delete")),
+    rule("pods", "get", "list", "create", "delete"),
+    rule("pods/exec", "get", "create"),
+    rule("pods/log", "get", "list", "watch"),
+    rule("secrets", "get", "list", "create", "delete"),
 )
 """What the hooks ask the API server about before they start (packages/k8s/src/k8s/index.ts, requiredPermissions)."""
-_RBAC, _ADMISSION = "rbac.authorization.k8s.io/v1", "admissionregistration.k8s.io/v1"
+_ADMISSION = "admissionregistration.k8s.io/v1"
 WALLS = ("NetworkPolicy", "ResourceQuota", "LimitRange")
 """Kinds of the objects that isolate the jobs' pods."""
-API_PORTS = (443, 6443)
-"""TCP ports of API servers: of the service, of EKS and OKE; and of kubeadm and Talos."""
 
 
 def container_jobs(pods: PodSet) -> tuple[Manifest, ...]:
     """The objects, in the order to apply them in. Empty for a set whose jobs do not run in containers."""
-    return (*_of_runners(pods), *_of_jobs(pods), *admission(pods)) if pods.in_containers else ()
+    if not pods.in_containers:
+        return ()
+    templates = pods.templates
+    job = templates[JOB_TEMPLATE]["spec"]
+    return (*_of_runners(pods, templates), *_of_jobs(pods, job), *_admission(pods, job))
 
 
-def _of_runners(pods: PodSet) -> Iterator[Manifest]:
+def _of_runners(pods: PodSet, templates: Mapping[str, Any]) -> Iterator[Manifest]:
     """What the runners' namespace has: their account, and the hook with its templates."""
-    yield manifest("v1", "ServiceAccount", ACCOUNT, pods.home) | {"automountServiceAccountToken": False}
-    texts = {name: json.dumps(template, indent=2) for name, template in pods.templates.items()}
-    yield manifest("v1", "ConfigMap", NAME, pods.home) | {"data": {"index.js": hook(), **texts}}
+    yield service_account(ACCOUNT, pods.home)
+    texts = {name: json.dumps(template, indent=2) for name, template in templates.items()}
+    yield manifest("v1", "ConfigMap", CONTAINER_JOBS, pods.home) | {"data": {"index.js": hook(), **texts}}
 
 
-def _of_jobs(pods: PodSet) -> Iterator[Manifest]:
-    """The namespace of the jobs' pods, with everything in it."""
-    home = pods.jobs_home
+def _of_jobs(pods: PodSet, job: Mapping[str, Any]) -> Iterator[Manifest]:
+    """The namespace of the jobs' pods, with everything in it. `job` is the template of a job's pod."""
+    home, name = pods.jobs_home, CONTAINER_JOBS
     yield namespace(home, pods.pod_security)
-    account = manifest("v1", "ServiceAccount", job_account(pods), home) | {"automountServiceAccountToken": False}
-    yield account | ({"imagePullSecrets": [{"name": name} for name in pods.pull_secrets]} if pods.pull_secrets else {})
-    rules = [{"apiGroups": [""], "resources": [resource], "verbs": list(verbs)} for resource, verbs in _RULES]
-    yield manifest(_RBAC, "Role", ACCOUNT, home) | {"rules": rules}
-    yield manifest(_RBAC, "RoleBinding", ACCOUNT, home) | {
-        "roleRef": {"apiGroup": _RBAC.partition("/")[0], "kind": "Role", "name": ACCOUNT},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": pods.home}],
-    }
-    yield wall(NAME, home, network_policy(pods.closed_networks, pods.open_networks, builders=pods.builders))
-    yield manifest("v1", "ResourceQuota", NAME, home, jobs_quota(pods.scale.max))
-    yield manifest("v1", "LimitRange", NAME, home, limits(pods.templates[JOB_TEMPLATE], pods.services))
+    account = service_account(job_account(pods), home)
+    yield account | ({"imagePullSecrets": [{"name": secret} for secret in pods.pull_secrets]} if pods.pull_secrets else {})
+    yield from role(ACCOUNT, pods.home, home, _RULES)
+    yield wall(name, home, network_policy(pods.closed_networks, pods.open_networks, builders=pods.builders))
+    yield manifest("v1", "ResourceQuota", name, home, jobs_quota(pods.scale.max))
+    yield manifest("v1", "LimitRange", name, home, jobs_limit_range(job, service_size(pods.services)["requests"]))
 
 
-def admission(pods: PodSet) -> Iterator[Manifest]:
+def _admission(pods: PodSet, job: Mapping[str, Any]) -> Iterator[Manifest]:
     """A ValidatingAdmissionPolicy that holds the pods of the jobs' namespace to the templates, and its binding.
 
     The hooks merge the templates into each pod. A program with the runner's token could leave them out.
     """
-    rules = [{"expression": rule, "message": message} for rule, message in _rules(pods)]
+    rules = [{"expression": expression, "message": message} for expression, message in _rules(pods, job)]
     yield manifest(_ADMISSION, "ValidatingAdmissionPolicy", pods.jobs_home) | {
         "spec": {
             "failurePolicy": "Fail",
@@ -79,17 +76,18 @@ def admission(pods: PodSet) -> Iterator[Manifest]:
         "spec": {
             "policyName": pods.jobs_home,
             "validationActions": ["Deny"],
-            "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": pods.jobs_home}}},
+            "matchResources": in_namespace(pods.jobs_home),
         }
     }
 
 
-def _rules(pods: PodSet) -> Iterator[tuple[str, str]]:
+def _rules(pods: PodSet, spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Expressions of the Common Expression Language, each with the message of a refusal."""
-    spec = pods.templates[JOB_TEMPLATE]["spec"]
     most = pods.services.most
-    others = len(spec["containers"]) - 2
-    yield "has(object.metadata.labels) && 'runner-pod' in object.metadata.labels", "only the runner's hooks make pods here"
+    yield (
+        f"has(object.metadata.labels) && {_text(RUNNER_POD_LABEL)} in object.metadata.labels",
+        "only the runner's hooks make pods here",
+    )
     account = _text(job_account(pods))
     yield (
         f"object.spec.serviceAccountName == {account} && object.spec.automountServiceAccountToken == false",
@@ -113,7 +111,8 @@ def _rules(pods: PodSet) -> Iterator[tuple[str, str]]:
     )
     yield from _gpus(spec)
     yield (
-        f"object.spec.containers.size() <= {1 + most + others}",
+        # The template has one container for all services.
+        f"object.spec.containers.size() <= {len(spec['containers']) - 1 + most}",
         f"a job of this class has at most {most} services; raise services.most of the class",
     )
 
@@ -152,9 +151,9 @@ def _gpus(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         ("containers", "", of_job),
         ("initContainers", "!has(object.spec.initContainers) || ", "false"),
     ):
-        rule = f"r in ['cpu', 'memory', 'ephemeral-storage'] || ({extended})"
+        known = f"r in ['cpu', 'memory', 'ephemeral-storage'] || ({extended})"
         yield (
-            f"{there}object.spec.{key}.all(c, !({limited}) || c.resources.limits.all(r, {rule}))",
+            f"{there}object.spec.{key}.all(c, !({limited}) || c.resources.limits.all(r, {known}))",
             f"a job of this class has {words}",
         )
     if amounts:
@@ -184,5 +183,5 @@ def _text(value: str) -> str:
     return f"'{value}'"
 
 
-def _list(values: Any) -> str:
+def _list(values: Iterable[str]) -> str:
     return f"[{', '.join(map(_text, values))}]"

@@ -14,16 +14,16 @@ from typing import Any
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import Level
-from fleet.facts.scheduling import POD_SECURITY_LABEL
+from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, POD_SECURITY_LABEL
 from fleet.prove.namespace_limits import team_limit_range
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import CLOSED, INTERNET, LINK_LOCAL
 from fleet.settings.workloads import BUILDKIT_PORT
 
-_NAMESPACE_NAME = "kubernetes.io/metadata.name"
-"""The label that the API server gives to each namespace (kubernetes.io, automatic labelling)."""
+API_PORTS = (443, 6443)
+"""TCP ports of API servers: EKS; OKE and Talos. Their addresses are unknown before the cluster exists."""
 _DNS = {
-    "namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: KUBE_SYSTEM}},
+    "namespaceSelector": {"matchLabels": {NAMESPACE_NAME_LABEL: KUBE_SYSTEM}},
     "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
 }
 """CoreDNS, by its labels on EKS and on OKE."""
@@ -55,7 +55,7 @@ def network_policy(
 
 def in_namespace(name: str) -> dict[str, Any]:
     """All pods of a namespace, as a peer of a NetworkPolicy."""
-    return {"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}}
+    return {"namespaceSelector": {"matchLabels": {NAMESPACE_NAME_LABEL: name}}}
 
 
 def _block(cidr: str, but: Sequence[str] = ()) -> dict[str, Any]:

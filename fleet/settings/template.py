@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from fleet.facts.credentials import mask
 from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import is_gpu_resource
+from fleet.facts.scheduling import NO_GPU, is_gpu_resource
 from fleet.settings.containers import refuse_alias, refuse_container, refuse_dns, refuse_sizes, refuse_volume
 from fleet.settings.github import APP_SECRET
 from fleet.settings.model import Model, problem, refusal, require_once
@@ -106,7 +106,7 @@ def _confined(container: Mapping[str, Any], confined: Mapping[str, Any]) -> dict
     own = _set(container.get("securityContext"))
     capabilities = {"capabilities": {**confined["capabilities"], **_set(own.get("capabilities"))}}
     # An image that names all GPUs would get them without a request, because the runtime reads the variable.
-    env = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}, *(container.get("env") or ())]
+    env = [NO_GPU, *(container.get("env") or ())]
     return {**container, "env": env, "securityContext": {**confined, **own, **capabilities}}
 
 

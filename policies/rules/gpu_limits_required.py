@@ -14,14 +14,13 @@ judge machines, because a job has the whole machine.
 from collections.abc import Callable
 
 from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
+from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, VISIBLE_DEVICES, is_gpu_resource
 
 from .charts import Container
 from .kinds import PODS, SERVING
 from .pods import (
     NO_DEVICES,
     NODE_TERMS,
-    VISIBLE_DEVICES,
     PodSpec,
     containers_of,
     gpu_amounts,

@@ -17,6 +17,7 @@ from fleet.facts.scheduling import (
     GPU_RESOURCE,
     JOB_TEMPLATE,
     STEP_TEMPLATE,
+    VISIBLE_DEVICES,
     Toleration,
     is_gpu_resource,
 )
@@ -28,8 +29,8 @@ from .read import Data, Faults, Later, UndeterminableError, entries, items, keys
 from .releases import Release, releases
 from .rule import Args, Check
 
-VISIBLE_DEVICES, NO_DEVICES = "NVIDIA_VISIBLE_DEVICES", ("", "void", "none")
-"""The variable by which NVIDIA's container runtime injects GPUs, and the values for which it injects none."""
+NO_DEVICES = ("", "void", "none")
+"""The values of `VISIBLE_DEVICES` for which NVIDIA's container runtime injects no GPU."""
 NODE_TERMS = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 """Path of a pod spec's required node affinity: a node must meet one of these terms."""
 

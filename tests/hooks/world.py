@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import time
-import urllib.error
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,7 +26,7 @@ from fleet.settings.runner import PodRunner
 from tests import builders
 from tests.hooks.kubelet import CRD, Nodes, tools
 from tests.hooks.runner import Runner
-from tests.kwok.server import ServerApi, api_server, free_port, running
+from tests.kwok.server import ServerApi, api_server, apply, free_port, running
 
 CLUSTER, CLASS = "usw2", "gpu-t4"
 HOME, JOBS = f"runners-{CLASS}", f"runners-{CLASS}-jobs"
@@ -136,18 +134,6 @@ def world(folder: Path, hooks: Path, fleet: Fleet) -> Iterator[World]:
         (folder / "nodes").mkdir()
         with running(folder, "kube-scheduler", *scheduler), Nodes(api, folder / "nodes", server).working() as nodes:
             yield World(api, nodes, folder, hooks, sets)
-
-
-def apply(api: Api, objects: Iterable[Mapping[str, Any]]) -> None:
-    """Make the objects, in their order."""
-    for one in objects:
-        group = f"/apis/{one['apiVersion']}" if "/" in one["apiVersion"] else f"/api/{one['apiVersion']}"
-        place = f"/namespaces/{one['metadata']['namespace']}" if "namespace" in one["metadata"] else ""
-        kind = re.sub("y$", "ie", one["kind"].lower()).replace("class", "classe") + "s"
-        try:
-            api.call("POST", f"{group}{place}/{kind}", dict(one))
-        except urllib.error.HTTPError as error:
-            raise AssertionError(f"{one['kind']} {one['metadata']['name']}: {error}") from error
 
 
 def _nodes(pools: Iterable[Any], port: int) -> Iterator[Object]:

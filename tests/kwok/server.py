@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
 import time
 import urllib.error
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from fleet.render.sweeps.api import Api, Object
 from fleet.render.sweeps.quarantine import NODES
@@ -176,3 +177,15 @@ def free_port() -> int:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
         return port
+
+
+def apply(api: Api, objects: Iterable[Mapping[str, Any]]) -> None:
+    """Make the objects, in their order."""
+    for one in objects:
+        group = f"/apis/{one['apiVersion']}" if "/" in one["apiVersion"] else f"/api/{one['apiVersion']}"
+        place = f"/namespaces/{one['metadata']['namespace']}" if "namespace" in one["metadata"] else ""
+        kind = re.sub("y$", "ie", one["kind"].lower()).replace("class", "classe") + "s"
+        try:
+            api.call("POST", f"{group}{place}/{kind}", dict(one))
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{one['kind']} {one['metadata']['name']}: {error}") from error

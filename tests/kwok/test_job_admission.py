@@ -12,32 +12,20 @@ from typing import Any
 import pytest
 
 from fleet.charts.runner_sets import PodSet
-from fleet.facts.scheduling import RUNNER_PRIORITY
+from fleet.facts.manifest import manifest
+from fleet.facts.scheduling import NO_GPU, RUNNER_PRIORITY
 from fleet.render.container_jobs import container_jobs
 from tests.fleet.test_container_jobs import JOBS, fleet_of_two_pools, pods
-from tests.kwok.server import ServerApi, api_server, missing
+from tests.kwok.server import ServerApi, api_server, apply, missing
 
 Change = Callable[[dict[str, Any]], Any]
 _PATIENCE = 30
-_PLACES = {
-    "Namespace": "/api/v1/namespaces",
-    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
-    "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
-    "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
-    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
-    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
-    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
-}
 
 
 def install(api: ServerApi, of_set: PodSet) -> None:
     """Everything that a class's jobs need, as the program renders it."""
-    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": RUNNER_PRIORITY.value}
-    api.call("POST", _PLACES["PriorityClass"], priority | {"metadata": {"name": RUNNER_PRIORITY.name}})
-    api.call("POST", _PLACES["Namespace"], {"metadata": {"name": of_set.home}})
-    for entry in container_jobs(of_set):
-        plural = f"/api/v1/namespaces/{{}}/{entry['kind'].lower()}s"
-        api.call("POST", _PLACES.get(entry["kind"], plural).format(entry["metadata"].get("namespace", "")), entry)
+    priority = manifest("scheduling.k8s.io/v1", "PriorityClass", RUNNER_PRIORITY.name) | {"value": RUNNER_PRIORITY.value}
+    apply(api, [priority, manifest("v1", "Namespace", of_set.home), *container_jobs(of_set)])
 
 
 def made(of_set: PodSet, *services: str, file: str = "job.json") -> dict[str, Any]:
@@ -46,8 +34,7 @@ def made(of_set: PodSet, *services: str, file: str = "job.json") -> dict[str, An
     parts = {part["name"]: part for part in template["spec"]["containers"]}
     beside = [parts["$service"] | {"name": name, "image": f"{name}:1"} for name in services]
     template["spec"]["containers"] = [parts["$job"] | {"name": "job", "image": "cuda:1"}, *beside]
-    none = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
-    start = {"name": "fs-init", "image": "runner:1", "command": ["true"], "env": none}
+    start = {"name": "fs-init", "image": "runner:1", "command": ["true"], "env": [NO_GPU]}
     confined = (
         {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}} if of_set.pod_security == "restricted" else {}
     )

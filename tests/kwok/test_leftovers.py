@@ -20,27 +20,16 @@ from fleet.render.sweeps.api import METADATA, Api, Object
 from fleet.render.sweeps.reaper import Reaper
 from fleet.render.sweeps.sweep import reaper, sweep_objects
 from tests import builders
-from tests.kwok.server import ServerApi, api_server, missing
+from tests.kwok.server import ServerApi, api_server, apply, missing
 
 SPACE, JOBS = "runners-gpu-t4", "runners-gpu-t4-jobs"
 LATER = 120
 """Seconds after which nothing is young."""
 PATHS = {
-    "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "Pod": "/api/v1/namespaces/{}/pods",
     "Secret": "/api/v1/namespaces/{}/secrets",
-    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
-    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
-    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
 }
-
-
-def create(api: Api, made: Object) -> Object:
-    """Create an object of a kind of PATHS."""
-    return api.call("POST", PATHS[made["kind"]].format(made["metadata"].get("namespace", "")), made)
 
 
 def of_arc(kind: str) -> Object:
@@ -82,13 +71,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerAp
     sets = {"gpu-t4": builders.runner(containers="job")}
     sweep = reaper(load(builders.config(clusters={"usw2": builders.cluster(runners=sets)})).clusters["usw2"])
     with api_server(folder) as admin:
-        for space in (NAMESPACE, SPACE, JOBS, "arc-systems"):
-            create(admin, manifest("v1", "Namespace", space))
-        for kind in ("EphemeralRunner", "AutoscalingRunnerSet"):
-            create(admin, of_arc(kind))
-        for made in sweep_objects(sweep, {}):
-            if made["kind"] in PATHS:
-                create(admin, made)
+        spaces = (manifest("v1", "Namespace", space) for space in (NAMESPACE, SPACE, JOBS, "arc-systems"))
+        of_sweep = (made for made in sweep_objects(sweep, {}) if made["kind"] not in ("ConfigMap", "Deployment"))
+        apply(admin, [*spaces, *map(of_arc, ("EphemeralRunner", "AutoscalingRunnerSet")), *of_sweep])
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         account = f"{PATHS['ServiceAccount'].format(NAMESPACE)}/{sweep.name}/token"
         token = folder / "reaper"
@@ -101,7 +86,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerAp
 @pytest.mark.skipif(bool(missing()), reason=f"not on PATH: {', '.join(missing())}")
 def test_what_jobs_left_goes_and_what_is_young_or_of_others_stays(cluster: tuple[ServerApi, Api, Any]) -> None:
     admin, own, settings = cluster
-    for made in (
+    made = (
         pod("here", SPACE),
         pod("here-workflow", JOBS, "here"),
         secret("here-secret", "here"),
@@ -109,8 +94,8 @@ def test_what_jobs_left_goes_and_what_is_young_or_of_others_stays(cluster: tuple
         pod("gone-step-0a1b2c3d", JOBS, "gone"),
         secret("gone-secret", "gone"),
         secret("of-nobody"),
-    ):
-        create(admin, made)
+    )
+    apply(admin, made)
     before = names(admin)
     sweep = Reaper(own, settings)
     for _ in range(60):
@@ -138,7 +123,7 @@ def test_what_jobs_left_goes_and_what_is_young_or_of_others_stays(cluster: tuple
 @pytest.mark.skipif(bool(missing()), reason=f"not on PATH: {', '.join(missing())}")
 def test_the_reaper_reads_secrets_of_jobs_alone_and_asks_for_their_metadata(cluster: tuple[ServerApi, Api, Any]) -> None:
     admin, own, _ = cluster
-    create(admin, secret("with-a-password"))
+    apply(admin, [secret("with-a-password")])
     for space in (SPACE, NAMESPACE, "arc-systems", "kube-system"):
         with pytest.raises(HTTPError, match="403"):
             list(own.list(PATHS["Secret"].format(space)))

@@ -16,7 +16,7 @@ from typing import Any
 from fleet.charts.arc import place_in
 from fleet.charts.chart import Pod, resources
 from fleet.charts.sweeps import NAMESPACE, QUARANTINE, REAPER, SCHEDULER, sweep_pods
-from fleet.facts.manifest import Manifest, manifest
+from fleet.facts.manifest import Manifest, manifest, role, rule, service_account
 from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import HEALTH_ANNOTATION, QUARANTINE_TAINT, STARTUP_GATE
 from fleet.facts.versions import IMAGES
@@ -31,9 +31,6 @@ _PROGRAM = "/program"
 _SETTINGS = "settings.json"
 _UID = 65534
 """The user `nobody` of the image."""
-_RBAC = "rbac.authorization.k8s.io"
-_API_PORTS = (443, 6443)
-"""The API server's port on EKS, and on OKE and Talos. Its addresses are unknown before the cluster exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ def home() -> tuple[Manifest, ...]:
     these ports on the internet: the address of the API server of EKS and OKE is unknown before the cluster exists, and with
     Cilium an address range has neither nodes nor the API server (cilium/cilium#20550). Metadata services have port 80.
     """
-    egress = [{"ports": [{"protocol": "TCP", "port": port} for port in _API_PORTS]}]
+    egress = [{"ports": [{"protocol": "TCP", "port": port} for port in isolation.API_PORTS]}]
     spec = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "ingress": [], "egress": egress}
     return isolation.namespace(NAMESPACE, "restricted"), isolation.wall("sweeps", NAMESPACE, spec)
 
@@ -76,7 +73,7 @@ def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, 
         for module in ("__init__", "api", sweep.module)
     }
     return (
-        manifest("v1", "ServiceAccount", sweep.name, NAMESPACE) | {"automountServiceAccountToken": False},
+        service_account(sweep.name, NAMESPACE),
         *_rights(sweep),
         manifest("v1", "ConfigMap", sweep.name, NAMESPACE) | {"data": files},
         manifest("apps/v1", "Deployment", sweep.name, NAMESPACE, _deployment(sweep, selector, files)),
@@ -85,15 +82,9 @@ def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, 
 
 def _rights(sweep: Sweep) -> list[Manifest]:
     """The roles with their bindings. A namespace has its own binding, so a sweep has no right in any other."""
-    subjects = [{"kind": "ServiceAccount", "name": sweep.name, "namespace": NAMESPACE}]
-    objects: list[Manifest] = []
     everywhere = {"": sweep.cluster_rules} if sweep.cluster_rules else {}
-    for namespace, rules in (everywhere | dict(sweep.rules)).items():
-        kind = "Role" if namespace else "ClusterRole"
-        bound = {"roleRef": {"apiGroup": _RBAC, "kind": kind, "name": sweep.name}, "subjects": subjects}
-        objects.append(manifest(f"{_RBAC}/v1", kind, sweep.name, namespace) | {"rules": list(rules)})
-        objects.append(manifest(f"{_RBAC}/v1", f"{kind}Binding", sweep.name, namespace) | bound)
-    return objects
+    spaces = everywhere | dict(sweep.rules)
+    return [entry for space, rules in spaces.items() for entry in role(sweep.name, NAMESPACE, space, rules)]
 
 
 def _deployment(sweep: Sweep, selector: Mapping[str, str], files: Mapping[str, str]) -> Manifest:
@@ -233,6 +224,5 @@ def scheduler(cluster: Cluster) -> Sweep:
 
 
 def _rule(resource: str, *verbs: str) -> Manifest:
-    """An RBAC rule. Runners and their sets are ARC's."""
-    group = "actions.github.com" if "runner" in resource else ""
-    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+    """A rule of RBAC. Runners and their sets are ARC's."""
+    return rule(resource, *verbs, group="actions.github.com" if "runner" in resource else "")

@@ -469,12 +469,18 @@ def sweeping(found: dict[str, list[dict[str, Any]]]) -> tuple[Server, dict[str, 
     return Server(found, roles(sweep)), dict(sweep.settings)
 
 
+def filled(server: Server, settings: dict[str, Any]) -> Reaper:
+    """A reaper that has read all of its collections."""
+    made = Reaper(Api(server.url), settings)
+    for collection in made.collections():
+        collection.follow(int)
+    return made
+
+
 def test_a_pass_deletes_what_jobs_left_and_nothing_else() -> None:
     server, settings = sweeping(left_behind())
     with serving(server):
-        made = Reaper(Api(server.url), settings)
-        for collection in made.collections():
-            collection.follow(int)
+        made = filled(server, settings)
         made.once(NOW)
     assert server.deleted == [f"{JOBS}/one-workflow", f"{JOBS}/one-secret"]
     assert not [what for what in server.whole if what in ("list secrets", "watch secrets")], "no answer had a password"
@@ -483,9 +489,7 @@ def test_a_pass_deletes_what_jobs_left_and_nothing_else() -> None:
 def test_a_namespace_of_jobs_may_be_empty() -> None:
     server, settings = sweeping({"ephemeralrunners": [], "nodes": [node()], "pods": []})
     with serving(server):
-        made = Reaper(Api(server.url), settings)
-        for collection in made.collections():
-            collection.follow(int)
+        made = filled(server, settings)
         made.once(NOW)
     assert all(collection.ready for collection in made.collections())
 
@@ -493,9 +497,7 @@ def test_a_namespace_of_jobs_may_be_empty() -> None:
 def test_what_is_in_memory_deletes_nothing_of_a_runner_that_the_api_server_has() -> None:
     server, settings = sweeping(left_behind())
     with serving(server):
-        made = Reaper(Api(server.url), settings)
-        for collection in made.collections():
-            collection.follow(int)
+        made = filled(server, settings)
         server.objects["pods"].append(runner_pod("one"))
         made.once(NOW)
     assert server.deleted == []
@@ -505,9 +507,7 @@ def test_what_is_in_memory_deletes_nothing_of_a_runner_that_the_api_server_has()
 def test_what_jobs_left_stays_while_the_api_server_refuses_an_answer(refused: tuple[str, str]) -> None:
     server, settings = sweeping(left_behind())
     with serving(server):
-        made = Reaper(Api(server.url), settings)
-        for collection in made.collections():
-            collection.follow(int)
+        made = filled(server, settings)
         kind, space = refused
         for role in server.roles:
             if role["metadata"].get("namespace") == space:
