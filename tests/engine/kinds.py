@@ -1,4 +1,4 @@
-"""What clouds make of a resource, by type: its id, the outputs that are not among our inputs, and which names are taken.
+"""What clouds add to a resource, by type: its id, the outputs that are not among our inputs, and which names are taken.
 
 Ids have the form that `pulumi import` takes (pages of the resources, section Import). Outputs are those that `components/` and
 the simulated cluster read; "arn" has every resource of AWS. No other default is filled in.
