@@ -92,8 +92,8 @@ class Deployment:
 
     @property
     def resources(self) -> list[dict[str, Any]]:
-        """The resources of the state."""
-        found: list[dict[str, Any]] = self.document["deployment"]["resources"]
+        """The resources of the state; none if it is empty."""
+        found: list[dict[str, Any]] = self.document["deployment"].get("resources", [])
         return found
 
 
