@@ -41,7 +41,7 @@ class LiveSizes:
             raise
         except Exception as error:
             raise pulumi.RunError(
-                f"{cluster}: AWS does not tell the sizes of its node groups: {error}; a preview and an update need {_RIGHTS}"
+                f"{cluster}: AWS does not report the sizes of its node groups: {error}; a preview and an update need {_RIGHTS}"
             ) from error
         return cls(cluster, provider, groups)
 

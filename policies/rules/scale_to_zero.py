@@ -4,7 +4,7 @@ Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, and Auto S
 runner sets (the chart's values and the custom resource) whose runners take a GPU or boot a machine.
 
 - The initial size of a pool is not a minimum: the program may leave it to the autoscaler (`ignoreChanges`). GpuNodeGroup starts a
-  group with its minimum and later repeats the size that AWS tells, so its groups are not judged by it. OKE has one number for
+  group with its minimum and later repeats the size that AWS reports, so its groups are not judged by it. OKE has one number for
   both.
 - Karpenter removes empty nodes by itself (its CRD's default for `consolidateAfter` is 0s) unless that is `Never`. It keeps
   nodes of `replicas`.

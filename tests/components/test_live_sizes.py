@@ -185,11 +185,13 @@ SCHEDULES = {
 
 
 def test_scheduled_actions_own_the_sizes_of_their_groups_and_a_group_without_a_share_has_none() -> None:
-    window = t4((1, 1, 1), (1, 1, 1), (1, 1, 1))
+    window = t4((2, 2, 2), (1, 1, 1), (1, 1, 1))
     recording = deployed(cloud(window), pools={"t4": pool(nodes={"max": 2}, schedules=SCHEDULES)})
     assert {zone: sent(group) for zone, group in groups(recording).items()} == {"a": None, "b": None, "c": (0, 1, 1)}
     zones = {resource.name.removeprefix("usw2-t4-us-west-2")[0] for resource in of_type(recording, ACTION)}
     assert zones == {"a", "b"}
+    (message,) = [message.text for message in recording.messages if message.severity == "warning"]
+    assert message.startswith("usw2-t4-us-west-2c-nodes "), "the actions of the others own their sizes"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +228,7 @@ def test_a_refusal_of_aws_is_one_error_that_names_the_rights() -> None:
     with pytest.raises(pulumi.RunError) as error:
         deployed({"aws:eks/getClusters:getClusters": refuses})
     assert str(error.value) == (
-        "gpu-ci-test-usw2: AWS does not tell the sizes of its node groups: AccessDeniedException: not authorized to perform: "
+        "gpu-ci-test-usw2: AWS does not report the sizes of its node groups: AccessDeniedException: not authorized to perform: "
         "eks:ListClusters; a preview and an update need eks:ListClusters, eks:ListNodegroups and eks:DescribeNodegroup "
         "(docs/bootstrap.md)"
     )
