@@ -108,7 +108,7 @@ def _cluster(name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet,
 
 
 def eks_gpu_cluster_args(
-    name: str, settings: EksCluster, context: Context, quotas: Mapping[str, int], live: LiveSizes
+    name: str, settings: EksCluster, context: Context, quotas: Mapping[str, int], live: LiveSizes | None = None
 ) -> ClusterArgs:
     """The arguments for the cluster `name` of a stack. `quotas` are vCPUs by quota code, `live` the sizes in AWS."""
     network, by_git = settings.network, {"install_autoscaler": False} if settings.by_git else {}
