@@ -18,6 +18,7 @@ from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import govern
 from components.eks.iam import service_role
 from components.eks.launch import joining, launch_template
+from components.eks.live_sizes import LiveSizes
 from components.eks.managed_nodes import managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from components.kubernetes.provider import kubernetes_provider
@@ -155,12 +156,13 @@ _NAMES = {
 class Read:
     """`settings` have example ids where ids are outputs. `vpc_id` and `private_subnets` (by zone) are the real ones.
 
-    They are None and empty for a new VPC.
+    They are None and empty for a new VPC. `live` are the sizes in AWS, None for a program that does not read them.
     """
 
     settings: EksClusterSettings
     vpc_id: pulumi.Input[str] | None
     private_subnets: dict[str, pulumi.Input[str]]
+    live: LiveSizes | None = None
 
 
 class EksGpuCluster(PackagedComponent[Read]):
@@ -231,7 +233,7 @@ class EksGpuCluster(PackagedComponent[Read]):
         first = [self._addon(name, addon, settings, []) for addon in _BEFORE_NODES]
         self.before_nodes: tuple[pulumi.Resource, ...] = (*rights, *first)
         """What a node needs to join."""
-        system = self._system_pool(name, settings)
+        system = self._system_pool(name, settings, args.live)
         last = [self._addon(name, addon, settings, [system]) for addon in _ON_NODES]
         access = self._access(name, settings, control_plane)
         self.ready: tuple[pulumi.Resource, ...] = (system, *last, *access)
@@ -341,7 +343,7 @@ class EksGpuCluster(PackagedComponent[Read]):
             opts=self._below(*after),
         )
 
-    def _system_pool(self, name: str, settings: EksClusterSettings) -> aws.eks.NodeGroup:
+    def _system_pool(self, name: str, settings: EksClusterSettings, live: LiveSizes | None) -> aws.eks.NodeGroup:
         """One node group over the control plane's zones, so that no change of `zones` replaces it.
 
         Unlike a GPU pool it is not split: system pods restart elsewhere when AZRebalance ends a node, and AZRebalance keeps the
@@ -353,6 +355,7 @@ class EksGpuCluster(PackagedComponent[Read]):
             self._fixed_subnets,
             pool.nodes,
             parent=self,
+            live=live,
             ready=self.before_nodes,
             kubernetes_version=settings.kubernetes_version,
             ami_type="AL2023_x86_64_STANDARD",

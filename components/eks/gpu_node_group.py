@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -13,6 +13,7 @@ from pydantic import Field
 from components.arguments import checked, require, settings, typed, wrong
 from components.component import PackagedComponent
 from components.eks.launch import interfaces, launch_template
+from components.eks.live_sizes import LiveSizes
 from components.eks.managed_nodes import CUSTOM, managed_nodes
 from components.kubernetes.args import SharingArgs
 from fleet.facts.bill import written
@@ -36,7 +37,7 @@ from fleet.providers.eks.nodes import AmiId, EksPool
 from fleet.providers.tags import AWS_TAGS, fixed_tags
 from fleet.settings.alerts import Share
 from fleet.settings.health import Health, RepairWait, nodes_at_once
-from fleet.settings.model import LabelValue, Scale, TagKey, TagValue, cpu_text, go_duration
+from fleet.settings.model import LabelValue, Nodes, Scale, TagKey, TagValue, cpu_text, go_duration
 
 CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT", "reserved": "ON_DEMAND", "capacity-block": "CAPACITY_BLOCK"}
 """Our capacity types in the EKS API's spelling; machines in a capacity reservation are bought on demand."""
@@ -219,7 +220,8 @@ _NAMES = {"capacity": "capacityType", "nodes.min": "minNodes", "nodes.max": "max
 class Read:
     """The settings of a pool, and the values that may be outputs.
 
-    `subnet_ids` are by zone. Those of `_JOINING` are None for AWS' image.
+    `subnet_ids` are by zone, and `other_subnets` those of zones without a share, whose groups stay while they have nodes. Those
+    of `_JOINING` are None for AWS' image. `live` are the sizes in AWS; without it the autoscaler's size alone is left alone.
     """
 
     settings: NodeGroupSettings
@@ -230,6 +232,13 @@ class Read:
     cluster_endpoint: pulumi.Input[str] | None = None
     cluster_certificate_authority: pulumi.Input[str] | None = None
     service_cidr: pulumi.Input[str] | None = None
+    other_subnets: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    live: LiveSizes | None = None
+
+    @property
+    def subnets(self) -> Mapping[str, pulumi.Input[str]]:
+        """All subnets by zone."""
+        return {**self.other_subnets, **self.subnet_ids}
 
 
 class GpuNodeGroup(PackagedComponent[Read]):
@@ -294,6 +303,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
         node_group = partial(
             managed_nodes,
             parent=self,
+            live=args.live,
             ready=self._after,
             kubernetes_version=pool.kubernetes_version,
             ami_type=CUSTOM if pool.image_id else f"AL2023_x86_64_{'NVIDIA' if pool.has_gpus else 'STANDARD'}",
@@ -314,10 +324,11 @@ class GpuNodeGroup(PackagedComponent[Read]):
         sizes = zone_groups(zones, pool.nodes)
         shares = pool.warm.shares(sizes) if pool.warm is not None else {}
         actions = zone_actions(pool.schedules, zones, pool.nodes) if pool.schedules is not None else {}
+        sizes |= _emptied(name, args, sizes)
         self.names: dict[str, pulumi.Output[str]] = {
             zone: node_group(
                 f"{name}-{zone}",
-                [args.subnet_ids[zone]],
+                [args.subnets[zone]],
                 nodes,
                 actions=actions.get(zone, ()),
                 node_repair_config=_repair(pool, nodes),
@@ -360,6 +371,12 @@ class GpuNodeGroup(PackagedComponent[Read]):
         )
         group_name: pulumi.Output[str] = created.name
         return group_name
+
+
+def _emptied(name: str, args: Read, sizes: Mapping[str, Scale]) -> dict[str, Nodes]:
+    """The groups without a share that still have nodes, by zone: to delete them would end jobs."""
+    rest = [zone for zone in args.subnets if zone not in sizes and args.live and args.live.busy(f"{name}-{zone}-nodes")]
+    return {zone: Nodes.model_construct(min=0, max=0) for zone in rest}
 
 
 def _repair(pool: NodeGroupSettings, nodes: Scale) -> dict[str, Any]:

@@ -10,19 +10,21 @@ import pulumi
 from components.context import Context
 from components.eks.eks_gpu_cluster import EksGpuCluster
 from components.eks.existing_eks_cluster import ExistingEksCluster
+from components.eks.live_sizes import LiveSizes
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.tags import fixed_tags
 
 
 @dataclass(frozen=True, slots=True)
 class InCluster:
-    """A cluster of a stack: its name, settings and component, and the AWS providers of what belongs to it."""
+    """A cluster of a stack: its name, settings and component, the AWS providers of what belongs to it, and the sizes in AWS."""
 
     name: str
     settings: EksPools
     context: Context
     cluster: EksGpuCluster | ExistingEksCluster
     providers: Sequence[pulumi.ProviderResource]
+    live: LiveSizes
 
     @property
     def opts(self) -> pulumi.ResourceOptions:

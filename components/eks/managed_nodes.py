@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from components.eks.live_sizes import LiveSizes, scaling
 from components.unordered import require_items, unordered
 from fleet.facts import versions
 from fleet.facts.scheduling import EKS_EFFECT, IDLE_DELAY_TAG, TEMPLATE, Taint
@@ -24,6 +25,7 @@ def managed_nodes(
     nodes: Scale,
     *,
     parent: pulumi.Resource,
+    live: LiveSizes | None,
     ready: Sequence[pulumi.Resource],
     kubernetes_version: str,
     ami_type: str,
@@ -40,16 +42,16 @@ def managed_nodes(
 ) -> aws.eks.NodeGroup:
     """The node group `<name>-nodes` of a pool, with a pinned node image, and the tags of its Auto Scaling group.
 
-    `ready` must exist before. `template` is the pool's launch template. If it has an image id, `ami_type` is CUSTOM. `owner_tags`
-    reach the instances. `idle_delay` is a Go duration, "" for the autoscaler's default. `actions` are its scheduled actions in
-    `time_zone`. `reserved` says that a capacity reservation holds the machines. `inputs` are further inputs of the group.
+    `live` are the sizes in AWS, None for a program that does not read them. `ready` must exist before. `template` is the pool's
+    launch template. If it has an image id, `ami_type` is CUSTOM. `owner_tags` reach the instances. `idle_delay` is a Go duration,
+    "" for the autoscaler's default. `actions` are its scheduled actions in `time_zone`. `reserved` says that a capacity
+    reservation holds the machines. `inputs` are further inputs of the group.
     """
+    # EKS takes minimum, maximum and size together, so a change of one of them would end an open window. Scheduled actions
+    # therefore set the minimum and the maximum.
+    sizes, ignored = scaling(f"{name}-nodes", nodes, None if actions else live, ready)
     options = pulumi.ResourceOptions(
-        parent=parent,
-        depends_on=list(ready),
-        # The autoscaler owns the size. EKS sends minimum, maximum and size together, so a change of one of them would end an
-        # open window. Scheduled actions therefore set the minimum and the maximum.
-        ignore_changes=["scalingConfig" if actions else "scalingConfig.desiredSize"],
+        parent=parent, depends_on=list(ready), ignore_changes=["scalingConfig"] if actions else ignored
     )
     if spot := inputs.get("capacity_type") == "SPOT":
         # EKS starts the spot type that has the most capacity, and on demand the first of the list.
@@ -65,7 +67,7 @@ def managed_nodes(
         launch_template={"id": template.id, "version": template.latest_version.apply(str)},
         labels=dict(labels),
         taints=[{"key": taint.key, "value": taint.value, "effect": EKS_EFFECT[taint.effect]} for taint in taints] or None,
-        scaling_config={"min_size": nodes.min, "max_size": nodes.max, "desired_size": nodes.min},
+        scaling_config=sizes,
         # By default the new node starts before the old one goes: a full reservation has no room for it.
         update_config={"max_unavailable": 1, **({"update_strategy": "MINIMAL"} if reserved else {})},
         **inputs,

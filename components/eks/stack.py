@@ -19,6 +19,7 @@ from components.eks.gpu_ami import GpuAmi, GpuAmiArgs
 from components.eks.gpu_node_group import GpuNodeGroup, NodeGroupSettings
 from components.eks.gpu_node_group import Read as GroupArgs
 from components.eks.in_cluster import InCluster
+from components.eks.live_sizes import LiveSizes
 from components.eks.runner_image import RunnerImage, RunnerImageArgs
 from components.kubernetes.inside import Inside, install
 from components.kubernetes.model_cache import Backing
@@ -93,20 +94,23 @@ def _cluster(name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet,
         ),
     ]
     quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
+    live = LiveSizes.read(settings.found.identity if settings.found else context.cluster_name(name), cloud[0])
     cluster: EksGpuCluster | ExistingEksCluster
     if isinstance(settings, EksCluster):
         # Remote components run in this provider; default ones are off.
         cloud.append(eks.Provider(f"{name}-eks"))
-        args = eks_gpu_cluster_args(name, settings, context, quotas)
+        args = eks_gpu_cluster_args(name, settings, context, quotas, live)
         cluster = EksGpuCluster.typed(name, args, from_registry(settings.mirror, cloud))
     else:
         existing = ExistingEksClusterArgs(settings, context.stack, quotas)
         cluster = ExistingEksCluster(name, existing, opts=pulumi.ResourceOptions(providers=cloud))
-    return InCluster(name, settings, context, cluster, cloud)
+    return InCluster(name, settings, context, cluster, cloud, live)
 
 
-def eks_gpu_cluster_args(name: str, settings: EksCluster, context: Context, quotas: Mapping[str, int]) -> ClusterArgs:
-    """The arguments for the cluster `name` of a stack. `quotas` are vCPUs by quota code."""
+def eks_gpu_cluster_args(
+    name: str, settings: EksCluster, context: Context, quotas: Mapping[str, int], live: LiveSizes | None = None
+) -> ClusterArgs:
+    """The arguments for the cluster `name` of a stack. `quotas` are vCPUs by quota code, `live` the sizes in AWS."""
     network, by_git = settings.network, {"install_autoscaler": False} if settings.by_git else {}
     of_cluster = EksClusterSettings.model_construct(
         **settings.set_fields(EksCluster) | by_git,
@@ -116,7 +120,7 @@ def eks_gpu_cluster_args(name: str, settings: EksCluster, context: Context, quot
         tags=context.owner_tags,
         stack_tag=context.stack,
     )
-    return ClusterArgs(of_cluster, network.vpc_id, {**network.private_subnets})
+    return ClusterArgs(of_cluster, network.vpc_id, {**network.private_subnets}, live)
 
 
 def gpu_node_group_args(here: InCluster, pool_name: str) -> GroupArgs:
@@ -140,6 +144,9 @@ def gpu_node_group_args(here: InCluster, pool_name: str) -> GroupArgs:
         {zone: cluster.subnets[zone] for zone in settings.zones_of(pool)},
         cluster.security_group_id if pool.efa_interfaces else None,
         **(cluster.joining if image else {}),
+        # The template of a reserved pool names its reservation, which is in one zone.
+        other_subnets=cluster.subnets if pool.reservation is None else {},
+        live=here.live,
     )
 
 

@@ -36,6 +36,8 @@ from gpu_ci.offline.recording import STACK_TYPE, Message, ProgramError, Recordin
 Program = Path | str | Callable[[], object]
 Answer = Callable[[Mapping[str, object]], Mapping[str, object]]
 """Answers one invoke: takes its arguments, returns its result, both with wire (camelCase) names."""
+NOTHING_THERE: Mapping[str, Answer] = {"aws:eks/getClusters:getClusters": lambda _: {"names": []}}
+"""What a cloud without resources answers to what the program asks at its start."""
 Remedy = Callable[[Resource], struct_pb2.Struct | None]
 """Returns new inputs for a resource, or None to keep the program's."""
 
@@ -58,12 +60,12 @@ def record(
 
     `program`: a callable, or the path of a `__main__.py` or other Python file, which runs in its own folder.
     `preview=False` runs it as an update: ids are those of `made_id`, and outputs that are not inputs are None.
-    `answers`: invoke tokens with their answers. Every other invoke is an error.
+    `answers`: invoke tokens with their answers, beside those of NOTHING_THERE. Every other invoke is an error.
     `remedy` is called for each resource before it is recorded, except for remote components, which their provider registers.
     Raises the program's own exception unchanged. Raises ProgramError for what the engine would refuse (a duplicate URN) and for
     what a recording cannot know (an invoke without an answer, a call of a method, transforms of a resource or an invoke).
     """
-    engine = _Engine(config, preview, answers or {}, remedy)
+    engine = _Engine(config, preview, {**NOTHING_THERE, **(answers or {})}, remedy)
     contextvars.Context().run(_run, program, engine)
     return engine.recording()
 

@@ -3,8 +3,9 @@
 Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, and Auto Scaling groups whose types are known. Also ARC's
 runner sets (the chart's values and the custom resource) whose runners take a GPU or boot a machine.
 
-- The initial size of a pool is not a minimum: the program may leave it to the autoscaler (`ignoreChanges`). OKE has one number
-  for both.
+- The initial size of a pool is not a minimum: the program may leave it to the autoscaler (`ignoreChanges`). GpuNodeGroup starts a
+  group with its minimum and later repeats the size that AWS reports, so its groups are not judged by it. OKE has one number for
+  both.
 - Karpenter removes empty nodes by itself (its CRD's default for `consolidateAfter` is 0s) unless that is `Never`. It keeps
   nodes of `replicas`.
 - The rule judges each EKS node group by itself, so that the remediation can lower it: `minAllowed` is per group, and a pool has
@@ -31,6 +32,8 @@ from .releases import Release, releases
 from .rule import Args, Rule, facts, setting
 
 _WARM = {EKS_NODE_GROUP: "warmPoolConfig", AUTO_SCALING_GROUP: "warmPool"}
+_OURS = "gpu-ci:index:GpuNodeGroup$"
+"""The type of a resource that GpuNodeGroup creates begins with it in the URN."""
 _MIN_RUNNERS = ("minRunners",)
 _WAITING, _TAKES = "runners wait for jobs, each on a GPU", "its runners take GPUs"
 
@@ -109,7 +112,7 @@ def _kept(args: Args, later: Later) -> Iterator[_Fault]:
         return
     yield from _above(LEAST[token], props, allowed, "a GPU pool keeps no node without jobs", later)
     first = FIRST.get(token)
-    if first is not None and not ignored(args.opts, first):
+    if first is not None and not ignored(args.opts, first) and _OURS not in args.urn:
         yield from _above(first, props, allowed, "a GPU pool starts without nodes", later)
     if token in _WARM and not true(config.get("warmPool")):
         yield from _warm(_WARM[token], props, later)

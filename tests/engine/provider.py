@@ -150,7 +150,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         with _refusing(context):
             if live is None:
                 raise RefusedError(f"{kind} {request.id} not found")
-            self.cloud.update(live, inputs)
+            self.cloud.update(live, kinds.sent(kind, wire.raw(request.old_inputs), inputs, live.inputs))
             _end(fault, live, context)
         return provider_pb2.UpdateResponse(properties=_struct(live.outputs))
 

@@ -125,6 +125,12 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
             self.resources[urn] = _state(urn, request, response)
         return response
 
+    def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Asks the package's provider."""
+        stub = self._stub(request.tok.partition(":")[0])
+        answer = stub.Invoke(provider_pb2.InvokeRequest(tok=request.tok, args=request.args))
+        return resource_pb2.ResourceInvokeResponse(**{"return": getattr(answer, "return")})
+
     def RegisterResourceOutputs(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Keeps the stack's outputs."""
         if request.urn.split("::")[2] == STACK_TYPE:

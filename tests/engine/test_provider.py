@@ -398,6 +398,18 @@ def test_the_live_sizes_of_node_groups_can_be_read(aws, stub):
     refused(lambda: invoke("getNodeGroup", clusterName="c", nodeGroupName="h"), "No node group found for name: h")
 
 
+def test_an_update_that_does_not_change_the_sizes_of_a_node_group_leaves_the_live_ones(aws, stub):
+    created = create(stub, NODE_GROUP, clusterName="c", nodeGroupName="g", scalingConfig=SIZES, labels={"a": "1"})
+    (live,) = aws.cloud.live(NODE_GROUP)
+    live.change("scalingConfig.desiredSize", 2)
+    old = {"clusterName": "c", "nodeGroupName": "g", "scalingConfig": SIZES, "labels": {"a": "1"}}
+    for news, size in ((old | {"labels": {"a": "2"}}, 2), (old | {"scalingConfig": {**SIZES, "maxSize": 9}}, 1)):
+        named = {"id": created.id, "type": NODE_GROUP, "urn": urn(NODE_GROUP)}
+        stub.Update(provider_pb2.UpdateRequest(old_inputs=struct(**old), news=struct(**news), **named))
+        assert live.inputs["scalingConfig"]["desiredSize"] == size
+        assert live.inputs["labels"] == news["labels"]
+
+
 def test_a_function_is_refused_by_name(stub):
     with pytest.raises(grpc.RpcError) as caught:
         stub.Invoke(provider_pb2.InvokeRequest(tok="aws:index/getCallerIdentity:getCallerIdentity"))

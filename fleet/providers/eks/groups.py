@@ -39,6 +39,23 @@ def zone_groups(zones: Sequence[str], nodes: Scale) -> dict[str, Nodes]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The least, the most and the present nodes of one node group. EKS takes them in one request, if min <= desired <= max."""
+
+    min: int
+    max: int
+    desired: int
+
+
+def resized(nodes: Scale, size: int) -> Sizes:
+    """What EKS takes for a group that has `size` nodes and is to have `nodes`, without ending one: more stay the maximum.
+
+    EKS requires a maximum of 1 or more, so a group without a share gets 1 at least.
+    """
+    return Sizes(nodes.min, max(nodes.max, size, 1), max(size, nodes.min))
+
+
 class WarmPool(Model):
     """A warm pool. A machine joins the cluster only when it leaves the pool, so it has pulled no image before."""
 
