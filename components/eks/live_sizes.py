@@ -20,9 +20,9 @@ _RIGHTS = "eks:ListClusters, eks:ListNodegroups and eks:DescribeNodegroup (docs/
 
 @dataclass(frozen=True, slots=True)
 class LiveSizes:
-    """The node groups of one cluster as the program's start found them: `groups` has their sizes by their names in AWS.
+    """The node groups of a cluster as the program's start found them: `groups` has their sizes by their names in AWS.
 
-    `cluster` is the name in AWS, and empty `groups` also mean that it is not there.
+    `cluster` is its name in AWS. It has no `groups` if it is not there.
     """
 
     cluster: str
@@ -30,13 +30,14 @@ class LiveSizes:
     groups: Mapping[str, Sizes]
 
     @classmethod
-    def read(cls, cluster: str, provider: pulumi.ProviderResource) -> LiveSizes:
-        """Ask AWS. Raises RunError if it refuses."""
+    def read(cls, cluster: str, prefix: str, provider: pulumi.ProviderResource) -> LiveSizes:
+        """Ask AWS for the groups whose names begin with `prefix`. Raises RunError if it refuses."""
         opts = pulumi.InvokeOptions(provider=provider)
         try:
             there = cluster in aws.eks.get_clusters(opts=opts).names
             names = aws.eks.get_node_groups(cluster_name=cluster, opts=opts).names if there else []
-            groups = {name: _sizes(aws.eks.get_node_group(cluster, name, opts=opts)) for name in sorted(names)}
+            ours = [name for name in sorted(names) if name.startswith(prefix)]
+            groups = {name: _sizes(aws.eks.get_node_group(cluster, name, opts=opts)) for name in ours}
         except pulumi.RunError:
             raise
         except Exception as error:

@@ -77,6 +77,13 @@ def test_another_property_that_is_ignored_does_not_excuse_it(path: str) -> None:
     assert ignoring(path) == (EKS_STARTED,)
 
 
+def test_gpu_node_group_may_send_the_size_that_a_group_has_and_keeps_no_minimum() -> None:
+    token = f"gpu-ci:index:GpuNodeGroup${EKS}"
+    props = as_read(changed(KEPT, *DESIRED, 2))
+    args = Args(EKS, props, f"urn:pulumi:prod::gpu-ci::{token}::usw2-t4-us-west-2a-nodes", "pool", config={"minAllowed": 0.0})
+    assert tuple(RULE.check(args, Later())) == (EKS_KEPT,)
+
+
 @pytest.mark.parametrize("size", [0, "0", None, -1, "some"])
 def test_no_node_is_no_node_however_it_is_written(size: Any) -> None:
     assert judge(RULE, EKS, changed(SPOT, *MIN, size)) == CLEAN
