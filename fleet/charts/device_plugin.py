@@ -24,7 +24,7 @@ OTHER_ADVERTISERS = {
     KUBE_SYSTEM: {"k8s-app": "nvidia-gpu-device-plugin"},
 }
 """Labels of the device plugins of the operator and of OKE's add-on, by namespace (NVIDIA/gpu-operator v26.7.0,
-assets/state-device-plugin/0500_daemonset.yaml; OguzPastirmaci/misc, oke-multiple-device-plugins/time-slicing, read 2026-11-27)."""
+assets/state-device-plugin/0500_daemonset.yaml; OguzPastirmaci/misc, oke-multiple-device-plugins/time-slicing, 2026-11-27)."""
 PLUGIN_POD = Pod("nvidia-device-plugin", 50, 100, on="GPU nodes")
 """The chart has no requests by default, so this project sets them."""
 MPS_POD = Pod("nvidia-mps-control-daemon", PLUGIN_POD.cpu, PLUGIN_POD.memory, on="GPU nodes", strategy="mps")

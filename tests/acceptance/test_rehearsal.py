@@ -109,7 +109,7 @@ def rehearsal(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
         private.mkdir()
         script = Steps(STACK, config.path, fleet, shell, private, Scan(config.project, STACK, fleet)).script()
         _, worst = total(bill(fleet, AS_OF))
-        yield Rehearsal(Run(shell, script, worst.usd, 90.0), shell, config.path, private)
+        yield Rehearsal(Run(shell, script, worst.usd, 100.0), shell, config.path, private)
 
 
 def statuses(run: Run) -> dict[str, str]:

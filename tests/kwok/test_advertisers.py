@@ -1,4 +1,4 @@
-"""Two device plugins never share a node: the real scheduler, and the pod of the published chart with the values of this project."""
+"""Two device plugins never share a node: the real scheduler, and the published chart with the values of this project."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fleet.charts.device_plugin import NAMESPACE, OTHER_ADVERTISERS, device_plug
 from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
 from fleet.facts.manifest import manifest
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TOLERATION, HOST_LABEL
-from tests.policies.rendered import published, render
 from tests.kwok.server import ServerApi, api_server, apply, missing, running
+from tests.policies.rendered import published, render
 
 _LACKS = missing("kube-scheduler")
 pytestmark = [pytest.mark.kwok, pytest.mark.reference, pytest.mark.skipif(bool(_LACKS), reason=f"not on PATH: {_LACKS}")]
@@ -33,7 +33,9 @@ class Cluster:
 
     def start(self, home: str, node: str, priority: str = CRITICAL) -> str:
         """The pod that the DaemonSet controller makes for a node. Returns its path."""
-        spec = self.plugin if home == NAMESPACE else {"tolerations": [GPU_TOLERATION.manifest()], "containers": [PAUSE]}
+        spec: dict[str, Any] = (
+            self.plugin if home == NAMESPACE else {"tolerations": [GPU_TOLERATION.manifest()], "containers": [PAUSE]}
+        )
         name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
         affinity = dict(spec.get("affinity", {}))
         old = affinity.get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms")
