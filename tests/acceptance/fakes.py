@@ -33,12 +33,16 @@ class Looks:
 
 
 class Fake(Shell):
-    """`ran` are the commands as text. `answers` maps a part of a command to its output, its error or a function."""
+    """`ran` are the commands as text. `answers` maps a part of a command to its output, its error or a function.
+
+    `before` gets each command when it starts.
+    """
 
     def __init__(self, folder: Path, seconds: float = 60) -> None:
         super().__init__(folder, {})
         self.ran: list[str] = []
         self.lines: list[str] = []
+        self.before: Callable[[str], None] = lambda _: None
         self.answers: dict[str, str | BaseException | Callable[[], str]] = {}
         self.time = 1_800_000_000.0
         self.each = seconds
@@ -57,6 +61,7 @@ class Fake(Shell):
             raise StepError("no time is left")
         self.ran.append(" ".join(words))
         self.time += self.each
+        self.before(self.ran[-1])
         answer = next((found for part, found in self.answers.items() if part in self.ran[-1]), "")
         if callable(answer):
             return answer()

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -86,17 +87,65 @@ def test_a_failure_before_anything_is_created_destroys_nothing(made: Any, shell:
     assert "up" not in kinds(shell)
 
 
-@pytest.mark.parametrize(
-    ("part", "step"), [("up --stack", "up"), ("--expect-no-changes", "again"), ("gpu_ci smoke", "job"), ("config set", "edit")]
-)
-def test_the_first_failure_stops_and_destroys(made: Any, shell: Fake, part: str, step: str) -> None:
-    shell.answers = {part: StepError("it failed"), **shell.answers}
+PAID = ("up", "again", "job", "job", "edit", "edit", "edit")
+"""The step of each command from the first that creates something to the last before the end."""
+
+
+def killed(number: signal.Signals) -> Callable[[], None]:
+    return lambda: os.kill(os.getpid(), number)
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+ENDS = {
+    "it failed": raising(StepError("it failed")),
+    "RuntimeError: a bug": raising(RuntimeError("a bug")),
+    "MemoryError: ": raising(MemoryError()),
+    "interrupted by SIGINT": killed(signal.SIGINT),
+    "interrupted by SIGTERM": killed(signal.SIGTERM),
+    "interrupted by SIGHUP": killed(signal.SIGHUP),
+}
+
+
+@pytest.mark.parametrize("why", ENDS)
+@pytest.mark.parametrize("place", range(len(PAID)))
+def test_whatever_ends_a_paid_step_stops_and_destroys(made: Any, shell: Fake, place: int, why: str) -> None:
+    def before(line: str) -> None:
+        first = next((at for at, ran in enumerate(shell.ran) if "pulumi up" in ran), len(shell.ran))
+        if len(shell.ran) - 1 - first == place:
+            ENDS[why]()
+
+    shell.before, step = before, PAID[place]
     run = made()
     assert not run.run()
-    found = statuses(run)
-    assert (found[step], found["destroy"], found["leftovers"]) == ("failed", OK, OK)
-    after = NAMES[NAMES.index(step) + 1 : -2]
-    assert all(found[each] == NOT_RUN for each in after)
+    ended = {step: "failed"} | dict.fromkeys(NAMES[NAMES.index(step) + 1 : -2], NOT_RUN)
+    assert statuses(run) == dict.fromkeys(NAMES, OK) | ended
+    assert [each.why for each in run.results if each.why] == [why]
+    assert kinds(shell)[-1] == "destroy"
+    held = record.document(run, fleet_of(load("staging", ROOT)), date(2026, 11, 23), {})
+    assert [(each["name"], each["why"]) for each in held["steps"] if "why" in each] == [(step, why)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_while_the_end_runs_change_nothing(made: Any, shell: Fake, scan: Looks, number: signal.Signals) -> None:
+    """Also in the second destroy."""
+
+    def before(line: str) -> None:
+        if destroys := kinds(shell).count("destroy"):
+            os.kill(os.getpid(), number)
+            if destroys == 1 and "pulumi destroy" in line:
+                raise StepError("a dependency")
+
+    shell.before = before
+    assert made().run()
+    assert kinds(shell)[-3:] == ["destroy", "cancel", "destroy"]
+    assert sum("still destroying" in line for line in shell.lines) == 4, "and for the state that leftovers reads"
+    assert scan.groups_deleted == 1
 
 
 def test_an_error_of_this_program_destroys_too(made: Any, shell: Fake) -> None:
