@@ -43,7 +43,7 @@ def declare(settings: Deployments, config: pulumi.Config) -> Pools:
 def _settings(
     settings: Deployments, name: str, stack: Deployment, pools: Pools, config: pulumi.Config
 ) -> cloud.DeploymentSettings:
-    commands = [*_gate(settings.organization, stack.approval), *stack.pre_run_commands, _plan(name)]
+    commands = [*_kept(stack), *_gate(settings.organization, stack.approval), *stack.pre_run_commands, _plan(name)]
     variables = {**stack.variables, **{variable: config.require_secret(key) for variable, key in stack.secrets.items()}}
     return cloud.DeploymentSettings(
         name,
@@ -123,6 +123,12 @@ def _approval(organization: str, name: str, approval: Approval) -> None:
         },
         opts=pulumi.ResourceOptions(depends_on=[door]),
     )
+
+
+def _kept(stack: Deployment) -> tuple[str, ...]:
+    """The command that fails a destroy: Pulumi Cloud has no deletion protection of stacks (pulumiservice 1.5.0)."""
+    why = "protect is true in deployments, so Pulumi Deployments destroys nothing: docs/destroy.md"
+    return (f'case "${OPERATION}" in destroy) echo "{why}" >&2; exit 1 ;; esac',) if stack.protect else ()
 
 
 def _gate(organization: str, approval: Approval | None) -> tuple[str, ...]:

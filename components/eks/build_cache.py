@@ -19,10 +19,11 @@ from fleet.settings.build_caches import BuildCaches
 
 @dataclass(frozen=True, slots=True)
 class BuildCacheArgs:
-    """`vpc_id` is the network whose jobs read without credentials."""
+    """`vpc_id` is the network whose jobs read without credentials. With `protect`, S3 refuses to delete a bucket with objects."""
 
     settings: BuildCaches
     vpc_id: pulumi.Input[str]
+    protect: bool = False
 
 
 class BuildCache(Component[BuildCacheArgs]):
@@ -55,8 +56,8 @@ class BuildCache(Component[BuildCacheArgs]):
 
     def _bucket(self, bucket: str, cache: Settings) -> None:
         name = f"{self._name}.{bucket}"
-        # A cache can be built again, so its objects do not keep the bucket from being deleted.
-        storage = aws.s3.Bucket(name, bucket=bucket, force_destroy=True, opts=self._child)
+        # A cache can be built again, so its objects keep only the bucket of a protected cluster from being deleted.
+        storage = aws.s3.Bucket(name, bucket=bucket, force_destroy=not self._args.protect, opts=self._child)
         of_bucket = {"bucket": storage.id, "opts": self._child}
         blocked = aws.s3.BucketPublicAccessBlock(
             f"{name}-block",

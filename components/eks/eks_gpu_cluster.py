@@ -264,6 +264,7 @@ class EksGpuCluster(PackagedComponent[Read]):
                 f"{name}-control-plane-logs",
                 name=control_plane_logs(self._cluster_name),
                 retention_in_days=settings.log_retention_days,
+                deletion_protection_enabled=settings.protect,
                 tags=tags,
                 opts=self._below(*before, protect=settings.protect),
             )
@@ -288,8 +289,9 @@ class EksGpuCluster(PackagedComponent[Read]):
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
             kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
             create_oidc_provider=False,
-            # Unlike Pulumi's own protection, this also blocks a deletion in the console.
-            deletion_protection=settings.protect or None,
+            # Unlike Pulumi's own protection, this and that of the logs also block a deletion in the console. Without a value AWS'
+            # provider keeps the old one (terraform-provider-aws, internal/service/eks/cluster.go: optional and computed).
+            deletion_protection=settings.protect,
             tags=tags,
             opts=self._below(*before, protect=settings.protect),
         )

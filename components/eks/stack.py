@@ -77,7 +77,7 @@ def build(
     if amis:
         outputs["amiPipelines"] = {ami: pipeline.pipeline_arn for ami, pipeline in amis.items()}
     if (caches := settings.build_caches) is not None:
-        BuildCache(f"{name}-build-caches", BuildCacheArgs(caches, cluster.vpc_id), here.opts)
+        BuildCache(f"{name}-build-caches", BuildCacheArgs(caches, cluster.vpc_id, settings.protect), here.opts)
         outputs["buildCaches"] = {bucket: role_arn(caches.account, bucket, "write") for bucket in caches.buckets}
     return Built(outputs, cluster.kubeconfig)
 

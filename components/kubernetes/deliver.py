@@ -24,7 +24,8 @@ class Delivery:
 
     A change of a property path in `replace_on` replaces the release. A change of the items of the value `replace_on_items`
     replaces it too, but another order does not. The old release is deleted first, because both have one name.
-    `validate`: whether Helm checks its manifests against the kinds that the cluster has now.
+    `validate`: whether Helm checks its manifests against the kinds that the cluster has now. `awaits`: whether the release is
+    ready only when its pods are, and is rolled back otherwise.
     """
 
     logical_name: str
@@ -34,6 +35,7 @@ class Delivery:
     replace_on: Sequence[str] = ()
     replace_on_items: str = ""
     validate: bool = True
+    awaits: bool = True
 
 
 Deliver = Callable[[Delivery], pulumi.Resource]
@@ -55,9 +57,9 @@ def by_helm(item: Delivery) -> pulumi.Resource:
         version=chart.version,
         values=chart.values,
         timeout=_TIMEOUT,
-        atomic=True,
+        atomic=item.awaits,  # Helm waits for whatever is atomic
         cleanup_on_fail=True,
-        skip_await=False,
+        skip_await=not item.awaits,
         disable_openapi_validation=None if item.validate else True,
         opts=pulumi.ResourceOptions.merge(
             options,

@@ -24,6 +24,8 @@ class Enablement(PackagedComponent[Settings]):
 
     VALIDATE = True
     """Whether Helm checks the chart's manifests against the kinds that the cluster has now."""
+    AWAITS = True
+    """Whether the release is ready only when its pods are."""
 
     def declare(self, name: str, args: Settings) -> dict[str, Any]:
         chart, configs = args.chart, args.configs
@@ -35,7 +37,8 @@ class Enablement(PackagedComponent[Settings]):
             needed.append(
                 kubernetes.core.v1.ConfigMap(f"{name}-configs", metadata=metadata, data=configs.files, opts=self._child)
             )
-        delivery(args.gitops)(Delivery(f"{name}-chart", chart, self, [*needed, *self._after], validate=self.VALIDATE))
+        item = Delivery(f"{name}-chart", chart, self, [*needed, *self._after], validate=self.VALIDATE, awaits=self.AWAITS)
+        delivery(args.gitops)(item)
         self.namespace_name: pulumi.Output[str] = self.home.metadata.name
         self.config_names: pulumi.Output[list[str]] = pulumi.Output.from_input(configs.labels if configs else [])
         return {"namespaceName": self.namespace_name, "configNames": self.config_names}
@@ -57,6 +60,9 @@ class DevicePluginStackArgs(TypedDict, total=False):
 
 class DevicePluginStack(Enablement[DevicePlugin]):
     """The DaemonSet that advertises `nvidia.com/gpu`, in its own namespace."""
+
+    # Its pods wait until those of another advertiser are gone, and Pulumi deletes that one only after this release.
+    AWAITS = False
 
     namespace_name: pulumi.Output[str]
     """The DaemonSet's namespace."""

@@ -12,12 +12,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.charts.chart import Chart, Pod, manifests, requests
+from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, manifests, requests
 from fleet.facts.pods import CONFINED
-from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_RESOURCE, GPU_TOLERATION, Toleration
+from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_RESOURCE, GPU_TOLERATION, HOST_LABEL, Toleration
 from fleet.settings.sharing import GpuAccess, Replicated, config_name
 
 NAMESPACE = "nvidia-device-plugin"
+OPERATOR_NAMESPACE = "gpu-operator"
+OTHER_ADVERTISERS = {
+    OPERATOR_NAMESPACE: {"app": "nvidia-device-plugin-daemonset"},
+    KUBE_SYSTEM: {"k8s-app": "nvidia-gpu-device-plugin"},
+}
+"""Labels of the device plugins of the operator and of OKE's add-on, by namespace (NVIDIA/gpu-operator v26.7.0,
+assets/state-device-plugin/0500_daemonset.yaml; OguzPastirmaci/misc, oke-multiple-device-plugins/time-slicing, 2026-11-27)."""
 PLUGIN_POD = Pod("nvidia-device-plugin", 50, 100, on="GPU nodes")
 """The chart has no requests by default, so this project sets them."""
 MPS_POD = Pod("nvidia-mps-control-daemon", PLUGIN_POD.cpu, PLUGIN_POD.memory, on="GPU nodes", strategy="mps")
@@ -97,7 +104,14 @@ def device_plugin(tolerations: Sequence[Toleration] = (GPU_TOLERATION,), configs
     `tolerations` are those of the cluster's provider. `configs` are needed if a pool shares its GPUs or gets them by the
     Container Device Interface. The pool's nodes name their config by the label `nvidia.com/device-plugin.config`. The sidecar
     that reads the label has no requests (templates/daemonset-device-plugin.yml).
+
+    Its pod and that of another advertiser never share a node: the scheduler keeps the anti-affinity of a new pod and of pods that
+    run. So the second one waits until the first is gone, in both directions.
     """
+    others = [
+        {"topologyKey": HOST_LABEL, "namespaces": [namespace], "labelSelector": {"matchLabels": labels}}
+        for namespace, labels in OTHER_ADVERTISERS.items()
+    ]
     terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": GPU_PRESENT_LABEL, "operator": "In", "values": ["true"]}]}]}
     return Chart(
         "nvidia-device-plugin",
@@ -105,7 +119,10 @@ def device_plugin(tolerations: Sequence[Toleration] = (GPU_TOLERATION,), configs
         NAMESPACE,
         {
             # This is close to the default affinity. The default also accepts labels that only NFD sets.
-            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms},
+                "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": others},
+            },
             "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, *manifests(tolerations)],
             # No limit: the control daemon of MPS would get the same one, and the MPS server of a node runs in its container.
             "resources": requests(PLUGIN_POD),

@@ -11,13 +11,13 @@ from typing import Any
 
 from fleet.charts.chart import Chart, Pod, manifests, requests
 from fleet.charts.dcgm_exporter import CHANGED, COUNTERS, EXPORTER_POD, INTERVAL, remote_engine
-from fleet.charts.device_plugin import MPS_POD, PLUGIN_POD, PluginConfigs
+from fleet.charts.device_plugin import MPS_POD, OPERATOR_NAMESPACE, PLUGIN_POD, PluginConfigs
 from fleet.facts.node_image import NodeImage
 from fleet.facts.scheduling import RUNTIME_CLASS, SYSTEM_SELECTOR, Toleration
 from fleet.settings.operator import Containerd, Driver, OperatorSettings
 
 OPERATOR = "gpu-operator"
-NAMESPACE = "gpu-operator"
+NAMESPACE = OPERATOR_NAMESPACE
 _ON_SYSTEM_POOL = (Pod(OPERATOR, 200, 100), Pod("nfd-master", 100, 128), Pod("nfd-gc", 10, 128))
 """The operator, and the master and garbage collector of its node feature discovery. The requests are those of their charts
 (gpu-operator v26.7.0, node-feature-discovery 0.19.0)."""

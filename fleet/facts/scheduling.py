@@ -26,6 +26,9 @@ RUNTIME_CLASS = "nvidia"
 GPU_PRESENT_LABEL = "nvidia.com/gpu.present"
 """The label that the device plugin's node affinity requires if node feature discovery does not run."""
 
+HOST_LABEL = "kubernetes.io/hostname"
+"""The label by which each node is a place of its own for pods that must not share a node."""
+
 PLUGIN_CONFIG_LABEL = "nvidia.com/device-plugin.config"
 """The label that selects one of the device plugin's configs for a node."""
 PLUGIN_CONFIG_CDI = "cdi"

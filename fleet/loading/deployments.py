@@ -126,6 +126,8 @@ class Deployment(Model):
     paths: tuple[PathFilter, ...] = ()
     """Changes of which files deploy; without a filter all files."""
     approval: Approval | None = None
+    protect: bool = False
+    """Whether Pulumi Deployments refuses to destroy the stack."""
     agent_pool: Name | None = None
     """Name of the pool of your own agents that run the stack. None: Pulumi's runners."""
     aws: Aws | None = None

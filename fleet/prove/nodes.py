@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleet.facts.hardware import CAPACITY_BLOCK, SPOT, Machine
 from fleet.facts.pods import Requests
-from fleet.facts.scheduling import INSTANCE_TYPE_LABEL, SYSTEM_POOL, Taint, system_labels
+from fleet.facts.scheduling import HOST_LABEL, INSTANCE_TYPE_LABEL, SYSTEM_POOL, Taint, system_labels
 from fleet.facts.tables import toml
 from fleet.facts.versions import daemonsets
 from fleet.prove.placement import Host, pool_hosts
@@ -98,7 +98,7 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
 
 def _labels(machine: Machine, provided: list[str], zones: tuple[str, ...]) -> dict[str, Values]:
     """The labels that kubelet and the provider set on a machine."""
-    labels_of: dict[str, Values] = dict.fromkeys(("kubernetes.io/hostname", "topology.kubernetes.io/region", *provided))
+    labels_of: dict[str, Values] = dict.fromkeys((HOST_LABEL, "topology.kubernetes.io/region", *provided))
     certain = {"kubernetes.io/os": "linux", "kubernetes.io/arch": machine.arch.replace("x86_64", "amd64")}
     if INSTANCE_TYPE_LABEL in provided:
         certain[INSTANCE_TYPE_LABEL] = machine.name

@@ -99,7 +99,9 @@ def seconds(minutes: int | None, script: Script) -> float:
     if minutes is None:
         return math.inf
     if minutes * 60 <= script.ending:
-        raise InputError(f"--minutes: must be above {script.ending // 60}, which destroy and leftovers may take; got {minutes}")
+        raise InputError(
+            f"--minutes: must be above {script.ending / 60:.0f}, which destroy and leftovers may take; got {minutes}"
+        )
     return minutes * 60
 
 

@@ -29,12 +29,21 @@ class StepError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: what a success proves, the most seconds that it may take, and what it does. `act` raises StepError."""
+    """One step: what a success proves, the most seconds that it may take, and what it does. `act` raises StepError.
+
+    `graces` is how many of its commands may be interrupted, one after another.
+    """
 
     name: str
     proves: str
-    seconds: int
+    seconds: float
     act: Callable[[], None]
+    graces: int = 1
+
+    @property
+    def longest(self) -> float:
+        """Seconds until the step is over, if each command that may hang does so."""
+        return self.seconds + GRACE * self.graces
 
 
 class Shell:
@@ -100,10 +109,12 @@ class Shell:
         """Interrupt a command, and kill it with all that it started if it does not end."""
         process.send_signal(signal.SIGINT)
         try:
-            process.communicate(timeout=self._grace)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=self._grace)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
 
 
 def _short(words: tuple[str, ...]) -> str:
@@ -125,14 +136,14 @@ class Script:
     end: Sequence[Step]
 
     @property
-    def seconds(self) -> int:
-        """The longest time in which something may be paid for."""
-        return sum(step.seconds for step in (*self.paid, *self.end)) + GRACE * (1 + len(self.end))
+    def seconds(self) -> float:
+        """The longest time in which something may be paid for. A paid step that is interrupted is the last one."""
+        return sum(step.seconds for step in self.paid) + self.ending
 
     @property
-    def ending(self) -> int:
+    def ending(self) -> float:
         """The longest time from a stop to the end."""
-        return sum(step.seconds + GRACE for step in self.end) + GRACE
+        return GRACE + sum(step.longest for step in self.end)
 
     def hours(self, most: float) -> float:
         """The longest time in which something may be paid for, if the run has at most so many seconds."""
@@ -211,7 +222,8 @@ class Run:
         try:
             if began >= deadline:
                 raise StepError(f"{self._limit} allows no more time")
-            step.act()
+            with _alarm(self.shell.until - began + GRACE * step.graces):
+                step.act()
         except StepError as error:
             why = mask(str(error))
         except StoppedError as error:
@@ -240,3 +252,19 @@ class Run:
         finally:
             for signal_number, handler in before.items():
                 signal.signal(signal_number, handler)
+
+
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Raise StepError in the block after so many seconds: a client of a cloud may wait without a command that ends."""
+
+    def late(*_: object) -> None:
+        raise StepError("took too long and was interrupted")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -18,6 +18,8 @@ from gpu_ci.acceptance.runner import Script, Shell, Step, StepError
 
 EDITED = "acceptance"
 """The value that the edit gives to a tag."""
+DESTROY, CANCEL, AGAIN = 3600, 60, 1740
+"""Seconds of the first destroy, of the removal of its lock, and at least of the second destroy."""
 _POLL = 30
 """Seconds between two looks."""
 
@@ -75,7 +77,7 @@ class Steps:
                 Step("edit", "another value of a tag updates, and replaces nothing", 1800, self._edit),
             ),
             end=(
-                Step("destroy", "the clouds delete the fleet", 3600, self._destroy),
+                Step("destroy", "the clouds delete the fleet", DESTROY + CANCEL + AGAIN, self._destroy, graces=3),
                 Step("leftovers", "nothing of it is left", 900, self._leftovers),
             ),
         )
@@ -133,12 +135,16 @@ class Steps:
         self._pulumi("up", "--yes", of=copy)
 
     def _destroy(self) -> None:
+        """Each command has seconds of its own, so that the second destroy can delete what a first one that hangs has left."""
+        end, self.shell.until = self.shell.until, self.shell.now() + DESTROY
         try:
             self._pulumi("destroy", "--yes")
         except StepError as error:
             # An update that was killed has left its lock. A cloud may refuse to delete what another resource still uses.
             self.shell.say(f"{error}; once more")
+            self.shell.until = self.shell.now() + CANCEL
             self._unlock()
+            self.shell.until = max(end, self.shell.now() + AGAIN)
             self._pulumi("destroy", "--yes")
         self.scan.delete_late()
 

@@ -13,6 +13,7 @@ from fleet.facts.pricing import Line, Money
 from fleet.facts.remark import Remark
 from fleet.facts.versions import CHARTS
 from fleet.render.arc import SETS, another_minor, upgrade
+from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from gpu_ci.offline.effects import Effect, Ending, effects
 from gpu_ci.offline.entries import Entry, entries
 from gpu_ci.offline.judge import ENDED, Configured, Remediation, Verdict
@@ -170,7 +171,20 @@ class Comparison:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What `pulumi up` of this change leaves as it is."""
+        """What `pulumi up` of this change leaves as it is, and which change needs two runs."""
+        return (*self._two_advertisers(), *self._kept_tags())
+
+    def _two_advertisers(self) -> Iterator[str]:
+        """The device plugin's pods refuse a node with another advertiser. Between the operator and OKE's add-on nothing does."""
+        old = dict(self.before.fleet.clusters_by_name())
+        for name, cluster in self.after.fleet.clusters_by_name():
+            if name in old and (old[name].enablement, cluster.enablement) == (GPU_PLUGIN_ADDON, GPU_OPERATOR):
+                yield (
+                    f"clusters.{name}.enablement: OKE's add-on and the operator would both advertise GPUs on the nodes of now "
+                    f"until `pulumi up` ends; set {DEVICE_PLUGIN} first and run `pulumi up`, then set {GPU_OPERATOR}"
+                )
+
+    def _kept_tags(self) -> tuple[str, ...]:
         before, after = self.before.fleet, self.after.fleet
         if before.tags == after.tags:
             return ()

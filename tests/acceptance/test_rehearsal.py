@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
+import boto3
 import pytest
 from moto import mock_aws
 
@@ -40,15 +42,72 @@ from tests.submit.test_smoke import Worker
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900), pytest.mark.skipif(bool(_missing()), reason=_missing() or "-")]
 
 
+REGION, CLUSTER = "us-west-2", "gpu-ci-staging-usw2"
+
+
+class Beside:
+    """What Kubernetes and AWS create beside the stack: in the simulated AWS, and not in Pulumi's state."""
+
+    def __init__(self) -> None:
+        self.commands: list[str] = []
+        """What deletes each."""
+
+    def appear(self) -> None:
+        """A volume of a claim, the load balancer of a Service, and a network interface of the CNI."""
+        owned = [{"Key": f"kubernetes.io/cluster/{CLUSTER}", "Value": "owned"}]
+        tagged = [{"ResourceType": "volume", "Tags": owned}]
+        volume = aws("ec2").create_volume(AvailabilityZone=f"{REGION}a", Size=1, TagSpecifications=tagged)["VolumeId"]
+        subnets = [each["SubnetId"] for each in aws("ec2").describe_subnets()["Subnets"]][:2]
+        balancer = aws("elbv2").create_load_balancer(Name="service", Subnets=subnets, Type="network", Tags=owned)
+        arn = balancer["LoadBalancers"][0]["LoadBalancerArn"]
+        of_cni = [{"ResourceType": "network-interface", "Tags": [{"Key": "cluster.k8s.amazonaws.com/name", "Value": CLUSTER}]}]
+        card = aws("ec2").create_network_interface(SubnetId=subnets[0], TagSpecifications=of_cni)["NetworkInterface"]
+        self.commands = [
+            f"aws ec2 delete-volume --volume-id {volume} --region {REGION}",
+            f"aws elbv2 delete-load-balancer --load-balancer-arn {arn} --region {REGION}",
+            f"aws ec2 delete-network-interface --network-interface-id {card['NetworkInterfaceId']} --region {REGION}",
+        ]
+
+    def end(self) -> None:
+        """The last lines of the deleted control plane create its log group again."""
+        aws("logs").create_log_group(logGroupName=f"/aws/eks/{CLUSTER}/cluster")
+
+    def delete(self) -> None:
+        """Run the commands as the AWS CLI would: its words are the names of the API's operation and parameters."""
+        for line in self.commands:
+            _, service, operation, option, value, *_ = line.split()
+            key = "".join(word.capitalize() for word in option.removeprefix("--").split("-"))
+            getattr(aws(service), operation.replace("-", "_"))(**{key: value})
+
+
+def aws(service: str) -> Any:
+    return boto3.client(service, region_name=REGION)
+
+
 class Rehearsed(Shell):
-    """Runs every command for real. `fails` names a part of a command that fails instead."""
+    """Runs every command for real. `fails` names a part of a command that fails instead.
+
+    What is beside the stack appears with the first `up`, and is gone after `looks` looks. Pauses take no time.
+    """
 
     def __init__(self, folder: Path, environment: dict[str, str], server: ApiServer) -> None:
         super().__init__(folder, environment, grace=60)
         self.server = server
         self.fails = ""
+        self.beside = Beside()
+        self.looks = 2
+        self.skipped = 0.0
         self.lines: list[str] = []
         self.commands: list[str] = []
+
+    def now(self) -> float:
+        return super().now() + self.skipped
+
+    def pause(self, seconds: float) -> None:
+        self.skipped += seconds
+        self.looks -= 1
+        if self.looks == 0:
+            self.beside.delete()
 
     def say(self, line: str) -> None:
         super().say(line)
@@ -64,7 +123,12 @@ class Rehearsed(Shell):
             held["clusters"][0]["cluster"] = {"server": self.server.url}
             held["users"][0]["user"] = {"token": TOKEN}
             path.write_text(json.dumps(held))
-        return super()._execute(words, out)
+        printed = super()._execute(words, out)
+        if "pulumi up" in self.commands[-1] and not self.beside.commands:
+            self.beside.appear()
+        if "pulumi destroy" in self.commands[-1]:
+            self.beside.end()
+        return printed
 
 
 @dataclass
@@ -74,7 +138,7 @@ class Rehearsal:
     run: Run
     shell: Rehearsed
     file: Path
-    private: Path
+    scan: Scan
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +171,10 @@ def rehearsal(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
         shell = Rehearsed(site.cli.folder, environment, server)
         private = tmp_path / "private"
         private.mkdir()
-        script = Steps(STACK, config.path, fleet, shell, private, Scan(config.project, STACK, fleet)).script()
+        scan = Scan(config.project, STACK, fleet)
+        script = Steps(STACK, config.path, fleet, shell, private, scan).script()
         _, worst = total(bill(fleet, AS_OF))
-        yield Rehearsal(Run(shell, script, worst.usd, 90.0), shell, config.path, private)
+        yield Rehearsal(Run(shell, script, worst.usd, 100.0), shell, config.path, scan)
 
 
 def statuses(run: Run) -> dict[str, str]:
@@ -141,6 +206,11 @@ def test_the_whole_run_is_accepted_and_leaves_nothing(rehearsal: Rehearsal, site
     assert (held["ok"], held["cloud"], held["versions"]["pulumi CLI"] != "") == (True, False, True)
     assert KEY.splitlines()[1] not in json.dumps(held) + "".join(rehearsal.shell.lines)
 
+    listed = [line.splitlines()[-1].strip() for line in rehearsal.shell.lines if line.startswith(f"  {REGION}: ")]
+    assert sorted(listed) == sorted(rehearsal.shell.beside.commands * 2), "the clouds listed them at two looks"
+    assert rehearsal.scan() == []
+    assert aws("logs").describe_log_groups()["logGroups"] == [], "the log group that AWS created again is deleted late"
+
 
 def test_ctrl_c_during_the_update_destroys_on_the_engine(rehearsal: Rehearsal, site: Site) -> None:
     """The CLI is interrupted as by hand, after the engine has created something."""
@@ -169,10 +239,19 @@ def test_ctrl_c_during_the_update_destroys_on_the_engine(rehearsal: Rehearsal, s
 
 
 def test_a_failure_in_the_middle_destroys_on_the_engine(rehearsal: Rehearsal, site: Site, tmp_path: Path) -> None:
-    rehearsal.shell.fails = "gpu_ci smoke"
+    """What Kubernetes left stays in the cloud. The commands that the run prints delete it."""
+    rehearsal.shell.fails, rehearsal.shell.looks = "gpu_ci smoke", 10_000
     rehearsal.run.run()
     command.summary(rehearsal.run, tmp_path / "record.json", STACK)
     found = statuses(rehearsal.run)
-    assert found == dict.fromkeys(found, OK) | {"job": "failed", "edit": NOT_RUN}
+    assert found == dict.fromkeys(found, OK) | {"job": "failed", "edit": NOT_RUN, "leftovers": "failed"}
+    held = record.document(rehearsal.run, fleet_of(load(STACK, site.cli.folder)), date(2026, 11, 23), site.cli.environment)
+    (last,) = (step for step in held["steps"] if step["name"] == "leftovers")
+    assert last["why"] == "3 resources are left; delete them by the commands above"
+    assert last["seconds"] >= 870, "it looked until its quarter of an hour was over"
+    assert [line for line in rehearsal.shell.lines if "The stack may still exist" in line]
+    assert len(rehearsal.scan()) == 3
+    rehearsal.shell.beside.delete()
+    assert rehearsal.scan() == []
     export = json.loads(site.cli.ok("stack", "export", "--stack", STACK).out)
     assert not export["deployment"].get("resources")

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -25,47 +26,27 @@ from gpu_ci.acceptance import record
 from gpu_ci.acceptance.runner import GRACE, NOT_RUN, OK, Run, Script, Shell, Step, StepError
 from gpu_ci.acceptance.steps import Steps
 from gpu_ci.app import app
-from tests.acceptance.fakes import Fake
+from tests.acceptance.fakes import ANSWERS, Fake, Looks
 from tests.builders import ROOT
 from tests.doctor.fleets import edited
 
 NAMES = ["plan", "doctor", "empty", "preview", "up", "again", "job", "edit", "destroy", "leftovers"]
-EMPTY = json.dumps({"deployment": {"resources": None}})
-CONFIG = json.dumps({"current-context": "gpu-ci-staging-usw2"})
-
-
-class Scan:
-    """What is left, look by look; then nothing."""
-
-    def __init__(self) -> None:
-        self.looks: list[list[Left]] = []
-        self.groups_deleted = 0
-
-    def __call__(self) -> list[Left]:
-        return self.looks.pop(0) if self.looks else []
-
-    def delete_late(self) -> None:
-        self.groups_deleted += 1
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Fake:
     fake = Fake(tmp_path)
-    fake.answers = {
-        "stack export": EMPTY,
-        "stack output": json.dumps({"usw2": CONFIG}),
-        "--json": '{"changeSummary": {"same": 9, "update": 3}}',
-    }
+    fake.answers = dict(ANSWERS)
     return fake
 
 
 @pytest.fixture
-def scan() -> Scan:
-    return Scan()
+def scan() -> Looks:
+    return Looks()
 
 
 @pytest.fixture
-def made(shell: Fake, scan: Scan, tmp_path: Path) -> Any:
+def made(shell: Fake, scan: Looks, tmp_path: Path) -> Any:
     def make(repository: str = "", keep: bool = False, budget: float = 100.0) -> Run:
         config = load("staging", ROOT)
         private = tmp_path / "private"
@@ -85,7 +66,7 @@ def kinds(shell: Fake) -> list[str]:
     return [line.split()[1] for line in shell.ran if line.startswith("pulumi ") and "stack export" not in line]
 
 
-def test_every_step_runs_in_order(made: Any, shell: Fake, scan: Scan) -> None:
+def test_every_step_runs_in_order(made: Any, shell: Fake, scan: Looks) -> None:
     run = made()
     assert run.run()
     assert [each.step.name for each in run.results] == NAMES
@@ -106,17 +87,65 @@ def test_a_failure_before_anything_is_created_destroys_nothing(made: Any, shell:
     assert "up" not in kinds(shell)
 
 
-@pytest.mark.parametrize(
-    ("part", "step"), [("up --stack", "up"), ("--expect-no-changes", "again"), ("gpu_ci smoke", "job"), ("config set", "edit")]
-)
-def test_the_first_failure_stops_and_destroys(made: Any, shell: Fake, part: str, step: str) -> None:
-    shell.answers = {part: StepError("it failed"), **shell.answers}
+PAID = ("up", "again", "job", "job", "edit", "edit", "edit")
+"""The step of each command from the first that creates something to the last before the end."""
+
+
+def killed(number: signal.Signals) -> Callable[[], None]:
+    return lambda: os.kill(os.getpid(), number)
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+ENDS = {
+    "it failed": raising(StepError("it failed")),
+    "RuntimeError: a bug": raising(RuntimeError("a bug")),
+    "MemoryError: ": raising(MemoryError()),
+    "interrupted by SIGINT": killed(signal.SIGINT),
+    "interrupted by SIGTERM": killed(signal.SIGTERM),
+    "interrupted by SIGHUP": killed(signal.SIGHUP),
+}
+
+
+@pytest.mark.parametrize("why", ENDS)
+@pytest.mark.parametrize("place", range(len(PAID)))
+def test_whatever_ends_a_paid_step_stops_and_destroys(made: Any, shell: Fake, place: int, why: str) -> None:
+    def before(line: str) -> None:
+        first = next((at for at, ran in enumerate(shell.ran) if "pulumi up" in ran), len(shell.ran))
+        if len(shell.ran) - 1 - first == place:
+            ENDS[why]()
+
+    shell.before, step = before, PAID[place]
     run = made()
     assert not run.run()
-    found = statuses(run)
-    assert (found[step], found["destroy"], found["leftovers"]) == ("failed", OK, OK)
-    after = NAMES[NAMES.index(step) + 1 : -2]
-    assert all(found[each] == NOT_RUN for each in after)
+    ended = {step: "failed"} | dict.fromkeys(NAMES[NAMES.index(step) + 1 : -2], NOT_RUN)
+    assert statuses(run) == dict.fromkeys(NAMES, OK) | ended
+    assert [each.why for each in run.results if each.why] == [why]
+    assert kinds(shell)[-1] == "destroy"
+    held = record.document(run, fleet_of(load("staging", ROOT)), date(2026, 11, 23), {})
+    assert [(each["name"], each["why"]) for each in held["steps"] if "why" in each] == [(step, why)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_while_the_end_runs_change_nothing(made: Any, shell: Fake, scan: Looks, number: signal.Signals) -> None:
+    """Also in the second destroy."""
+
+    def before(line: str) -> None:
+        if destroys := kinds(shell).count("destroy"):
+            os.kill(os.getpid(), number)
+            if destroys == 1 and "pulumi destroy" in line:
+                raise StepError("a dependency")
+
+    shell.before = before
+    assert made().run()
+    assert kinds(shell)[-3:] == ["destroy", "cancel", "destroy"]
+    assert sum("still destroying" in line for line in shell.lines) == 4, "and for the state that leftovers reads"
+    assert scan.groups_deleted == 1
 
 
 def test_an_error_of_this_program_destroys_too(made: Any, shell: Fake) -> None:
@@ -230,7 +259,7 @@ def test_a_stack_that_has_resources_is_left_alone(made: Any, shell: Fake) -> Non
     assert kinds(shell) == []
 
 
-def test_what_an_earlier_stack_left_stops_the_run(made: Any, shell: Fake, scan: Scan) -> None:
+def test_what_an_earlier_stack_left_stops_the_run(made: Any, shell: Fake, scan: Looks) -> None:
     scan.looks = [[Left("a log group", "delete it")]]
     run = made()
     assert not run.run()
@@ -238,7 +267,7 @@ def test_what_an_earlier_stack_left_stops_the_run(made: Any, shell: Fake, scan: 
     assert kinds(shell) == []
 
 
-def test_what_clouds_still_list_gets_time_and_what_stays_fails(made: Any, scan: Scan, shell: Fake) -> None:
+def test_what_clouds_still_list_gets_time_and_what_stays_fails(made: Any, scan: Looks, shell: Fake) -> None:
     left = [Left("us-west-2: a volume", "aws ec2 delete-volume")]
     scan.looks = [[], left, left]
     assert made().run()
@@ -250,7 +279,7 @@ def test_what_clouds_still_list_gets_time_and_what_stays_fails(made: Any, scan: 
     assert shell.told("aws ec2 delete-volume")
 
 
-def made_again(shell: Fake, scan: Scan) -> Script:
+def made_again(shell: Fake, scan: Looks) -> Script:
     config = load("staging", ROOT)
     return Steps("staging", config.path, fleet_of(config), shell, shell.folder / "private", scan).script()  # type: ignore[arg-type]
 
@@ -347,17 +376,17 @@ def invoke(*words: str) -> Any:
 
 @pytest.mark.parametrize(("failing", "status"), [("", 0), ("up --stack", 1)])
 def test_the_command_runs_all_and_writes_the_record(
-    shell: Fake, scan: Scan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: str, status: int
+    shell: Fake, scan: Looks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: str, status: int
 ) -> None:
     if failing:
         shell.answers = {failing: StepError("it failed"), **shell.answers}
     monkeypatch.setattr(command, "Shell", lambda _: shell)
     monkeypatch.setattr(command, "Scan", lambda *_: scan)
     file = tmp_path / "new" / "record.json"
-    done = invoke("staging", "--budget-usd", "90", "--yes", "--record", str(file))
+    done = invoke("staging", "--budget-usd", "100", "--yes", "--record", str(file))
     assert done.exit_code == status
     assert json.loads(file.read_text())["ok"] is (status == 0)
-    assert shell.told("This costs at most ≤16.34 USD in the worst hour x 5.00 hours")
+    assert shell.told("This costs at most ≤16.34 USD in the worst hour x 5.83 hours")
     assert shell.lines[-1] == f"{'FAILED' if status else 'ACCEPTED'}: the record is {file}"
     assert "destroy" in kinds(shell)
 
@@ -385,7 +414,7 @@ def test_the_record_has_every_step_and_no_account_or_secret(made: Any, shell: Fa
     assert held["versions"]["pulumi CLI"] == "3.259.0"
     assert {each["name"]: each["status"] for each in held["steps"]} == statuses(run)
     assert [each["name"] for each in held["steps"] if "why" in each] == ["up"]
-    assert held["cost"]["bound USD"] == pytest.approx(16.333 * held["cost"]["longest hours"], abs=0.01)
+    assert held["cost"]["bound USD"] == pytest.approx(16.333 * run.script.seconds / 3600, abs=0.01)
 
 
 def test_a_rehearsal_says_that_it_is_none_of_a_cloud(made: Any) -> None:
@@ -444,6 +473,6 @@ def test_minutes_bound_a_run_and_leave_time_for_the_end() -> None:
         InputError, match=rf"--minutes: must be above {steps.ending // 60}, which destroy and leftovers may take; got 5"
     ):
         command.seconds(5, steps)
-    longest = command.seconds(steps.ending // 60 + 1, steps)
+    longest = command.seconds(int(steps.ending) // 60 + 1, steps)
     assert steps.bound(2.0, longest) == pytest.approx(2.0 * longest / 3600)
     assert "at most 6.000 USD in the worst hour x 1.00 hours" in command.bounded(script(7200), Money(6.0), 7, 3600)

@@ -28,11 +28,9 @@ def test_the_page_counts_rows_types_and_actions():
 
 def test_the_page_counts_the_sources():
     counts = Counter(row["source"].partition(" ")[0].partition("@")[0] for row in rows("iam_actions.csv"))
-    shown = [
-        int(found)
-        for found in re.findall(r"^\| .*(?:AWS provider|CloudFormation's|AWS managed policy).*\| (\d+) \|$", PAGE, re.MULTILINE)
-    ]
-    assert shown == [counts["terraform-provider-aws"], counts["CloudFormation"], counts["AWS"]]
+    sources = "AWS provider|CloudFormation's|AWS managed policy|API reference"
+    shown = [int(found) for found in re.findall(rf"^\| .*(?:{sources}).*\| (\d+) \|$", PAGE, re.MULTILINE)]
+    assert shown == [counts["terraform-provider-aws"], counts["CloudFormation"], counts["AWS"], counts["API"]]
 
 
 def test_the_page_has_the_sizes_of_the_policies():

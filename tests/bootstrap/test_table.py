@@ -85,7 +85,8 @@ def test_every_row_has_a_source_and_a_date_and_is_there_once():
     held = rows("iam_actions.csv")
     for row in held:
         assert re.match(
-            r"(terraform-provider-aws@\w{8} internal/service/|CloudFormation schema AWS::|AWS managed policy )", row["source"]
+            r"(terraform-provider-aws@\w{8} internal/service/|CloudFormation schema AWS::|AWS managed policy |API reference of )",
+            row["source"],
         )
         assert date.fromisoformat(row["date"]) <= date(2026, 11, 26)
     keys = [(row["type"], row["verb"], row["action"]) for row in held]

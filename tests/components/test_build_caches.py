@@ -29,7 +29,8 @@ S3 = "aws:s3/{}"
 
 
 def cached(settings: Any = cluster, **changes: Any) -> dict[str, Any]:
-    described: dict[str, Any] = settings(buildCaches=build_caches() | changes)
+    of_cluster = {key: changes.pop(key) for key in ("protect",) if key in changes}
+    described: dict[str, Any] = settings(buildCaches=build_caches() | changes, **of_cluster)
     return described
 
 
@@ -55,6 +56,10 @@ def test_a_bucket_is_private_encrypted_and_forgets(created: Recording) -> None:
     assert encryption["rules"] == [{"applyServerSideEncryptionByDefault": {"sseAlgorithm": "AES256"}}]
     (rule,) = bucket_part(created, f"{NAME}-expiry", "BucketLifecycleConfiguration")["rules"]
     assert (rule["status"], rule["expiration"]) == ("Enabled", {"days": 14})
+
+
+def test_a_bucket_of_a_protected_cluster_with_objects_stays() -> None:
+    assert bucket_part(made(usw2=cached(protect=True)), NAME, "Bucket")["forceDestroy"] is False
 
 
 def test_the_documents_are_those_that_the_matrix_evaluates(created: Recording) -> None:

@@ -209,7 +209,9 @@ def test_protection_is_the_control_planes_and_of_nothing_else(on_eks, on_oke, un
         protected = {each.urn for each in recording.resources if each.protect}
         assert protected == (planes | logs if protect else set()), "a pool must stay free to be replaced"
         for plane in of_type(recording, EKS_PLANE):
-            assert plane.inputs.get("deletionProtection", False) is protect
+            assert plane.inputs["deletionProtection"] is protect, "AWS' provider keeps the protection of a missing value"
+        for group in of_type(recording, LOG_GROUP):
+            assert group.inputs["deletionProtectionEnabled"] is protect
 
 
 def test_prod_is_protected_and_staging_is_not(staging, prod):

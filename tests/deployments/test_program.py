@@ -24,6 +24,7 @@ EXAMPLE = settings(
         ),
         "prod": deployment(
             approval={"environment": "gpu-ci/prod-approval", "team": "owners"},
+            protect=True,
             aws={"roleArn": ROLE, "sessionName": "prod", "duration": "30m"},
             drift={"schedule": "30 5 * * *"},
             variables={"OCI_CLI_REGION": "us-sanjose-1"},
@@ -31,6 +32,10 @@ EXAMPLE = settings(
             preRunCommands=["uv tool install oci-cli"],
         ),
     },
+)
+KEPT = (
+    'case "$PULUMI_CI_OPERATION" in destroy) '
+    'echo "protect is true in deployments, so Pulumi Deployments destroys nothing: docs/destroy.md" >&2; exit 1 ;; esac'
 )
 GATE = 'case "$PULUMI_CI_OPERATION" in preview|detect-drift) ;; *) pulumi env open acme/gpu-ci/prod-approval > /dev/null ;; esac'
 PLAN = (
@@ -63,7 +68,7 @@ OF_PROD = OF_BOTH | {
             "OCI_CLI_KEY_CONTENT": "[secret]",
             "TF_VAR_private_key": "[secret]",
         },
-        "preRunCommands": [GATE, "uv tool install oci-cli", PLAN.format("prod")],
+        "preRunCommands": [KEPT, GATE, "uv tool install oci-cli", PLAN.format("prod")],
     },
 }
 
@@ -170,6 +175,15 @@ def test_whatever_may_change_something_opens_the_environment_first(tmp_path, ope
     assert calls == ("env open acme/gpu-ci/prod-approval\n" if opened else "")
     assert done.returncode == (1 if opened and not granted else 0), "a pre-run command that fails ends the run"
     assert done.stdout == "", "what an environment holds is not for a log"
+
+
+@pytest.mark.parametrize("operation", ["preview", "detect-drift", "refresh", "update", "remediate-drift", "", "destroy"])
+def test_a_protected_stack_is_not_destroyed_and_all_else_goes_on(operation):
+    environment = {"PATH": "/usr/bin:/bin", "PULUMI_CI_OPERATION": operation}
+    done = subprocess.run(["/usr/bin/env", "bash", "-c", KEPT], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == (operation == "destroy"), "a pre-run command that fails ends the run"
+    assert ("protect is true" in done.stderr) is (operation == "destroy")
+    assert done.stdout == ""
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import kubernetes_validate
 import pytest
 from pydantic import TypeAdapter
 
+from fleet.charts import gpu_operator
 from fleet.charts.arc import CONTROLLER, LAUNCHER_POD, arc_controller, runner_set
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart
@@ -395,6 +396,13 @@ def test_the_device_plugin_runs_on_gpu_nodes_and_requests_what_placement_reckons
     assert any(toleration(each).covers(EKS_PROFILE.gpu_taint) for each in values["tolerations"])
     for pod in device_plugin().pods:
         assert (asks(values["resources"]), pod.on) == ((pod.cpu, pod.memory), "GPU nodes"), pod.name
+
+
+def test_the_device_plugin_refuses_a_node_with_the_operators_plugin_or_oracles() -> None:
+    (operator, addon) = device_plugin().values["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert operator["namespaces"] == [gpu_operator.NAMESPACE]
+    assert addon["namespaces"] == ["kube-system"]
+    assert {term["topologyKey"] for term in (operator, addon)} == {"kubernetes.io/hostname"}
 
 
 def test_the_autoscaler_is_of_the_clusters_minor_and_has_what_its_chart_needs_to_render() -> None:

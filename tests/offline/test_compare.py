@@ -15,6 +15,7 @@ from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.wire import Secret
 from policies.rules import RULES
 from tests.day import AS_OF
+from tests.doctor.fleets import shipped
 from tests.offline.staging import ON_DEMAND, POLICIES, TOO_SMALL, WIDER, plan_of, staging, write
 
 
@@ -48,6 +49,27 @@ def test_a_changed_tag_is_said_to_reach_new_instances_alone(tmp_path):
     assert found.notes[0].startswith("tags: running EC2 instances keep their old tags, and no node is replaced; ")
     assert "aws:eks/nodeGroup:NodeGroup" not in {kind.type for kind in found.resources}
     assert "aws:ec2/launchTemplate:LaunchTemplate" not in {kind.type for kind in found.resources}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "steps"),
+    [
+        ("gpu-plugin-addon", "gpu-operator", 1),
+        ("gpu-plugin-addon", "device-plugin", 0),
+        ("device-plugin", "gpu-operator", 0),
+        ("gpu-operator", "gpu-plugin-addon", 0),
+    ],
+)
+def test_only_from_oracles_add_on_to_the_operator_two_runs_are_needed(old, new, steps):
+    fleet = shipped("prod")
+
+    def side(enablement):
+        cluster = fleet.clusters["sjc"].model_copy(update={"enablement": enablement})
+        return replace(staging(), fleet=fleet.model_copy(update={"clusters": {"sjc": cluster}}))
+
+    notes = Comparison(side(old), side(new)).notes
+    assert len(notes) == steps
+    assert all("set device-plugin first" in note for note in notes)
 
 
 def test_runner_sets_that_land_elsewhere_are_told_from_those_that_do_not(comparison):

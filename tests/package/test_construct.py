@@ -97,6 +97,8 @@ def assert_constructed(name: str, arguments: Mapping[str, Any], constructed: Con
     )
     assert len(constructed.asked) > 1, "it has children"
     assert all(request.parent for request in constructed.asked[1:])
+    bound = [request.name for request in constructed.asked if request.hooks.ListFields()]
+    assert bound == [], "a hook would stop each destroy of a program in another language, which cannot run it"
     assert_outputs(name, constructed)
     assert_key_is_secret(arguments, constructed)
 
