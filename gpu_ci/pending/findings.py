@@ -54,6 +54,9 @@ class Clouds:
 
     def ids(self, resource: Resource) -> tuple[list[str] | None, str]:
         """The ids by which Pulumi imports what a pending create made, None if that is unknown; and the command that shows it."""
+        if not resource.content.get("custom") or resource.type.startswith("pulumi:"):
+            # Components and providers exist in the state alone.
+            return [], ""
         if resource.type.startswith(KUBERNETES):
             return self._objects(resource)
         package, provider = resource.type.partition(":")[0], self.state.provider_of(resource)

@@ -204,6 +204,12 @@ def test_another_operation_needs_only_the_refresh(run: Run, cloud: Any, operatio
     assert commands(result) == [CLEAR]
 
 
+def test_a_component_and_a_provider_exist_in_no_cloud(run: Run) -> None:
+    component = pending("gpu-ci:index:EksNetwork", "n", {})
+    component["resource"]["custom"] = False
+    assert commands(run(state(component, pending("pulumi:providers:aws", "p", {})))) == [CLEAR]
+
+
 def test_a_half_created_resource_of_a_cloud_is_replaced_after_the_refresh(run: Run, cloud: Any) -> None:
     group = resource("aws:eks/nodeGroup:NodeGroup", "g", id="c:g", initErrors=["NodeCreationFailure"])
     object_ = resource("kubernetes:apps/v1:Deployment", "d", KUBERNETES, id="a/d", initErrors=["not ready"])
