@@ -95,8 +95,8 @@ GONE = ("terminated", "deleted")
 class Left:
     """A thing that exists, and the command that deletes it.
 
-    `names` are its id and whatever else a state may call it, `title` is its name if the cloud has one. `own` is false for what
-    only nodes, EKS or Kubernetes create.
+    `names` are its id and whatever else a state may call it, `title` is its name if the cloud has one. `own` is false for things
+    that only nodes, EKS or Kubernetes create.
     """
 
     what: str
@@ -160,7 +160,7 @@ def left(
     parts = identity.split("/")
     command = commands.get(kind, "").format(id=identity, arn=arn, parts=parts)
     fix = f"{command} --region {region}" if command else "no command is known here; look for it in the cloud's console"
-    # Pulumi parts the ids of what is in a cluster by these signs.
+    # Pulumi's ids of things in a cluster have these signs.
     names = (identity, arn, ":".join(parts[:2]), ",".join(parts[:2]))
     return Left(f"{region}: {kind} {arn or identity}", fix, tuple(filter(None, names)), title, own)
 

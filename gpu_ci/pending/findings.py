@@ -189,7 +189,7 @@ class Findings:
         """What settles all entries, in order. Without the last command while something is unknown: it would be forgotten."""
         needs = {entry.needs for entry in self.entries}
         of = shlex.join(["--stack", stack])
-        deletes = [entry.command or f"# delete {entry.name}: {entry.id}" for entry in self.entries if entry.needs == DELETE]
+        deletes = [_shell(entry) for entry in self.entries if entry.needs == DELETE]
         imports = f"pulumi import {of} --file {shlex.quote(file)} --yes --generate-code=false --protect=false"
         replaced = [f"--replace {shlex.quote(entry.urn)}" for entry in self.entries if entry.needs == REPLACE]
         return [
@@ -198,6 +198,13 @@ class Findings:
             *([f"pulumi refresh {of} --clear-pending-creates --yes"] if needs and UNKNOWN not in needs else []),
             *([f"pulumi up {of} {' '.join(replaced)}"] if replaced else []),
         ]
+
+
+def _shell(entry: Entry) -> str:
+    """The command that deletes, or a comment if none is known."""
+    if entry.command.startswith(("aws ", "oci ", "helm ")):
+        return entry.command
+    return f"# delete {entry.name} {entry.id}: {entry.command or 'no command is known here'}"
 
 
 def _read(what: str, resource: Resource) -> Entry:

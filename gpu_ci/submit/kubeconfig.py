@@ -54,7 +54,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None, namespac
 
 
 def contexts() -> list[str]:
-    """The names of the contexts in KUBECONFIG or ~/.kube/config. Raises InputError for a file that is no kubeconfig."""
+    """The names of the contexts in KUBECONFIG or ~/.kube/config. Raises InputError for a file that is not a kubeconfig."""
     paths = _paths(None)
     return sorted(_contexts(_merged(paths))) if paths else []
 

@@ -129,7 +129,7 @@ class Aws:
         return {"Account": ACCOUNT}
 
     def _GetResources(self, region: str, TagFilters: list[dict[str, Any]]) -> dict[str, Any]:
-        """What has the stack's tag. EKS has made a launch template for each node group, which has it too."""
+        """Resources with the stack's tag. EKS has made a launch template for each node group, which has it too."""
         if TagFilters != [{"Key": "gpu-ci/stack", "Values": [self.stack]}]:
             return {"ResourceTagMappingList": []}
         tag, found = {"Key": "gpu-ci/stack", "Value": self.stack}, []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -97,6 +98,20 @@ class Drill:
         assert document["notAsked"] == []
         assert result.exit_code == (1 if document["pending"] else 0)
         return document
+
+    def created(self, where: str) -> list[Live]:
+        """What is live of the resources whose URN has a match of the pattern."""
+        resources = json.loads(self.exported())["deployment"]["resources"]
+        ids = {(each["type"], each["id"]) for each in resources if re.search(where, each["urn"])}
+        return [each for each in self.cloud.live() if (each.type, each.id) in ids]
+
+    def lose(self, where: str) -> list[str]:
+        """Deletes such resources behind Pulumi's back, so that the next update creates them again; gives their ids."""
+        lost = self.created(where)
+        assert lost, f"nothing is live of {where}"
+        for live in lost:
+            self.cloud.remove(live)
+        return [each.id for each in lost]
 
     def settle(self) -> None:
         """Checks that `pending` lists exactly the orphans, and runs its commands in their order."""

@@ -95,7 +95,7 @@ def network(cloud: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 def rights(cloud: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The same of IAM and of what has a name in the whole account."""
+    """The same of IAM and of resources with a name in the whole account."""
     iam, policy = cloud("iam"), "arn:aws:iam::aws:policy/ReadOnlyAccess"
     iam.create_role(RoleName="node-a1", AssumeRolePolicyDocument="{}")
     yield "aws:iam/role:Role", {"name": "node-a1"}, "node-a1"

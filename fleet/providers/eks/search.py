@@ -37,7 +37,7 @@ def search(kind: str, inputs: Mapping[str, Any], region: str, stack: str, accoun
 
 
 def _filled(text: str, inputs: Mapping[str, Any], fields: Mapping[str, str]) -> str:
-    """The text with its fields. Raises KeyError for an input that is no text: a secret is an object in a state."""
+    """The text with its fields. Raises KeyError for another input than a text: a secret is an object in a state."""
 
     def value(match: re.Match[str]) -> str:
         found: Any = fields.get(match[1])
