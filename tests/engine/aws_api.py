@@ -3,6 +3,8 @@
 Shapes: API models of botocore 1.44.5. It has the calls of `fleet/providers/eks/imports.toml` and of the scan for leftovers.
 """
 
+# ruff: noqa: N802, N803 - calls and parameters have the names of the APIs
+
 from __future__ import annotations
 
 from collections.abc import Mapping

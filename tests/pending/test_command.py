@@ -11,9 +11,8 @@ from typing import Any
 
 import boto3
 import pytest
-from click.testing import Result
 from moto import mock_aws
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from gpu_ci.cli import app
 from gpu_ci.pending import clusters
