@@ -42,7 +42,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes 
 CODE = $(shell git ls-files '*.py' | cut -d/ -f1 | sort -u)
 
 .DEFAULT_GOAL := help
-TARGETS := help init plan render doctor check smoke acceptance docs pictures policy-pack image image-test image-push test test-code test-pages test-alerts search lint lint-images size site format bench lock clean
+TARGETS := help init plan render doctor pending check smoke acceptance docs pictures policy-pack image image-test image-push test test-code test-pages test-alerts search lint lint-images size site format bench lock clean
 .PHONY: $(TARGETS)
 
 # Without this, `make plan prod` would plan the default stack, and fail only then.
@@ -65,6 +65,9 @@ render: .venv/run ## Write a stack's manifests and chart values, or what ArgoCD 
 
 doctor: .venv/doctor ## Check tools, settings, credentials, quotas and offers before pulumi up: STACK=staging [FILE=path] [ARGS=--json]
 	@$(BIN)/gpu-ci doctor $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
+
+pending: .venv/doctor ## List what an interrupted pulumi up left, with the commands that settle it: STACK=staging [FILE=path] [ARGS=--json]
+	@$(BIN)/gpu-ci pending $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
 
 check: .venv/run ## Judge manifests from anywhere by the policies: DIR=folder [STACK=staging] [ARGS=--strict]
 	@$(BIN)/gpu-ci check $(ARGS) -- "$$STACK" "$$DIR"

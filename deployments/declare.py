@@ -17,6 +17,8 @@ from pulumi_pulumiservice import api
 from fleet.loading.deployments import OPERATION, PROJECT, Approval, Aws, Deployment, Deployments, PolicyPack
 
 _POLICY_CONFIG = Path(__file__).resolve().parent.parent / "policies" / "config"
+_CREATE_NOTHING = "preview|detect-drift|refresh|destroy"
+"""The operations that create nothing."""
 Pools = Mapping[str, cloud.AgentPool]
 
 
@@ -43,7 +45,13 @@ def declare(settings: Deployments, config: pulumi.Config) -> Pools:
 def _settings(
     settings: Deployments, name: str, stack: Deployment, pools: Pools, config: pulumi.Config
 ) -> cloud.DeploymentSettings:
-    commands = [*_kept(stack), *_gate(settings.organization, stack.approval), *stack.pre_run_commands, _plan(name)]
+    commands = [
+        *_kept(stack),
+        *_gate(settings.organization, stack.approval),
+        *stack.pre_run_commands,
+        _plan(name),
+        _pending(settings.organization, name),
+    ]
     variables = {**stack.variables, **{variable: config.require_secret(key) for variable, key in stack.secrets.items()}}
     return cloud.DeploymentSettings(
         name,
@@ -145,9 +153,16 @@ def _plan(name: str) -> str:
     An update ends at the first violation, and keeps what it has created until then, unless a preview came first. The command
     installs what it needs, which a run may do only after its pre-run commands. Its plan sees the checkout as they left it.
     """
-    return _except(
-        "preview|detect-drift|refresh|destroy", f"pulumi install --no-plugins && .venv/bin/python -m gpu_ci plan -- {name}"
-    )
+    return _except(_CREATE_NOTHING, f"pulumi install --no-plugins && .venv/bin/python -m gpu_ci plan -- {name}")
+
+
+def _pending(organization: str, name: str) -> str:
+    """The command that ends a run if an earlier one was interrupted: an update would create the same things once more.
+
+    It comes after the plan, which has installed what it needs. A failed export gives it nothing to read, and ends the run too.
+    """
+    export = f"pulumi stack export --stack {organization}/{PROJECT}/{name}"
+    return _except(_CREATE_NOTHING, f"{export} | .venv/bin/python -m gpu_ci pending --state - -- {name}")
 
 
 def _except(operations: str, command: str) -> str:

@@ -179,6 +179,12 @@ def test_acceptance_imports_fleet_and_the_shared_options_of_offline():
     ] == []
 
 
+def test_pending_imports_fleet_the_cli_of_doctor_and_the_client_and_nothing_of_pulumi():
+    allowed = ("gpu_ci.app", "gpu_ci.doctor.backend", "gpu_ci.offline.data", *CLIENT)
+    assert astray("gpu_ci.pending", "fleet", *allowed) == []
+    assert [f"{module} imports {name}" for module in below("gpu_ci.pending") for name in imported(module) if of_sdk(name)] == []
+
+
 def test_audit_imports_fleet_and_the_walk_of_folders_and_nothing_of_pulumi():
     assert astray("gpu_ci.audit", "fleet", "gpu_ci.workflows", "gpu_ci.offline.folders") == []
     assert [f"{module} imports {name}" for module in below("gpu_ci.audit") for name in imported(module) if of_sdk(name)] == []

@@ -93,31 +93,76 @@ GONE = ("terminated", "deleted")
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A thing that exists, and the command that deletes it."""
+    """A thing that exists, and the command that deletes it.
+
+    `names` are its id and whatever else a state may call it, `title` is its name if the cloud has one. `own` is false for things
+    that only nodes, EKS or Kubernetes create.
+    """
 
     what: str
     delete: str
+    names: tuple[str, ...] = ()
+    title: str = ""
+    own: bool = True
 
     def __str__(self) -> str:
         return f"{self.what}\n    {self.delete}"
 
 
+def nothing() -> list[str]:
+    """No id."""
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How to find a thing of which only the inputs are known: `command` for people; `ids` asks for the ids that Pulumi imports.
+
+    `again`: there is nothing to find, because a create sets the same thing once more.
+    """
+
+    command: str
+    ids: Callable[[], list[str]] = nothing
+    again: bool = False
+
+
 class Leftovers:
     """Lists what a stack has in one cloud. This base class is that of a cloud in which stacks create nothing."""
+
+    cloud: ClassVar[str] = ""
+    """Its name."""
+    package: ClassVar[str] = "-"
+    """Pulumi's package with the types of its resources."""
 
     def __iter__(self) -> Iterator[Left]:
         """Everything that exists. Raises ImportError if the cloud's SDK is missing."""
         return iter(())
 
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What its SDK raises if it cannot be asked. Raises ImportError if the SDK is missing."""
+        return ()
+
+    def require_account(self, names: Collection[str]) -> None:
+        """Raise SourceError if the credentials are of another account than the state's resources, which have these names."""
+
+    def search(self, kind: str, inputs: Mapping[str, Any], region: str) -> Search | None:
+        """How to find what a create of a type with these inputs made; None if that is unknown."""
+        return None
+
     def delete_late(self) -> None:
         """Delete what the cloud creates again after its owner is gone."""
 
 
-def left(commands: dict[str, str], region: str, kind: str, identity: str, arn: str = "") -> Left:
-    """A thing of a kind. `commands` has the command for each kind, with the fields id and arn."""
-    command = commands.get(kind, "").format(id=identity, arn=arn)
+def left(
+    commands: dict[str, str], region: str, kind: str, identity: str, arn: str = "", title: str = "", own: bool = True
+) -> Left:
+    """A thing of a kind. `commands` has the command for each kind, with the fields id, arn and parts, the words of the id."""
+    parts = identity.split("/")
+    command = commands.get(kind, "").format(id=identity, arn=arn, parts=parts)
     fix = f"{command} --region {region}" if command else "no command is known here; look for it in the cloud's console"
-    return Left(f"{region}: {kind} {arn or identity}", fix)
+    # Pulumi's ids of things in a cluster have these signs.
+    names = (identity, arn, ":".join(parts[:2]), ",".join(parts[:2]))
+    return Left(f"{region}: {kind} {arn or identity}", fix, tuple(filter(None, names)), title, own)
 
 
 class PushGateway(Protocol):

@@ -25,6 +25,7 @@ from gpu_ci.submit.objects import PODS, Kind, Object, one_line, parsed, parts, t
 MOST_BYTES = 64_000_000
 """The largest answer that is read. A list of thousands of pods stays below it."""
 _PIECE = 65536
+NOT_FOUND = 404
 Target = tuple[str, str, str]
 """A request for error messages (`get jobs.batch a in namespace ml`), its HTTP method, and its path."""
 
@@ -145,6 +146,28 @@ class Cluster:
     def version(self) -> Object:
         """The version of the API server: `major`, `minor` and more (kubernetes.io, API path /version)."""
         return self._ask(("get the version", "GET", "/version")).json()
+
+    def kind(self, api_version: str, name: str) -> Kind | None:
+        """The kind of objects as the server has it, None if it has none (kubernetes.io, API concepts, discovery)."""
+        path = f"/{'apis' if '/' in api_version else 'api'}/{api_version}"
+        try:
+            served = parts(self._ask((f"get the kinds of {api_version}", "GET", path)).json(), "resources")
+        except ApiError as error:
+            if error.code != NOT_FOUND:
+                raise
+            return None
+        plurals = (each for each in served if text(each, "kind") == name and "/" not in text(each, "name"))
+        return next((Kind(api_version, text(each, "name"), bool(each.get("namespaced"))) for each in plurals), None)
+
+    def exists(self, kind: Kind, name: str) -> bool:
+        """Whether there is such an object."""
+        try:
+            self.get(kind, name)
+        except ApiError as error:
+            if error.code != NOT_FOUND:
+                raise
+            return False
+        return True
 
     def list(self, kind: Kind, selector: Mapping[str, str]) -> list[Object]:
         """The objects that a `labelSelector` or `fieldSelector` selects."""

@@ -53,6 +53,27 @@ def connect(kubeconfig: Path | None = None, context: str | None = None, namespac
     return Cluster(api, namespace or default or "default", options)
 
 
+def contexts() -> list[str]:
+    """The names of the contexts in KUBECONFIG or ~/.kube/config. Raises InputError for a file that is not a kubeconfig."""
+    paths = _paths(None)
+    return sorted(_contexts(_merged(paths))) if paths else []
+
+
+def _merged(paths: list[Path]) -> Any:
+    """The files as the client merges them."""
+    names = os.pathsep.join(map(str, paths))
+    try:
+        return KubeConfigMerger(names).config
+    except _UNUSABLE:
+        raise InputError(f"{names}: a kubeconfig is YAML with clusters, contexts and users; this one is not; fix it") from None
+
+
+def _contexts(merged: Any) -> dict[str, Any]:
+    """The contexts by name."""
+    content = merged.value if merged is not None and isinstance(merged.value, Mapping) else {}
+    return {entry.value["name"]: entry.value for entry in content.get("contexts", []) if text(entry.value, "name")}
+
+
 def _paths(kubeconfig: Path | None) -> list[Path]:
     """The existing kubeconfig files; earlier ones have priority."""
     if kubeconfig is not None:
@@ -86,21 +107,18 @@ def _from_files(paths: list[Path], context: str | None, configuration: Any) -> s
             "(aws eks update-kubeconfig, oci ce cluster create-kubeconfig), or set KUBECONFIG to its path"
         )
     names = os.pathsep.join(map(str, paths))
-    try:
-        merged = KubeConfigMerger(names).config
-    except _UNUSABLE:
-        raise InputError(f"{names}: a kubeconfig is YAML with clusters, contexts and users; this one is not; fix it") from None
+    merged = _merged(paths)
     content = merged.value if merged is not None and isinstance(merged.value, Mapping) else {}
-    contexts = {entry.value["name"]: entry.value for entry in content.get("contexts", []) if text(entry.value, "name")}
+    known = _contexts(merged)
     chosen_context = context or content.get("current-context") or ""
-    if chosen_context not in contexts:
+    if chosen_context not in known:
         problem = (
             f"--context: the kubeconfig has no context {chosen_context!r}"
             if context
             else "the kubeconfig names no current context"
         )
-        raise InputError(f"{problem}; choose with --context one of: {listed(sorted(contexts))}")
-    chosen = part(contexts[chosen_context], "context")
+        raise InputError(f"{problem}; choose with --context one of: {listed(sorted(known))}")
+    chosen = part(known[chosen_context], "context")
     # The client only logs that a credential plugin failed, and goes on without credentials.
     errors = BufferingHandler(capacity=1000)
     errors.setLevel(logging.ERROR)

@@ -113,7 +113,7 @@ def test_log_groups_of_the_control_plane_are_found_and_deleted(cloud: Any, scan:
 
 
 def test_every_command_is_one_of_aws() -> None:
-    lines = [each.format(id="x", arn="arn:x") for each in AWS.values()]
+    lines = [each.format(id="xx", arn="arn:x", parts=["x", "y"]) for each in AWS.values()]
     assert [fault for line in lines for fault in aws_faults(tuple(shlex.split(line)[1:]))] == []
 
 

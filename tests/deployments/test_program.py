@@ -42,6 +42,10 @@ PLAN = (
     'case "$PULUMI_CI_OPERATION" in preview|detect-drift|refresh|destroy) ;; '
     "*) pulumi install --no-plugins && .venv/bin/python -m gpu_ci plan -- {} ;; esac"
 )
+PENDING = (
+    'case "$PULUMI_CI_OPERATION" in preview|detect-drift|refresh|destroy) ;; '
+    "*) pulumi stack export --stack acme/gpu-ci/{0} | .venv/bin/python -m gpu_ci pending --state - -- {0} ;; esac"
+)
 OF_BOTH = {
     "organization": "acme",
     "project": "gpu-ci",
@@ -54,7 +58,7 @@ OF_STAGING = OF_BOTH | {
     "vcs": VCS | {"deployCommits": True, "paths": ["fleet/**", "!fleet/README.md"]},
     "operationContext": {
         "oidc": {"aws": {"roleARN": ROLE, "sessionName": "gpu-ci-${stack.name}-${deployment.version}", "duration": "1h0m0s"}},
-        "preRunCommands": [PLAN.format("staging")],
+        "preRunCommands": [PLAN.format("staging"), PENDING.format("staging")],
         "options": {"skipIntermediateDeployments": True},
     },
 }
@@ -68,7 +72,7 @@ OF_PROD = OF_BOTH | {
             "OCI_CLI_KEY_CONTENT": "[secret]",
             "TF_VAR_private_key": "[secret]",
         },
-        "preRunCommands": [KEPT, GATE, "uv tool install oci-cli", PLAN.format("prod")],
+        "preRunCommands": [KEPT, GATE, "uv tool install oci-cli", PLAN.format("prod"), PENDING.format("prod")],
     },
 }
 
@@ -186,19 +190,20 @@ def test_a_protected_stack_is_not_destroyed_and_all_else_goes_on(operation):
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize(
-    ("operation", "planned"),
-    [
-        ("preview", False),
-        ("detect-drift", False),
-        ("refresh", False),
-        ("destroy", False),
-        ("update", True),
-        ("remediate-drift", True),
-        ("one of tomorrow", True),
-        ("", True),
-    ],
-)
+CREATES = [
+    ("preview", False),
+    ("detect-drift", False),
+    ("refresh", False),
+    ("destroy", False),
+    ("update", True),
+    ("remediate-drift", True),
+    ("one of tomorrow", True),
+    ("", True),
+]
+"""Each operation, and whether it may create something."""
+
+
+@pytest.mark.parametrize(("operation", "planned"), CREATES)
 @pytest.mark.parametrize("fails", ["", "pulumi", "python"])
 def test_whatever_may_create_something_is_planned_first(tmp_path, operation, planned, fails):
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
@@ -212,6 +217,27 @@ def test_whatever_may_create_something_is_planned_first(tmp_path, operation, pla
     all_calls = ["pulumi install --no-plugins", "python -m gpu_ci plan -- lab"]
     assert calls == (all_calls[: 1 if fails == "pulumi" else 2] if planned else [])
     assert done.returncode == (1 if planned and fails else 0), "a pre-run command that fails ends the run"
+
+
+@pytest.mark.parametrize(("operation", "asked"), CREATES)
+@pytest.mark.parametrize(("export", "status"), [("{}", 0), ("{pending}", 1), ("", 2)])
+def test_what_an_interrupted_run_left_ends_whatever_may_create_something(tmp_path, operation, asked, export, status):
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    scripts = {
+        tmp_path / "pulumi": f"""printf '%s' '{export}'; exit {0 if export else 255}""",
+        tmp_path / ".venv" / "bin" / "python": """read -r state; echo "$*" "$state" >> calls
+            case "$state" in {}) exit 0 ;; "") exit 2 ;; *) exit 1 ;; esac""",
+    }
+    for file, script in scripts.items():
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "PULUMI_CI_OPERATION": operation}
+    command = ["/usr/bin/env", "bash", "-c", PENDING.format("lab")]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (tmp_path / "calls").exists() is asked
+    assert done.returncode == (status if asked else 0), "a pre-run command that fails ends the run"
+    if asked:
+        assert (tmp_path / "calls").read_text() == f"-m gpu_ci pending --state - -- lab {export}\n"
 
 
 # -- secrets -------------------------------------------------------------------------------------------------------------
@@ -309,7 +335,7 @@ def test_what_the_provider_leaves_out_on_reading_is_left_out():
                 "previewPullRequests": False,
                 "pullRequestTemplate": False,
             },
-            "operationContext": {"preRunCommands": [PLAN.format("staging")]},
+            "operationContext": {"preRunCommands": [PLAN.format("staging"), PENDING.format("staging")]},
             "cacheOptions": {"enable": True},
         }
     }

@@ -55,6 +55,10 @@ _IDS = {
     "aws:s3/bucket:Bucket": "{bucket}",
     _RELEASE: "{namespace}/{name}",
 }
+_IMPORTS = {
+    "aws:ec2/routeTableAssociation:RouteTableAssociation": "{subnetId}/{routeTableId}",
+    "aws:eks/podIdentityAssociation:PodIdentityAssociation": "{clusterName},{id}",
+}
 _PREFIXES = {
     "aws:ec2/eip:Eip": "eipalloc",
     "aws:ec2/internetGateway:InternetGateway": "igw",
@@ -148,6 +152,16 @@ def identity(kind: str, name: str, inputs: _Raw) -> tuple[str, dict[str, Any]]:
     if kind.startswith("oci:"):
         return f"ocid1.{kind.rpartition(':')[2].lower()}.oc1..{digits}", named
     return _IDS.get(kind, name).format_map(_Fields({**inputs, **named})), named
+
+
+def name_of(kind: str) -> str:
+    """The input that is the physical name; empty if a type has none."""
+    return _NAMES.get(kind, "")
+
+
+def import_id(kind: str, identity: str, inputs: _Raw) -> str:
+    """The id that `pulumi import` takes, which differs from the id of the state for some types."""
+    return _IMPORTS.get(kind, "{id}").format_map(_Fields({**inputs, "id": identity}))
 
 
 def added(kind: str, identity: str, inputs: _Raw) -> dict[str, Any]:

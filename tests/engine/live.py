@@ -101,6 +101,8 @@ class Cloud:
     def __init__(self) -> None:
         self.asked: list[Asked] = []
         self.faults: list[Fault] = []
+        self.names_on_check = False
+        """Whether providers make up names when they check inputs, as the real ones do: a pending create then has its name."""
         self._resources: dict[tuple[str, str, str], Live] = {}
         self._created: Counter[str] = Counter()
         self._lock = threading.RLock()
@@ -112,8 +114,16 @@ class Cloud:
         return sorted(found, key=lambda each: each.number)
 
     def find(self, kind: str, identity: str, scope: str = "") -> Live | None:
-        """The resource of a type with this id, in a scope or put into none."""
-        return self._resources.get((kind, scope, identity)) or self._resources.get((kind, "", identity))
+        """The resource of a type with this id, or the id that only an import takes, in a scope or put into none."""
+        found = self._resources.get((kind, scope, identity)) or self._resources.get((kind, "", identity))
+        return found or next((each for each in self.live(kind) if kinds.import_id(kind, each.id, each.inputs) == identity), None)
+
+    def named(self, kind: str, urn: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+        """Inputs with the name that a check makes up, or made up before."""
+        key = kinds.name_of(kind)
+        if not self.names_on_check or not key or new.get(key):
+            return dict(new)
+        return {**new, key: old.get(key) or kinds.automatic(urn, self._created[urn])}
 
     def fail(self, fault: Fault) -> Fault:
         """Sets a fault until `faults` is cleared."""

@@ -110,9 +110,10 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True, acceptResources=True)
 
     def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Accepts every input and adds no default."""
+        """Accepts every input and adds no default, but for a name if the cloud has `names_on_check`."""
         self._note("Check", request, request.news)
-        return provider_pb2.CheckResponse(inputs=request.news)
+        news = self.cloud.named(_kind(request), request.urn, wire.raw(request.olds), wire.raw(request.news))
+        return provider_pb2.CheckResponse(inputs=_struct(news))
 
     def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Which inputs changed, and which of them replace the resource."""

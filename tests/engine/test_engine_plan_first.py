@@ -25,7 +25,7 @@ RULE = "spot-required-nonprod"
 def pre_run(site: Site, tools: Path) -> subprocess.CompletedProcess[str]:
     """Runs the pre-run command of an update in the checkout. Its dependencies are installed already."""
     stack = inputs(declared(as_config(settings(stacks={staging.STACK: deployment(deployOnPush=True)}))))
-    (command,) = stack["DeploymentSettings", staging.STACK]["operationContext"]["preRunCommands"]
+    (command, _) = stack["DeploymentSettings", staging.STACK]["operationContext"]["preRunCommands"]
     tools.mkdir(exist_ok=True)
     (tools / "pulumi").write_text('#!/bin/sh\n[ "$*" = "install --no-plugins" ]\n')
     (tools / "pulumi").chmod(0o755)

@@ -8,24 +8,42 @@ balancers, volumes and security groups).
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fleet.providers.eks.cluster import EksCluster, EksPools
-from fleet.providers.provider import GONE, Left, Leftovers, left
+from fleet.providers.eks.search import search
+from fleet.providers.eks.sources import client
+from fleet.providers.finding import SourceError
+from fleet.providers.provider import GONE, Left, Leftovers, Search, left
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.cluster import physical_name
 
 DELETE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 """The command by service and kind of an ARN."""
+_OF_NODES = {
+    "autoscaling autoScalingGroup",
+    "ec2 image",
+    "ec2 instance",
+    "ec2 network-interface",
+    "ec2 snapshot",
+    "ec2 spot-instances-request",
+    "ec2 volume",
+    "elasticloadbalancing loadbalancer",
+}
+"""What node groups, image pipelines and Kubernetes create, and no resource of the program does."""
+_OF_EKS = ("aws:eks:", "eks:", "kubernetes.io/cluster/", "cluster.k8s.amazonaws.com/", "aws:autoscaling:")
+"""Starts of the tags of what EKS, its node groups and Kubernetes create. Sources: EKS user guide, and those above."""
 
 
 class AwsLeftovers(Leftovers):
     """What a stack has on AWS."""
 
+    cloud, package = "AWS", "aws"
+
     def __init__(self, project: str, stack: str, clusters: Mapping[str, EksPools]) -> None:
-        self._stack = stack
+        self._stack, self._account = stack, ""
         created = {name: cluster for name, cluster in clusters.items() if isinstance(cluster, EksCluster)}
         self._regions_of = {physical_name(project, stack, name): each.region for name, each in created.items()}
         copies = {region for each in clusters.values() for ami in each.amis.values() for region in ami.regions}
@@ -60,16 +78,35 @@ class AwsLeftovers(Leftovers):
                 for page in pages.paginate(TagFilters=[tag_filter])
                 for mapping in page["ResourceTagMappingList"]
             )
-            for arn in dict.fromkeys(each["ResourceARN"] for each in mappings):
+            for arn, tags in {each["ResourceARN"]: each["Tags"] for each in mappings}.items():
                 service, place, kind, identity = _parts(arn)
-                if (place, identity) not in logs and not _gone(place or region, f"{service} {kind}", identity):
-                    yield left(DELETE, place or region, f"{service} {kind}", identity, arn)
+                what = f"{service} {kind}"
+                if (place, identity) not in logs and not _gone(place or region, what, identity):
+                    own = what not in _OF_NODES and not any(tag["Key"].startswith(_OF_EKS) for tag in tags)
+                    yield left(DELETE, place or region, what, identity, arn, own=own)
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        """As in the base class."""
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - an optional extra
+
+        return (BotoCoreError, ClientError)
+
+    def require_account(self, names: Collection[str]) -> None:
+        """As in the base class."""
+        self._account = _client("sts", self._regions[0]).get_caller_identity()["Account"]
+        owners = {parts[4] for name in names if name.startswith("arn:") and (parts := name.split(":", 5))[4].isdecimal()}
+        if owners and self._account not in owners:
+            raise SourceError(f"the credentials are of account {self._account}, the stack's resources of {', '.join(owners)}")
+
+    def search(self, kind: str, inputs: Mapping[str, Any], region: str) -> Search | None:
+        """As in the base class."""
+        return search(kind, inputs, region or self._regions[0], self._stack, self._account, _client)
 
 
 def _client(service: str, region: str) -> Any:
     import boto3  # noqa: PLC0415 - an optional extra
 
-    return boto3.client(service, region_name=region)
+    return client(boto3, service, region)
 
 
 def _gone(region: str, kind: str, identity: str) -> bool:

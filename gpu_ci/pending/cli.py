@@ -1,0 +1,102 @@
+"""`gpu-ci pending STACK`: see docs/interrupted.md."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from fleet.facts.errors import InputError
+from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT
+from fleet.loading.stackfile import load
+from gpu_ci.app import RUN, File, Json, Stack, app, console, exit_status
+from gpu_ci.offline.data import document, fields_of
+from gpu_ci.pending import state
+from gpu_ci.pending.findings import UNKNOWN, Clouds, Entry, Findings
+
+DEFAULT = "pending.json"
+"""The import file of the printed commands if none is named."""
+
+
+@app.command(rich_help_panel=RUN)
+def pending(
+    stack: Stack,
+    file: File = None,
+    state_file: Annotated[
+        Path | None, typer.Option("--state", help="Read this output of pulumi stack export, - for stdin; default: run it.")
+    ] = None,
+    import_file: Annotated[
+        Path | None, typer.Option("--import-file", help="Write what exists here, for pulumi import --file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List what an interrupted pulumi up left in clouds and clusters, with the commands that settle it. Changes nothing.
+
+    A cloud or cluster without credentials is not asked; a line says so.
+    Exit status: 0 nothing is pending, 1 something is, 2 the input is wrong.
+    """
+    with exit_status(as_json=as_json):
+        config = load(stack, ROOT, stack_file=file)
+        text, source = (
+            (state.export(stack, ROOT), "stack") if state_file is None else (state.read(state_file), f"--state {state_file}")
+        )
+        held = state.parse(text, source)
+        fleet = fleet_of(config)
+        clouds = [provider.leftovers(config.project, stack, clusters) for provider, clusters in fleet.by_provider()]
+        findings = Findings(held, Clouds(held, clouds))
+        if import_file is not None:
+            _write(import_file, findings)
+        commands = findings.commands(stack, str(import_file or DEFAULT))
+        if as_json:
+            _print_json(stack, findings, commands)
+        else:
+            _print(stack, findings, commands, import_file)
+        raise typer.Exit(1 if findings.entries else 0)
+
+
+def _write(path: Path, findings: Findings) -> None:
+    try:
+        path.write_text(json.dumps(findings.import_file(), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--import-file: cannot write {path} ({type(error).__name__}); give a path that you may write") from None
+
+
+def _print(stack: str, findings: Findings, commands: list[str], import_file: Path | None) -> None:
+    out = console()
+
+    def say(line: str) -> None:
+        out.print(Text(line), soft_wrap=True)
+
+    for entry in findings.entries:
+        say(_line(entry))
+        if entry.look and entry.needs == UNKNOWN:
+            say(f"  look: {entry.look}")
+    for where, why in findings.clouds.not_asked.items():
+        say(f"not asked: {where}: {why}")
+    if not findings.entries:
+        say("nothing is pending")
+        return
+    say(f"\n{len(findings.entries)} pending{f'. If no run of {stack} is under way, run in this order:' if commands else ''}")
+    if import_file is None and findings.import_file()["resources"]:
+        say(f"  gpu-ci pending {stack} --import-file {DEFAULT}")
+    for command in commands:
+        say(f"  {command}")
+    if count := sum(entry.needs == UNKNOWN for entry in findings.entries):
+        say(f"{count} may exist. Log in and run this again, or look, before you clear: pulumi refresh would forget them.")
+
+
+def _line(entry: Entry) -> str:
+    kind = f" ({entry.type})" if entry.type else ""
+    return f"{entry.what}: {entry.name}{kind}: {entry.says}: {entry.needs}"
+
+
+def _print_json(stack: str, findings: Findings, commands: list[str]) -> None:
+    entries = [fields_of(entry, *Entry.__slots__) for entry in findings.entries]
+    not_asked = [{"where": where, "why": why} for where, why in findings.clouds.not_asked.items()]
+    content = {"stack": stack, "pending": entries, "notAsked": not_asked, "commands": commands}
+    sys.stdout.write(document(content | {"importFile": findings.import_file()}) + "\n")

@@ -1,0 +1,211 @@
+"""Compares a state with the clouds and clusters: what an interrupted run left, and what settles it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from fleet.providers.finding import SourceError
+from fleet.providers.provider import Left, Leftovers
+from gpu_ci.pending import clusters
+from gpu_ci.pending.state import KUBERNETES, Resource, State, cluster_of
+from gpu_ci.submit.errors import SubmitError
+
+T = TypeVar("T")
+RELEASE = "kubernetes:helm.sh/v3:Release"
+UNKNOWN, CLEAR, IMPORT, DELETE, REPLACE, REFRESH = "unknown", "clear", "import", "delete", "replace", "refresh"
+"""What an entry needs. `clear` and `refresh` are done by the last command of the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that was left. `what` is the kind of the pending operation, or of what exists without a resource.
+
+    `id` is the id to import, `command` what deletes or replaces it, `look` the command that shows whether it exists.
+    """
+
+    what: str
+    name: str
+    needs: str
+    says: str
+    type: str = ""
+    urn: str = ""
+    id: str = ""
+    command: str = ""
+    look: str = ""
+
+
+class Clouds:
+    """The clouds and clusters of a stack. One that cannot be asked is asked once; `not_asked` says why."""
+
+    def __init__(self, state: State, leftovers: Sequence[Leftovers]) -> None:
+        self.state, self.not_asked = state, dict[str, str]()
+        self.by_package = {each.package: each for each in leftovers}
+        self.left: dict[str, list[Left]] = {}
+        for cloud in leftovers:
+            if cloud.cloud:
+                self._ask(cloud.cloud, partial(self._scan, cloud))
+        self.releases: dict[str, list[clusters.Release]] = {}
+        for cluster in state.clusters:
+            self._ask(cluster, partial(self._list, cluster))
+
+    def ids(self, resource: Resource) -> tuple[list[str] | None, str]:
+        """The ids by which Pulumi imports what a pending create made, None if that is unknown; and the command that shows it."""
+        if not resource.content.get("custom") or resource.type.startswith("pulumi:"):
+            # Components and providers exist in the state alone.
+            return [], ""
+        if resource.type.startswith(KUBERNETES):
+            return self._objects(resource)
+        package, provider = resource.type.partition(":")[0], self.state.provider_of(resource)
+        cloud = self.by_package.get(package)
+        region = resource.inputs.get("region") or provider.get("region") or ""
+        search = cloud.search(resource.type, resource.inputs, region) if cloud is not None else None
+        if cloud is None or search is None:
+            return None, ""
+        found = [] if search.again else self._ask(cloud.cloud, search.ids)
+        return None if found is None else [each for each in found if each not in self.state.names], search.command
+
+    def _objects(self, resource: Resource) -> tuple[list[str] | None, str]:
+        cluster = cluster_of(self.state.provider_of(resource))
+        if resource.type == RELEASE:
+            inputs = resource.inputs
+            look = ["helm", "list", "--all", "--namespace", str(inputs.get("namespace")), "--filter", f"^{inputs.get('name')}$"]
+            found = self.releases.get(cluster)
+            return None if found is None else [each.id for each in found if each.id == release_id(resource)], shlex.join(look)
+        metadata = resource.inputs.get("metadata") or {}
+        place = ["--namespace", metadata["namespace"]] if metadata.get("namespace") else []
+        look = ["kubectl", "get", str(resource.inputs.get("kind")), str(metadata.get("name")), *place]
+        return self._ask(cluster, partial(clusters.ids, cluster, resource.inputs)), shlex.join(look)
+
+    def _scan(self, cloud: Leftovers) -> None:
+        cloud.require_account(self.state.names)
+        self.left[cloud.cloud] = [each for each in cloud if each.own]
+
+    def _list(self, cluster: str) -> None:
+        self.releases[cluster] = clusters.releases(cluster)
+
+    def _ask(self, where: str, question: Callable[[], T]) -> T | None:
+        """The answer; None if the cloud or cluster cannot be asked."""
+        if where in self.not_asked:
+            return None
+        try:
+            cloud = next((each for each in self.by_package.values() if each.cloud == where), Leftovers())
+            errors: tuple[type[Exception], ...] = (*cloud.errors(), SourceError, SubmitError)
+        except ImportError as error:
+            self.not_asked[where] = f"{error.name} is not installed; make doctor installs it"
+            return None
+        try:
+            return question()
+        except errors as error:
+            self.not_asked[where] = " ".join(str(error).split()) or type(error).__name__
+            return None
+
+
+def release_id(resource: Resource) -> str:
+    """The namespace and the name of a release of Helm."""
+    return f"{resource.inputs.get('namespace') or 'default'}/{resource.inputs.get('name')}"
+
+
+@dataclass
+class Findings:
+    """All entries of a stack."""
+
+    state: State
+    clouds: Clouds
+    entries: list[Entry] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._imported: dict[str, str] = {}
+        for what, resource in self.state.operations:
+            self.entries += self._creating(resource) if what == "creating" else [_read(what, resource)]
+        self.entries += self._half_created()
+        self.entries += self._releases()
+        self.entries += self._orphans()
+
+    def _creating(self, resource: Resource) -> Iterator[Entry]:
+        def entry(needs: str, says: str, **fields: str) -> Entry:
+            return Entry("creating", resource.name, needs, says, resource.type, resource.urn, look=look, **fields)
+
+        found, look = self.clouds.ids(resource)
+        if found is None:
+            yield entry(UNKNOWN, "it may exist" if look else "it may exist; this program knows no call that finds it")
+        elif not found:
+            yield entry(CLEAR, "nothing of it exists")
+        for identity in found or ():
+            if (waiting := self._release(resource)) is not None and waiting.status != "deployed":
+                yield entry(DELETE, f"its release is {waiting.status}", id=identity, command=waiting.command)
+            elif resource.urn in self.state.resources or self._imported.setdefault(resource.urn, identity) != identity:
+                command = self._delete(identity) or (waiting.command if waiting else "")
+                yield entry(DELETE, f"exists as {identity}, and the state has another", id=identity, command=command)
+            else:
+                yield entry(IMPORT, f"exists as {identity}", id=identity)
+
+    def _release(self, resource: Resource) -> clusters.Release | None:
+        releases = self.clouds.releases.get(cluster_of(self.state.provider_of(resource)), ())
+        same = (each for each in releases if each.id == release_id(resource))
+        return next(same, None) if resource.type == RELEASE else None
+
+    def _delete(self, identity: str) -> str:
+        left = (each.delete for things in self.clouds.left.values() for each in things if identity in each.names)
+        return next(left, "")
+
+    def _half_created(self) -> Iterator[Entry]:
+        """Resources of clouds whose create began and failed. A later update of them does not repeat the create."""
+        for resource in self.state.resources.values():
+            if resource.content.get("initErrors") and not resource.type.startswith(KUBERNETES):
+                says = "its create failed when it had begun"
+                yield Entry("half-created", resource.name, REPLACE, says, resource.type, resource.urn, resource.id)
+
+    def _releases(self) -> Iterator[Entry]:
+        told = {entry.command for entry in self.entries}
+        for release in (each for releases in self.clouds.releases.values() for each in releases):
+            if release.waits and release.command not in told:
+                yield Entry("release", release.id, DELETE, f"is {release.status}", command=release.command)
+
+    def _orphans(self) -> Iterator[Entry]:
+        told = self.state.names | {entry.id for entry in self.entries}
+        for left in (each for things in self.clouds.left.values() for each in things):
+            if told.isdisjoint(left.names):
+                yield Entry("orphan", left.what, DELETE, "exists and is in no state", command=left.delete)
+
+    def import_file(self) -> dict[str, Any]:
+        """What `pulumi import --file` reads (pulumi/pulumi 3.260, pkg/cmd/pulumi/operations/import.go, importFile)."""
+        resources: list[dict[str, Any]] = []
+        table: dict[str, str] = {}
+        for entry in (each for each in self.entries if each.needs == IMPORT):
+            resource = next(each for _, each in self.state.operations if each.urn == entry.urn)
+            parent, version = resource.content.get("parent"), self.state.provider_of(resource).get("version")
+            links = {key: value for key, value in (("parent", parent), ("provider", resource.provider)) if value}
+            table |= {urn: urn for urn in links.values() if urn in self.state.resources}
+            # Names are URNs, because two resources of a program may have the same name.
+            spec = {"type": entry.type, "name": entry.urn, "logicalName": entry.name, "id": entry.id, **links}
+            resources.append(spec | ({"version": version} if isinstance(version, str) else {}))
+        return {"nameTable": table, "resources": resources}
+
+    def commands(self, stack: str, file: str) -> list[str]:
+        """What settles all entries, in order. Without the last command while something is unknown: it would be forgotten."""
+        needs = {entry.needs for entry in self.entries}
+        of = shlex.join(["--stack", stack])
+        deletes = [_shell(entry) for entry in self.entries if entry.needs == DELETE]
+        imports = f"pulumi import {of} --file {shlex.quote(file)} --yes --generate-code=false --protect=false"
+        replaced = [f"--replace {shlex.quote(entry.urn)}" for entry in self.entries if entry.needs == REPLACE]
+        return [
+            *dict.fromkeys(deletes),
+            *([imports] if IMPORT in needs else []),
+            *([f"pulumi refresh {of} --clear-pending-creates --yes"] if needs and UNKNOWN not in needs else []),
+            *([f"pulumi up {of} {' '.join(replaced)}"] if replaced else []),
+        ]
+
+
+def _shell(entry: Entry) -> str:
+    """The command that deletes, or a comment if none is known."""
+    if entry.command.startswith(("aws ", "oci ", "helm ")):
+        return entry.command
+    return f"# delete {entry.name} {entry.id}: {entry.command or 'no command is known here'}"
+
+
+def _read(what: str, resource: Resource) -> Entry:
+    return Entry(what, resource.name, REFRESH, "the refresh reads what exists", resource.type, resource.urn, resource.id)
