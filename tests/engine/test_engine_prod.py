@@ -90,10 +90,10 @@ def test_another_shape_replaces_the_node_pool_of_oke(update, site):
     }
 
 
-def test_without_protection_everything_can_be_destroyed(update, site):
+def test_without_protection_a_destroy_leaves_the_files_of_a_cache_and_nothing_else(update, site):
     file = site.cli.folder / STACK_FILE.format(STACK)
     file.write_text(file.read_text().replace("protect: true", "protect: false"))
     site.up()
     site.cli.ok("destroy", "--stack", STACK, "--yes", "--skip-preview", "--suppress-progress", timeout=600)
     assert site.deployment().resources == []
-    assert site.cloud.live() == []
+    assert [live.type for live in site.cloud.live()] == ["aws:efs/fileSystem:FileSystem"], "Pulumi retains the files of a cache"
