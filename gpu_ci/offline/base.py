@@ -14,6 +14,7 @@ from typing import Any
 
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
+from fleet.facts.remark import CANNOT_WORK, Remark
 from fleet.facts.tables import toml
 from fleet.loading.files import from_here
 from fleet.render.arc import SETS
@@ -126,14 +127,18 @@ def _first_line(error: Exception) -> str:
 def touched(plan: Plan, before: Plan | None, base: Path) -> Plan:
     """The plan, which fails for what the change writes and `pulumi up` would refuse.
 
-    That is an ended version, in the stack's files or in our versions, and a part that cannot work, if its remark is new or its
-    settings change. `before` is the plan of the base, whose checkout is in the folder `base`; None if the base has no plan: then
-    the change writes every part, and versions are not compared. Raises OSError and TOMLDecodeError as the base's versions.toml
-    does.
+    That is an ended version, in the stack's files or in our versions; a part that cannot work, if its remark is new or its
+    settings change; and what Pulumi refuses because of `protect`, or the cloud. `before` is the plan of the base, whose checkout
+    is in the folder `base`; None if the base has no plan: then the change writes every part, and versions are not compared.
+    Raises OSError and TOMLDecodeError as the base's versions.toml does.
     """
     if before is None:
         return replace(plan, written=plan.impossible)
-    changed = {setting.name for setting in Comparison(before, plan).settings} if plan.impossible else set()
+    comparison = Comparison(before, plan)
+    refusals = tuple(
+        Remark(change.what, CANNOT_WORK, parts=(change.edit.name,)) for change in comparison.changes if change.is_refused
+    )
+    changed = {setting.name for setting in comparison.settings} if plan.impossible else set()
     written_parts = tuple(
         remark for remark in plan.impossible if remark not in before.impossible or not changed.isdisjoint(remark.parts)
     )
@@ -146,7 +151,7 @@ def touched(plan: Plan, before: Plan | None, base: Path) -> Plan:
         else verdict
         for verdict in plan.verdicts
     )
-    return replace(plan, verdicts=tuple(verdicts), written=written_parts)
+    return replace(plan, verdicts=tuple(verdicts), written=(*refusals, *written_parts), refusals=refusals)
 
 
 def _values(row: Any) -> Iterator[str]:

@@ -97,6 +97,8 @@ class Plan:
     """Runner sets and workloads that do not fit on the nodes of their pool, and jobs that fit in no pool."""
     written: tuple[Remark, ...] = ()
     """Remarks on parts that cannot work and that the change writes: they fail the plan. See `offline.base`."""
+    refusals: tuple[Remark, ...] = ()
+    """Remarks on changes from the base that `pulumi up` refuses. See `offline.base`."""
     judged: bool = True
     """Whether the extra `pulumi` is installed. Without it no resource is recorded, and no policy judges one."""
     git: Recording | None = None
@@ -140,6 +142,7 @@ class Plan:
 
     def _remarks(self) -> Iterator[str]:
         yield from example_values.remarks(self.config)
+        yield from self.refusals
         yield from works.remarks(self.fleet, self.as_of)
         yield from self.reach
         yield from billing.remarks(self.fleet, self.as_of)
