@@ -32,7 +32,7 @@ from tests.doctor.fleets import OWN
 from tests.doctor.test_github import KEY
 from tests.engine import staging
 from tests.engine.conftest import _missing
-from tests.engine.provider import Asked
+from tests.engine.live import Asked
 from tests.engine.staging import STACK, Site
 from tests.submit.server import TOKEN, ApiServer
 from tests.submit.test_smoke import Worker

@@ -1,9 +1,11 @@
 """Simulated resource providers: what the engine talks to instead of a cloud.
 
 A provider serves one package over gRPC on loopback, inside this process: it ends with its context manager, or with the
-process. It keeps nothing and validates nothing. Outputs are the inputs plus what a cloud would add and our program
-lifts; in a preview exactly these additions are unknown. A run that passes here proves that program, SDK, engine and
-policies agree, not that a cloud would.
+process. What it creates is live in a Cloud (`live.py`), with the faults that a test sets. Outputs are the inputs plus what a
+cloud would add and our program lifts (`kinds.py`); in the preview of a creation exactly these additions are unknown. Diff tells
+replacements from updates by facts of the real providers (`replacing.py`). Names that are taken are refused, and what EKS refuses
+of sizes and subnets (`refusals.py`); nothing else is validated. A run that passes here proves that program, SDK, engine and
+policies agree, and what is left after faults, not that a cloud would accept the inputs.
 
 The engine attaches to it through PULUMI_DEBUG_PROVIDERS="<package>:<port>,…". Facts: pulumi/pulumi 3.260,
 pkg/resource/plugin/provider_plugin.go (which calls it makes, what may be unknown or secret in each).
@@ -11,76 +13,43 @@ pkg/resource/plugin/provider_plugin.go (which calls it makes, what may be unknow
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent import futures
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 import grpc
 from google.protobuf import empty_pb2, struct_pb2
+from google.rpc import status_pb2
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, resource_pb2_grpc
 
 from gpu_ci.offline import wire
-from tests.engine import eks_cluster
+from tests.engine import eks_cluster, kinds, reads, replacing
+from tests.engine.live import Asked, Cloud, Fault, Live, RefusedError
 
 MESSAGE_LIMIT = [("grpc.max_receive_message_length", 400 << 20), ("grpc.max_send_message_length", 400 << 20)]
 """What engine and SDKs allow for one message."""
 
+_SCOPES = ("clusterIdentifier", "region", "context")
+"""What in a provider's configuration names the place of its resources."""
 _CONFIGURATION: Mapping[str, Any] = {"kubernetes": {"kubeconfig": {"type": "string"}}}
 """Configuration by package. The language host of YAML refuses what the schema does not have."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One call. `inputs` has the markers of offline.wire: printed, it shows no secret."""
-
-    method: str
-    type: str
-    urn: str
-    preview: bool = False
-    inputs: Mapping[str, object] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"{self.method}{' (preview)' if self.preview else ''} {self.urn or self.type}"
-
-
-def _launch_template(identity: str) -> dict[str, Any]:
-    return {"name": identity, "latestVersion": 1, "defaultVersion": 1}
-
-
-def _node_group(identity: str) -> dict[str, Any]:
-    return {"nodeGroupName": identity, "resources": [{"autoscalingGroups": [{"name": f"{identity}-asg"}]}]}
-
-
-def _control_plane(identity: str) -> dict[str, Any]:
-    authority = {"data": "c2ltdWxhdGVk"}
-    return {"endpoint": f"https://{identity}.simulated.invalid", "certificateAuthority": authority}
-
-
-_ADDED: Mapping[str, Callable[[str], dict[str, Any]]] = {
-    "aws:ec2/launchTemplate:LaunchTemplate": _launch_template,
-    "aws:eks/cluster:Cluster": _control_plane,
-    "aws:eks/nodeGroup:NodeGroup": _node_group,
-    "aws:iam/role:Role": lambda identity: {"name": identity},
-}
-"""Outputs by type that are not among our inputs: what components/ reads, and what the simulated cluster reads."""
 
 
 class Provider(provider_pb2_grpc.ResourceProviderServicer):
     """The provider of one package. `asked` holds every call in the order of arrival."""
 
-    def __init__(self, package: str) -> None:
-        """Raises PackageNotFoundError when the package's SDK is not installed."""
+    def __init__(self, package: str, cloud: Cloud | None = None) -> None:
+        """`cloud` is shared with other providers. Raises PackageNotFoundError when the package's SDK is not installed."""
         self.package = package
+        self.cloud = cloud or Cloud()
         self.version = importlib.metadata.version(f"pulumi-{package}")
         self.asked: list[Asked] = []
-        self.there: dict[str, struct_pb2.Struct] = {}
-        """Inputs of resources that somebody else created, by id."""
+        self._scopes: dict[str, str] = {}
+        """The region or cluster by the connection of the engine: it makes one for each provider of the program."""
         self._server = grpc.server(futures.ThreadPoolExecutor(16), options=MESSAGE_LIMIT)
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(self, self._server)
         self.port: int = self._server.add_insecure_port("127.0.0.1:0")
@@ -131,11 +100,13 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def DiffConfig(self, request: Any, context: Any) -> Any:  # noqa: N802
         """As Diff."""
-        return _difference(request)
+        return self._difference(request, f"pulumi:providers:{self.package}")
 
     def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802
         """The same abilities as in Handshake, as the protocol demands."""
         self.asked.append(Asked("Configure", request.type, request.urn))
+        args = wire.raw(request.args)
+        self._scopes[context.peer()] = str(next((args[key] for key in _SCOPES if args.get(key)), ""))
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True, acceptResources=True)
 
     def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -144,33 +115,51 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CheckResponse(inputs=request.news)
 
     def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Whether the inputs changed. No change replaces the resource."""
+        """Which inputs changed, and which of them replace the resource."""
         self._note("Diff", request, request.news)
-        return _difference(request)
+        return self._difference(request, _kind(request))
 
     def Create(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """An id made from the URN, so that it is the same in every run."""
-        self._note("Create", request, request.properties, preview=request.preview)
-        identity = _identity(request.urn)
-        outputs = self._outputs(request, request.properties, identity, known=not request.preview)
-        return provider_pb2.CreateResponse(id="" if request.preview else identity, properties=outputs)
+        """An id made from the URN and the number of its creations, so that it is the same in every run."""
+        fault = self._begin("Create", request, request.properties, context)
+        kind, inputs = _kind(request), wire.raw(request.properties)
+        if request.preview:
+            added = dict.fromkeys(kinds.added(kind, "", inputs), rpc.UNKNOWN) | kinds.unknown(kind, inputs)
+            return provider_pb2.CreateResponse(properties=_struct({**added, **inputs}))
+        with _refusing(context):
+            made = self.cloud.create(kind, request.urn, inputs, self._scope(context))
+        _end(fault, made, context)
+        return provider_pb2.CreateResponse(id=made.id, properties=_struct(made.outputs))
 
     def Read(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """What is `there` under the id, or else everything as it was left."""
-        self._note("Read", request, request.properties)
-        if (there := self.there.get(request.id)) is not None:
-            outputs = self._outputs(request, there, request.id, known=True)
-            return provider_pb2.ReadResponse(id=request.id, properties=outputs, inputs=there)
-        return provider_pb2.ReadResponse(id=request.id, properties=request.properties, inputs=request.inputs)
+        """What is live under the id; nothing if it is gone."""
+        self._begin("Read", request, request.properties, context)
+        live = self.cloud.find(_kind(request), request.id, self._scope(context))
+        if live is None:
+            return provider_pb2.ReadResponse()
+        return provider_pb2.ReadResponse(id=live.id, properties=_struct(live.outputs), inputs=_struct(live.inputs))
 
     def Update(self, request: Any, context: Any) -> Any:  # noqa: N802
         """What Create gave, with the new inputs."""
-        self._note("Update", request, request.news, preview=request.preview)
-        return provider_pb2.UpdateResponse(properties=self._outputs(request, request.news, request.id, known=True))
+        fault = self._begin("Update", request, request.news, context)
+        kind, inputs = _kind(request), wire.raw(request.news)
+        if request.preview:
+            olds = wire.raw(request.olds), wire.raw(request.old_inputs)
+            return provider_pb2.UpdateResponse(properties=_struct(kinds.updated(kind, *olds, inputs, known=False)))
+        live = self.cloud.find(kind, request.id, self._scope(context))
+        with _refusing(context):
+            if live is None:
+                raise RefusedError(f"{kind} {request.id} not found")
+            self.cloud.update(live, inputs)
+            _end(fault, live, context)
+        return provider_pb2.UpdateResponse(properties=_struct(live.outputs))
 
     def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Deletes nothing, because the provider keeps no resources."""
-        self._note("Delete", request, request.properties)
+        """Deletes what is live under the id. What is gone already is no error."""
+        fault = self._begin("Delete", request, request.properties, context)
+        if live := self.cloud.find(_kind(request), request.id, self._scope(context)):
+            self.cloud.remove(live)
+            _end(fault, live, context)
         return empty_pb2.Empty()
 
     def Cancel(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -178,9 +167,13 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return empty_pb2.Empty()
 
     def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Fails, because our program reads nothing from a cloud: the offline plan proves that."""
-        self.asked.append(Asked("Invoke", request.tok, ""))
-        context.abort(grpc.StatusCode.UNIMPLEMENTED, f"function {request.tok}: not simulated; take the value from the settings")
+        """What is live, for the functions of `reads.py`. Fails for any other, because our program reads nothing else."""
+        self.asked.append(Asked("Invoke", request.tok, "", request.preview))
+        if request.tok not in reads.ANSWERS:
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, f"function {request.tok}: not simulated; use a setting")
+        with _refusing(context):
+            answer = reads.ANSWERS[request.tok](self.cloud, self._scope(context), wire.raw(request.args))
+        return provider_pb2.InvokeResponse(**{"return": _struct(answer)})
 
     def Construct(self, request: Any, context: Any) -> Any:  # noqa: N802
         """The one remote component that we use, with its children."""
@@ -190,35 +183,70 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         with grpc.insecure_channel(request.monitorEndpoint, options=MESSAGE_LIMIT) as channel:
             return eks_cluster.construct(request, resource_pb2_grpc.ResourceMonitorStub(channel))
 
-    def _note(self, method: str, request: Any, properties: struct_pb2.Struct, *, preview: bool = False) -> None:
-        kind = request.type or request.urn.split("::")[2].rpartition("$")[2]
-        self.asked.append(Asked(method, kind, request.urn, preview, wire.view(wire.raw(properties))))
+    def _note(self, method: str, request: Any, properties: struct_pb2.Struct) -> Asked:
+        preview = getattr(request, "preview", False)
+        self.asked.append(Asked(method, _kind(request), request.urn, preview, wire.view(wire.raw(properties))))
+        return self.asked[-1]
 
-    def _outputs(self, request: Any, inputs: struct_pb2.Struct, identity: str, *, known: bool) -> struct_pb2.Struct:
-        kind = request.type or request.urn.split("::")[2].rpartition("$")[2]
-        added: dict[str, Any] = {"arn": f"arn:aws:simulated:::{identity}"} if self.package == "aws" else {}
-        added |= _ADDED.get(kind, lambda _: {})(identity)
-        outputs = struct_pb2.Struct()
-        outputs.update({key: value if known else rpc.UNKNOWN for key, value in added.items()})
-        for key in inputs.fields:  # a value that was given wins
-            outputs.fields[key].CopyFrom(inputs.fields[key])
-        return outputs
+    def _begin(self, method: str, request: Any, properties: struct_pb2.Struct, context: Any) -> Fault | None:
+        """Notes a call. Ends it with the error of a fault that refuses it; any other fault is returned."""
+        fault = self.cloud.harm(self._note(method, request, properties))
+        if fault is None or fault.harm != "refused":
+            return fault
+        fault.reached.set()
+        context.abort(grpc.StatusCode.UNKNOWN, fault.error)
+        raise AssertionError("abort raises")
+
+    def _scope(self, context: Any) -> str:
+        return self._scopes.get(context.peer(), "")
+
+    def _difference(self, request: Any, kind: str) -> Any:
+        return replacing.difference(kind, wire.raw(request.old_inputs), wire.raw(request.news))
 
 
-def _identity(urn: str) -> str:
-    return f"{urn.rpartition('::')[2]}-{hashlib.sha256(urn.encode()).hexdigest()[:7]}"
+def _kind(request: Any) -> str:
+    return str(request.type or request.urn.split("::")[2].rpartition("$")[2])
 
 
-def _difference(request: Any) -> Any:
-    same = wire.raw(request.old_inputs) == wire.raw(request.news)
-    return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE if same else provider_pb2.DiffResponse.DIFF_SOME)
+def _struct(raw: Mapping[str, Any]) -> struct_pb2.Struct:
+    struct = struct_pb2.Struct()
+    struct.update(raw)
+    return struct
 
 
 @contextmanager
-def providers(packages: Iterable[str]) -> Iterator[dict[str, Provider]]:
-    """One running provider for each package, by package."""
+def _refusing(context: Any) -> Iterator[None]:
+    """Answers what the cloud refuses with an error of gRPC."""
+    try:
+        yield
+    except RefusedError as refused:
+        context.abort(grpc.StatusCode.UNKNOWN, str(refused))
+
+
+def _end(fault: Fault | None, live: Live, context: Any) -> None:
+    """What a fault does to a call after the cloud did what was asked."""
+    if fault is None:
+        return
+    fault.reached.set()
+    while fault.harm == "held" and not fault.release.wait(0.05) and context.is_active():
+        pass
+    if fault.harm == "half":
+        properties = _struct(live.outputs)
+        failed = provider_pb2.ErrorResourceInitFailed(
+            id=live.id, properties=properties, inputs=_struct(live.inputs), reasons=[fault.error]
+        )
+        status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=fault.error)
+        status.details.add().Pack(failed)
+        context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+        context.abort(grpc.StatusCode.UNKNOWN, fault.error)
+
+
+@contextmanager
+def providers(packages: Iterable[str], cloud: Cloud | None = None) -> Iterator[dict[str, Provider]]:
+    """One running provider for each package, by package. All share one cloud."""
+    shared = cloud or Cloud()
     with ExitStack() as running:
-        yield {package: running.enter_context(Provider(package)) for package in packages}
+        yield {package: running.enter_context(Provider(package, shared)) for package in packages}
 
 
 def attach(serving: Mapping[str, Provider]) -> str:

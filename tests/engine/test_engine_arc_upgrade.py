@@ -13,7 +13,8 @@ from fleet.loading.config import fleet_of
 from fleet.render.arc import CHART, SETS, upgrade
 from tests.engine import staging
 from tests.engine.cli import Cli
-from tests.engine.provider import Asked, Provider
+from tests.engine.live import Asked
+from tests.engine.provider import Provider
 
 pytestmark = pytest.mark.engine
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import struct_pb2
 
 from fleet.loading import stackfile
+from gpu_ci.offline import wire
 from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
 from tests.day import AS_OF
@@ -45,6 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = copy_project(base / "project")
     shutil.copy(ROOT / "examples" / STACK_FILE.format(STACK), folder)
     with providers(("aws", "kubernetes")) as serving:
+        serving["aws"].cloud.put_existing_cluster()
         cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
         cli.ok("stack", "init", STACK, "--secrets-provider", "passphrase")
         cli.ok("config", "set", "--stack", STACK, "--secret", KEY, given="a key")
@@ -70,11 +71,10 @@ def imported(site: Site) -> dict[str, Any]:
 
 def test_an_adopted_node_group_stays_as_it_is(site):
     plan = {each.name: each for each in planned(site.cli.folder).resources if each.type in (TEMPLATE, GROUP)}
-    site.aws.there[IDS["usw2-t4-spot-launch"]] = plan["usw2-t4-spot-launch"].wire
-    group = struct_pb2.Struct()
-    group.CopyFrom(plan["usw2-t4-spot-us-west-2a-nodes"].wire)
-    group.update({"launchTemplate": {"id": IDS["usw2-t4-spot-launch"], "version": "1"}})
-    site.aws.there[IDS["usw2-t4-spot-us-west-2a-nodes"]] = group
+    template, group = (plan[name] for name in IDS)
+    cloud = site.aws.cloud
+    cloud.put(TEMPLATE, IDS[template.name], wire.raw(template.wire))
+    cloud.put(GROUP, IDS[group.name], {**wire.raw(group.wire), "launchTemplate": {"id": IDS[template.name], "version": "1"}})
     file = site.cli.folder / "import.json"
     file.write_text(json.dumps(imported(site)))
     site.cli.ok(

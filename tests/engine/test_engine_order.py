@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from gpu_ci.offline import wire
 from tests.day import AS_OF
 from tests.engine.cli import ROOT, STACK_FILE, Cli, copy_project, environment
-from tests.engine.provider import Provider, attach
+from tests.engine.provider import Provider, attach, providers
 
 pytestmark = pytest.mark.engine
 
@@ -23,18 +22,6 @@ GROUP, RELEASE = "aws:eks/nodeGroup:NodeGroup", "kubernetes:helm.sh/v3:Release"
 TYPES = "[g4dn.2xlarge, g4dn.4xlarge]"
 LABELS = "          labels: [gpu, cuda]\n"
 SET = "        gpu-t4:\n"
-
-
-class Aws(Provider):
-    """AWS as far as an edit of instance types goes: the list is compared in order, and another one replaces the group."""
-
-    def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
-        """As the provider of hashicorp/terraform-provider-aws@012e0a32f068, internal/service/eks/node_group.go."""
-        difference = super().Diff(request, context)
-        old, new = (wire.raw(inputs).get("instanceTypes") for inputs in (request.old_inputs, request.news))
-        if old != new:
-            difference.replaces.append("instanceTypes")
-        return difference
 
 
 @dataclass(frozen=True)
@@ -80,8 +67,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     base = tmp_path_factory.mktemp("order")
     folder = copy_project(base / "project")
     shutil.copy(ROOT / "examples" / STACK_FILE.format(STACK), folder)
-    with Aws("aws") as aws, Provider("kubernetes") as kubernetes:
-        serving = {"aws": aws, "kubernetes": kubernetes}
+    with providers(("aws", "kubernetes")) as serving:
+        serving["aws"].cloud.put_existing_cluster()
         cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
         found = Site(cli, tuple(serving.values()))
         found.change(SET, SET + LABELS)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import struct_pb2
 
 from tests.day import AS_OF
 from tests.engine.cli import ROOT, STACK_FILE, Cli, copy_project, environment
@@ -69,6 +68,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = copy_project(base / "project")
     shutil.copy(ROOT / "examples" / STACK_FILE.format(STACK), folder)
     with providers(("aws", "kubernetes")) as serving:
+        serving["aws"].cloud.put_existing_cluster()
         cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
         found = Site(cli, serving["aws"])
         found.change(SPOT, SPOT + SCHEDULES)
@@ -102,10 +102,8 @@ def test_the_actions_have_the_new_sizes_from_their_next_time_on(changed: Site) -
 
 def test_an_update_that_reads_the_open_window_from_the_cloud_leaves_it_open(changed: Site) -> None:
     created = {each["urn"]: each for each in changed.groups}
-    for each in created.values():
-        inside = struct_pb2.Struct()
-        inside.update({**each["inputs"], "scalingConfig": INSIDE})
-        changed.aws.there[each["id"]] = inside
+    for live in changed.aws.cloud.live(GROUP, lambda group: group.id in {each["id"] for each in created.values()}):
+        live.change("scalingConfig", dict(INSIDE))
     changed.up("--refresh")
     assert [each["inputs"]["scalingConfig"] for each in changed.groups] == [INSIDE, INSIDE], "Pulumi has read the cloud"
     assert changed.updated(GROUP, "t4-spot") == [], "without a change nothing is sent"

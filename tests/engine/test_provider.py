@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 import socket
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from concurrent import futures
 import grpc
 import pytest
 from google.protobuf import empty_pb2, struct_pb2
+from google.rpc import status_pb2
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import (
     plugin_pb2,
@@ -22,11 +25,13 @@ from pulumi.runtime.proto import (
 from gpu_ci.offline import wire
 from policies.rules.record import SECRET, SIGNATURE
 from tests.components.recorded import SECRET as KEY
-from tests.components.recorded import recordings, stack_config
+from tests.components.recorded import STACKS, recordings, stack_config
+from tests.engine import replacing
 from tests.engine.cli import ROOT
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
 from tests.engine.eks_cluster import CONTROL_PLANE, ROLE
 from tests.engine.eks_cluster import TYPE as CLUSTER
+from tests.engine.live import Fault
 from tests.engine.provider import Provider, attach, providers
 from tests.engine.small_engine import SmallEngine, run
 
@@ -103,7 +108,10 @@ def test_create_echoes_and_adds_what_a_cloud_would(aws, stub):
     assert outputs["key"] == secret("pem")
     assert outputs["name"] == made.id
     assert str(outputs["arn"]).startswith("arn:aws:")
-    assert made == create(stub, ROLE, assumeRolePolicy="{}", key=secret("pem")), "ids must be the same in every run"
+    with Provider("aws") as again, grpc.insecure_channel(f"127.0.0.1:{again.port}") as channel:
+        second = create(provider_pb2_grpc.ResourceProviderStub(channel), ROLE, assumeRolePolicy="{}", key=secret("pem"))
+    assert made == second, "ids must be the same in every run"
+    assert create(stub, ROLE).id != made.id, "another creation makes another resource"
 
 
 def test_a_value_that_was_given_wins_over_an_invented_one(stub):
@@ -123,10 +131,14 @@ def test_in_a_preview_exactly_the_additions_are_unknown(stub):
     }
 
 
+def diff(stub, kind, old, new):
+    request = provider_pb2.DiffRequest(urn=urn(kind), type=kind, id="x", old_inputs=struct(**old), news=struct(**new))
+    return stub.Diff(request)
+
+
 def test_diff_sees_a_change_and_its_absence(stub):
     def changes(old, new):
-        request = provider_pb2.DiffRequest(urn=urn(TAG), type=TAG, id="x", old_inputs=struct(**old), news=struct(**new))
-        return stub.Diff(request).changes
+        return diff(stub, TAG, old, new).changes
 
     assert changes({"a": [1], "s": secret("x")}, {"s": secret("x"), "a": [1]}) == provider_pb2.DiffResponse.DIFF_NONE
     assert changes({"a": [1]}, {"a": [1, 2]}) == provider_pb2.DiffResponse.DIFF_SOME
@@ -138,10 +150,252 @@ def test_update_read_and_delete(aws, stub):
     update = provider_pb2.UpdateRequest(id=made.id, urn=urn(ROLE), type=ROLE, olds=made.properties, news=struct(path="/b/"))
     after = wire.raw(stub.Update(update).properties)
     assert after == {**wire.raw(made.properties), "path": "/b/"}, "an update changes the inputs and keeps the rest"
-    read = stub.Read(provider_pb2.ReadRequest(id=made.id, urn=urn(ROLE), properties=made.properties))
-    assert (read.id, read.properties) == (made.id, made.properties)
+    assert wire.raw(read(stub, ROLE, made).properties) == after
+    assert wire.raw(read(stub, ROLE, made).inputs) == {"path": "/b/"}
+    assert [(live.type, live.id, live.inputs) for live in aws.cloud.live()] == [(ROLE, made.id, {"path": "/b/"})]
     stub.Delete(provider_pb2.DeleteRequest(id=made.id, urn=urn(ROLE), type=ROLE, properties=made.properties))
-    assert [call.method for call in aws.asked] == ["Create", "Update", "Read", "Delete"]
+    assert read(stub, ROLE, made).id == "", "not found"
+    assert aws.cloud.live() == []
+    refused(lambda: stub.Update(update), "not found")
+    assert [call.method for call in aws.asked] == ["Create", "Update", "Read", "Read", "Delete", "Read", "Update"]
+
+
+def read(stub, kind, made):
+    return stub.Read(provider_pb2.ReadRequest(id=made.id, urn=urn(kind), type=kind, properties=made.properties))
+
+
+def refused(call, text):
+    """Calls, and returns the error that has this text."""
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    assert text in caught.value.details()
+    return caught.value
+
+
+# -- replacements ------------------------------------------------------------------------------------------------------
+
+TEMPLATE, POOL, RELEASE = "aws:ec2/launchTemplate:LaunchTemplate", "oci:ContainerEngine/nodePool:NodePool", replacing.RELEASE
+SECRET_OBJECT, QUEUE = "kubernetes:core/v1:Secret", "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue"
+PROVIDER = "pulumi:providers:kubernetes"
+PLACED = {"metadata": {"name": "a", "namespace": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "replaces", "updates"),
+    [
+        (NODE_GROUP, {"instanceTypes": ["a", "b"]}, {"instanceTypes": ["b", "a"]}, ["instanceTypes[0]", "instanceTypes[1]"], []),
+        (NODE_GROUP, {"subnetIds": ["a", "b"]}, {"subnetIds": ["b", "a"]}, [], []),
+        (NODE_GROUP, {"subnetIds": ["a", "b"]}, {"subnetIds": ["b", "c"]}, ["subnetIds"], []),
+        (NODE_GROUP, {"subnetIds": ["a"]}, {"subnetIds": rpc.UNKNOWN}, ["subnetIds"], []),
+        (NODE_GROUP, {"launchTemplate": {"version": "1"}}, {"launchTemplate": {"version": "2"}}, [], ["launchTemplate.version"]),
+        (NODE_GROUP, {"launchTemplate": {"id": "a"}}, {"launchTemplate": {"id": rpc.UNKNOWN}}, ["launchTemplate.id"], []),
+        (NODE_GROUP, {"remoteAccess": {"ec2SshKey": "a"}}, {}, ["remoteAccess"], []),
+        (NODE_GROUP, {"capacityType": "SPOT", "tags": {"a": "b"}}, {"tags": {"a": "c"}}, [], ["tags.a"]),
+        (ROLE, {"assumeRolePolicy": '{"a": ["b", "c"]}'}, {"assumeRolePolicy": '{ "a": ["c", "b"] }'}, [], []),
+        (ROLE, {"assumeRolePolicy": '{"a": ["b"]}'}, {"assumeRolePolicy": '{"a": ["c"]}'}, [], ["assumeRolePolicy"]),
+        (CONTROL_PLANE, {"name": "a"}, {"name": "a", "encryptionConfig": {"resources": ["secrets"]}}, [], ["encryptionConfig"]),
+        (CONTROL_PLANE, {"encryptionConfig": {"resources": ["secrets"]}}, {}, ["encryptionConfig"], []),
+        (POOL, {"nodeShape": "a", "compartmentId": "b"}, {"nodeShape": "c", "compartmentId": "b"}, [], ["nodeShape"]),
+        (POOL, {"compartmentId": "b"}, {"compartmentId": "c"}, ["compartmentId"], []),
+        (SECRET_OBJECT, {"stringData": {"a": secret("b")}}, {"stringData": {"a": secret("c")}}, ["stringData.a"], []),
+        (QUEUE, {**PLACED, "spec": {"clusterQueue": "a"}}, {**PLACED, "spec": {"clusterQueue": "b"}}, [], ["spec.clusterQueue"]),
+        (RELEASE, {"name": "a", "values": {"b": 1}}, {"name": "a", "values": {"b": 2}}, [], ["values.b"]),
+        (PROVIDER, {"clusterIdentifier": "a", "kubeconfig": "b"}, {"clusterIdentifier": "a"}, [], ["kubeconfig"]),
+        (PROVIDER, {"clusterIdentifier": "a"}, {"clusterIdentifier": "b"}, ["clusterIdentifier"], []),
+        (PROVIDER, {}, {"clusterIdentifier": "b"}, [], ["clusterIdentifier"]),
+        (PROVIDER, {"kubeconfig": "b"}, {"kubeconfig": "c"}, ["kubeconfig"], []),
+    ],
+)  # fmt: skip
+def test_diff_tells_replacements_from_updates(stub, kind, old, new, replaces, updates):
+    answer = diff(stub, kind, old, new)
+    assert sorted(answer.replaces) == replaces
+    assert sorted(set(answer.diffs) - set(answer.replaces)) == updates
+    assert {path for path, change in answer.detailedDiff.items() if change.kind in REPLACING} == set(replaces)
+    assert answer.hasDetailedDiff
+
+
+REPLACING = [provider_pb2.PropertyDiff.Kind.Value(f"{how}_REPLACE") for how in ("ADD", "DELETE", "UPDATE")]
+
+
+def test_only_an_object_that_keeps_its_name_is_deleted_first(stub):
+    def first(kind, old, new):
+        answer = diff(stub, kind, old, new)
+        assert answer.replaces
+        return answer.deleteBeforeReplace
+
+    moved = {"metadata": {"name": "a", "namespace": "c"}}
+    assert first(SECRET_OBJECT, {**PLACED, "stringData": {"a": "b"}}, {**PLACED, "stringData": {"a": "c"}})
+    assert not first(SECRET_OBJECT, {**PLACED, "stringData": {"a": "b"}}, {**moved, "stringData": {"a": "c"}})
+    assert not first(RELEASE, {"name": "a"}, {"name": "b"})
+    assert not first(NODE_GROUP, {"amiType": "a"}, {"amiType": "b"})
+
+
+def test_each_fact_has_a_source_and_stands_once():
+    rows = list(csv.DictReader(replacing.FILE.open(newline="")))
+    keys = [(row["type"], row["property"], row["fact"]) for row in rows]
+    assert len(keys) == len(set(keys))
+    assert {row["fact"] for row in rows} == {"replaces", "replaces-if-removed", "set", "json", "kept"}
+    assert [row for row in rows if not re.search(r"@[0-9a-f]{12} \S|\[K\]", row["source"])] == [], "a commit and a file, or [K]"
+
+
+def test_every_type_that_a_stack_registers_has_facts():
+    types = {entry.type for stack in STACKS for recording in recordings(stack)[:1] if recording for entry in recording.resources
+             if entry.custom and not entry.remote and not entry.type.startswith("pulumi:")}  # fmt: skip
+    assert len(types) > 50
+    unlisted = {kind for kind in types if not any(replacing.facts(kind, fact) for fact in ("replaces", "set", "kept"))}
+    assert unlisted == {"aws:ec2/internetGateway:InternetGateway"}, "that one moves to another VPC; look others up"
+
+
+def test_an_edit_of_a_template_makes_a_version_and_its_preview_does_not_know_it(stub):
+    made = create(stub, TEMPLATE, userData="a", updateDefaultVersion=True)
+
+    def update(preview, **news):
+        old = read(stub, TEMPLATE, made)
+        olds = {"olds": old.properties, "old_inputs": old.inputs}
+        request = provider_pb2.UpdateRequest(
+            id=made.id, urn=urn(TEMPLATE), type=TEMPLATE, news=struct(**news), preview=preview, **olds
+        )
+        outputs = wire.view(wire.raw(stub.Update(request).properties))
+        return outputs["latestVersion"], outputs["defaultVersion"]
+
+    assert update(True, userData="b", updateDefaultVersion=True) == (wire.UNKNOWN, wire.UNKNOWN)
+    assert update(False, userData="b", updateDefaultVersion=True) == (2, 2)
+    assert update(False, userData="b", updateDefaultVersion=False) == (2, 2)
+    assert update(True, userData="c", updateDefaultVersion=False) == (wire.UNKNOWN, 2)
+    assert update(False, userData="b", tags={"a": "b"}) == (2, 2), "tags make no version"
+
+
+# -- what is live ------------------------------------------------------------------------------------------------------
+
+SUBNET, POLICY_ATTACHED = "aws:ec2/subnet:Subnet", "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
+SIZES = {"minSize": 0, "maxSize": 3, "desiredSize": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "text"),
+    [
+        (SECRET_OBJECT, PLACED, '"b/a" already exists'),
+        (RELEASE, {"name": "a", "namespace": "b"}, "cannot re-use a name that is still in use"),
+        (NODE_GROUP, {"clusterName": "c", "nodeGroupName": "a", "scalingConfig": SIZES}, "NodeGroup already exists with name a"),
+        (ROLE, {"name": "a"}, "EntityAlreadyExists: Role with name a already exists"),
+        (CONTROL_PLANE, {"name": "a"}, "Cluster already exists with name: a"),
+        (SUBNET, {"vpcId": "v", "cidrBlock": "10.0.0.0/24"}, "InvalidSubnet.Conflict"),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_taken_is_refused(aws, stub, kind, inputs, text):
+    made = create(stub, kind, **inputs)
+    refused(lambda: create(stub, kind, **inputs), text)
+    assert [live.id for live in aws.cloud.live()] == [made.id], "what fails to be created does not exist"
+    aws.cloud.remove(aws.cloud.live()[0])
+    create(stub, kind, **inputs)
+
+
+def test_a_name_may_be_in_each_region_and_a_role_once_in_an_account(aws):
+    def connection(region):
+        # gRPC shares the connections of a process to one address unless an option differs.
+        channel = grpc.insecure_channel(f"127.0.0.1:{aws.port}", options=[("region", region)])
+        stub = provider_pb2_grpc.ResourceProviderStub(channel)
+        stub.Configure(provider_pb2.ConfigureRequest(type="pulumi:providers:aws", args=struct(region=region)))
+        return stub
+
+    west, east = connection("us-west-2"), connection("us-east-1")
+    for region in (west, east):
+        create(region, CONTROL_PLANE, name="a")
+    create(west, ROLE, name="a")
+    refused(lambda: create(east, ROLE, name="a"), "EntityAlreadyExists")
+    assert [live.scope for live in aws.cloud.live(CONTROL_PLANE)] == ["us-west-2", "us-east-1"]
+
+
+def test_eks_refuses_sizes_out_of_order_and_a_refresh_shows_what_the_autoscaler_did(aws, stub):
+    made = create(stub, NODE_GROUP, clusterName="c", scalingConfig=SIZES)
+    aws.cloud.live(NODE_GROUP)[0].change("scalingConfig.desiredSize", 2)
+    assert wire.raw(read(stub, NODE_GROUP, made).inputs)["scalingConfig"] == {**SIZES, "desiredSize": 2}
+
+    def update(**sizes):
+        news = struct(clusterName="c", scalingConfig={**SIZES, **sizes})
+        stub.Update(provider_pb2.UpdateRequest(id=made.id, urn=urn(NODE_GROUP), type=NODE_GROUP, news=news))
+
+    refused(lambda: update(minSize=2, desiredSize=0), "Minimum capacity 2 can't be greater than desired size 0")
+    refused(lambda: update(maxSize=1, desiredSize=2), "desiredSize can't be greater than maxSize")
+    refused(lambda: update(maxSize=0, desiredSize=0), "maxSize")
+    update(minSize=1)
+    assert aws.cloud.live(NODE_GROUP)[0].inputs["scalingConfig"] == {"minSize": 1, "maxSize": 3, "desiredSize": 1}
+
+
+def test_eks_refuses_subnets_of_another_network_or_other_zones(aws, stub):
+    places = [("v", "a", "1"), ("v", "b", "2"), ("v", "b", "3"), ("w", "a", "4"), ("w", "b", "5")]
+    subnets = [create(stub, SUBNET, vpcId=vpc, availabilityZone=zone, cidrBlock=block).id for vpc, zone, block in places]
+    made = create(stub, CONTROL_PLANE, name="a", vpcConfig={"subnetIds": subnets[:2]})
+
+    def update(*places):
+        news = struct(name="a", vpcConfig={"subnetIds": [subnets[place] for place in places]})
+        stub.Update(provider_pb2.UpdateRequest(id=made.id, urn=urn(CONTROL_PLANE), type=CONTROL_PLANE, news=news))
+
+    refused(lambda: update(3, 4), "must belong to the VPC v")
+    refused(lambda: update(0), "exact set of AZs 'a, b'")
+    update(0, 2)
+
+
+# -- faults ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_fault_refuses_the_nth_call_or_each_nth(aws, stub):
+    aws.cloud.fail(Fault(where="Role::", nth=2, error="no"))
+    create(stub, ROLE, name="a")
+    create(stub, SUBNET)
+    create(stub, ROLE, preview=True)
+    refused(lambda: create(stub, ROLE, name="b"), "no")
+    create(stub, ROLE, name="c")
+    aws.cloud.faults.clear()
+    aws.cloud.fail(Fault(nth=2, every=True))
+    create(stub, ROLE, name="d")
+    refused(lambda: create(stub, ROLE, name="e"), "Throttling")
+    create(stub, ROLE, name="f")
+    refused(lambda: create(stub, ROLE, name="g"), "Throttling")
+    assert [live.id for live in aws.cloud.live(ROLE)] == ["a", "c", "d", "f"]
+    assert [str(call) for call in aws.cloud.asked][2] == f"Create (preview) {urn(ROLE)}", "the log is in order"
+
+
+def test_a_half_created_resource_is_live_and_the_engine_is_told_its_id(aws, stub):
+    aws.cloud.fail(Fault(harm="half", error="CREATE_FAILED"))
+    error = refused(lambda: create(stub, ROLE, name="a"), "CREATE_FAILED")
+    (packed,) = (value for key, value in error.trailing_metadata() if key == "grpc-status-details-bin")
+    (detail,) = status_pb2.Status.FromString(packed).details
+    failed = provider_pb2.ErrorResourceInitFailed()
+    assert detail.Unpack(failed)
+    assert (failed.id, list(failed.reasons)) == ("a", ["CREATE_FAILED"])
+    assert aws.cloud.find(ROLE, "a") is not None
+
+
+def test_a_held_creation_is_live_before_it_returns(aws, stub):
+    fault = aws.cloud.fail(Fault(harm="held"))
+    with futures.ThreadPoolExecutor(1) as background:
+        creating = background.submit(create, stub, ROLE, name="a")
+        assert fault.reached.wait(10)
+        assert [live.id for live in aws.cloud.live()] == ["a"]
+        assert not creating.done()
+        fault.release.set()
+        assert creating.result(10).id == "a"
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_live_sizes_of_node_groups_can_be_read(aws, stub):
+    def invoke(name, **arguments):
+        answer = stub.Invoke(provider_pb2.InvokeRequest(tok=f"aws:eks/{name}:{name}", args=struct(**arguments)))
+        return wire.view(wire.raw(getattr(answer, "return")))
+
+    refused(lambda: invoke("getNodeGroups", clusterName="c"), "No cluster found for name: c")
+    create(stub, CONTROL_PLANE, name="c")
+    create(stub, NODE_GROUP, clusterName="c", nodeGroupName="g", scalingConfig=SIZES, launchTemplate={"id": "lt", "version": "1"})
+    aws.cloud.live(NODE_GROUP)[0].change("scalingConfig.desiredSize", 2)
+    assert invoke("getClusters")["names"] == ["c"]
+    assert invoke("getNodeGroups", clusterName="c")["names"] == ["g"]
+    group = invoke("getNodeGroup", clusterName="c", nodeGroupName="g")
+    assert group["scalingConfigs"] == [{**SIZES, "desiredSize": 2}]
+    assert (group["id"], group["updateConfigs"], group["launchTemplates"]) == ("c:g", [], [{"id": "lt", "version": "1"}])
+    refused(lambda: invoke("getNodeGroup", clusterName="c", nodeGroupName="h"), "No node group found for name: h")
 
 
 def test_a_function_is_refused_by_name(stub):
