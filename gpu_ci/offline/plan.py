@@ -35,6 +35,7 @@ from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_
 from gpu_ci.offline.recording import Recording, Resource, joined
 from policies.rules import RULES, AnyRule
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
+from policies.rules.no_silent_eviction import RULE as EVICTION
 from policies.rules.rule import Level
 
 if TYPE_CHECKING:
@@ -173,8 +174,11 @@ class Plan:
         """Exceptions that hide nothing, so they can be removed."""
         if self.recording is None:
             return
+        unsure = {verdict.rule for verdict in self.verdicts if verdict.kind == "undeterminable"}
         for configured in self.policies:
             name = configured.policy.id
+            if name == EVICTION.id and name in unsure:  # only a plan with a base knows what its exceptions hide
+                continue
             messages = " ".join(verdict.message for verdict in self.verdicts if verdict.rule == name)
             for index, entry in enumerate(configured.config[EXCEPTIONS]):
                 idle = f"{EXCEPTIONS}[{index}]" not in messages and not means_manifests(entry["urn"])
