@@ -1,6 +1,6 @@
 """What a provider answers to Diff: which inputs differ, as the real one compares them, and which of them replace the resource.
 
-The facts stand in `schemas.csv`, made from the sources of the providers and apart from the program's own table of effects:
+The facts are in `schemas.csv`, made from the sources of the providers and apart from the program's own table of effects:
 
 - replaces: a change of the property, of a part of it, or of what contains it replaces the resource;
 - replaces-if-removed: only its removal does;
