@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from gpu_ci.offline.base import Base, touched
 from gpu_ci.offline.changes import CLASSES, Change, counts
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.data import to_json
-from gpu_ci.offline.judge import configure
+from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.markdown import markdown
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.report import changed_lines
@@ -97,6 +98,60 @@ def test_an_edit_without_a_resource_has_no_effect_and_still_a_class() -> None:
     (change,) = Comparison(staging(), replace(staging(), policies=policies)).changes
     assert (change.effect, change.what) == ("no-effect", "edit of imds-v2-hop-one.enforcementLevel: no effect")
     assert changes((), (("appId", "# A word.\n    appId"),)) == ()
+
+
+# -- the policy --------------------------------------------------------------------------------------------------------
+
+RULE = "no-silent-eviction"
+TYPES = ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.2xlarge]")
+APPROVED = {"urn": "*::usw2-t4-spot-*", "reason": "nobody runs jobs on Sunday", "expires": "2099-01-01"}
+
+
+def judged(plan: Plan, *exceptions: Mapping[str, str]) -> Plan:
+    """The plan as the policy alone judges it."""
+    settings = {"all": "disabled", RULE: {"enforcementLevel": "mandatory", "exceptions": [*exceptions]}}
+    policies = configure(RULES, settings, AS_OF)
+    assert plan.recording is not None
+    return replace(plan, policies=policies, verdicts=judge(plan.recording, policies))
+
+
+def with_base(plan: Plan, *exceptions: Mapping[str, str]) -> Plan:
+    return touched(judged(plan, *exceptions), judged(staging()), Path("nowhere"))
+
+
+def test_without_a_base_the_policy_is_unsure_in_one_line_and_fails_nothing() -> None:
+    plan = judged(before(TYPES), APPROVED)
+    assert [(verdict.kind, verdict.urn) for verdict in plan.verdicts] == [("undeterminable", "")]
+    assert plan.passes(strict=True)
+    assert not any("hides nothing" in remark for remark in plan.remarks), "nothing shows what the exception hides"
+
+
+def test_with_a_base_each_change_that_ends_jobs_breaks_the_policy() -> None:
+    broken = with_base(before(TYPES))
+    assert not broken.passes()
+    groups = {verdict.urn.rpartition("::")[2] for verdict in broken.verdicts}
+    assert groups == {f"usw2-t4-spot-us-west-2{zone}-nodes" for zone in "abc"}
+    (message,) = {verdict.message for verdict in broken.verdicts}
+    assert message == (
+        "usw2: edit of t4-spot.instanceTypes replaces 3 node groups (instanceTypes): running jobs of gpu-t4 on t4-spot end; if "
+        "you want that, approve it with a reason in policies/stacks.toml: staging.no-silent-eviction.exceptions"
+    )
+    assert with_base(before(TAG)).verdicts == (), "no job ends"
+
+
+def test_an_exception_with_a_reason_approves_a_change_and_is_shown() -> None:
+    approved = with_base(before(TYPES), APPROVED)
+    assert approved.passes()
+    assert {verdict.kind for verdict in approved.verdicts} == {"excepted"}
+    assert "nobody runs jobs on Sunday" in markdown(approved, Base("", judged(staging())))
+    idle = with_base(before(TAG), APPROVED)
+    assert f"policy {RULE}: exceptions[0] (*::usw2-t4-spot-*) hides nothing; remove it" in idle.remarks
+
+
+def test_data_that_is_lost_breaks_the_policy_too() -> None:
+    lost = (CACHE[0], CACHE[1].replace("size:", "retain: false, size:"))
+    plan = touched(judged(staging()), judged(before(lost)), Path("nowhere"))
+    assert [verdict.urn.rpartition("::")[2] for verdict in plan.blocked()] == ["usw2-caches.models-files", "usw2-models.research"]
 
 
 # -- where it is said --------------------------------------------------------------------------------------------------
