@@ -166,10 +166,12 @@ def updated(kind: str, outputs: _Raw, old: _Raw, new: _Raw, *, known: bool = Tru
     if kind != TEMPLATE:
         return after
     edits = {re.split(r"[.[]", path)[0] for path, *_ in replacing.differing(kind, old, new)}
-    moved = dict.fromkeys(("latestVersion", *(["defaultVersion"] if new.get("updateDefaultVersion") else ())))
-    if known and edits - _NO_VERSION:
-        return after | dict.fromkeys(moved, int(outputs["latestVersion"]) + 1)
-    return after if known or edits <= _KNOWN_VERSION else after | dict.fromkeys(moved, rpc.UNKNOWN)
+    latest = outputs["latestVersion"]
+    if known:
+        latest += bool(edits - _NO_VERSION)
+    elif edits - _KNOWN_VERSION:
+        latest = rpc.UNKNOWN
+    return after | {"latestVersion": latest} | ({"defaultVersion": latest} if new.get("updateDefaultVersion") else {})
 
 
 def is_global(kind: str) -> bool:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from gpu_ci.offline.recording import Recording
 from tests.engine import staging
+from tests.engine.cli import STACK_FILE
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
+from tests.engine.edits import steps_of
 from tests.engine.staging import Deployment, Site
 from tests.engine.verdicts import STREAMED, events
 
 pytestmark = pytest.mark.engine
 
-STACK = "prod"
+STACK, POOL = "prod", "oci:ContainerEngine/nodePool:NodePool"
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +48,7 @@ def update(site: Site, previewed: dict[str, object]) -> Deployment:
 
 
 def test_a_preview_under_the_policies_succeeds(previewed, plan):
-    assert previewed["resourceChanges"] == {"create": len(plan.resources) + 2}, (
-        "the plan's, and two children of the control plane"
-    )
+    assert previewed["resourceChanges"] == {"create": len(plan.resources) + 2}, "and two children of the control plane"
 
 
 def test_the_engine_asks_providers_for_what_the_plan_shows(update, site, plan):
@@ -60,7 +61,11 @@ def test_the_engine_asks_providers_for_what_the_plan_shows(update, site, plan):
 
 def test_the_state_holds_the_plans_resources_parents_and_dependencies(update, plan):
     remote = [found.urn for found in plan.resources if found.remote]
-    assert graph_differences(planned(plan), deployed(update.resources, remote)) == []
+    (line,) = graph_differences(planned(plan), deployed(update.resources, remote))
+    # A plan makes no request for a kubeconfig, and so it does not see that the answer hangs on the cluster.
+    assert "::sjc-kubernetes:" in line
+    assert "depends only in the plan on []" in line
+    assert re.search(r"only in the state on \['[^']*::sjc-control-plane'\]$", line)
     assert on_default_provider(update.resources) == []
 
 
@@ -74,3 +79,21 @@ def test_a_second_update_changes_nothing(update, site):
     site.up("--expect-no-changes")
     changed = [str(call) for call in site.cloud.asked if call.method in ("Create", "Update", "Delete")]
     assert changed == []
+
+
+def test_another_shape_replaces_the_node_pool_of_oke(update, site):
+    """OCI would update it, for new nodes alone. The program asks for the replacement."""
+    found = steps_of(site, "shape", "[VM.GPU.A10.1]\n          capacity", "[VM.GPU.A10.2]\n          capacity")
+    assert found[POOL, "sjc-a10-nodes"] == ("replace", ["nodeShape"])
+    assert {name for (kind, name), (operation, _) in found.items() if operation == "replace" and kind.startswith("oci:")} == {
+        "sjc-a10-nodes"
+    }
+
+
+def test_without_protection_everything_can_be_destroyed(update, site):
+    file = site.cli.folder / STACK_FILE.format(STACK)
+    file.write_text(file.read_text().replace("protect: true", "protect: false"))
+    site.up()
+    site.cli.ok("destroy", "--stack", STACK, "--yes", "--skip-preview", "--suppress-progress", timeout=600)
+    assert site.deployment().resources == []
+    assert site.cloud.live() == []
