@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -35,11 +34,15 @@ CASES: list[Case] = [(stack, name) for stack, edits in EDITS.items() for name in
 
 @dataclass(frozen=True)
 class Edited:
-    """An edit of a deployed stack: the plans of both sides, and the engine's preview, which may still run."""
+    """An edited stack file of a deployed stack: the plan of what is deployed, and the engine's preview, which may still run."""
 
     before: Plan
-    after: Plan
+    file: Path
     preview: Future[Seen]
+
+    @cached_property
+    def after(self) -> Plan:
+        return make_plan(self.before.config.stack, ROOT, self.file)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -63,35 +66,40 @@ class Edited:
         return f"| {' | '.join(cells)} |\n"
 
 
+Edits = Callable[[str], Mapping[Case, Edited]]
+
+
 @pytest.fixture(scope="module")
-def edits(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[Case, Edited]]:
-    """The edits of the chosen tests, or all. Previews change nothing, so two run at a time."""
+def edits(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edits]:
+    """By stack the edits of the chosen tests, or all. Previews change nothing, so two run at a time."""
     params = (getattr(item, "callspec", None) for item in request.session.items)
     chosen = dict.fromkeys(spec.params["case"] for spec in params if spec is not None and "case" in spec.params) or CASES
     with ExitStack() as stack:
         stack.enter_context(pytest.MonkeyPatch.context()).setattr(gpu_ci.offline.plan, "policy_settings", lambda *_: NO_POLICY)
         pool = stack.enter_context(ThreadPoolExecutor(2))
         stack.callback(pool.shutdown, cancel_futures=True)
-        yield {case: found for name in EDITS for case, found in _of(stack, pool, name, chosen, tmp_path_factory)}
+
+        @cache
+        def deployed(name: str) -> Mapping[Case, Edited]:
+            cases = [case for case in chosen if case[0] == name]
+            if not cases:
+                return {}
+            site = stack.enter_context(staging.built(tmp_path_factory.mktemp(name), name))
+            site.up()
+            before = make_plan(name, ROOT, site.cli.folder / STACK_FILE.format(name))
+            return {case: _begun(site, before, case, pool) for case in cases}
+
+        yield deployed
 
 
 NO_POLICY = {"all": "disabled"}
 
 
-def _of(stack: ExitStack, pool: ThreadPoolExecutor, name: str, chosen: Any, folders: Any) -> Iterator[tuple[Case, Edited]]:
-    """The chosen edits of one stack, which is deployed first."""
-    cases = [case for case in chosen if case[0] == name]
-    if not cases:
-        return
-    site = stack.enter_context(staging.built(folders.mktemp(name), name))
-    site.up()
-    before = make_plan(name, ROOT, site.cli.folder / STACK_FILE.format(name))
-    for case in cases:
-        cli = site.variant("-".join(case).replace(" ", "-"))
-        file = cli.folder / STACK_FILE.format(name)
-        file.write_text(edited(file.read_text(), *case))
-        preview = pool.submit(_preview, cli, name)
-        yield case, Edited(before, make_plan(name, ROOT, file), preview)
+def _begun(site: staging.Site, before: Plan, case: Case, pool: ThreadPoolExecutor) -> Edited:
+    cli = site.variant("-".join(case).replace(" ", "-"))
+    file = cli.folder / STACK_FILE.format(case[0])
+    file.write_text(edited(file.read_text(), *case))
+    return Edited(before, file, pool.submit(_preview, cli, case[0]))
 
 
 def _preview(cli: Cli, stack: str) -> Seen:
@@ -100,15 +108,15 @@ def _preview(cli: Cli, stack: str) -> Seen:
 
 
 @pytest.mark.parametrize("case", CASES, ids=": ".join)
-def test_the_engine_does_what_the_plan_says(case: Case, edits: Mapping[Case, Edited]) -> None:
-    edit = edits[case]
+def test_the_engine_does_what_the_plan_says(case: Case, edits: Edits) -> None:
+    edit = edits(case[0])[case]
     assert edit.preview.result().is_protected is edit.is_protected
     if not edit.is_protected:  # the engine stops at the first thing that is protected
         assert edit.mismatches == {}
 
 
-def test_the_table_of_edits_has_at_least_sixty(edits: Mapping[Case, Edited]) -> None:
-    found = [edit.row(case) for case, edit in edits.items()]
+def test_the_table_of_edits_has_at_least_sixty(edits: Edits) -> None:
+    found = [edit.row(case) for name in EDITS for case, edit in edits(name).items()]
     assert len(CASES) >= 60
     if out := os.environ.get("GPU_CI_EFFECTS_OUT"):
         head = "| edit | class said by the plan | what the engine did | jobs ended on |\n|---|---|---|---|\n"
@@ -147,9 +155,7 @@ Row = tuple[str, str, str]
     [*(([row], []) for row in MISSING), *(([], [row]) for row in TOO_MUCH)],
     ids=[*(f"no {' '.join(row)}" for row in MISSING), *(" ".join(row) for row in TOO_MUCH)],
 )
-def test_a_wrong_row_is_caught(
-    missing: list[Row], added: list[Row], edits: Mapping[Case, Edited], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_row_is_caught(missing: list[Row], added: list[Row], edits: Edits, monkeypatch: pytest.MonkeyPatch) -> None:
     right = [(row["type"], row["input"], row["effect"]) for row in rows("effects.csv")]
     assert set(missing) <= set(right)
     assert not set(added) & set(right)
@@ -161,6 +167,6 @@ def test_a_wrong_row_is_caught(
     monkeypatch.setattr(effects, "rows", lambda _: table)
     effects.inputs.cache_clear()
     try:
-        assert any(edit.mismatches for edit in edits.values() if not edit.is_protected)
+        assert any(edit.mismatches for edit in edits("staging").values() if not edit.is_protected)
     finally:
         effects.inputs.cache_clear()
