@@ -134,7 +134,7 @@ def touched(plan: Plan, before: Plan | None, base: Path) -> Plan:
     That is an ended version, in the stack's files or in our versions; a part that cannot work, if its remark is new or its
     settings change; and what Pulumi refuses because of `protect`, or the cloud. `before` is the plan of the base, whose checkout
     is in the folder `base`; None if the base has no plan: then the change writes every part, and versions are not compared.
-    The policy `no-silent-eviction` judges what the change does.
+    The policy `no-silent-eviction` checks what the change does.
     Raises OSError and TOMLDecodeError as the base's versions.toml does.
     """
     if before is None:

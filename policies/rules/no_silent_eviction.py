@@ -1,7 +1,7 @@
-"""no-silent-eviction: nobody ends running jobs or deletes data without saying so.
+"""no-silent-eviction: a change that ends running jobs or deletes data needs an approval.
 
 A pack sees no earlier state, so there the rule is undeterminable, once for each stack. `gpu-ci plan --base` knows what each
-change does, and judges by the rule of `of_changes`. An exception with a reason approves a change.
+change does, and checks it by the rule of `of_changes`. An exception with a reason approves a change.
 """
 
 from collections.abc import Iterable, Iterator

@@ -34,7 +34,7 @@ CASES: list[Case] = [(stack, name) for stack, edits in EDITS.items() for name in
 
 @dataclass(frozen=True)
 class Edited:
-    """An edited stack file of a deployed stack: the plan of what is deployed, and the engine's preview, which may still run."""
+    """An edited stack file of a deployed stack: the plan before it, and the engine's preview, which may still run."""
 
     before: Plan
     file: Path

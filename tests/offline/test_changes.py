@@ -104,7 +104,7 @@ def test_an_edit_without_a_resource_has_no_effect_and_still_a_class() -> None:
 
 RULE = "no-silent-eviction"
 TYPES = ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.2xlarge]")
-APPROVED = {"urn": "*::usw2-t4-spot-*", "reason": "nobody runs jobs on Sunday", "expires": "2099-01-01"}
+APPROVED = {"urn": "*::usw2-t4-spot-*", "reason": "no jobs run on Sunday", "expires": "2099-01-01"}
 
 
 def judged(plan: Plan, *exceptions: Mapping[str, str]) -> Plan:
@@ -143,7 +143,7 @@ def test_an_exception_with_a_reason_approves_a_change_and_is_shown() -> None:
     approved = with_base(before(TYPES), APPROVED)
     assert approved.passes()
     assert {verdict.kind for verdict in approved.verdicts} == {"excepted"}
-    assert "nobody runs jobs on Sunday" in markdown(approved, Base("", judged(staging())))
+    assert "no jobs run on Sunday" in markdown(approved, Base("", judged(staging())))
     idle = with_base(before(TAG), APPROVED)
     assert f"policy {RULE}: exceptions[0] (*::usw2-t4-spot-*) hides nothing; remove it" in idle.remarks
 
