@@ -16,10 +16,9 @@ from fleet.facts.errors import Fault
 from fleet.facts.remark import CANNOT_WORK, Remark
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.entries import Entry, entries
+from gpu_ci.offline.entries import Entry, entries, owners
 from gpu_ci.offline.judge import ENDED
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.recording import STACK_TYPE
 from gpu_ci.offline.words import name_of, refusal
 
 
@@ -119,14 +118,8 @@ class _Entries:
         return next((self._config.line_of(*entry.path) for entry in places), None)
 
     def of_resource(self, plan: Plan, urn: str) -> tuple[Entry, ...]:
-        """The entries of a resource: those named like it or a parent of it, else those whose name is the start of its name."""
-        names = list(_lineage(plan, urn))
-        for name in names:
-            if exact := tuple(entry for entry in self._entries if entry.logical == name):
-                return exact
-        within = [entry for name in names[:1] for entry in self._entries if name.startswith(f"{entry.logical}-")]
-        longest = max((len(entry.logical) for entry in within), default=0)
-        return tuple(entry for entry in within if len(entry.logical) == longest)
+        """The entries of a resource."""
+        return owners(self._entries, [*plan.recording.lineage(urn)] if plan.recording is not None else [])
 
     def line_of_remark(self, remark: Remark) -> int | None:
         """The line that a remark names: of an entry or a part of a cluster ("usw2/system"), and maybe of a path in it.
@@ -140,14 +133,6 @@ class _Entries:
         path = rest.partition(": ")[0].split(".") if entries and entries[0].name == where else [part]
         inner = next((line for entry in entries if (line := self._config.positions.get((*entry.path, *path)))), None)
         return inner or self.line(entries)
-
-
-def _lineage(plan: Plan, urn: str) -> Iterator[str]:
-    """Logical names of a resource and its parents, the resource first."""
-    by_urn = plan.recording.by_urn if plan.recording is not None else {}
-    while (resource := by_urn.get(urn)) is not None and resource.type != STACK_TYPE:
-        yield resource.name
-        urn = resource.parent
 
 
 def print_annotations(annotations: Iterable[Annotation]) -> None:

@@ -6,7 +6,7 @@ What a pull request writes that has ended already or cannot work fails its plan,
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -14,16 +14,21 @@ from typing import Any
 
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
+from fleet.facts.remark import CANNOT_WORK, Remark
 from fleet.facts.tables import toml
 from fleet.loading.files import from_here
 from fleet.render.arc import SETS
 from gpu_ci.errors import input_errors
+from gpu_ci.offline.changes import DATA, Change
 from gpu_ci.offline.compare import Comparison, identity
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.judge import ENDED, configure
+from gpu_ci.offline.judge import ENDED, Verdict, configure, judge
+from gpu_ci.offline.naming import named
 from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.policyconfig import policy_settings
 from policies.rules import RULES
+from policies.rules.no_silent_eviction import RULE as EVICTION
+from policies.rules.no_silent_eviction import of_changes
 
 _PINS = ("reference", "version", "release", "ami-release", "base", "runtime", "devel")
 """Fields of a row of versions.toml that pin something."""
@@ -126,27 +131,42 @@ def _first_line(error: Exception) -> str:
 def touched(plan: Plan, before: Plan | None, base: Path) -> Plan:
     """The plan, which fails for what the change writes and `pulumi up` would refuse.
 
-    That is an ended version, in the stack's files or in our versions, and a part that cannot work, if its remark is new or its
-    settings change. `before` is the plan of the base, whose checkout is in the folder `base`; None if the base has no plan: then
-    the change writes every part, and versions are not compared. Raises OSError and TOMLDecodeError as the base's versions.toml
-    does.
+    That is an ended version, in the stack's files or in our versions; a part that cannot work, if its remark is new or its
+    settings change; and what Pulumi refuses because of `protect`, or the cloud. `before` is the plan of the base, whose checkout
+    is in the folder `base`; None if the base has no plan: then the change writes every part, and versions are not compared.
+    The policy `no-silent-eviction` checks what the change does.
+    Raises OSError and TOMLDecodeError as the base's versions.toml does.
     """
     if before is None:
         return replace(plan, written=plan.impossible)
-    changed = {setting.name for setting in Comparison(before, plan).settings} if plan.impossible else set()
+    comparison = Comparison(before, plan)
+    refusals = tuple(
+        Remark(change.what, CANNOT_WORK, parts=(change.edit.name,)) for change in comparison.changes if change.is_refused
+    )
+    changed = {setting.name for setting in comparison.settings} if plan.impossible else set()
     written_parts = tuple(
         remark for remark in plan.impossible if remark not in before.impossible or not changed.isdisjoint(remark.parts)
     )
     old = set(map(identity, before.verdicts))
     theirs = set(_values(_pinned(base)))
     written = [value for value in _values(toml("versions.toml")) if theirs and value not in theirs]
+    evictions = _evictions(plan, comparison.changes) if comparison.judged else ()
     verdicts = (
         replace(verdict, kind="violation")
         if verdict.kind == ENDED and (identity(verdict) not in old or any(value in verdict.message for value in written))
         else verdict
         for verdict in plan.verdicts
+        if not (comparison.judged and verdict.rule == EVICTION.id)
     )
-    return replace(plan, verdicts=tuple(verdicts), written=written_parts)
+    return replace(plan, verdicts=(*verdicts, *evictions), written=(*refusals, *written_parts), refusals=refusals)
+
+
+def _evictions(plan: Plan, changes: Iterable[Change]) -> tuple[Verdict, ...]:
+    """What `no-silent-eviction` says of the changes."""
+    ours = (configured for configured in plan.policies if configured.policy.id == EVICTION.id)
+    harm = [(change.what, urn) for change in changes if change.ends_jobs or change.effect == DATA for urn in change.urns]
+    rules = [replace(configured, policy=of_changes(harm)) for configured in ours]
+    return named(plan.config, judge(plan.recording, rules)) if plan.recording is not None else ()
 
 
 def _values(row: Any) -> Iterator[str]:

@@ -14,7 +14,8 @@ from fleet.facts.remark import Remark
 from fleet.facts.versions import CHARTS
 from fleet.render.arc import SETS, another_minor, upgrade
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
-from gpu_ci.offline.effects import Effect, Ending, effects
+from gpu_ci.offline.changes import Change, Classified, Edit
+from gpu_ci.offline.effects import Effect, effects
 from gpu_ci.offline.entries import Entry, entries
 from gpu_ci.offline.judge import ENDED, Configured, Remediation, Verdict
 from gpu_ci.offline.plan import Plan
@@ -202,12 +203,17 @@ class Comparison:
         return effects(self.before.resources, self.after.resources)
 
     @cached_property
-    def ended_jobs(self) -> tuple[str, ...]:
-        """A line for each edit with which `pulumi up` ends running jobs."""
+    def changes(self) -> tuple[Change, ...]:
+        """What `pulumi up` does because of each edited entry, the most harmful first."""
         if not self.judged:
             return ()
-        edits = {(setting.kind, setting.name): list(setting.values) for setting in self.settings if setting.state == "changed"}
-        return tuple(Ending(self.before, self.after, self._effects, edits).lines())
+        edits = [Edit(setting.kind, setting.name, setting.state, tuple(setting.values)) for setting in self.settings]
+        return Classified(self.before, self.after, self._effects, edits).changes()
+
+    @property
+    def ended_jobs(self) -> tuple[str, ...]:
+        """A line for each change that ends running jobs or breaks their connections."""
+        return tuple(change.what for change in self.changes if change.ends_jobs)
 
     @cached_property
     def resources(self) -> tuple[Kind, ...]:

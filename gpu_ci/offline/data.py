@@ -16,6 +16,7 @@ from fleet.prove.bill import runner_hour
 from fleet.prove.ends import End
 from fleet.prove.placement import Placement
 from gpu_ci.offline.base import Base
+from gpu_ci.offline.changes import Change, counts
 from gpu_ci.offline.compare import Pair
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.plan import Outcome, Plan
@@ -122,6 +123,8 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
         return {"notCompared": base.reason}
     return {
         "endsJobs": list(comparison.ended_jobs),
+        "classes": counts(comparison.changes),
+        "effects": list(map(_change, comparison.changes)),
         "settings": [
             fields_of(setting, "kind", "name", "state")
             | {"values": {path: _sides(value, str) for path, value in setting.values.items()}}
@@ -144,6 +147,12 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
         "newRemarks": list(comparison.new_remarks),
         "arcUpgrade": list(comparison.arc_upgrade),
     }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return fields_of(change, "class=effect", "cluster", "kind=edit.kind", "name=edit.name", "state=edit.state") | fields_of(
+        change, "settings=edit.settings", "what", "pools", "sets", "ends_jobs", "resources=urns"
+    )
 
 
 def _sides(pair: Pair[T], plain: Callable[[T], object]) -> dict[str, Any]:

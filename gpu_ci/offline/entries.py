@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleet.facts.places import Keys
@@ -46,6 +46,20 @@ def entries(config: StackConfig) -> Iterator[Entry]:
         for key, kind in _KINDS.items():
             for inner, settings in _mapping(_mapping(cluster).get(key)).items():
                 yield Entry(kind, f"{name}/{inner}", (*path, key, inner), _mapping(settings))
+
+
+def owners(candidates: Iterable[Entry], names: Sequence[str]) -> tuple[Entry, ...]:
+    """The entries of a resource: those named like it or a parent of it, else those whose name is the start of its name.
+
+    `names` are the logical names of the resource and its parents, the resource first.
+    """
+    listed = [*candidates]
+    for name in names:
+        if exact := tuple(entry for entry in listed if entry.logical == name):
+            return exact
+    within = [entry for name in names[:1] for entry in listed if name.startswith(f"{entry.logical}-")]
+    longest = max((len(entry.logical) for entry in within), default=0)
+    return tuple(entry for entry in within if len(entry.logical) == longest)
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -9,6 +9,7 @@ from fleet.facts.pricing import Line, Money
 from fleet.facts.remark import CANNOT_WORK
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
+from gpu_ci.offline.changes import Change, counts_line, headline
 from gpu_ci.offline.compare import Comparison, Kind, Pair, Setting, difference
 from gpu_ci.offline.gfm import code, fenced, fold, is_folded, table, text
 from gpu_ci.offline.judge import Verdict
@@ -37,6 +38,7 @@ def _sections(plan: Plan, base: Base | None, strict: bool) -> Iterator[str]:
     """The sections; a part without a line is empty."""
     comparison = base.compared(plan) if base is not None else None
     yield f"## {_verdict(plan, comparison, strict)}"
+    yield from _blast(comparison.changes if comparison is not None else ())
     yield _money(plan, comparison)
     yield _bullets([f"cannot work: {remark}" for remark in plan.impossible if remark not in plan.written])
     notes = words.notes(plan, comparison.new_remarks if comparison is not None else plan.remarks)
@@ -103,12 +105,20 @@ def _faults(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator
     yield from _verdicts(plan.blocked(strict), lambda verdict: verdict.kind, comparison)
 
 
+def _blast(changes: Sequence[Change]) -> Iterator[str]:
+    """What the change does to what exists: before all else, so that a cut comment has it."""
+    loud = [change.what for change in changes if change.is_loud]
+    if changes:
+        title = headline(changes)
+        yield f"### {'⚠️ ' if loud else ''}{title[:1].upper()}{title[1:]}"
+        yield _bullets(loud)
+        yield f"Resources by what happens to them: {counts_line(changes)}."
+
+
 # -- before and after --------------------------------------------------------------------------------------------------
 
 
 def _changes(comparison: Comparison) -> Iterator[str]:
-    if comparison.ended_jobs:
-        yield "### ⚠️ `pulumi up` ends running jobs\n\n" + _bullets(comparison.ended_jobs)
     if comparison.arc_upgrade:
         head = "### Before `pulumi up`: another minor of Actions Runner Controller"
         yield f"{head}\n\n{fenced(''.join(f'{line}{chr(10)}' for line in comparison.arc_upgrade), 'sh')}"

@@ -35,6 +35,7 @@ from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_
 from gpu_ci.offline.recording import Recording, Resource, joined
 from policies.rules import RULES, AnyRule
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
+from policies.rules.no_silent_eviction import RULE as EVICTION
 from policies.rules.rule import Level
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ class Plan:
     """Runner sets and workloads that do not fit on the nodes of their pool, and jobs that fit in no pool."""
     written: tuple[Remark, ...] = ()
     """Remarks on parts that cannot work and that the change writes: they fail the plan. See `offline.base`."""
+    refusals: tuple[Remark, ...] = ()
+    """Remarks on changes from the base that `pulumi up` refuses. See `offline.base`."""
     judged: bool = True
     """Whether the extra `pulumi` is installed. Without it no resource is recorded, and no policy judges one."""
     git: Recording | None = None
@@ -140,6 +143,7 @@ class Plan:
 
     def _remarks(self) -> Iterator[str]:
         yield from example_values.remarks(self.config)
+        yield from self.refusals
         yield from works.remarks(self.fleet, self.as_of)
         yield from self.reach
         yield from billing.remarks(self.fleet, self.as_of)
@@ -170,8 +174,11 @@ class Plan:
         """Exceptions that hide nothing, so they can be removed."""
         if self.recording is None:
             return
+        unsure = {verdict.rule for verdict in self.verdicts if verdict.kind == "undeterminable"}
         for configured in self.policies:
             name = configured.policy.id
+            if name == EVICTION.id and name in unsure:  # only a plan with a base knows what its exceptions hide
+                continue
             messages = " ".join(verdict.message for verdict in self.verdicts if verdict.rule == name)
             for index, entry in enumerate(configured.config[EXCEPTIONS]):
                 idle = f"{EXCEPTIONS}[{index}]" not in messages and not means_manifests(entry["urn"])

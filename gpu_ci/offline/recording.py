@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -87,6 +87,12 @@ class Recording:
     def by_urn(self) -> Mapping[str, Resource]:
         """URN to resource."""
         return MappingProxyType({resource.urn: resource for resource in self.resources})
+
+    def lineage(self, urn: str) -> Iterator[str]:
+        """Logical names of a resource and its parents, the resource first."""
+        while (resource := self.by_urn.get(urn)) is not None and resource.type != STACK_TYPE:
+            yield resource.name
+            urn = resource.parent
 
 
 def joined(*recordings: Recording | None) -> Recording:

@@ -14,6 +14,7 @@ from rich.tree import Tree
 from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
+from gpu_ci.offline.changes import counts_line, headline
 from gpu_ci.offline.compare import Comparison, Pair, difference
 from gpu_ci.offline.judge import ENDED, Verdict
 from gpu_ci.offline.layout import show_line, show_packed, show_table
@@ -251,7 +252,9 @@ def changed_lines(plan: Plan, base: Base) -> Iterator[str]:
 def _changes(comparison: Comparison) -> Iterator[str]:
     if comparison.nothing:
         yield "the change has no effect"
-    yield from comparison.ended_jobs
+    elif comparison.changes:
+        yield from (change.what for change in comparison.changes if change.is_loud)
+        yield f"{headline(comparison.changes)}: {counts_line(comparison.changes)}"
     for setting in comparison.settings:
         entry = f"{setting.kind} {setting.name}".strip()
         if setting.state != "changed":

@@ -342,7 +342,7 @@ class StackRule(_Common):
         try:
             for message, urn in self.check(stack, later):
                 excuse, _ = exceptions.exemption(config, urn or exceptions.STACK, as_of)
-                text = filled(message, self.id, urn or seen[0].urn if seen else "", key_of(self.settings, urn or ""))
+                text = filled(message, self.id, urn or (seen[0].urn if seen else ""), key_of(self.settings, urn or ""))
                 if excuse is not None:
                     hidden.setdefault(excuse.name, excuse.hides([text]))
                 else:

@@ -40,7 +40,8 @@ for case in json.loads(Path(__file__).with_name("cases.json").read_text()):
 
 def settings(levels: Mapping[str, str]) -> dict[str, Any]:
     """A policy config with each rule at its level, and as the cases below want it."""
-    return {rule.id: {"enforcementLevel": levels[rule.id], **dict(suite_of(rule).violating[0].config)} for rule in RULES}
+    configs = {rule.id: next((case.config for case in suite_of(rule).violating), {}) for rule in RULES}
+    return {rule.id: {"enforcementLevel": levels[rule.id], **configs[rule.id]} for rule in RULES}
 
 
 def mixed_levels() -> dict[str, str]:

@@ -66,8 +66,9 @@ def test_staging_is_clean(staging):
         "10 gpu-t4 runners, and the pools hold at most 7 at the same time: jobs beyond that wait",
         "spot-required-nonprod",
         "\nOK · idle 265 USD a month · a job-hour at most 0.75 to 1.21 USD (2 classes) · never above 16.34 USD an hour",
-        f"not judged: 1 of {len(RULES) - 1} policies (quota-declared)\n  1 policy disabled · 1 version has ended\n",
-        f"Policies: {len(RULES) - 3} hold, 1 ended, 1 undeterminable, 1 disabled",
+        f"not judged: 2 of {len(RULES) - 1} policies (quota-declared, no-silent-eviction)",
+        "1 policy disabled · 1 version has ended\n",
+        f"Policies: {len(RULES) - 4} hold, 1 ended, 2 undeterminable, 1 disabled",
         "disabled for this stack: protect-stateful",
     ],
 )
@@ -115,7 +116,10 @@ def test_json_has_the_same_facts():
     assert plan["price"]["worst"]["atMost"] is True
     assert plan["secrets"] == ["gpu-ci:githubPrivateKey"]
     # Nothing shows what the account has.
-    special = {"quota-declared": "undeterminable", "protect-stateful": "disabled", "nothing-expired": "ended"}
+    special = dict.fromkeys(("quota-declared", "no-silent-eviction"), "undeterminable") | {
+        "protect-stateful": "disabled",
+        "nothing-expired": "ended",
+    }
     assert [(found["policy"], found["state"]) for found in plan["policies"]] == [
         (rule.id, special.get(rule.id, "holds")) for rule in RULES
     ]
@@ -146,7 +150,7 @@ def test_a_broken_mandatory_policy_is_status_1(tmp_path):
     assert result.exit_code == 1
     assert f"mandatory spot-required-nonprod: 3 resources ({GROUPS}): capacityType is" in " ".join(result.stdout.split())
     assert "FAILED: 1 mandatory violation · idle 2" in result.stdout, "its three resources share a line"
-    assert f"Policies: {len(RULES) - 4} hold, 1 broken, 1 ended, 1 undeterminable, 1 disabled" in result.stdout
+    assert f"Policies: {len(RULES) - 5} hold, 1 broken, 1 ended, 2 undeterminable, 1 disabled" in result.stdout
 
 
 def test_a_runner_that_fits_nowhere_is_status_1_and_says_what_would_do(tmp_path):

@@ -32,6 +32,8 @@ ALL = tuple(
     for count, classes in ((2, "gpu-t4-release on t4-release"), (3, "gpu-t4 on t4-spot"))
 )
 
+REFUSED = "usw2: edit of {}: the cloud refuses it for usw2-control-plane: EKS moves no control plane to {}"
+
 
 # Edits of different pools and causes share a plan: each recording takes half a second.
 @pytest.mark.parametrize(
@@ -62,24 +64,30 @@ ALL = tuple(
             ((ZONES, "[us-west-2b, us-west-2c]"), ("t4-spot", "t4-cheap")),
             "usw2: edit of zones removes the NAT gateway of us-west-2a: open connections of running jobs break, and jobs have "
             "another public address\n"
+            f"{REFUSED.format('zones', 'other zones; write its present zones as controlPlaneZones')}\n"
             "usw2: edit of zones deletes 1 node group (us-west-2a): running jobs of gpu-t4-release on t4-release end\n"
             "usw2: removal of t4-spot deletes 3 node groups (us-west-2a, us-west-2b, us-west-2c): running jobs of gpu-t4 on "
             "t4-spot end",
         ),
-        ((('"1.36"', '"1.35"'),), "\n".join(ALL).format("kubernetesVersion", "rolls", "releaseVersion, version")),
+        (
+            (('"1.36"', '"1.35"'),),
+            "\n".join(ALL).format("kubernetesVersion", "rolls", "releaseVersion, version")
+            + "\nusw2: edit of kubernetesVersion: the cloud refuses it for usw2-control-plane: a control plane goes up one "
+            "Kubernetes minor at a time, and never down; write the present or the next minor",
+        ),
         (
             (("      system: {", "      network: {cidr: 10.40.0.0/16}\n      system: {"),),
             "\n".join(ALL).format("network.cidr", "replaces", "subnetIds")
-            + "\nusw2: edit of network.cidr replaces the VPC, and EKS moves no control plane to another VPC: create another "
-            "cluster\nusw2: edit of network.cidr removes the NAT gateway of us-west-2a: open connections of running jobs break, "
+            + f"\n{REFUSED.format('network.cidr', 'another VPC; create another cluster')}\n"
+            "usw2: edit of network.cidr removes the NAT gateway of us-west-2a: open connections of running jobs break, "
             "and jobs have another public address",
         ),
     ],
     ids=["order, nodes and URL", "types, a set and order of zones", "zones and a pool", "version", "network"],
 )
-def test_edits_say_which_running_jobs_they_end(edits: tuple[tuple[str, str], ...], lines: str, tmp_path: Path) -> None:
-    found = Comparison(staging(), plan_of(write(tmp_path, *edits))).ended_jobs
-    assert sorted(found) == sorted(lines.splitlines())
+def test_edits_say_what_they_end_and_what_is_refused(edits: tuple[tuple[str, str], ...], lines: str, tmp_path: Path) -> None:
+    changes = Comparison(staging(), plan_of(write(tmp_path, *edits))).changes
+    assert sorted(change.what for change in changes if change.is_loud) == sorted(lines.splitlines())
 
 
 def test_other_edits_end_no_running_job(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ _GATEWAY = {
     "aws:ec2/routeTable:RouteTable": {"updated"},
 }
 _REPLACED = {GROUP: {"replaced"}}
-_POD = {MAP: {"updated"}}
+_POD = {MAP: {"replaced"}}
 
 ORDERED: dict[str, Moved] = {
     # The only NAT gateway is in the first zone. Pools split their nodes over the zones in this order.
@@ -53,17 +53,17 @@ ORDERED: dict[str, Moved] = {
     # Caches with files are mounted from the first availability domain.
     "oke zones": {
         "oci:FileStorage/mountTarget:MountTarget": {"replaced"},
-        "kubernetes:storage.k8s.io/v1:StorageClass": {"updated"},
+        "kubernetes:storage.k8s.io/v1:StorageClass": {"replaced"},
     },
     # On demand, EKS starts the first type that it has.
     "eks pools.instanceTypes": _REPLACED,
     "eks system.instanceTypes": _REPLACED,
     # A pod goes to the first pool that has a node, and the autoscaler grows the first.
-    "runners.pools": {RELEASE: {"updated"}, MAP: {"updated"}},
+    "runners.pools": {RELEASE: {"updated"}, MAP: {"replaced"}},
     "queues.quotas": {"kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue": {"updated"}},
     # The launcher tries places, availability domains and shapes in this order, and a pool of machines its domains.
     "oke runners.places": {RELEASE: {"updated"}},
-    "oke places.availabilityDomains": {MAP: {"updated"}},
+    "oke places.availabilityDomains": {MAP: {"replaced"}},
     "oke runners.availabilityDomains": {"oci:Core/instancePool:InstancePool": {"updated"}},
     # Argo CD has the labels in the order of the file, and ARC restarts the listener alone.
     "runners.labels": {APPLICATION: {"updated"}},

@@ -84,7 +84,7 @@ def test_what_breaks_and_what_it_costs_stand_before_everything_else(shown, wider
     lines = shown.splitlines()
     assert lines[0] == "## ❌ `staging`: 1 mandatory violation"
     before, after = staging().cost[1], wider.cost[1]
-    assert f"{before} → **{after}** (+{after.usd - before.usd:.3f}) at worst" in lines[2]
+    assert f"{before} → **{after}** (+{after.usd - before.usd:.3f}) at worst" in shown[: shown.index("| what fails")]
     _, (policy, where, why) = tables(shown)[0]
     assert policy == "`spot-required-nonprod` violation **new**"
     assert where == ", ".join(f"`usw2-t4-spot-us-west-2{zone}-nodes`" for zone in "abc")

@@ -100,6 +100,11 @@ def suite_of(rule: AnyRule) -> Suite:
     )
 
 
+def decided() -> list[AnyRule]:
+    """The rules that a pack can decide: not the one that must see an earlier state."""
+    return [rule for rule in RULES if suite_of(rule).violating]
+
+
 def few(cases: tuple[Case | StackCase, ...]) -> list[Case | StackCase]:
     """The cases, of pod kinds and of ArgoCD's a few of each verdict."""
     pods = [case for case in cases if isinstance(case, Case) and case.token in _POD_KINDS]

@@ -450,6 +450,10 @@ EXISTING = {
 The text is empty for quotas, which belong to the account."""
 
 
+EVICTION = "no-silent-eviction"
+UNSEEN = "a pack sees no earlier state; `gpu-ci plan --base` says which running jobs a change ends, and decides"
+
+
 def _of_existing(stack: str) -> list[Verdict]:
     cluster, rules = EXISTING[stack]
     (marker,) = [each.urn for each in recorded(stack).resources if each.type == EXISTING_CLUSTER]
@@ -466,7 +470,14 @@ def _of_existing(stack: str) -> list[Verdict]:
 
 
 def unshown(stack: str) -> list[Verdict]:
-    """What a stack leaves undeterminable."""
+    """What a stack leaves undeterminable. No stack shows what a change does."""
+    order = [rule.id for rule in RULES]
+    eviction = Verdict(EVICTION, reported(level(EVICTION, stack)), "undeterminable", "", UNSEEN)
+    # Policies of one resource come first.
+    return sorted((*_unshown(stack), eviction), key=lambda verdict: (not verdict.urn, order.index(verdict.rule)))
+
+
+def _unshown(stack: str) -> list[Verdict]:
     if stack in EXISTING:
         return _of_existing(stack)
     found = []

@@ -43,7 +43,7 @@ from tests.policies.harness import (
     veiled,
     wire,
 )
-from tests.policies.suite import counts, few, suite_of, table
+from tests.policies.suite import counts, decided, few, suite_of, table
 
 RESOURCE_RULES = [rule for rule in RULES if isinstance(rule, Rule)]
 STACK_RULES = [rule for rule in RULES if isinstance(rule, StackRule)]
@@ -176,7 +176,7 @@ OTHERS: tuple[Any, ...] = (None, "other", 7.0, {}, [])
 """What an unknown value may turn out to be, as a rule reads it."""
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", decided(), ids=lambda rule: rule.id)
 def test_a_verdict_with_an_unknown_holds_whatever_the_value_turns_out_to_be(rule: AnyRule, asked: set[tuple[Any, ...]]) -> None:
     met = False
     for case in few_of(rule):
@@ -224,7 +224,7 @@ def test_a_secret_is_judged_as_its_value() -> None:
 
 def test_a_resource_of_another_type_is_not_read() -> None:
     strangers = {**dict(fixtures.BAD), "gpu-ci:index:GpuNodeGroup": {"taints": []}, "pulumi:pulumi:Stack": {"name": ""}}
-    for rule in RULES:
+    for rule in decided():
         base = suite_of(rule).passing[0]
         for token in strangers.keys() - rule.types:
             unseen = dict.fromkeys(strangers[token], UNKNOWN)
@@ -316,7 +316,7 @@ def test_junk_in_the_place_of_a_resource_is_judged(props: dict[str, Any], seed: 
 @given(values=st.lists(KNOWN_JUNK, min_size=1, max_size=6), seed=SEEDS)
 def test_junk_in_the_config_is_survived(values: list[Any], seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - no secret
-    for rule in RULES:
+    for rule in decided():
         case = chance.choice(few(suite_of(rule).violating))
         config = {name: chance.choice(values) for name in rule.schemas}
         with naming(f"{rule.id}: {config}"):
@@ -333,7 +333,7 @@ def exception(pattern: str, expires: str) -> dict[str, Any]:
 def test_an_exception_hides_what_it_names_until_its_day_and_is_a_violation_after_it() -> None:
     last = AS_OF.isoformat()
     everything = {"exceptions": [*exception("urn:*", last)["exceptions"], *exception("stack", last)["exceptions"]]}
-    for rule in RULES:
+    for rule in decided():
         case = suite_of(rule).violating[0]
         plainly, excused = verdict(rule, case), verdict(rule, case, everything)
         after = verdict(rule, case, everything, AS_OF + timedelta(days=1))
@@ -346,7 +346,7 @@ def test_an_exception_hides_what_it_names_until_its_day_and_is_a_violation_after
 
 
 def test_an_exception_of_a_resource_that_needs_none_says_nothing() -> None:
-    for rule in RULES:
+    for rule in decided():
         case = suite_of(rule).passing[0]
         assert verdict(rule, case, exception("urn:*", "2099-01-01")) == Verdict(), rule.id
 

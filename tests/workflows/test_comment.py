@@ -22,7 +22,7 @@ from markdown_it import MarkdownIt
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.markdown import markdown
 from tests.builders import ROOT
-from tests.offline.staging import TEXT, staging
+from tests.offline.staging import TEXT, base, plan_of, staging, write
 from tests.workflows.github import (
     BOT,
     FORK,
@@ -448,6 +448,13 @@ def test_a_long_text_is_cut_at_a_line_and_says_so(run, github):
 @pytest.mark.parametrize("opening", ["<details>\n\n", "```diff\n", "  ~~~\n", "````diff\n```\n<details>\n"])
 def test_a_text_that_is_cut_leaves_no_fold_and_no_code_open(opening):
     assert SCRIPT_MODULE.cut("head\n" + opening + "-a\n" * 30_000) == "head\n"
+
+
+def test_a_text_that_is_cut_keeps_which_jobs_end(tmp_path):
+    gone = plan_of(write(tmp_path, ("    usw2:\n", "    usw3:\n")))
+    shown = markdown(gone, base()).replace("### What changes", "x" * SCRIPT_MODULE.MOST_CHARACTERS)
+    kept = SCRIPT_MODULE.cut(SCRIPT_MODULE.neutral(shown))
+    assert "### ⚠️ `pulumi up` ends running jobs\n\n- usw2: removal of cluster usw2 deletes cluster usw2" in kept
 
 
 def test_a_long_text_of_one_line_is_cut_within_it():

@@ -1,0 +1,386 @@
+"""What `pulumi up` does because of each edited entry of a stack file, the most harmful first, and which running jobs it ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpu_ci.offline.effects import Effect, causes, inputs, touch
+from gpu_ci.offline.entries import Entry, entries, owners
+from gpu_ci.offline.plan import Plan
+from gpu_ci.offline.recording import Resource
+from gpu_ci.offline.words import counted, listed
+
+DATA, CLUSTER, PROTECT, CLOUD = "data-lost", "cluster-replaced", "refused-by-protect", "refused-by-cloud"
+POOL, SET, JOB, SHARED, ROLLED = "pool-replaced", "set-replaced", "job-replaced", "connections-broken", "nodes-rolled"
+EMPTIED = "pool-emptied"
+NO_EFFECT = "no-effect"
+CLASSES: Mapping[str, str] = {
+    DATA: "data lost",
+    CLUSTER: "cluster deleted or replaced",
+    PROTECT: "refused by `protect`",
+    CLOUD: "refused by the cloud",
+    POOL: "node group deleted or replaced",
+    SET: "runner set removed or registered again",
+    JOB: "Job of the stack removed or replaced",
+    SHARED: "connections broken",
+    ROLLED: "nodes rolled",
+    EMPTIED: "node group deleted once it is empty",
+    "replaced": "replaced",
+    "removed": "removed",
+    "updated": "updated in place",
+    "new-nodes": "updated for new nodes only",
+    "added": "added",
+    NO_EFFECT: "no effect",
+}
+"""Every class in words, the most harmful first."""
+
+_BY_ZONE = "aws:eks/nodeGroup:NodeGroup"
+_GROUPS = {_BY_ZONE: "node group", "oci:ContainerEngine/nodePool:NodePool": "node pool"}
+"""Resources with the nodes of a pool."""
+_INSTALLED = ("kubernetes:helm.sh/v3:Release", "kubernetes:argoproj.io/v1alpha1:Application")
+"""Resources that install a runner set, if their parent is one."""
+_CONTROL_PLANES = ("eks:index:Cluster", "oci:ContainerEngine/cluster:Cluster")
+_JOB = "kubernetes:batch/v1:Job"
+_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
+_NAT, _FILES = "aws:ec2/natGateway:NatGateway", "oci:FileStorage/mountTarget:MountTarget"
+_SHARED = {_NAT: "-network", _FILES: "-caches"}
+"""Resources that all jobs of a cluster share, and how the name of their parent ends after that of the cluster."""
+_VERBS = {"removed": "deletes", "replaced": "replaces", "rolled": "rolls"}
+_GOES = ("removed", "replaced")
+_FEW = 4
+"""Settings and names that a line has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """An edited entry of the stack file: added, removed or changed; then `settings` are its changed settings by dotted path."""
+
+    kind: str
+    name: str
+    state: str
+    settings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one edit does to some resources. `effect` is one of CLASSES, `what` says it in a sentence.
+
+    `pools` and `sets` are those whose running jobs it ends, if it `ends_jobs`. `urns` are the resources; those of a cluster that
+    goes are its control plane, or all its protected resources.
+    """
+
+    effect: str
+    cluster: str
+    edit: Edit
+    what: str
+    urns: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    ends_jobs: bool = False
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether `pulumi up` fails."""
+        return self.effect in (PROTECT, CLOUD)
+
+    @property
+    def is_loud(self) -> bool:
+        """Whether a reviewer has to know it."""
+        return self.ends_jobs or self.is_refused or self.effect == DATA
+
+
+def counts(changes: Iterable[Change]) -> dict[str, int]:
+    """How many resources each class has, the most harmful class first; entries, for the class without an effect."""
+    numbers = Counter[str]()
+    for change in changes:
+        numbers[change.effect] += len(change.urns) or 1
+    return {effect: numbers[effect] for effect in CLASSES if numbers[effect]}
+
+
+def headline(changes: Sequence[Change]) -> str:
+    """Whether jobs end or data is lost."""
+    if any(change.ends_jobs for change in changes):
+        return "`pulumi up` ends running jobs"
+    if any(change.effect == DATA for change in changes):
+        return "`pulumi up` deletes data"
+    return "no running job ends"
+
+
+def counts_line(changes: Sequence[Change]) -> str:
+    """The counts in words."""
+    return ", ".join(f"{CLASSES[effect]}: {number}" for effect, number in counts(changes).items())
+
+
+Owner = tuple[str, str]
+"""Kind and name of an entry."""
+
+
+@dataclass(frozen=True)
+class Classified:
+    """The changes from one plan to another. `effects` are those on each resource by URN, `edits` the edited entries."""
+
+    before: Plan
+    after: Plan
+    effects: Mapping[str, Effect]
+    edits: Sequence[Edit]
+
+    def changes(self) -> tuple[Change, ...]:
+        """Every change, the most harmful first."""
+        groups: dict[tuple[str, Owner, str], list[Resource]] = {}
+        quiet: dict[tuple[str, Edit, str], list[Resource]] = {}
+        for resource in self._resources:
+            state, owner = self.effects[resource.urn].state, self._owner(resource)
+            effect, cluster = next(self._classes(resource, state, owner)), _cluster(owner)
+            if effect in (PROTECT, CLUSTER) and cluster in self._gone:
+                state = "replaced" if cluster in self.after.fleet.clusters else "removed"
+                groups.setdefault((effect, ("cluster", cluster), state), []).append(resource)
+            elif effect in _LINES:
+                groups.setdefault((effect, owner, state), []).append(resource)
+            elif effect and (resource.custom or resource.type in _CONTROL_PLANES):
+                quiet.setdefault((effect, self._cause(owner, resource.name), cluster), []).append(resource)
+        changes = [self._change(*key, resources) for key, resources in groups.items()]
+        for (effect, edit, cluster), resources in quiet.items():
+            changes.append(self._quiet(effect, edit, cluster, [resource.urn for resource in resources]))
+        causing = {change.edit for change in changes}
+        idle = (edit for edit in self.edits if edit not in causing)
+        changes += [self._quiet(NO_EFFECT, edit, _cluster((edit.kind, edit.name)), []) for edit in idle]
+        return tuple(sorted(changes, key=lambda change: [*CLASSES].index(change.effect)))
+
+    @property
+    def _resources(self) -> Iterator[Resource]:
+        yield from self.after.resources
+        yield from (resource for resource in self.before.resources if self.effects[resource.urn].state == "removed")
+
+    @cached_property
+    def _old(self) -> Mapping[str, Resource]:
+        return self.before.recording.by_urn if self.before.recording is not None else {}
+
+    # -- classes --
+
+    def _classes(self, resource: Resource, state: str, owner: Owner) -> Iterator[str]:
+        """The classes that fit a resource, the most harmful first."""
+        if state not in _GOES:
+            yield {"refused": CLOUD, "rolled": ROLLED}.get(state, state)
+            return
+        if self._old[resource.urn].protect and (state == "removed" or resource.protect):
+            yield PROTECT
+        if inputs(resource.type, "data") and not self._is_kept(resource):
+            yield DATA
+        harm = next(self._harms(resource, owner), "")
+        if (cluster := _cluster(owner)) in self._gone:
+            yield state if cluster in self._protected or not (harm or resource.type in _CONTROL_PLANES) else CLUSTER
+        yield harm or state
+
+    def _harms(self, resource: Resource, owner: Owner) -> Iterator[str]:
+        """The class of a resource that jobs use, if its cluster stays."""
+        if resource.type in _GROUPS and owner[0] == "pool":
+            yield EMPTIED if self._is_emptied(resource, owner) else POOL
+        parent = resource.parent.rpartition("::")[2]
+        if resource.type in _INSTALLED and owner[0] == "runner set" and parent.removesuffix("-set") == _logical(owner):
+            yield SET
+        if resource.type == _JOB:
+            yield JOB
+        if resource.type in _SHARED and parent == f"{_cluster(owner)}{_SHARED[resource.type]}":
+            yield SHARED
+
+    def _is_emptied(self, group: Resource, owner: Owner) -> bool:
+        """Whether the program keeps a node group without a share for as long as it has nodes (components.eks.gpu_node_group)."""
+        cluster, _, name = owner[1].partition("/")
+        settings = self.after.fleet.clusters.get(cluster)
+        pool = settings.pools.get(name) if settings is not None else None
+        if group.type != _BY_ZONE or settings is None or pool is None or pool.reservation is not None:
+            return False
+        others = (self.effects[each.urn].state for each in self.after.resources if each.parent == group.parent)
+        return _zone(group, owner) in settings.node_zones and not {"replaced", "rolled"} & {*others}
+
+    def _is_kept(self, resource: Resource) -> bool:
+        """Whether the data outlives the resource: it stays in the cloud, or its volumes do."""
+        old = self._old[resource.urn]
+        name = dict(old.inputs.get("spec") or {}).get("storageClassName")
+        classes = (other.inputs for other in self.before.resources if name and other.type == _CLASS)
+        named = (values for values in classes if values["metadata"].get("name") == name)
+        return old.retain_on_delete or any(values.get("reclaimPolicy") == "Retain" for values in named)
+
+    @cached_property
+    def _gone(self) -> frozenset[str]:
+        """The clusters that are removed or get another control plane."""
+        removed = set(self.before.fleet.clusters) - set(self.after.fleet.clusters)
+        return frozenset(removed | {_cluster(self._owner(each)) for each in self._going if each.type in _CONTROL_PLANES})
+
+    @cached_property
+    def _protected(self) -> frozenset[str]:
+        """The clusters from which something goes that is protected."""
+        return frozenset(_cluster(self._owner(resource)) for resource in self._going if self._old[resource.urn].protect)
+
+    @property
+    def _going(self) -> Iterator[Resource]:
+        return (resource for resource in self._resources if self.effects[resource.urn].state in _GOES)
+
+    # -- owners and edits --
+
+    @cached_property
+    def _entries(self) -> Sequence[Entry]:
+        both = (*entries(self.after.config), *entries(self.before.config))
+        return [*{(entry.kind, entry.name): entry for entry in both if entry.name}.values()]
+
+    def _owner(self, resource: Resource) -> Owner:
+        """The entry that a resource was made for."""
+        side = self.before if self.effects[resource.urn].state == "removed" else self.after
+        names = () if side.recording is None else side.recording.lineage(resource.urn)
+        wanted = "pool" if resource.type in _GROUPS else "runner set" if resource.type in _INSTALLED else ""
+        found = sorted(owners(self._entries, [*names]), key=lambda entry: entry.kind != wanted)
+        return (found[0].kind, found[0].name) if found else ("stack", "")
+
+    def _cause(self, owner: Owner, resource: str) -> Edit:
+        """The edit of an entry, else of its cluster, of the stack, or of an entry there whose name the resource's name has."""
+        edits = {(edit.kind, edit.name): edit for edit in self.edits if edit.kind != "policy"}
+        for key in (owner, ("cluster", _cluster(owner)), ("stack", "")):
+            if key in edits:
+                return edits[key]
+        near = [edit for key, edit in edits.items() if _cluster(key) == _cluster(owner)] or [*edits.values(), Edit("", "", "")]
+        return min(near, key=lambda edit: edit.name.partition("/")[2] not in resource)
+
+    # -- sentences --
+
+    def _change(self, effect: str, owner: Owner, state: str, resources: Sequence[Resource]) -> Change:
+        cluster, name, edit = _cluster(owner), owner[1].partition("/")[2], self._cause(owner, resources[0].name)
+        urns = tuple(resource.urn for resource in resources)
+        pools, sets = self._jobs(effect, owner)
+        ends = effect in (CLUSTER, POOL, SET, JOB, SHARED) or (effect == ROLLED and bool(pools))
+        text = _LINES[effect](self, _said(edit), state, name or cluster, resources)
+        return Change(effect, cluster, edit, f"{cluster}: {text}", urns, pools, sets, ends)
+
+    def _jobs(self, effect: str, owner: Owner) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The pools and runner sets of the jobs that a change of an entry ends."""
+        kind, (cluster, _, name) = owner[0], owner[1].partition("/")
+        if effect not in (CLUSTER, POOL, SET, SHARED, ROLLED) or (effect == ROLLED and kind != "pool"):
+            return (), ()
+        placed = [
+            (placement.host.name, placement.runner_set)
+            for placement in self.before.placements
+            if placement.cluster == cluster
+            and (kind == "cluster" or name == (placement.host.name if kind == "pool" else placement.runner_set))
+        ]
+        pools = {pool: None for pool, _ in placed} | ({name: None} if kind == "pool" else {})
+        return tuple(pools), tuple(dict.fromkeys(runner_set for _, runner_set in placed))
+
+    def _pool(self, edit: str, state: str, pool: str, groups: Sequence[Resource]) -> str:
+        kind, (_, owned) = _GROUPS[groups[0].type], self._owner(groups[0])
+        many = counted(len(groups), kind, f"{kind}s")
+        if state == "removed":
+            why = [_zone(group, ("", owned)) for group in groups]
+        else:
+            names = (*causes(groups[0]), *inputs(groups[0].type, "rolls"))
+            why = [path for group in groups for path in self.effects[group.urn].paths if touch((path,), names)]
+        reason = f" ({listed(dict.fromkeys(why), _FEW)})" if any(why) else ""
+        if "/" not in owned:
+            return f"{edit} {_VERBS[state]} the {kind} of the system pool{reason}: no job runs there"
+        sets = self._jobs(POOL, self._owner(groups[0]))[1]
+        of = f" of {listed(sets, _FEW)}" if sets else ""
+        first = "; on demand, EKS starts the first of these types that it has"
+        reordered = first if state == "replaced" and any(map(self._reordered, groups)) else ""
+        return f"{edit} {_VERBS[state]} {many}{reason}: running jobs{of} on {pool} end{reordered}"
+
+    def _reordered(self, group: Resource) -> bool:
+        """Whether a group has the same types in another order: one on demand, because the order of others replaces none."""
+        types = [side.inputs.get("instanceTypes") or () for side in (self._old.get(group.urn, group), group)]
+        return types[0] != types[1] and sorted(types[0]) == sorted(types[1])
+
+    def _emptied(self, edit: str, _: str, pool: str, groups: Sequence[Resource]) -> str:
+        zones = listed((_zone(group, self._owner(group)) for group in groups), _FEW)
+        later = "`pulumi up` keeps each while it has nodes, and a later one deletes it: no running job ends"
+        return f"{edit} leaves {counted(len(groups), 'node group', 'node groups')} of {pool} ({zones}) without a share: {later}"
+
+    def _set(self, edit: str, state: str, name: str, _: Sequence[Resource]) -> str:
+        if state == "removed":
+            return f"removal of runner set {name}: its running jobs end"
+        waits = "`pulumi up` waits 10 minutes for its running jobs, and fails if one still runs"
+        return f"{edit} replaces runner set {name}: {waits}"
+
+    def _shared(self, edit: str, state: str, _: str, resources: Sequence[Resource]) -> str:
+        if resources[0].type == _FILES:
+            lost = "running jobs lose the files of those caches, and claims that exist cannot be mounted again"
+            return f"{edit} {_VERBS[state]} the mount target of caches and its exports: {lost}"
+        zones = listed((resource.name.partition("-network-nat-")[2] for resource in resources), _FEW)
+        broken = "open connections of running jobs break, and jobs have another public address"
+        return f"{edit} removes the NAT gateway of {zones}: {broken}"
+
+    def _job(self, edit: str, state: str, name: str, _: Sequence[Resource]) -> str:
+        return f"{edit} {_VERBS[state]} Job {name}: it ends if it still runs"
+
+    def _cluster(self, edit: str, state: str, name: str, _: Sequence[Resource]) -> str:
+        return f"{edit} {_VERBS[state]} cluster {name} with everything in it: all its running jobs end"
+
+    def _data(self, edit: str, state: str, _: str, resources: Sequence[Resource]) -> str:
+        return f"{edit} {_VERBS[state]} {_names(resources)}: their data is lost"
+
+    def _protect(self, edit: str, state: str, _: str, resources: Sequence[Resource]) -> str:
+        cluster = _cluster(self._owner(resources[0]))
+        key = f"gpu-ci:clusters.{cluster}.protect"
+        way = f"set {key} to false and run `pulumi up` before this change (docs/operate.md#protection)"
+        return f"{edit} {_VERBS[state]} {_names(resources)} with `protect`, so Pulumi refuses; {way}"
+
+    def _cloud(self, edit: str, _: str, __: str, resources: Sequence[Resource]) -> str:
+        resource = resources[0]
+        paths = self.effects[resource.urn].paths
+        if "vpcId" in paths:
+            why = "EKS moves no control plane to another VPC; create another cluster"
+        elif touch(paths, inputs(resource.type, "zones")):
+            why = "EKS moves no control plane to other zones; write its present zones as controlPlaneZones"
+        elif touch(paths, inputs(resource.type, "minor")):
+            why = "a control plane goes up one Kubernetes minor at a time, and never down; write the present or the next minor"
+        else:
+            why = "it accepts no lower value; write the present one or a higher one"
+        return f"{edit}: the cloud refuses it for {_names(resources)}: {why}"
+
+    def _quiet(self, effect: str, edit: Edit, cluster: str, urns: Sequence[str]) -> Change:
+        where = f"{cluster}: " if cluster else ""
+        many = f"{counted(len(urns), 'resource', 'resources')} " if urns else ""
+        return Change(effect, cluster, edit, f"{where}{_said(edit)}: {many}{CLASSES[effect]}", tuple(urns))
+
+
+_LINES = {
+    DATA: Classified._data,
+    CLUSTER: Classified._cluster,
+    PROTECT: Classified._protect,
+    CLOUD: Classified._cloud,
+    POOL: Classified._pool,
+    SET: Classified._set,
+    JOB: Classified._job,
+    SHARED: Classified._shared,
+    ROLLED: Classified._pool,
+    EMPTIED: Classified._emptied,
+}
+"""The sentence of each harmful class."""
+
+
+def _cluster(owner: Owner) -> str:
+    return "" if owner[0] in ("stack", "policy") else owner[1].partition("/")[0]
+
+
+def _logical(owner: Owner) -> str:
+    return owner[1].replace("/", "-")
+
+
+def _zone(group: Resource, owner: Owner) -> str:
+    """The zone in the name of a node group; "" if it has none."""
+    return group.name.removeprefix(_logical(owner)).removesuffix("-nodes").strip("-")
+
+
+def _names(resources: Sequence[Resource]) -> str:
+    return listed((resource.name for resource in resources), _FEW)
+
+
+def _said(edit: Edit) -> str:
+    """An edit in words. A setting of a cluster and of the stack has no prefix."""
+    name = edit.name.partition("/")[2] or edit.name
+    if edit.state in ("added", "removed"):
+        kind = "" if edit.kind == "pool" else f"{edit.kind} "
+        return f"{'addition' if edit.state == 'added' else 'removal'} of {kind}{name}"
+    if not edit.state:
+        return "this change"
+    prefix = f"{name}." if edit.kind not in ("cluster", "stack") else ""
+    return f"edit of {listed((f'{prefix}{setting}' for setting in edit.settings), _FEW)}"

@@ -1,0 +1,79 @@
+"""What the engine does to each resource in a preview of an edit, against what the plan says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gpu_ci.offline.effects import effects
+from gpu_ci.offline.recording import Resource
+from tests.engine.cli import Outcome
+from tests.engine.verdicts import events
+
+COMPONENT, CONTROL_PLANE = "eks:index:Cluster", "$aws:eks/cluster:Cluster::"
+ROLLS = ("launchTemplate.version", "releaseVersion", "version")
+"""EKS replaces the nodes of a group for these: UpdateNodegroupVersion (botocore 1.44.5 eks)."""
+COMPOSED = ("-autoscaler-addon", "-launcher")
+"""Resources whose texts the program composes of ids and settings. A plan does not know these texts, and the pages say so."""
+EXPECTED = {
+    "added": "create",
+    "removed": "delete",
+    "replaced": "replace",
+    "refused": "update",
+    "rolled": "roll",
+    "new-nodes": "update",
+    "updated": "update",
+    "": "same",
+}
+"""Operation by state. A preview does not ask the cloud whether it refuses an update."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A preview: the operation by URN, and whether the engine refused it because of protection."""
+
+    operations: Mapping[str, str]
+    is_protected: bool
+
+    def of(self, resource: Resource) -> str:
+        """The operation on a resource. That on a control plane is on the child of its component."""
+        if resource.type != COMPONENT:
+            return self.operations.get(resource.urn, "same")
+        inside = (
+            name for urn, name in self.operations.items() if urn.startswith(resource.urn.rpartition("::")[0] + CONTROL_PLANE)
+        )
+        return next(inside, "same")
+
+
+def seen(preview: Outcome) -> Seen:
+    """What a streamed preview says. Raises AssertionError for one that fails, but for protection."""
+    is_protected = "protect" in preview.text and preview.status != 0
+    assert preview.status == 0 or is_protected, preview
+    operations: dict[str, str] = {}
+    for event in events(preview, "resourcePreEvent"):
+        step = event["metadata"]
+        name = {"create-replacement": "replace", "delete-replaced": "replace"}.get(step["op"], step["op"])
+        paths = {path.partition("[")[0] for path in step.get("detailedDiff") or {}}
+        if name == "update" and "nodeGroup:NodeGroup" in step["urn"] and paths & set(ROLLS):
+            name = "roll"
+        if name not in ("refresh", "read") and operations.get(step["urn"]) != "replace":
+            operations[step["urn"]] = name
+    return Seen(operations, is_protected)
+
+
+def mismatches(before: Iterable[Resource], after: Iterable[Resource], preview: Seen) -> dict[str, tuple[str, str]]:
+    """By URN what the plan says of a resource and what the engine does, where they differ. Components are left out."""
+    sides = [*before], [*after]
+    resources = {resource.urn: resource for side in sides for resource in side}
+    said = effects(*sides)
+    return {
+        urn: (said[urn].state, preview.of(resource))
+        for urn, resource in resources.items()
+        if (resource.custom or resource.type == COMPONENT) and _differs(resource, said[urn].state, preview.of(resource))
+    }
+
+
+def _differs(resource: Resource, state: str, operation: str) -> bool:
+    # Some inputs of the component are of its other children.
+    is_other = resource.type == COMPONENT and (state, operation) == ("updated", "same")
+    return EXPECTED[state] != operation and not is_other and not resource.name.endswith(COMPOSED)
