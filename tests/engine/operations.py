@@ -39,9 +39,8 @@ class Seen:
         """The operation on a resource. That on a control plane is on the child of its component."""
         if resource.type != COMPONENT:
             return self.operations.get(resource.urn, "same")
-        inside = (
-            name for urn, name in self.operations.items() if urn.startswith(resource.urn.rpartition("::")[0] + CONTROL_PLANE)
-        )
+        child = f"{resource.urn.rpartition('::')[0]}{CONTROL_PLANE}{resource.name}-"
+        inside = (name for urn, name in self.operations.items() if urn.startswith(child))
         return next(inside, "same")
 
 
