@@ -58,7 +58,10 @@ class Clouds:
             # Components and providers exist in the state alone.
             return [], ""
         if resource.type.startswith(KUBERNETES):
-            return self._objects(resource)
+            found, look = self._objects(resource)
+            # Other kinds may have the same id, so only the same URN says that the state has this object.
+            stated = self.state.resources.get(resource.urn)
+            return found and [each for each in found if stated is None or each != stated.id], look
         package, provider = resource.type.partition(":")[0], self.state.provider_of(resource)
         cloud = self.by_package.get(package)
         region = resource.inputs.get("region") or provider.get("region") or ""
@@ -66,7 +69,16 @@ class Clouds:
         if cloud is None or search is None:
             return None, ""
         found = [] if search.again else self._ask(cloud.cloud, search.ids)
-        return None if found is None else [each for each in found if each not in self.state.names], search.command
+        if found is None:
+            return None, search.command
+        known = self.state.names | self._written_otherwise(resource)
+        return [each for each in found if each not in known], search.command
+
+    def _written_otherwise(self, resource: Resource) -> frozenset[str]:
+        """The ids to import of what the state has under the same URN. Of some types the state has only their last part."""
+        stated = self.state.resources.get(resource.urn)
+        found = self.ids(stated)[0] if stated is not None and stated is not resource else None
+        return frozenset(each for each in found or () if "/" in each or "," in each)
 
     def _objects(self, resource: Resource) -> tuple[list[str] | None, str]:
         cluster = cluster_of(self.state.provider_of(resource))

@@ -164,7 +164,7 @@ class Drill:
         resources = json.loads(self.exported())["deployment"]["resources"]
         stated = {(each["type"], each["id"]) for each in resources if each.get("id") and not each["type"].startswith("pulumi:")}
         assert stated == {(each.type, each.id) for each in self.cloud.live()}
-        self.count("resources", len(stated))
+        self.counts["resources"] = len(stated)
 
 
 @contextmanager

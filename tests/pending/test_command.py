@@ -164,6 +164,17 @@ def test_what_the_state_has_under_the_same_urn_is_deleted(run: Run, cloud: Any) 
     assert commands(result) == [f"aws ec2 delete-vpc --vpc-id {old} --region us-west-2", CLEAR]
 
 
+def test_an_association_that_the_state_has_by_another_id_is_not_deleted(run: Run, cloud: Any) -> None:
+    ec2, kind = cloud("ec2"), "aws:ec2/routeTableAssociation:RouteTableAssociation"
+    home = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=home, CidrBlock="10.0.1.0/24")["Subnet"]["SubnetId"]
+    table = ec2.create_route_table(VpcId=home)["RouteTable"]["RouteTableId"]
+    made = ec2.associate_route_table(SubnetId=subnet, RouteTableId=table)["AssociationId"]
+    inputs = {"subnetId": subnet, "routeTableId": table}
+    assert f"{subnet}/{table}: import" in run(state(pending(kind, "a", inputs))).stdout
+    assert commands(run(state(pending(kind, "a", inputs), resources=(resource(kind, "a", id=made, inputs=inputs),)))) == [CLEAR]
+
+
 def test_what_has_the_tag_and_no_state_is_deleted_and_what_nodes_made_stays(run: Run, cloud: Any) -> None:
     ec2 = cloud("ec2")
     lost, kept = vpc(ec2, "lost"), vpc(ec2, "kept")
@@ -220,7 +231,7 @@ def test_a_half_created_resource_of_a_cloud_is_replaced_after_the_refresh(run: R
     ("status", "verb"), [("pending-install", "uninstall"), ("pending-upgrade", "rollback"), ("pending-rollback", "rollback")]
 )
 def test_a_release_that_waits_is_ended_also_if_the_state_has_it(run: Run, cloud: Any, helm: Any, status: str, verb: str) -> None:
-    helm(("arc", "set", "deployed", 1), ("arc", "set", status, 2), ("arc", "other", "deployed", 10))
+    helm(("arc", "set", status, 10), ("arc", "set", "deployed", 9), ("arc", "other", "deployed", 10))
     result = run(state(resources=(resource(RELEASE, "s", KUBERNETES, id="arc/set"),)))
     assert f"release: arc/set: is {status}: delete\n" in result.stdout
     assert commands(result)[0] == (
@@ -255,6 +266,10 @@ def test_an_object_of_kubernetes_is_looked_up_by_its_name(run: Run, cloud: Any, 
         ("q", "clear", ""),
     ]
     assert "cipher" not in result.stdout, "no input is printed"
+    kept = resource("kubernetes:core/v1:Secret", "key", KUBERNETES, id="arc/key")
+    assert commands(run(state(secret("key"), resources=(kept,)))) == [CLEAR]
+    other = resource("kubernetes:core/v1:ConfigMap", "key", KUBERNETES, id="arc/key")
+    assert "exists as arc/key: import" in run(state(secret("key"), resources=(other,))).stdout
 
 
 def test_a_cluster_that_does_not_answer_is_asked_once(run: Run, cloud: Any, helm: Any, tmp_path: Path) -> None:
