@@ -41,9 +41,7 @@ REFUSED = "usw2: edit of {}: the cloud refuses it for usw2-control-plane: EKS mo
     [
         (
             (REORDERED, *REPLACED[1:]),
-            "usw2: edit of t4-release.nodes.max deletes 1 node group (us-west-2b): running jobs of gpu-t4-release on t4-release "
-            "end\n"
-            + "\n".join(
+            "\n".join(
                 f"usw2: edit of gpu-ci:github.url replaces runner set {name}: `pulumi up` waits 10 minutes for its running jobs, "
                 "and fails if one still runs"
                 for name in ("gpu-t4", "gpu-t4-release")
@@ -88,6 +86,22 @@ REFUSED = "usw2: edit of {}: the cloud refuses it for usw2-control-plane: EKS mo
 def test_edits_say_what_they_end_and_what_is_refused(edits: tuple[tuple[str, str], ...], lines: str, tmp_path: Path) -> None:
     changes = Comparison(staging(), plan_of(write(tmp_path, *edits))).changes
     assert sorted(change.what for change in changes if change.is_loud) == sorted(lines.splitlines())
+
+
+def test_a_smaller_maximum_deletes_the_group_of_a_zone_only_once_it_is_empty(tmp_path: Path) -> None:
+    smaller = REPLACED[2]
+    (change,) = Comparison(staging(), plan_of(write(tmp_path, smaller))).changes[:1]
+    assert (change.effect, change.ends_jobs, change.is_loud) == ("pool-emptied", False, False)
+    assert change.what == (
+        "usw2: edit of t4-release.nodes.max leaves 1 node group of t4-release (us-west-2b) without a share: `pulumi up` keeps each "
+        "while it has nodes, and a later one deletes it: no running job ends"
+    )
+    template = ("role: release\n", "role: release\n          disk: 150Gi\n")
+    rolled = Comparison(staging(), plan_of(write(tmp_path, smaller, template))).changes
+    assert [(each.effect, each.ends_jobs, len(each.urns)) for each in rolled[:2]] == [
+        ("pool-replaced", True, 1),
+        ("nodes-rolled", True, 1),
+    ], "a group that stays takes the new template as well"
 
 
 def test_other_edits_end_no_running_job(tmp_path: Path) -> None:
