@@ -56,8 +56,5 @@ def previewed(site: Site) -> Outcome:
 @pytest.fixture(scope="session")
 def update(site: Site, previewed: Outcome) -> Deployment:
     """Its first update. After the preview, which is to see an empty stack."""
-    site.cli.ok("up", "--stack", staging.STACK, "--yes", "--skip-preview", "--suppress-progress", timeout=600)
-    export = ("stack", "export", "--stack", staging.STACK)
-    opened = site.cli.ok(*export, "--show-secrets")
-    site.cli.history.remove(opened)  # the one output that is meant to hold the secret
-    return Deployment(site.cli.ok(*export).out, opened.out)
+    site.up()
+    return site.deployment()

@@ -25,7 +25,7 @@ _TRUST = {
         {"Action": ["sts:AssumeRole", "sts:TagSession"], "Effect": "Allow", "Principal": {"Service": ["eks.amazonaws.com"]}}
     ],
 }
-_KEPT = ("name", "version", "enabledClusterLogTypes", "bootstrapSelfManagedAddons")
+_KEPT = ("name", "version", "enabledClusterLogTypes", "bootstrapSelfManagedAddons", "deletionProtection")
 _NETWORK = ("endpointPrivateAccess", "endpointPublicAccess", "publicAccessCidrs")
 
 

@@ -1,4 +1,4 @@
-"""What clouds make of a resource, by type: its id, the outputs that are not among our inputs, and which names are taken.
+"""What clouds add to a resource, by type: its id, the outputs that are not among our inputs, and which names are taken.
 
 Ids have the form that `pulumi import` takes (pages of the resources, section Import). Outputs are those that `components/` and
 the simulated cluster read; "arn" has every resource of AWS. No other default is filled in.
@@ -18,6 +18,8 @@ from tests.engine import replacing
 ACCOUNT = "123456789012"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 _RELEASE = replacing.RELEASE
+_DEFAULT_LIST = "oci:Core/defaultSecurityList:DefaultSecurityList"
+"""OCI creates it with the network. Pulumi adopts it."""
 _Raw = Mapping[str, Any]
 
 _NAMES = {  # the input that is the physical name; without it the provider makes one up
@@ -113,10 +115,15 @@ def _control_plane(identity: str, named: _Raw) -> dict[str, Any]:
     return {"endpoint": f"https://{identity}.simulated.invalid", "certificateAuthority": authority}
 
 
+def _vcn(identity: str, named: _Raw) -> dict[str, Any]:
+    return {"defaultSecurityListId": identity.replace(".vcn.", ".securitylist.")}
+
+
 _ADDED: Mapping[str, Callable[[str, _Raw], dict[str, Any]]] = {
     TEMPLATE: _launch_template,
     "aws:eks/cluster:Cluster": _control_plane,
     "aws:eks/nodeGroup:NodeGroup": _node_group,
+    "oci:Core/vcn:Vcn": _vcn,
 }
 
 
@@ -137,6 +144,8 @@ def identity(kind: str, name: str, inputs: _Raw) -> tuple[str, dict[str, Any]]:
         metadata = inputs.get("metadata") or {}
         return "/".join(filter(None, (metadata.get("namespace"), metadata.get("name", name)))), {}
     digits = hashlib.sha256(name.encode()).hexdigest()[:17]
+    if kind == _DEFAULT_LIST:
+        return str(inputs["manageDefaultResourceId"]), named
     if kind in _PREFIXES:
         return f"{_PREFIXES[kind]}-{digits}", named
     if kind.startswith("oci:"):
@@ -171,10 +180,12 @@ def updated(kind: str, outputs: _Raw, old: _Raw, new: _Raw, *, known: bool = Tru
     if kind != TEMPLATE:
         return after
     edits = {re.split(r"[.[]", path)[0] for path, *_ in replacing.differing(kind, old, new)}
-    moved = dict.fromkeys(("latestVersion", *(["defaultVersion"] if new.get("updateDefaultVersion") else ())))
-    if known and edits - _NO_VERSION:
-        return after | dict.fromkeys(moved, int(outputs["latestVersion"]) + 1)
-    return after if known or edits <= _KNOWN_VERSION else after | dict.fromkeys(moved, rpc.UNKNOWN)
+    latest = outputs["latestVersion"]
+    if known:
+        latest += bool(edits - _NO_VERSION)
+    elif edits - _KNOWN_VERSION:
+        latest = rpc.UNKNOWN
+    return after | {"latestVersion": latest} | ({"defaultVersion": latest} if new.get("updateDefaultVersion") else {})
 
 
 def is_global(kind: str) -> bool:

@@ -68,7 +68,7 @@ class Fault:
     It meets the calls of `method` whose URN has a match of the pattern `where`. Of these it harms the nth, counted from 1, or,
     with `every`, each nth. The harm is one of
     - refused: the cloud answers with `error`, and nothing changes;
-    - half: the resource exists, but did not become ready: the engine is told its id, and that it failed to initialize;
+    - half: the resource exists, but did not become ready: the engine gets its id, and the error that it failed to initialize;
     - held: the cloud does what was asked, and the call does not return before `release` is set or its caller is gone.
     """
 

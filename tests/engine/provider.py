@@ -2,10 +2,10 @@
 
 A provider serves one package over gRPC on loopback, inside this process: it ends with its context manager, or with the
 process. What it creates is live in a Cloud (`live.py`), with the faults that a test sets. Outputs are the inputs plus what a
-cloud would add and our program lifts (`kinds.py`); in the preview of a creation exactly these additions are unknown. Diff tells
-replacements from updates by facts of the real providers (`replacing.py`). Names that are taken are refused, and what EKS refuses
-of sizes and subnets (`refusals.py`); nothing else is validated. A run that passes here proves that program, SDK, engine and
-policies agree, and what is left after faults, not that a cloud would accept the inputs.
+cloud would add and our program lifts (`kinds.py`); in the preview of a creation exactly these additions are unknown. Diff
+distinguishes replacements from updates by facts of the real providers (`replacing.py`). Names that are taken are refused, and
+what EKS refuses of sizes and subnets (`refusals.py`); nothing else is validated. A run that passes here proves that program,
+SDK, engine and policies agree, and what is left after faults, not that a cloud would accept the inputs.
 
 The engine attaches to it through PULUMI_DEBUG_PROVIDERS="<package>:<port>,…". Facts: pulumi/pulumi 3.260,
 pkg/resource/plugin/provider_plugin.go (which calls it makes, what may be unknown or secret in each).
@@ -156,7 +156,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.UpdateResponse(properties=_struct(live.outputs))
 
     def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Deletes what is live under the id. What is gone already is no error."""
+        """Deletes what is live under the id. What is gone already is not an error."""
         fault = self._begin("Delete", request, request.properties, context)
         if live := self.cloud.find(_kind(request), request.id, self._scope(context)):
             self.cloud.remove(live)

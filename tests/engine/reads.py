@@ -1,13 +1,23 @@
-"""What functions of providers answer: what the simulated cloud contains. Shapes: pulumi_aws 7.51, eks/get_*.py."""
+"""What functions of providers answer: what the simulated cloud contains, and what OCI alone knows.
+
+Shapes: pulumi_aws 7.51, eks/get_*.py; pulumi_oci 5.5, core/get_services.py, containerengine/get_cluster_kube_config.py and
+objectstorage/get_namespace.py. Services and kubeconfig have the form that OCI's documentation shows ("Oracle Services Network",
+"Setting Up Cluster Access").
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.engine.live import Cloud, Live, RefusedError
 
 _GROUP, _PLANE = "aws:eks/nodeGroup:NodeGroup", "aws:eks/cluster:Cluster"
+_OKE = "oci:ContainerEngine/cluster:Cluster"
+_REGIONS = {"us-ashburn-1": "IAD", "us-phoenix-1": "PHX", "us-sanjose-1": "SJC"}
+"""Oracle's keys of regions, which are in the names of services."""
 _Args = Mapping[str, Any]
 
 
@@ -33,6 +43,44 @@ def _group(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
     return {"id": live.id, "region": scope, "status": "ACTIVE", **plain, **lists}
 
 
+def _services(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
+    key = _REGIONS[scope]
+    label, names = key.lower(), (f"OCI {key} Object Storage", f"All {key} Services In Oracle Services Network")
+    blocks = (f"oci-{label}-objectstorage", f"all-{label}-services-in-oracle-services-network")
+    services = [
+        {"id": f"ocid1.service.oc1.{scope}.{block}", "cidrBlock": block, "name": name, "description": name}
+        for name, block in zip(names, blocks, strict=True)
+    ]
+    for wanted in args.get("filters", ()):
+        is_one = re.search if wanted.get("regex") else re.fullmatch
+        services = [each for each in services if any(is_one(value, str(each[wanted["name"]])) for value in wanted["values"])]
+    return {"id": f"CoreServicesDataSource-{label}", "filters": args.get("filters", []), "services": services}
+
+
+def _kubeconfig(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
+    cluster = args["clusterId"]
+    if cloud.find(_OKE, cluster, scope) is None:
+        raise RefusedError(f"404-NotAuthorizedOrNotFound, Authorization failed or requested resource not found: {cluster}")
+    address = "10.0.0.2" if args["endpoint"] == "PRIVATE_ENDPOINT" else "203.0.113.2"
+    name = cluster.rpartition(".")[2][-11:]
+    token = ["ce", "cluster", "generate-token", "--cluster-id", cluster, "--region", scope]
+    user = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "oci", "args": token, "env": []}
+    server = {"server": f"https://{address}:6443", "certificate-authority-data": "c2ltdWxhdGVk"}
+    content = {
+        "apiVersion": "v1",
+        "kind": "",
+        "clusters": [{"name": f"cluster-{name}", "cluster": server}],
+        "users": [{"name": f"user-{name}", "user": {"exec": user}}],
+        "contexts": [{"name": f"context-{name}", "context": {"cluster": f"cluster-{name}", "user": f"user-{name}"}}],
+        "current-context": f"context-{name}",
+    }
+    return {**args, "id": f"ContainerengineClusterKubeConfigDataSource-{name}", "content": json.dumps(content)}
+
+
+def _namespace(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
+    return {**args, "id": "ObjectStorageNamespaceDataSource", "namespace": "axexample"}
+
+
 _SINGLE = ("launchTemplate", "scalingConfig", "updateConfig")
 _PLAIN = (
     "amiType",
@@ -55,6 +103,9 @@ ANSWERS: Mapping[str, Callable[[Cloud, str, _Args], dict[str, Any]]] = {
     "aws:eks/getClusters:getClusters": _clusters,
     "aws:eks/getNodeGroups:getNodeGroups": _groups,
     "aws:eks/getNodeGroup:getNodeGroup": _group,
+    "oci:ContainerEngine/getClusterKubeConfig:getClusterKubeConfig": _kubeconfig,
+    "oci:Core/getServices:getServices": _services,
+    "oci:ObjectStorage/getNamespace:getNamespace": _namespace,
 }
 """Functions by token: from the cloud, the region and the arguments to the result, or a RefusedError."""
 

@@ -1,6 +1,6 @@
 """What a provider answers to Diff: which inputs differ, as the real one compares them, and which of them replace the resource.
 
-The facts stand in `schemas.csv`, made from the sources of the providers and apart from the program's own table of effects:
+The facts are in `schemas.csv`, made from the sources of the providers and apart from the program's own table of effects:
 
 - replaces: a change of the property, of a part of it, or of what contains it replaces the resource;
 - replaces-if-removed: only its removal does;
@@ -130,8 +130,8 @@ def _is_spared(kind: str, path: str, old: Mapping[str, Any], new: Mapping[str, A
 
 
 def _keeps_its_name(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether pulumi-kubernetes asks for the deletion first (provider.go, Diff). It never does for a Release."""
-    if not kind.startswith("kubernetes:") or kind == RELEASE:
+    """Whether pulumi-kubernetes asks for the deletion first (provider.go, Diff): never for a Release, which has no metadata."""
+    if not kind.startswith("kubernetes:"):
         return False
     before, after = (side.get("metadata") or {} for side in (old, new))
     same = all(before.get(key) == after.get(key) for key in ("name", "namespace"))

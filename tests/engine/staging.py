@@ -1,4 +1,4 @@
-"""The staging stack on the engine: the copied project, what was deployed of it, and how its pack is named to the CLI."""
+"""A shipped stack on the engine, staging if none is named: its copied project, its deployment, the options that name its pack."""
 
 from __future__ import annotations
 
@@ -18,15 +18,28 @@ from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
 from tests.day import AS_OF
-from tests.engine.cli import STACK_FILE, Cli, copy_project, environment
+from tests.engine.cli import STACK_FILE, Cli, Outcome, copy_project, environment
+from tests.engine.live import Cloud
 from tests.engine.provider import Provider, attach, providers
 
 STACK = "staging"
 KEY = "gpu-ci:githubPrivateKey"
 CLEAR = "clear-text-of-the-github-app-key"
-PACKAGES = ("aws", "eks", "kubernetes")
-PACK = ("--policy-pack", "policies", "--policy-pack-config", f"policies/config/{STACK}.json")
-PREVIEW = ("preview", "--stack", STACK, *PACK, "--suppress-progress")
+PACKAGES = ("aws", "eks", "kubernetes", "oci")
+
+
+def pack(stack: str) -> tuple[str, ...]:
+    """Options that name the policies and the stack's config of them."""
+    return ("--policy-pack", "policies", "--policy-pack-config", f"policies/config/{stack}.json")
+
+
+def preview(stack: str) -> tuple[str, ...]:
+    """The command of a preview under the policies."""
+    return ("preview", "--stack", stack, *pack(stack), "--suppress-progress")
+
+
+PACK = pack(STACK)
+PREVIEW = preview(STACK)
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,23 @@ class Site:
 
     cli: Cli
     serving: Mapping[str, Provider]
+    stack: str = STACK
+
+    @property
+    def cloud(self) -> Cloud:
+        """What is live, and the faults."""
+        return self.serving["aws"].cloud
+
+    def up(self, *options: str) -> Outcome:
+        """Updates the stack without a preview; raises AssertionError with the output when it fails."""
+        return self.cli.ok("up", "--stack", self.stack, "--yes", "--skip-preview", "--suppress-progress", *options, timeout=600)
+
+    def deployment(self) -> Deployment:
+        """What the state contains."""
+        export = ("stack", "export", "--stack", self.stack)
+        opened = self.cli.ok(*export, "--show-secrets")
+        self.cli.history.remove(opened)  # the one output that is meant to hold the secret
+        return Deployment(self.cli.ok(*export).out, opened.out)
 
     def variant(self, name: str) -> Cli:
         """The CLI in a copy of the project that a test may change."""
@@ -62,37 +92,37 @@ class Deployment:
 
     @property
     def resources(self) -> list[dict[str, Any]]:
-        """The resources of the state."""
-        found: list[dict[str, Any]] = self.document["deployment"]["resources"]
+        """The resources of the state; none if it is empty."""
+        found: list[dict[str, Any]] = self.document["deployment"].get("resources", [])
         return found
 
 
 @contextmanager
-def built(base: Path) -> Iterator[Site]:
+def built(base: Path, stack: str = STACK) -> Iterator[Site]:
     """The site below the folder `base`; its providers run as long as the context does."""
     folder = copy_project(base / "project")
-    stack_file = folder / STACK_FILE.format(STACK)
+    stack_file = folder / STACK_FILE.format(stack)
     lines = stack_file.read_text().splitlines(keepends=True)
     # The salt belongs to the owner's passphrase, which is not here.
     stack_file.write_text("".join(line for line in lines if not line.startswith("encryptionsalt:")))
     with providers(PACKAGES) as serving:
         cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
-        cli.ok("stack", "init", STACK, "--secrets-provider", "passphrase")
-        cli.ok("config", "set", "--stack", STACK, "--secret", KEY, given=CLEAR)
-        yield Site(cli, serving)
+        cli.ok("stack", "init", stack, "--secrets-provider", "passphrase")
+        cli.ok("config", "set", "--stack", stack, "--secret", KEY, given=CLEAR)
+        yield Site(cli, serving, stack)
 
 
-def policies(folder: Path) -> tuple[Configured, ...]:
+def policies(folder: Path, stack: str = STACK) -> tuple[Configured, ...]:
     """The policies as the stack's file in `folder` configures them."""
-    return configure(RULES, policy_settings(STACK, folder), AS_OF)
+    return configure(RULES, policy_settings(stack, folder), AS_OF)
 
 
-def recorded(folder: Path) -> Recording:
+def recorded(folder: Path, stack: str = STACK) -> Recording:
     """The offline recording of the project in `folder`, remediated as the plan is."""
-    return record(folder / "__main__.py", stackfile.load(STACK, folder), remedy=Remedies(policies(folder)))
+    return record(folder / "__main__.py", stackfile.load(stack, folder), remedy=Remedies(policies(folder, stack)))
 
 
-def broken(recording: Recording, folder: Path) -> list[Verdict]:
+def broken(recording: Recording, folder: Path, stack: str = STACK) -> list[Verdict]:
     """The violations of mandatory policies that the offline plan reports."""
-    verdicts = judge(recording, policies(folder))
+    verdicts = judge(recording, policies(folder, stack))
     return [verdict for verdict in verdicts if verdict.kind == "violation" and verdict.level == "mandatory"]
