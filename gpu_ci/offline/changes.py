@@ -291,7 +291,7 @@ class Classified:
 
     def _emptied(self, edit: str, _: str, pool: str, groups: Sequence[Resource]) -> str:
         zones = listed((_zone(group, self._owner(group)) for group in groups), _FEW)
-        later = "`pulumi up` keeps each while it has nodes, and a later one deletes it: no running job ends"
+        later = "`pulumi up` keeps a group while it has nodes, and a later one deletes it: no running job ends"
         return f"{edit} leaves {counted(len(groups), 'node group', 'node groups')} of {pool} ({zones}) without a share: {later}"
 
     def _set(self, edit: str, state: str, name: str, _: Sequence[Resource]) -> str:

@@ -93,8 +93,8 @@ def test_a_smaller_maximum_deletes_the_group_of_a_zone_only_once_it_is_empty(tmp
     (change,) = Comparison(staging(), plan_of(write(tmp_path, smaller))).changes[:1]
     assert (change.effect, change.ends_jobs, change.is_loud) == ("pool-emptied", False, False)
     assert change.what == (
-        "usw2: edit of t4-release.nodes.max leaves 1 node group of t4-release (us-west-2b) without a share: `pulumi up` keeps each "
-        "while it has nodes, and a later one deletes it: no running job ends"
+        "usw2: edit of t4-release.nodes.max leaves 1 node group of t4-release (us-west-2b) without a share: `pulumi up` keeps "
+        "a group while it has nodes, and a later one deletes it: no running job ends"
     )
     template = ("role: release\n", "role: release\n          disk: 150Gi\n")
     rolled = Comparison(staging(), plan_of(write(tmp_path, smaller, template))).changes
