@@ -136,7 +136,6 @@ MISSING = [
     (GROUP, "amiType", "replaces"),
     (GROUP, "subnetIds", "replaces"),
     (GROUP, "launchTemplate.version", "rolls"),
-    ("aws:ec2/subnet:Subnet", "cidrBlock", "replaces"),
     ("aws:ec2/vpc:Vpc", "cidrBlock", "replaces"),
     ("aws:ec2/natGateway:NatGateway", "subnetId", "replaces"),
     ("aws:autoscaling/tag:Tag", "autoscalingGroupName", "replaces"),
