@@ -34,7 +34,7 @@ class LiveSizes:
         """Ask AWS for the groups whose names begin with `prefix`. Raises RunError if it refuses."""
         opts = pulumi.InvokeOptions(provider=provider)
         try:
-            there = cluster in aws.eks.get_clusters(opts=opts).names
+            there = cluster in (aws.eks.get_clusters(opts=opts).names or ())  # mocks of a unit test may answer nothing
             names = aws.eks.get_node_groups(cluster_name=cluster, opts=opts).names if there else []
             ours = [name for name in sorted(names) if name.startswith(prefix)]
             groups = {name: _sizes(aws.eks.get_node_group(cluster, name, opts=opts)) for name in ours}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -137,7 +137,7 @@ class Classified:
             if effect in (PROTECT, CLUSTER) and cluster in self._gone:
                 state = "replaced" if cluster in self.after.fleet.clusters else "removed"
                 groups.setdefault((effect, ("cluster", cluster), state), []).append(resource)
-            elif effect in _LINES:
+            elif effect in self._sentences:
                 groups.setdefault((effect, owner, state), []).append(resource)
             elif effect and (resource.custom or resource.type in _CONTROL_PLANES):
                 quiet.setdefault((effect, self._cause(owner, resource.name), cluster), []).append(resource)
@@ -245,12 +245,28 @@ class Classified:
 
     # -- sentences --
 
+    @cached_property
+    def _sentences(self) -> Mapping[str, Callable[[str, str, str, Sequence[Resource]], str]]:
+        """What writes the sentence of each harmful class."""
+        return {
+            DATA: self._data,
+            CLUSTER: self._cluster,
+            PROTECT: self._protect,
+            CLOUD: self._cloud,
+            POOL: self._pool,
+            SET: self._set,
+            JOB: self._job,
+            SHARED: self._shared,
+            ROLLED: self._pool,
+            EMPTIED: self._emptied,
+        }
+
     def _change(self, effect: str, owner: Owner, state: str, resources: Sequence[Resource]) -> Change:
         cluster, name, edit = _cluster(owner), owner[1].partition("/")[2], self._cause(owner, resources[0].name)
         urns = tuple(resource.urn for resource in resources)
         pools, sets = self._jobs(effect, owner)
         ends = effect in (CLUSTER, POOL, SET, JOB, SHARED) or (effect == ROLLED and bool(pools))
-        text = _LINES[effect](self, _said(edit), state, name or cluster, resources)
+        text = self._sentences[effect](_said(edit), state, name or cluster, resources)
         return Change(effect, cluster, edit, f"{cluster}: {text}", urns, pools, sets, ends)
 
     def _jobs(self, effect: str, owner: Owner) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -340,21 +356,6 @@ class Classified:
         where = f"{cluster}: " if cluster else ""
         many = f"{counted(len(urns), 'resource', 'resources')} " if urns else ""
         return Change(effect, cluster, edit, f"{where}{_said(edit)}: {many}{CLASSES[effect]}", tuple(urns))
-
-
-_LINES = {
-    DATA: Classified._data,
-    CLUSTER: Classified._cluster,
-    PROTECT: Classified._protect,
-    CLOUD: Classified._cloud,
-    POOL: Classified._pool,
-    SET: Classified._set,
-    JOB: Classified._job,
-    SHARED: Classified._shared,
-    ROLLED: Classified._pool,
-    EMPTIED: Classified._emptied,
-}
-"""The sentence of each harmful class."""
 
 
 def _cluster(owner: Owner) -> str:

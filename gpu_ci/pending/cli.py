@@ -42,9 +42,7 @@ def pending(
     """
     with exit_status(as_json=as_json):
         config = load(stack, ROOT, stack_file=file)
-        text, source = (
-            (state.export(stack, ROOT), "stack") if state_file is None else (state.read(state_file), f"--state {state_file}")
-        )
+        text, source = (state.export(stack, ROOT), "stack") if state_file is None else (state.read(state_file), "--state")
         held = state.parse(text, source)
         fleet = fleet_of(config)
         clouds = [provider.leftovers(config.project, stack, clusters) for provider, clusters in fleet.by_provider()]

@@ -33,13 +33,14 @@ HELD_BY_OTHERS = {
     "budget-alarm-required",
     "eks-endpoint-private",
     "eks-logging-and-secrets",
+    "no-silent-eviction",
     "node-role-least-privilege",
     "private-nodes",
     "quota-declared",
     "runner-namespace-isolated",
     "system-pool-exists",
 }
-"""Policies that need to see the account or the cluster, of which the stack has nothing."""
+"""Policies that need to see the account or the cluster, of which the stack has nothing, and the base of a change."""
 
 
 def build(**clusters: Mapping[str, Any]) -> Recording:
@@ -289,6 +290,7 @@ def test_the_plan_of_a_context_passes_and_its_cluster_is_undeterminable():
     assert undeterminable(found.verdicts) == {
         "eks-endpoint-private",
         "eks-logging-and-secrets",
+        "no-silent-eviction",
         "runner-namespace-isolated",
         "system-pool-exists",
     }
@@ -344,6 +346,7 @@ def test_the_plan_of_an_oke_cluster_passes_and_its_cluster_is_undeterminable():
     assert undeterminable(found.verdicts) == {
         "budget-alarm-required",
         "eks-endpoint-private",
+        "no-silent-eviction",
         "private-nodes",
         "quota-declared",
         "runner-namespace-isolated",

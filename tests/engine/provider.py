@@ -22,9 +22,8 @@ from typing import Any, Self
 
 import grpc
 from google.protobuf import empty_pb2, struct_pb2
-from google.rpc import status_pb2
 from pulumi.runtime import rpc
-from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, resource_pb2_grpc
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, resource_pb2_grpc, status_pb2
 
 from gpu_ci.offline import wire
 from tests.engine import eks_cluster, kinds, reads, replacing

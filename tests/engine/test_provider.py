@@ -12,7 +12,6 @@ from concurrent import futures
 import grpc
 import pytest
 from google.protobuf import empty_pb2, struct_pb2
-from google.rpc import status_pb2
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import (
     plugin_pb2,
@@ -20,6 +19,7 @@ from pulumi.runtime.proto import (
     provider_pb2_grpc,
     resource_pb2,
     resource_pb2_grpc,
+    status_pb2,
 )
 
 from gpu_ci.offline import wire

@@ -66,11 +66,21 @@ def test_a_target_that_is_no_run_is_an_error(slip: Path) -> None:
     assert errors("why", url, "--json", "--stack", "staging", "--file", str(slip))[0]["line"] == line_of(slip, "idleDely")
 
 
-@pytest.mark.parametrize("command", ["plan", "start", "calendar"])
+def test_a_state_that_is_none_is_an_error(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    state.write_text("{}")
+    (found,) = errors("pending", "staging", "--json", "--state", str(state))
+    assert found["path"].startswith("--state")
+    assert "must be the JSON that pulumi stack export prints" in found["message"]
+
+
+@pytest.mark.parametrize("command", ["plan", "start", "calendar", "pending"])
 def test_an_unknown_stack_and_a_wrong_option_are_errors_without_a_file(command: str) -> None:
     (found,) = errors(command, "stagin", "--json")
     assert found["message"].endswith("Pulumi.stagin.yaml does not exist; did you mean staging?")
     assert (found["file"], found["line"], found["path"]) == ("", None, "stack")
+    if command == "pending":
+        return
     assert errors(command, "staging", "--json", "--as-of", "never")[0]["path"] == "--as-of"
 
 
@@ -84,7 +94,7 @@ def test_a_credential_in_a_wrong_value_is_masked(tmp_path: Path) -> None:
 def test_no_command_with_json_is_left_out() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # several commands are a group
     with_json = {name for name, command in commands.items() if any("--json" in each.opts for each in command.params)}
-    assert with_json == {"plan", "check", "explain", "start", "doctor", "calendar", "freshen", "audit", "why"}, (
+    assert with_json == {"plan", "check", "explain", "start", "doctor", "calendar", "freshen", "audit", "why", "pending"}, (
         "test a new one here"
     )
 

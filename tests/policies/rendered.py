@@ -98,7 +98,7 @@ def _chart_of_sets(folder: Path, aliases: Iterable[str], scratch: Path) -> Path:
     chart = read((folder / "Chart.yaml").read_text(encoding="utf-8"))
     inner = [{"name": chart["name"], "version": chart["version"], "alias": alias} for alias in aliases]
     outer = scratch / "sets"
-    shutil.copytree(folder, outer / "charts" / chart["name"])
+    shutil.copytree(folder, outer / "charts" / chart["name"], dirs_exist_ok=True)
     about = {"apiVersion": "v2", "name": outer.name, "version": "1.0.0", "dependencies": inner}
     (outer / "Chart.yaml").write_text(json.dumps(about), encoding="utf-8")
     return outer
