@@ -4,8 +4,8 @@ A provider serves one package over gRPC on loopback, inside this process: it end
 process. What it creates is live in a Cloud (`live.py`), with the faults that a test sets. Outputs are the inputs plus what a
 cloud would add and our program lifts (`kinds.py`); in the preview of a creation exactly these additions are unknown. Diff
 distinguishes replacements from updates by facts of the real providers (`replacing.py`). Names that are taken are refused, and
-what EKS refuses of sizes and subnets (`refusals.py`); nothing else is validated. A run that passes here proves that program,
-SDK, engine and policies agree, and what is left after faults, not that a cloud would accept the inputs.
+what EKS refuses of sizes, subnets and protected clusters (`refusals.py`); nothing else is validated. A run that passes here
+proves that program, SDK, engine and policies agree, and what is left after faults, not that a cloud would accept the inputs.
 
 The engine attaches to it through PULUMI_DEBUG_PROVIDERS="<package>:<port>,…". Facts: pulumi/pulumi 3.260,
 pkg/resource/plugin/provider_plugin.go (which calls it makes, what may be unknown or secret in each).
@@ -26,7 +26,7 @@ from pulumi.runtime import rpc
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, resource_pb2_grpc, status_pb2
 
 from gpu_ci.offline import wire
-from tests.engine import eks_cluster, kinds, reads, replacing
+from tests.engine import eks_cluster, kinds, reads, refusals, replacing
 from tests.engine.live import Asked, Cloud, Fault, Live, RefusedError
 
 MESSAGE_LIMIT = [("grpc.max_receive_message_length", 400 << 20), ("grpc.max_send_message_length", 400 << 20)]
@@ -158,6 +158,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         """Deletes what is live under the id. What is gone already is not an error."""
         fault = self._begin("Delete", request, request.properties, context)
         if live := self.cloud.find(_kind(request), request.id, self._scope(context)):
+            if refused := refusals.protection(live.type, live.inputs):
+                context.abort(grpc.StatusCode.UNKNOWN, refused)
             self.cloud.remove(live)
             _end(fault, live, context)
         return empty_pb2.Empty()

@@ -1,5 +1,8 @@
 """What EKS refuses of a changed cluster, as far as our program relies on it. A text is EKS's; issues at GitHub show it.
 
+The text of a refused deletion is ours: `deletionProtection` of EKS clusters and `deletionProtectionEnabled` of log groups
+(botocore 1.44.5, eks and logs) have no published one.
+
 - Sizes of a node group: terraform-aws-modules/terraform-aws-eks#3521, ministryofjustice/cloud-platform-infrastructure#4595,
   sassoftware/viya4-iac-aws#298 (at creation).
 - Subnets of a control plane that exists: aws/containers-roadmap#2258. It stays in its VPC and in the zones of its creation.
@@ -12,6 +15,7 @@ from typing import Any
 
 SUBNET = "aws:ec2/subnet:Subnet"
 _GROUP, _PLANE = "aws:eks/nodeGroup:NodeGroup", "aws:eks/cluster:Cluster"
+_PROTECTION = {_PLANE: "deletionProtection", "aws:cloudwatch/logGroup:LogGroup": "deletionProtectionEnabled"}
 _Inputs = Mapping[str, Any]
 
 
@@ -20,6 +24,12 @@ def refusal(kind: str, inputs: _Inputs, before: _Inputs | None, subnets: Mapping
     if kind == _GROUP:
         return _sizes(inputs.get("scalingConfig") or {}, is_new=before is None)
     return _move(_subnets(inputs, subnets), _subnets(before, subnets)) if kind == _PLANE and before is not None else ""
+
+
+def protection(kind: str, inputs: _Inputs) -> str:
+    """Why the cloud does not delete a resource with these inputs, if it does not."""
+    key = _PROTECTION.get(kind, "")
+    return f"InvalidRequestException: {key} is on; turn it off first" if inputs.get(key) is True else ""
 
 
 def _sizes(sizes: _Inputs, *, is_new: bool) -> str:

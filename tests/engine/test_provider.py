@@ -336,6 +336,18 @@ def test_eks_refuses_subnets_of_another_network_or_other_zones(aws, stub):
     update(0, 2)
 
 
+def test_eks_deletes_no_protected_cluster(aws, stub):
+    made = create(stub, CONTROL_PLANE, name="a", deletionProtection=True)
+
+    def delete():
+        stub.Delete(provider_pb2.DeleteRequest(id=made.id, urn=urn(CONTROL_PLANE), type=CONTROL_PLANE))
+
+    refused(delete, "deletionProtection is on")
+    aws.cloud.live(CONTROL_PLANE)[0].change("deletionProtection", False)
+    delete()
+    assert aws.cloud.live(CONTROL_PLANE) == []
+
+
 # -- faults ------------------------------------------------------------------------------------------------------------
 
 
