@@ -13,6 +13,7 @@ import pulumi
 import pulumi_aws as aws
 
 from fleet.providers.eks.groups import Sizes, resized
+from fleet.providers.tags import STACK_TAG
 from fleet.settings.model import Scale
 
 _RIGHTS = "eks:ListClusters, eks:ListNodegroups and eks:DescribeNodegroup (docs/bootstrap.md)"
@@ -20,7 +21,7 @@ _RIGHTS = "eks:ListClusters, eks:ListNodegroups and eks:DescribeNodegroup (docs/
 
 @dataclass(frozen=True, slots=True)
 class LiveSizes:
-    """The node groups of a cluster as the program's start found them: `groups` has their sizes by their names in AWS.
+    """The stack's node groups in a cluster as the program's start found them: `groups` has their sizes by their names in AWS.
 
     `cluster` is its name in AWS. It has no `groups` if it is not there.
     """
@@ -30,14 +31,18 @@ class LiveSizes:
     groups: Mapping[str, Sizes]
 
     @classmethod
-    def read(cls, cluster: str, prefix: str, provider: pulumi.ProviderResource) -> LiveSizes:
-        """Ask AWS for the groups whose names begin with `prefix`. Raises RunError if it refuses."""
+    def read(cls, cluster: str, prefix: str, stack: str, provider: pulumi.ProviderResource) -> LiveSizes:
+        """Ask AWS for the groups of the stack whose names begin with `prefix`. Raises RunError if it refuses.
+
+        Another stack may have groups of the same names in a cluster that exists already. A group that AWS deletes is left out.
+        """
         opts = pulumi.InvokeOptions(provider=provider)
         try:
             there = cluster in (aws.eks.get_clusters(opts=opts).names or ())  # mocks of a unit test may answer nothing
             names = aws.eks.get_node_groups(cluster_name=cluster, opts=opts).names if there else []
-            ours = [name for name in sorted(names) if name.startswith(prefix)]
-            groups = {name: _sizes(aws.eks.get_node_group(cluster, name, opts=opts)) for name in ours}
+            answers = [aws.eks.get_node_group(cluster, name, opts=opts) for name in sorted(names) if name.startswith(prefix)]
+            ours = [group for group in answers if group.tags.get(STACK_TAG) == stack and group.status != "DELETING"]
+            groups = {group.node_group_name: _sizes(group) for group in ours}
         except pulumi.RunError:
             raise
         except Exception as error:
@@ -55,10 +60,17 @@ class LiveSizes:
         return any(sizes.desired for sizes in self.named(group).values())
 
     def again(self, group: str, after: Sequence[pulumi.Resource]) -> pulumi.Output[int]:
-        """The present number of nodes, asked for when the resources `after` are there. Of two groups the larger one counts."""
+        """The present number of nodes, asked for when the resources `after` are there. Of two groups the larger one counts.
+
+        It is 0 if the groups have gone by then, as with a control plane that this update replaces.
+        """
         opts = pulumi.InvokeOutputOptions(provider=self.provider, depends_on=[*after])
-        answers = [aws.eks.get_node_group_output(self.cluster, name, opts=opts) for name in self.named(group)]
-        return pulumi.Output.all(*answers).apply(lambda groups: max(_sizes(group).desired for group in groups))
+
+        def largest(names: Sequence[str]) -> pulumi.Output[int]:
+            there = [aws.eks.get_node_group_output(self.cluster, name, opts=opts) for name in self.named(group) if name in names]
+            return pulumi.Output.all(*there).apply(lambda groups: max((_sizes(one).desired for one in groups), default=0))
+
+        return aws.eks.get_node_groups_output(cluster_name=self.cluster, opts=opts).names.apply(largest)
 
 
 def scaling(

@@ -95,7 +95,7 @@ def _cluster(name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet,
     ]
     quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
     in_aws = settings.found.identity if settings.found else context.cluster_name(name)
-    live = LiveSizes.read(in_aws, f"{name}-", cloud[0])
+    live = LiveSizes.read(in_aws, f"{name}-", context.stack, cloud[0])
     cluster: EksGpuCluster | ExistingEksCluster
     if isinstance(settings, EksCluster):
         # Remote components run in this provider; default ones are off.

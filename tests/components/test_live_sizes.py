@@ -30,10 +30,20 @@ GROUP, ACTION = "aws:eks/nodeGroup:NodeGroup", "aws:autoscaling/schedule:Schedul
 ABC = [f"us-west-2{letter}" for letter in "abc"]
 Live = Mapping[str, tuple[int, int, int]]
 """Minimum, maximum and present nodes by the name of a group in AWS."""
+GONE = (-1, -1, -1)
 
 
-def cloud(live: Live, later: Live = {}, name: str = "gpu-ci-test-usw2") -> dict[str, Answer]:  # noqa: B006 - it is read alone
-    """What AWS answers. `later` are the sizes of groups that change after the program has asked for them once."""
+def cloud(
+    live: Live,
+    later: Live = {},  # noqa: B006 - it is read alone
+    name: str = "gpu-ci-test-usw2",
+    stack: str = "test",
+    status: str = "ACTIVE",
+) -> dict[str, Answer]:
+    """What AWS answers. `later` are the sizes of groups that change after the program has asked for them once.
+
+    The groups are of `stack`. One that has the sizes GONE later is not there any more.
+    """
     asked: dict[str, int] = {}
 
     def node_group(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,11 +52,15 @@ def cloud(live: Live, later: Live = {}, name: str = "gpu-ci-test-usw2") -> dict[
         asked[group] = asked.get(group, 0) + 1
         least, most, size = later[group] if asked[group] > 1 and group in later else live[group]
         sizes = {"minSize": least, "maxSize": most, "desiredSize": size}
-        return {"nodeGroupName": group, "clusterName": name, "scalingConfigs": [sizes]}
+        tags = {"gpu-ci/stack": stack}
+        return {"nodeGroupName": group, "clusterName": name, "scalingConfigs": [sizes], "status": status, "tags": tags}
+
+    def names(_: Mapping[str, Any]) -> dict[str, Any]:
+        return {"names": [group for group in live if not (asked and later.get(group) == GONE)]}
 
     return {
         "aws:eks/getClusters:getClusters": lambda _: {"names": ["another", name]},
-        "aws:eks/getNodeGroups:getNodeGroups": lambda _: {"names": list(live)},
+        "aws:eks/getNodeGroups:getNodeGroups": names,
         "aws:eks/getNodeGroup:getNodeGroup": node_group,
     }
 
@@ -170,6 +184,20 @@ def test_the_groups_of_another_cluster_or_pool_count_for_nobody() -> None:
     assert {group.ignore_changes for group in of_type(recording, GROUP)} == {("scalingConfig.desiredSize",)}
     other = deployed(cloud(t4((0, 9, 9), (0, 9, 9)), name="gpu-ci-test-other"), pools={"t4": pool(nodes={"max": 5})})
     assert {zone: sent(group) for zone, group in groups(other).items()} == {"a": (0, 2, 0), "b": (0, 2, 0), "c": (0, 1, 0)}
+
+
+@pytest.mark.parametrize("not_ours", [{"stack": "other"}, {"status": "DELETING"}])
+def test_the_group_of_another_stack_and_one_that_aws_deletes_do_not_count(not_ours: dict[str, str]) -> None:
+    there = cloud(t4((0, 9, 9), (0, 9, 9), (0, 9, 9)), **not_ours)
+    recording = deployed(there, pools={"t4": pool(nodes={"max": 2})})
+    assert {zone: sent(group) for zone, group in groups(recording).items()} == {"a": (0, 1, 0), "b": (0, 1, 0)}
+    assert [message for message in recording.messages if message.severity == "warning"] == []
+
+
+def test_a_group_that_goes_with_its_control_plane_during_the_update_starts_again_with_its_minimum() -> None:
+    start = t4((0, 2, 2), (0, 3, 1), (0, 1, 0))
+    sizes, _ = after(start, {"max": 5}, dict.fromkeys(start, GONE))
+    assert sizes == {"a": None, "b": (0, 2, 0), "c": None}
 
 
 def test_of_two_groups_that_an_interrupted_replacement_left_the_larger_one_counts() -> None:
