@@ -16,6 +16,8 @@ from fleet.providers.eks.groups import Sizes, resized
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.model import Scale
 
+_MACHINES = ("amiType", "capacityType", "instanceTypes", "launchTemplate", "releaseVersion", "version")
+"""Inputs of a node group whose change replaces the group or rolls its nodes."""
 _RIGHTS = "eks:ListClusters, eks:ListNodegroups and eks:DescribeNodegroup (docs/bootstrap.md)"
 
 
@@ -70,7 +72,8 @@ class LiveSizes:
             there = [aws.eks.get_node_group_output(self.cluster, name, opts=opts) for name in self.named(group) if name in names]
             return pulumi.Output.all(*there).apply(lambda groups: max((_sizes(one).desired for one in groups), default=0))
 
-        return aws.eks.get_node_groups_output(cluster_name=self.cluster, opts=opts).names.apply(largest)
+        size: pulumi.Output[int] = aws.eks.get_node_groups_output(self.cluster, opts=opts).names.apply(largest)
+        return size
 
 
 def scaling(
@@ -78,9 +81,11 @@ def scaling(
 ) -> tuple[pulumi.Input[aws.eks.NodeGroupScalingConfigArgs], list[str]]:
     """The sizes to declare for the group with this logical name, and the inputs whose difference the engine ignores.
 
-    `nodes` is its share of the pool; a maximum of 0 keeps a group only until it is empty. A group that AWS does not have starts
-    with its least nodes. One that has its minimum and maximum is left alone. Any other gets them with its present size.
+    `nodes` is its share of the pool. A maximum of 0 keeps a group until it is empty, with the machines that it has. A group that
+    AWS does not have starts with its least nodes. One that has its minimum and maximum is left alone. Any other gets them with
+    its present size.
     """
+    left = [] if nodes.max else [*_MACHINES]
     there = live.named(group) if live is not None else {}
     if live is None or not there:
         return _config(resized(nodes, nodes.min)), ["scalingConfig.desiredSize"]
@@ -93,8 +98,8 @@ def scaling(
             f"{group} has {size} {'node' if size == 1 else 'nodes'}, and {share}: no node ends now; a later pulumi up {later}"
         )
     if all((sizes.min, sizes.max) == (target.min, target.max) for sizes in there.values()):
-        return _config(target), ["scalingConfig"]
-    return live.again(group, after).apply(lambda now: _config(resized(nodes, now))), []
+        return _config(target), ["scalingConfig", *left]
+    return live.again(group, after).apply(lambda now: _config(resized(nodes, now))), left
 
 
 def _config(sizes: Sizes) -> aws.eks.NodeGroupScalingConfigArgs:

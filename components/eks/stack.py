@@ -145,8 +145,7 @@ def gpu_node_group_args(here: InCluster, pool_name: str) -> GroupArgs:
         {zone: cluster.subnets[zone] for zone in settings.zones_of(pool)},
         cluster.security_group_id if pool.efa_interfaces else None,
         **(cluster.joining if image else {}),
-        # The template of a reserved pool names its reservation, which is in one zone.
-        other_subnets=cluster.subnets if pool.reservation is None else {},
+        other_subnets=cluster.subnets,
         live=here.live,
     )
 

@@ -154,6 +154,24 @@ def test_a_zone_that_the_pool_leaves_keeps_its_group_while_it_has_nodes() -> Non
     assert after(t4((0, 2, 2), (0, 2, 1), (0, 1, 0)), {"max": 4}, zones=ABC[:2])[0] == {"a": None, "b": None}
 
 
+@pytest.mark.parametrize("capacity", ["on-demand", "spot"])
+def test_an_edit_of_the_machines_of_a_pool_leaves_a_group_that_waits_for_its_end(capacity: str) -> None:
+    busy = t4((0, 1, 1), (0, 1, 0), (0, 3, 2))
+    recording = deployed(cloud(busy), pools={"t4": pool(nodes={"max": 2}, capacity=capacity)})
+    ignored = {zone: {*group.ignore_changes} - {"scalingConfig"} for zone, group in groups(recording).items()}
+    by_items = {"instanceTypes"} if capacity == "spot" else set()
+    machines = {"amiType", "capacityType", "instanceTypes", "launchTemplate", "releaseVersion", "version"}
+    assert ignored == {"a": by_items, "b": by_items, "c": machines}
+    waits = groups(recording)["c"]
+    assert (waits.replacement_trigger, waits.inputs["scalingConfig"]["maxSize"]) == (None, 2)
+
+
+def test_a_pool_that_moves_to_a_reservation_of_another_zone_keeps_its_busy_groups() -> None:
+    reserved = {"capacity": "reserved", "reservation": {"id": "cr-0123456789abcdef0", "zone": "us-west-2b", "count": 2}}
+    sizes, _ = after(t4((0, 1, 1), (0, 1, 0), (0, 1, 0)), {"max": 2}, **reserved)
+    assert sizes == {"a": None, "b": (0, 2, 0)}
+
+
 def test_a_size_that_changes_during_the_update_is_sent_as_it_is_then() -> None:
     start, later = t4((0, 2, 0), (0, 3, 1), (0, 1, 0)), t4((0, 2, 2), (0, 3, 3), (0, 1, 0))
     sizes, warnings = after(start, {"max": 5}, later)
