@@ -167,8 +167,9 @@ def test_an_edit_of_the_machines_of_a_pool_leaves_a_group_that_waits_for_its_end
 
 
 def test_a_pool_that_moves_to_a_reservation_of_another_zone_keeps_its_busy_groups() -> None:
-    reserved = {"capacity": "reserved", "reservation": {"id": "cr-0123456789abcdef0", "zone": "us-west-2b", "count": 2}}
-    sizes, _ = after(t4((0, 1, 1), (0, 1, 0), (0, 1, 0)), {"max": 2}, **reserved)
+    reservation = {"id": "cr-0123456789abcdef0", "zone": "us-west-2b", "count": 2}
+    live = t4((0, 1, 1), (0, 1, 0), (0, 1, 0))
+    sizes, _ = after(live, {"max": 2}, capacity="reserved", reservation=reservation)
     assert sizes == {"a": None, "b": (0, 2, 0)}
 
 
@@ -205,7 +206,7 @@ def test_the_groups_of_another_cluster_or_pool_count_for_nobody() -> None:
 
 
 @pytest.mark.parametrize("not_ours", [{"stack": "other"}, {"status": "DELETING"}])
-def test_the_group_of_another_stack_and_one_that_aws_deletes_do_not_count(not_ours: dict[str, str]) -> None:
+def test_the_group_of_another_stack_and_one_that_aws_deletes_do_not_count(not_ours: dict[str, Any]) -> None:
     there = cloud(t4((0, 9, 9), (0, 9, 9), (0, 9, 9)), **not_ours)
     recording = deployed(there, pools={"t4": pool(nodes={"max": 2})})
     assert {zone: sent(group) for zone, group in groups(recording).items()} == {"a": (0, 1, 0), "b": (0, 1, 0)}

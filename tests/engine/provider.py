@@ -108,7 +108,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         self.asked.append(Asked("Configure", request.type, request.urn))
         args = wire.raw(request.args)
         self._scopes[context.peer()] = str(next((args[key] for key in _SCOPES if args.get(key)), ""))
-        tags = args.get("defaultTags") or {}
+        tags: Any = args.get("defaultTags") or {}
         self._tags[context.peer()] = (json.loads(tags) if isinstance(tags, str) else tags).get("tags", {})
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True, acceptResources=True)
 
