@@ -13,14 +13,17 @@ import pulumi
 import pulumi_aws as aws
 
 from fleet.providers.eks.groups import Sizes, resized
+from fleet.providers.tags import STACK_TAG
 from fleet.settings.model import Scale
 
+_MACHINES = ("amiType", "capacityType", "instanceTypes", "launchTemplate", "releaseVersion", "version")
+"""Inputs of a node group whose change replaces the group or rolls its nodes."""
 _RIGHTS = "eks:ListClusters, eks:ListNodegroups and eks:DescribeNodegroup (docs/bootstrap.md)"
 
 
 @dataclass(frozen=True, slots=True)
 class LiveSizes:
-    """The node groups of a cluster as the program's start found them: `groups` has their sizes by their names in AWS.
+    """The stack's node groups in a cluster as the program's start found them: `groups` has their sizes by their names in AWS.
 
     `cluster` is its name in AWS. It has no `groups` if it is not there.
     """
@@ -30,14 +33,18 @@ class LiveSizes:
     groups: Mapping[str, Sizes]
 
     @classmethod
-    def read(cls, cluster: str, prefix: str, provider: pulumi.ProviderResource) -> LiveSizes:
-        """Ask AWS for the groups whose names begin with `prefix`. Raises RunError if it refuses."""
+    def read(cls, cluster: str, prefix: str, stack: str, provider: pulumi.ProviderResource) -> LiveSizes:
+        """Ask AWS for the groups of the stack whose names begin with `prefix`. Raises RunError if it refuses.
+
+        Another stack may have groups of the same names in a cluster that exists already. A group that AWS deletes is left out.
+        """
         opts = pulumi.InvokeOptions(provider=provider)
         try:
             there = cluster in (aws.eks.get_clusters(opts=opts).names or ())  # mocks of a unit test may answer nothing
             names = aws.eks.get_node_groups(cluster_name=cluster, opts=opts).names if there else []
-            ours = [name for name in sorted(names) if name.startswith(prefix)]
-            groups = {name: _sizes(aws.eks.get_node_group(cluster, name, opts=opts)) for name in ours}
+            answers = [aws.eks.get_node_group(cluster, name, opts=opts) for name in sorted(names) if name.startswith(prefix)]
+            ours = [group for group in answers if group.tags.get(STACK_TAG) == stack and group.status != "DELETING"]
+            groups = {group.node_group_name: _sizes(group) for group in ours}
         except pulumi.RunError:
             raise
         except Exception as error:
@@ -55,10 +62,18 @@ class LiveSizes:
         return any(sizes.desired for sizes in self.named(group).values())
 
     def again(self, group: str, after: Sequence[pulumi.Resource]) -> pulumi.Output[int]:
-        """The present number of nodes, asked for when the resources `after` are there. Of two groups the larger one counts."""
+        """The present number of nodes, asked for when the resources `after` are there. Of two groups the larger one counts.
+
+        It is 0 if the groups have gone by then, as with a control plane that this update replaces.
+        """
         opts = pulumi.InvokeOutputOptions(provider=self.provider, depends_on=[*after])
-        answers = [aws.eks.get_node_group_output(self.cluster, name, opts=opts) for name in self.named(group)]
-        return pulumi.Output.all(*answers).apply(lambda groups: max(_sizes(group).desired for group in groups))
+
+        def largest(names: Sequence[str]) -> pulumi.Output[int]:
+            there = [aws.eks.get_node_group_output(self.cluster, name, opts=opts) for name in self.named(group) if name in names]
+            return pulumi.Output.all(*there).apply(lambda groups: max((_sizes(one).desired for one in groups), default=0))
+
+        size: pulumi.Output[int] = aws.eks.get_node_groups_output(self.cluster, opts=opts).names.apply(largest)
+        return size
 
 
 def scaling(
@@ -66,9 +81,11 @@ def scaling(
 ) -> tuple[pulumi.Input[aws.eks.NodeGroupScalingConfigArgs], list[str]]:
     """The sizes to declare for the group with this logical name, and the inputs whose difference the engine ignores.
 
-    `nodes` is its share of the pool; a maximum of 0 keeps a group only until it is empty. A group that AWS does not have starts
-    with its least nodes. One that has its minimum and maximum is left alone. Any other gets them with its present size.
+    `nodes` is its share of the pool. A maximum of 0 keeps a group until it is empty, with the machines that it has. A group that
+    AWS does not have starts with its least nodes. One that has its minimum and maximum is left alone. Any other gets them with
+    its present size.
     """
+    left = [] if nodes.max else [*_MACHINES]
     there = live.named(group) if live is not None else {}
     if live is None or not there:
         return _config(resized(nodes, nodes.min)), ["scalingConfig.desiredSize"]
@@ -81,8 +98,8 @@ def scaling(
             f"{group} has {size} {'node' if size == 1 else 'nodes'}, and {share}: no node ends now; a later pulumi up {later}"
         )
     if all((sizes.min, sizes.max) == (target.min, target.max) for sizes in there.values()):
-        return _config(target), ["scalingConfig"]
-    return live.again(group, after).apply(lambda now: _config(resized(nodes, now))), []
+        return _config(target), ["scalingConfig", *left]
+    return live.again(group, after).apply(lambda now: _config(resized(nodes, now))), left
 
 
 def _config(sizes: Sizes) -> aws.eks.NodeGroupScalingConfigArgs:

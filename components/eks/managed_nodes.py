@@ -53,7 +53,7 @@ def managed_nodes(
     options = pulumi.ResourceOptions(
         parent=parent, depends_on=list(ready), ignore_changes=["scalingConfig"] if actions else ignored
     )
-    if spot := inputs.get("capacity_type") == "SPOT":
+    if spot := inputs.get("capacity_type") == "SPOT" and nodes.max > 0:
         # EKS starts the spot type that has the most capacity, and on demand the first of the list.
         options = pulumi.ResourceOptions.merge(options, unordered("instanceTypes", instance_types))
     group = aws.eks.NodeGroup(

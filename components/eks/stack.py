@@ -95,7 +95,7 @@ def _cluster(name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet,
     ]
     quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
     in_aws = settings.found.identity if settings.found else context.cluster_name(name)
-    live = LiveSizes.read(in_aws, f"{name}-", cloud[0])
+    live = LiveSizes.read(in_aws, f"{name}-", context.stack, cloud[0])
     cluster: EksGpuCluster | ExistingEksCluster
     if isinstance(settings, EksCluster):
         # Remote components run in this provider; default ones are off.
@@ -145,8 +145,7 @@ def gpu_node_group_args(here: InCluster, pool_name: str) -> GroupArgs:
         {zone: cluster.subnets[zone] for zone in settings.zones_of(pool)},
         cluster.security_group_id if pool.efa_interfaces else None,
         **(cluster.joining if image else {}),
-        # The template of a reserved pool names its reservation, which is in one zone.
-        other_subnets=cluster.subnets if pool.reservation is None else {},
+        other_subnets=cluster.subnets,
         live=here.live,
     )
 

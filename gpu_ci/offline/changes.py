@@ -191,7 +191,7 @@ class Classified:
         cluster, _, name = owner[1].partition("/")
         settings = self.after.fleet.clusters.get(cluster)
         pool = settings.pools.get(name) if settings is not None else None
-        if group.type != _BY_ZONE or settings is None or pool is None or pool.reservation is not None:
+        if group.type != _BY_ZONE or settings is None or pool is None:
             return False
         others = (self.effects[each.urn].state for each in self.after.resources if each.parent == group.parent)
         return _zone(group, owner) in settings.node_zones and not {"replaced", "rolled"} & {*others}

@@ -30,10 +30,20 @@ GROUP, ACTION = "aws:eks/nodeGroup:NodeGroup", "aws:autoscaling/schedule:Schedul
 ABC = [f"us-west-2{letter}" for letter in "abc"]
 Live = Mapping[str, tuple[int, int, int]]
 """Minimum, maximum and present nodes by the name of a group in AWS."""
+GONE = (-1, -1, -1)
 
 
-def cloud(live: Live, later: Live = {}, name: str = "gpu-ci-test-usw2") -> dict[str, Answer]:  # noqa: B006 - it is read alone
-    """What AWS answers. `later` are the sizes of groups that change after the program has asked for them once."""
+def cloud(
+    live: Live,
+    later: Live = {},  # noqa: B006 - it is read alone
+    name: str = "gpu-ci-test-usw2",
+    stack: str = "test",
+    status: str = "ACTIVE",
+) -> dict[str, Answer]:
+    """What AWS answers. `later` are the sizes of groups that change after the program has asked for them once.
+
+    The groups are of `stack`. One that has the sizes GONE later is not there any more.
+    """
     asked: dict[str, int] = {}
 
     def node_group(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,11 +52,15 @@ def cloud(live: Live, later: Live = {}, name: str = "gpu-ci-test-usw2") -> dict[
         asked[group] = asked.get(group, 0) + 1
         least, most, size = later[group] if asked[group] > 1 and group in later else live[group]
         sizes = {"minSize": least, "maxSize": most, "desiredSize": size}
-        return {"nodeGroupName": group, "clusterName": name, "scalingConfigs": [sizes]}
+        tags = {"gpu-ci/stack": stack}
+        return {"nodeGroupName": group, "clusterName": name, "scalingConfigs": [sizes], "status": status, "tags": tags}
+
+    def names(_: Mapping[str, Any]) -> dict[str, Any]:
+        return {"names": [group for group in live if not (asked and later.get(group) == GONE)]}
 
     return {
         "aws:eks/getClusters:getClusters": lambda _: {"names": ["another", name]},
-        "aws:eks/getNodeGroups:getNodeGroups": lambda _: {"names": list(live)},
+        "aws:eks/getNodeGroups:getNodeGroups": names,
         "aws:eks/getNodeGroup:getNodeGroup": node_group,
     }
 
@@ -140,6 +154,25 @@ def test_a_zone_that_the_pool_leaves_keeps_its_group_while_it_has_nodes() -> Non
     assert after(t4((0, 2, 2), (0, 2, 1), (0, 1, 0)), {"max": 4}, zones=ABC[:2])[0] == {"a": None, "b": None}
 
 
+@pytest.mark.parametrize("capacity", ["on-demand", "spot"])
+def test_an_edit_of_the_machines_of_a_pool_leaves_a_group_that_waits_for_its_end(capacity: str) -> None:
+    busy = t4((0, 1, 1), (0, 1, 0), (0, 3, 2))
+    recording = deployed(cloud(busy), pools={"t4": pool(nodes={"max": 2}, capacity=capacity)})
+    ignored = {zone: {*group.ignore_changes} - {"scalingConfig"} for zone, group in groups(recording).items()}
+    by_items = {"instanceTypes"} if capacity == "spot" else set()
+    machines = {"amiType", "capacityType", "instanceTypes", "launchTemplate", "releaseVersion", "version"}
+    assert ignored == {"a": by_items, "b": by_items, "c": machines}
+    waits = groups(recording)["c"]
+    assert (waits.replacement_trigger, waits.inputs["scalingConfig"]["maxSize"]) == (None, 2)
+
+
+def test_a_pool_that_moves_to_a_reservation_of_another_zone_keeps_its_busy_groups() -> None:
+    reservation = {"id": "cr-0123456789abcdef0", "zone": "us-west-2b", "count": 2}
+    live = t4((0, 1, 1), (0, 1, 0), (0, 1, 0))
+    sizes, _ = after(live, {"max": 2}, capacity="reserved", reservation=reservation)
+    assert sizes == {"a": None, "b": (0, 2, 0)}
+
+
 def test_a_size_that_changes_during_the_update_is_sent_as_it_is_then() -> None:
     start, later = t4((0, 2, 0), (0, 3, 1), (0, 1, 0)), t4((0, 2, 2), (0, 3, 3), (0, 1, 0))
     sizes, warnings = after(start, {"max": 5}, later)
@@ -170,6 +203,20 @@ def test_the_groups_of_another_cluster_or_pool_count_for_nobody() -> None:
     assert {group.ignore_changes for group in of_type(recording, GROUP)} == {("scalingConfig.desiredSize",)}
     other = deployed(cloud(t4((0, 9, 9), (0, 9, 9)), name="gpu-ci-test-other"), pools={"t4": pool(nodes={"max": 5})})
     assert {zone: sent(group) for zone, group in groups(other).items()} == {"a": (0, 2, 0), "b": (0, 2, 0), "c": (0, 1, 0)}
+
+
+@pytest.mark.parametrize("not_ours", [{"stack": "other"}, {"status": "DELETING"}])
+def test_the_group_of_another_stack_and_one_that_aws_deletes_do_not_count(not_ours: dict[str, Any]) -> None:
+    there = cloud(t4((0, 9, 9), (0, 9, 9), (0, 9, 9)), **not_ours)
+    recording = deployed(there, pools={"t4": pool(nodes={"max": 2})})
+    assert {zone: sent(group) for zone, group in groups(recording).items()} == {"a": (0, 1, 0), "b": (0, 1, 0)}
+    assert [message for message in recording.messages if message.severity == "warning"] == []
+
+
+def test_a_group_that_goes_with_its_control_plane_during_the_update_starts_again_with_its_minimum() -> None:
+    start = t4((0, 2, 2), (0, 3, 1), (0, 1, 0))
+    sizes, _ = after(start, {"max": 5}, dict.fromkeys(start, GONE))
+    assert sizes == {"a": None, "b": (0, 2, 0), "c": None}
 
 
 def test_of_two_groups_that_an_interrupted_replacement_left_the_larger_one_counts() -> None:

@@ -49,6 +49,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         self.asked: list[Asked] = []
         self._scopes: dict[str, str] = {}
         """The region or cluster by the connection of the engine: it makes one for each provider of the program."""
+        self._tags: dict[str, dict[str, str]] = {}
+        """The default tags of AWS' provider by the same connection."""
         self._server = grpc.server(futures.ThreadPoolExecutor(16), options=MESSAGE_LIMIT)
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(self, self._server)
         self.port: int = self._server.add_insecure_port("127.0.0.1:0")
@@ -106,6 +108,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         self.asked.append(Asked("Configure", request.type, request.urn))
         args = wire.raw(request.args)
         self._scopes[context.peer()] = str(next((args[key] for key in _SCOPES if args.get(key)), ""))
+        tags: Any = args.get("defaultTags") or {}
+        self._tags[context.peer()] = (json.loads(tags) if isinstance(tags, str) else tags).get("tags", {})
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True, acceptResources=True)
 
     def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -128,6 +132,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             return provider_pb2.CreateResponse(properties=_struct({**added, **inputs}))
         with _refusing(context):
             made = self.cloud.create(kind, request.urn, inputs, self._scope(context))
+        if tags := self._tags.get(context.peer()):
+            made.outputs["tagsAll"] = {**tags, **made.tags}
         _end(fault, made, context)
         return provider_pb2.CreateResponse(id=made.id, properties=_struct(made.outputs))
 

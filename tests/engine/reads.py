@@ -40,7 +40,8 @@ def _group(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
     live = next(each for each in _of(cloud, _GROUP, scope) if each.id == f"{cluster}:{name}")
     lists = {f"{key}s": [live.inputs[key]] if key in live.inputs else [] for key in _SINGLE}
     plain = {key: live.outputs[key] for key in _PLAIN if key in live.outputs}
-    return {"id": live.id, "region": scope, "status": "ACTIVE", **plain, **lists}
+    tags = live.outputs.get("tagsAll", live.tags)
+    return {"id": live.id, "region": scope, "status": "ACTIVE", **plain, "tags": tags, **lists}
 
 
 def _services(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
@@ -95,7 +96,6 @@ _PLAIN = (
     "releaseVersion",
     "resources",
     "subnetIds",
-    "tags",
     "taints",
     "version",
 )

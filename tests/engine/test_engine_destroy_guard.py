@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -147,6 +148,8 @@ def test_a_protected_stack_is_destroyed_as_a_whole_or_not_at_all(site: Site, in_
     site.cli.ok(*again, "--yes", "--skip-preview", "--suppress-progress", timeout=600)
     row("steps 4 and 5: `pulumi destroy` three times; the cloud first refuses to delete a node group, then the VPC")
     assert state(site.cli) == []
-    assert len(deleted(site)) == len(set(deleted(site))) == cloud, "each once"
+    again_made = {urn.partition("$")[2].partition("::")[0] for urn, times in Counter(deleted(site)).items() if times > 1}
+    assert again_made == {"kubernetes:core/v1:ConfigMap"}, "an edit of its data replaces a ConfigMap; all else goes once"
+    assert len(set(deleted(site))) == cloud
     table = ["| command | resources in the state after it | deleted in the cloud by it |", "|---|---|---|"]
     assert_written(PAGE, "drill", "\n".join([*table, *(f"| {what} | {count} | {gone} |" for what, count, gone in rows)]) + "\n")
