@@ -252,7 +252,7 @@ class Classified:
     def _cause(self, owner: Owner, resource: str) -> Edit:
         """The edit of an entry, else of its cluster, of the stack, or of an entry there whose name the resource's name has.
 
-        A resource of a cluster with a dot in its name, such as `usw2-caches.models-files`, may be made for the entry after the dot.
+        A resource of a cluster with a dot in its name, as `usw2-caches.models-files`, may be made for the entry after the dot.
         """
         edits = {(edit.kind, edit.name): edit for edit in self.edits if edit.kind != "policy"}
         near = [edit for key, edit in edits.items() if _cluster(key) == _cluster(owner)]

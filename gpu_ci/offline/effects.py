@@ -65,8 +65,8 @@ def _effect(before: Resource, after: Resource, new: Mapping[str, Resource], effe
     }
     paths = tuple(sorted({*edited, *moved}))
     # A remote component gives its providers to the resource that it stands for.
-    givers = [after.provider_urn] if after.custom else [ref.rpartition("::")[0] for ref in after.providers.values() if after.remote]
-    by_provider = any(effects_so_far.get(urn, Effect("")).state == "replaced" for urn in givers)
+    providers = after.providers.values() if after.remote else [after.provider] if after.custom else []
+    by_provider = any(effects_so_far.get(ref.rpartition("::")[0], Effect("")).state == "replaced" for ref in providers)
     if is_triggered or by_provider or touch(paths, causes(after)):
         return Effect("replaced", paths)
     for effect, refuses in _REFUSED.items():

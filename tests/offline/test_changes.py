@@ -85,20 +85,18 @@ def test_what_is_protected_cannot_go(old: Edits, new: Edits, lines: list[str]) -
     assert before(*new).passes(), "without a base nothing changes"
 
 
-def test_data_that_a_removed_cache_held_is_lost_unless_it_is_retained() -> None:
-    lost = (CACHE[0], CACHE[1].replace("size:", "retain: false, size:"))
-    assert loud((lost,), ()) == {
-        "data-lost": [
-            "usw2: removal of cache models deletes usw2-caches.models-files, usw2-models.research: their data is lost"
-        ],
-        **EMPTY,
-    }
-    assert loud((CACHE,), ()) == EMPTY
-
-
 EMPTY = {
     "namespace-deleted": ["usw2: removal of cache models deletes namespace research with everything there: running Jobs end"]
 }
+
+
+def test_data_that_a_removed_cache_held_is_lost_unless_it_is_retained() -> None:
+    lost = (CACHE[0], CACHE[1].replace("size:", "retain: false, size:"))
+    assert loud((lost,), ()) == {
+        "data-lost": ["usw2: removal of cache models deletes usw2-caches.models-files, usw2-models.research: their data is lost"],
+        **EMPTY,
+    }
+    assert loud((CACHE,), ()) == EMPTY
 
 
 def test_a_namespace_stays_while_another_entry_names_it() -> None:
@@ -125,7 +123,7 @@ def test_a_runner_set_of_argo_cd_ends_its_jobs_too() -> None:
         for version in (text, text.replace("gpu-t4-quarter:", "gpu-t4-part:")):
             file.write_text(version)
             plans.append(make_plan("gitops", ROOT, file))
-    (change,) = (change for change in Comparison(*plans).changes if change.is_loud)
+    (change,) = (change for change in Comparison(plans[0], plans[1]).changes if change.is_loud)
     assert change.what == "use1: removal of runner set gpu-t4-quarter: its running jobs end"
     assert (change.pools, change.sets) == (("t4-sliced",), ("gpu-t4-quarter",))
 
