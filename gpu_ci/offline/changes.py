@@ -115,7 +115,10 @@ def headline(changes: Sequence[Change]) -> str:
 
 def counts_line(changes: Sequence[Change]) -> str:
     """The counts in words."""
-    return ", ".join(f"{CLASSES[effect]}: {number}" for effect, number in counts(changes).items())
+    numbers = {effect: str(number) for effect, number in counts(changes).items()}
+    if NO_EFFECT in numbers:
+        numbers[NO_EFFECT] = counted(int(numbers[NO_EFFECT]), "edit", "edits")
+    return ", ".join(f"{CLASSES[effect]}: {number}" for effect, number in numbers.items())
 
 
 Owner = tuple[str, str]

@@ -14,7 +14,7 @@ import pytest
 from fleet.loading.home import ROOT
 from gpu_ci.offline import effects
 from gpu_ci.offline.base import Base, touched
-from gpu_ci.offline.changes import CLASSES, Change, counts, headline
+from gpu_ci.offline.changes import CLASSES, Change, counts, counts_line, headline
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.data import to_json
 from gpu_ci.offline.judge import configure, judge
@@ -132,6 +132,7 @@ def test_an_edit_without_a_resource_has_no_effect_and_still_a_class() -> None:
     policies = configure(RULES, POLICIES | {"imds-v2-hop-one": "advisory"}, AS_OF)
     (change,) = Comparison(staging(), replace(staging(), policies=policies)).changes
     assert (change.effect, change.what) == ("no-effect", "edit of imds-v2-hop-one.enforcementLevel: no effect")
+    assert counts_line([change]) == "no effect: 1 edit"
     assert changes((), (("appId", "# A word.\n    appId"),)) == ()
 
 
