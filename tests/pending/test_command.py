@@ -352,3 +352,19 @@ def test_a_name_that_is_secret_is_not_printed(run: Run) -> None:
     assert found.output.count("it may exist; this program knows no call that finds it: unknown") == 2
     assert "cipher" not in found.output
     assert "look:" not in found.output
+
+
+def test_two_contexts_of_a_cluster_need_a_choice(run: Run, helm: Callable[..., None], tmp_path: Path) -> None:
+    helm(("arc", "set", "pending-install", 1))
+    file = tmp_path / "kubeconfig"
+    config = json.loads(file.read_text())
+    (first,) = config["contexts"]
+    config["contexts"].append(first | {"name": f"other/{CLUSTER}"})
+    file.write_text(json.dumps(config))
+    refused = run(state()).output.replace("\n", " ")
+    assert f"not asked: {CLUSTER}: the kubeconfig has several contexts for {CLUSTER}: arn:aws:eks" in refused
+    assert f"kubectl config rename-context OLD {CLUSTER}" in refused
+    clusters.connect.cache_clear()
+    config["contexts"].append(first | {"name": CLUSTER})
+    file.write_text(json.dumps(config))
+    assert f"--kube-context {CLUSTER}" in run(state()).output
