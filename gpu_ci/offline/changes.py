@@ -15,7 +15,7 @@ from gpu_ci.offline.words import counted, listed
 
 DATA, CLUSTER, PROTECT, CLOUD = "data-lost", "cluster-replaced", "refused-by-protect", "refused-by-cloud"
 POOL, SET, JOB, SHARED, ROLLED = "pool-replaced", "set-replaced", "job-replaced", "connections-broken", "nodes-rolled"
-EMPTIED = "pool-emptied"
+EMPTIED, SPACE = "pool-emptied", "namespace-deleted"
 NO_EFFECT = "no-effect"
 CLASSES: Mapping[str, str] = {
     DATA: "data lost",
@@ -24,6 +24,7 @@ CLASSES: Mapping[str, str] = {
     CLOUD: "refused by the cloud",
     POOL: "node group deleted or replaced",
     SET: "runner set removed or registered again",
+    SPACE: "namespace deleted",
     JOB: "Job of the stack removed or replaced",
     SHARED: "connections broken",
     ROLLED: "nodes rolled",
@@ -44,6 +45,7 @@ _INSTALLED = ("kubernetes:helm.sh/v3:Release", "kubernetes:argoproj.io/v1alpha1:
 """Resources that install a runner set, if their parent is one."""
 _CONTROL_PLANES = ("eks:index:Cluster", "oci:ContainerEngine/cluster:Cluster")
 _JOB = "kubernetes:batch/v1:Job"
+_NAMESPACE = "kubernetes:core/v1:Namespace"
 _CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 _NAT, _FILES = "aws:ec2/natGateway:NatGateway", "oci:FileStorage/mountTarget:MountTarget"
 _SHARED = {_NAT: "-network", _FILES: "-caches"}
@@ -101,17 +103,22 @@ def counts(changes: Iterable[Change]) -> dict[str, int]:
 
 
 def headline(changes: Sequence[Change]) -> str:
-    """Whether jobs end or data is lost."""
+    """Whether jobs end, data is lost, or the update fails."""
     if any(change.ends_jobs for change in changes):
         return "`pulumi up` ends running jobs"
     if any(change.effect == DATA for change in changes):
         return "`pulumi up` deletes data"
+    if any(change.is_refused for change in changes):
+        return "`pulumi up` fails"
     return "no running job ends"
 
 
 def counts_line(changes: Sequence[Change]) -> str:
     """The counts in words."""
-    return ", ".join(f"{CLASSES[effect]}: {number}" for effect, number in counts(changes).items())
+    numbers = {effect: str(number) for effect, number in counts(changes).items()}
+    if NO_EFFECT in numbers:
+        numbers[NO_EFFECT] = counted(int(numbers[NO_EFFECT]), "edit", "edits")
+    return ", ".join(f"{CLASSES[effect]}: {number}" for effect, number in numbers.items())
 
 
 Owner = tuple[str, str]
@@ -138,6 +145,9 @@ class Classified:
                 state = "replaced" if cluster in self.after.fleet.clusters else "removed"
                 groups.setdefault((effect, ("cluster", cluster), state), []).append(resource)
             elif effect in self._sentences:
+                edit = self._cause(owner, resource.name)
+                if effect in (DATA, PROTECT) and _cluster((edit.kind, edit.name)) == cluster:
+                    owner = edit.kind, edit.name
                 groups.setdefault((effect, owner, state), []).append(resource)
             elif effect and (resource.custom or resource.type in _CONTROL_PLANES):
                 quiet.setdefault((effect, self._cause(owner, resource.name), cluster), []).append(resource)
@@ -179,8 +189,11 @@ class Classified:
         if resource.type in _GROUPS and owner[0] == "pool":
             yield EMPTIED if self._is_emptied(resource, owner) else POOL
         parent = resource.parent.rpartition("::")[2]
-        if resource.type in _INSTALLED and owner[0] == "runner set" and parent.removesuffix("-set") == _logical(owner):
+        installs = (_logical(owner), f"{_cluster(owner)}-tree")  # the second one by Argo CD
+        if resource.type in _INSTALLED and owner[0] == "runner set" and parent.removesuffix("-set") in installs:
             yield SET
+        if resource.type == _NAMESPACE and self._is_of_team(resource, _cluster(owner)):
+            yield SPACE
         if resource.type == _JOB:
             yield JOB
         if resource.type in _SHARED and parent == f"{_cluster(owner)}{_SHARED[resource.type]}":
@@ -195,6 +208,11 @@ class Classified:
             return False
         others = (self.effects[each.urn].state for each in self.after.resources if each.parent == group.parent)
         return _zone(group, owner) in settings.node_zones and not {"replaced", "rolled"} & {*others}
+
+    def _is_of_team(self, namespace: Resource, cluster: str) -> bool:
+        """Whether Jobs of people run in a namespace."""
+        settings = self.before.fleet.clusters.get(cluster)
+        return settings is not None and namespace.name.removeprefix(f"{cluster}-namespaces.") in settings.team_namespaces
 
     def _is_kept(self, resource: Resource) -> bool:
         """Whether the data outlives the resource: it stays in the cloud, or its volumes do."""
@@ -235,13 +253,22 @@ class Classified:
         return (found[0].kind, found[0].name) if found else ("stack", "")
 
     def _cause(self, owner: Owner, resource: str) -> Edit:
-        """The edit of an entry, else of its cluster, of the stack, or of an entry there whose name the resource's name has."""
+        """The edit of an entry, else of its cluster, of the stack, or of an entry there whose name the resource's name has.
+
+        A resource of a cluster with a dot in its name, as `usw2-caches.models-files`, may be made for the entry after the dot.
+        """
         edits = {(edit.kind, edit.name): edit for edit in self.edits if edit.kind != "policy"}
+        near = [edit for key, edit in edits.items() if _cluster(key) == _cluster(owner)]
+        near.sort(key=lambda edit: -len(edit.name))
+        if owner[0] == "cluster":
+            part = f"{resource.partition('.')[2]}-"
+            for edit in near:
+                if "/" in edit.name and part.startswith(f"{_inner(edit.name)}-"):
+                    return edit
         for key in (owner, ("cluster", _cluster(owner)), ("stack", "")):
             if key in edits:
                 return edits[key]
-        near = [edit for key, edit in edits.items() if _cluster(key) == _cluster(owner)] or [*edits.values(), Edit("", "", "")]
-        return min(near, key=lambda edit: edit.name.partition("/")[2] not in resource)
+        return min(near or [*edits.values(), Edit("", "", "")], key=lambda edit: _inner(edit.name) not in resource)
 
     # -- sentences --
 
@@ -255,6 +282,7 @@ class Classified:
             CLOUD: self._cloud,
             POOL: self._pool,
             SET: self._set,
+            SPACE: self._space,
             JOB: self._job,
             SHARED: self._shared,
             ROLLED: self._pool,
@@ -262,10 +290,10 @@ class Classified:
         }
 
     def _change(self, effect: str, owner: Owner, state: str, resources: Sequence[Resource]) -> Change:
-        cluster, name, edit = _cluster(owner), owner[1].partition("/")[2], self._cause(owner, resources[0].name)
+        cluster, name, edit = _cluster(owner), _inner(owner[1]), self._cause(owner, resources[0].name)
         urns = tuple(resource.urn for resource in resources)
         pools, sets = self._jobs(effect, owner)
-        ends = effect in (CLUSTER, POOL, SET, JOB, SHARED) or (effect == ROLLED and bool(pools))
+        ends = effect in (CLUSTER, POOL, SET, SPACE, JOB, SHARED) or (effect == ROLLED and bool(pools))
         text = self._sentences[effect](_said(edit), state, name or cluster, resources)
         return Change(effect, cluster, edit, f"{cluster}: {text}", urns, pools, sets, ends)
 
@@ -280,7 +308,8 @@ class Classified:
             if placement.cluster == cluster
             and (kind == "cluster" or name == (placement.host.name if kind == "pool" else placement.runner_set))
         ]
-        pools = {pool: None for pool, _ in placed} | ({name: None} if kind == "pool" else {})
+        real = self.before.fleet.clusters[cluster].pools if placed else ()  # machines per job are in none
+        pools = {pool: None for pool, _ in placed if pool in real} | ({name: None} if kind == "pool" else {})
         return tuple(pools), tuple(dict.fromkeys(runner_set for _, runner_set in placed))
 
     def _pool(self, edit: str, state: str, pool: str, groups: Sequence[Resource]) -> str:
@@ -312,7 +341,8 @@ class Classified:
 
     def _set(self, edit: str, state: str, name: str, _: Sequence[Resource]) -> str:
         if state == "removed":
-            return f"removal of runner set {name}: its running jobs end"
+            of = "" if edit == f"removal of runner set {name}" else f" removes runner set {name}"
+            return f"{edit}{of}: its running jobs end"
         waits = "`pulumi up` waits 10 minutes for its running jobs, and fails if one still runs"
         return f"{edit} replaces runner set {name}: {waits}"
 
@@ -324,6 +354,11 @@ class Classified:
         broken = "open connections of running jobs break, and jobs have another public address"
         return f"{edit} removes the NAT gateway of {zones}: {broken}"
 
+    def _space(self, edit: str, state: str, _: str, namespaces: Sequence[Resource]) -> str:
+        many = "namespace" if len(namespaces) == 1 else "namespaces"
+        names = listed((space.name.rpartition(".")[2] for space in namespaces), _FEW)
+        return f"{edit} {_VERBS[state]} {many} {names} with everything there: running Jobs end"
+
     def _job(self, edit: str, state: str, name: str, _: Sequence[Resource]) -> str:
         return f"{edit} {_VERBS[state]} Job {name}: it ends if it still runs"
 
@@ -331,7 +366,7 @@ class Classified:
         return f"{edit} {_VERBS[state]} cluster {name} with everything in it: all its running jobs end"
 
     def _data(self, edit: str, state: str, _: str, resources: Sequence[Resource]) -> str:
-        return f"{edit} {_VERBS[state]} {_names(resources)}: their data is lost"
+        return f"{edit} {_VERBS[state]} {_names(resources)}: {'its' if len(resources) == 1 else 'their'} data is lost"
 
     def _protect(self, edit: str, state: str, _: str, resources: Sequence[Resource]) -> str:
         cluster = _cluster(self._owner(resources[0]))
@@ -362,6 +397,11 @@ def _cluster(owner: Owner) -> str:
     return "" if owner[0] in ("stack", "policy") else owner[1].partition("/")[0]
 
 
+def _inner(name: str) -> str:
+    """The name of an entry in its cluster, such as t4-spot of usw2/t4-spot; "" of a cluster."""
+    return name.partition("/")[2]
+
+
 def _logical(owner: Owner) -> str:
     return owner[1].replace("/", "-")
 
@@ -377,7 +417,7 @@ def _names(resources: Sequence[Resource]) -> str:
 
 def _said(edit: Edit) -> str:
     """An edit in words. A setting of a cluster and of the stack has no prefix."""
-    name = edit.name.partition("/")[2] or edit.name
+    name = _inner(edit.name) or edit.name
     if edit.state in ("added", "removed"):
         kind = "" if edit.kind == "pool" else f"{edit.kind} "
         return f"{'addition' if edit.state == 'added' else 'removal'} of {kind}{name}"

@@ -64,7 +64,9 @@ def _effect(before: Resource, after: Resource, new: Mapping[str, Resource], effe
         if not (old in unset and new in unset) and not _within(path, kept)
     }
     paths = tuple(sorted({*edited, *moved}))
-    by_provider = effects_so_far.get(after.provider_urn, Effect("")).state == "replaced" and after.custom
+    # A remote component gives its providers to the resource that it stands for.
+    providers = after.providers.values() if after.remote else [after.provider] if after.custom else []
+    by_provider = any(effects_so_far.get(ref.rpartition("::")[0], Effect("")).state == "replaced" for ref in providers)
     if is_triggered or by_provider or touch(paths, causes(after)):
         return Effect("replaced", paths)
     for effect, refuses in _REFUSED.items():

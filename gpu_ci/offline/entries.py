@@ -55,11 +55,17 @@ def owners(candidates: Iterable[Entry], names: Sequence[str]) -> tuple[Entry, ..
     """
     listed = [*candidates]
     for name in names:
-        if exact := tuple(entry for entry in listed if entry.logical == name):
+        if exact := tuple(entry for entry in listed if entry.logical in (name, _delivered(name))):
             return exact
     within = [entry for name in names[:1] for entry in listed if name.startswith(f"{entry.logical}-")]
     longest = max((len(entry.logical) for entry in within), default=0)
     return tuple(entry for entry in within if len(entry.logical) == longest)
+
+
+def _delivered(name: str) -> str:
+    """What a thing that Argo CD delivers would be called without it: `use1-gpu-t4` for `use1-tree.runners-gpu-t4.gpu-t4`."""
+    cluster, tree, path = name.partition("-tree.")
+    return f"{cluster}-{path.rpartition('.')[2]}" if tree else name
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.objects import Kind, text
 
 if TYPE_CHECKING:
@@ -53,12 +54,15 @@ class Release:
 def connect(cluster: str) -> tuple[Cluster, str]:
     """A cluster with its context: the one with the cluster's name, or whose name ends with `/` and it, as the AWS CLI writes it.
 
-    Raises InputError if the kubeconfig has none.
+    Raises InputError if the kubeconfig has none, or several of the second kind and none of the first.
     """
     from gpu_ci.submit import kubeconfig  # noqa: PLC0415 - loading the client takes a third of a second
 
     names = [name for name in kubeconfig.contexts() if name.rpartition("/")[2] == cluster]
-    context = names[0] if names else cluster
+    if len(names) > 1 and cluster not in names:
+        fix = f"rename the right one: kubectl config rename-context OLD {cluster}"
+        raise InputError(f"the kubeconfig has several contexts for {cluster}: {', '.join(names)}; {fix}")
+    context = names[0] if len(names) == 1 else cluster
     return kubeconfig.connect(context=context), context
 
 

@@ -13,6 +13,7 @@ from fleet.providers.provider import Left, Leftovers
 from gpu_ci.pending import clusters
 from gpu_ci.pending.state import KUBERNETES, Resource, State, cluster_of
 from gpu_ci.submit.errors import SubmitError
+from gpu_ci.submit.objects import text
 
 T = TypeVar("T")
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -81,16 +82,19 @@ class Clouds:
         return frozenset(each for each in found or () if "/" in each or "," in each)
 
     def _objects(self, resource: Resource) -> tuple[list[str] | None, str]:
-        cluster = cluster_of(self.state.provider_of(resource))
+        cluster, inputs = cluster_of(self.state.provider_of(resource)), resource.inputs
+        place = () if resource.type == RELEASE else ("metadata",)
+        name, namespace = text(inputs, *place, "name"), text(inputs, *place, "namespace")
+        if not name:  # a secret
+            return None, ""
         if resource.type == RELEASE:
-            inputs = resource.inputs
-            look = ["helm", "list", "--all", "--namespace", str(inputs.get("namespace")), "--filter", f"^{inputs.get('name')}$"]
+            look = shlex.join(["helm", "list", "--all", "--namespace", namespace or "default", "--filter", f"^{name}$"])
             found = self.releases.get(cluster)
-            return None if found is None else [each.id for each in found if each.id == release_id(resource)], shlex.join(look)
-        metadata = resource.inputs.get("metadata") or {}
-        place = ["--namespace", metadata["namespace"]] if metadata.get("namespace") else []
-        look = ["kubectl", "get", str(resource.inputs.get("kind")), str(metadata.get("name")), *place]
-        return self._ask(cluster, partial(clusters.ids, cluster, resource.inputs)), shlex.join(look)
+            return None if found is None else [each.id for each in found if each.id == release_id(resource)], look
+        scope = ["--namespace", namespace] if namespace else []
+        look = shlex.join(["kubectl", "get", text(inputs, "kind"), name, *scope])
+        # A client without a name would ask the cluster of the kubeconfig's current context.
+        return self._ask(cluster, partial(clusters.ids, cluster, inputs)) if cluster else None, look
 
     def _scan(self, cloud: Leftovers) -> None:
         cloud.require_account(self.state.names)
@@ -118,7 +122,7 @@ class Clouds:
 
 def release_id(resource: Resource) -> str:
     """The namespace and the name of a release of Helm."""
-    return f"{resource.inputs.get('namespace') or 'default'}/{resource.inputs.get('name')}"
+    return f"{text(resource.inputs, 'namespace') or 'default'}/{text(resource.inputs, 'name')}"
 
 
 @dataclass

@@ -11,18 +11,19 @@ from tempfile import mkdtemp
 
 import pytest
 
+from fleet.loading.home import ROOT
 from gpu_ci.offline import effects
 from gpu_ci.offline.base import Base, touched
-from gpu_ci.offline.changes import CLASSES, Change, counts
+from gpu_ci.offline.changes import CLASSES, Change, counts, counts_line, headline
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.data import to_json
 from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.markdown import markdown
-from gpu_ci.offline.plan import Plan
+from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.report import changed_lines
 from policies.rules import RULES
 from tests.day import AS_OF
-from tests.offline.staging import POLICIES, WIDER, base, plan_of, staging, write
+from tests.offline.staging import POLICIES, WIDER, base, few_policies, plan_of, staging, write
 
 PROTECTED = ("health: {}", "protect: true")
 CACHE = (
@@ -67,14 +68,16 @@ WAY = "set gpu-ci:clusters.usw2.protect to false and run `pulumi up` before this
         ((PROTECTED,), (PROTECTED, RENAMED), ["usw2-control-plane-logs, usw2-control-plane"]),
         # The engine reads protection from the state.
         ((PROTECTED,), (RENAMED,), ["usw2-control-plane-logs, usw2-control-plane"]),
-        ((PROTECTED, CACHE), (PROTECTED,), ["usw2-caches.models-files", "usw2-models.research"]),
+        ((PROTECTED, CACHE), (PROTECTED,), ["usw2-caches.models-files, usw2-models.research"]),
+        # Not the edit of `protect` deletes them.
+        ((PROTECTED, CACHE), (), ["usw2-caches.models-files, usw2-models.research"]),
     ],
-    ids=["cluster", "cluster without protection", "cache"],
+    ids=["cluster", "cluster without protection", "cache", "cache and protection"],
 )
 def test_what_is_protected_cannot_go(old: Edits, new: Edits, lines: list[str]) -> None:
     removed = "cache models" if CACHE in old else "cluster usw2"
     said = [f"usw2: removal of {removed} deletes {names} with `protect`, so Pulumi refuses; {WAY}" for names in lines]
-    assert loud(old, new) == {"refused-by-protect": said}
+    assert loud(old, new)["refused-by-protect"] == said
     after = touched(before(*new), before(*old), Path("nowhere"))
     assert not after.passes()
     assert [str(remark) for remark in after.written] == said
@@ -82,21 +85,54 @@ def test_what_is_protected_cannot_go(old: Edits, new: Edits, lines: list[str]) -
     assert before(*new).passes(), "without a base nothing changes"
 
 
+EMPTY = {
+    "namespace-deleted": ["usw2: removal of cache models deletes namespace research with everything there: running Jobs end"]
+}
+
+
 def test_data_that_a_removed_cache_held_is_lost_unless_it_is_retained() -> None:
     lost = (CACHE[0], CACHE[1].replace("size:", "retain: false, size:"))
     assert loud((lost,), ()) == {
-        "data-lost": [
-            "usw2: removal of cache models deletes usw2-caches.models-files: their data is lost",
-            "usw2: removal of cache models deletes usw2-models.research: their data is lost",
-        ]
+        "data-lost": ["usw2: removal of cache models deletes usw2-caches.models-files, usw2-models.research: their data is lost"],
+        **EMPTY,
     }
-    assert loud((CACHE,), ()) == {}
+    assert loud((CACHE,), ()) == EMPTY
+
+
+def test_a_namespace_stays_while_another_entry_names_it() -> None:
+    other = (CACHE[0], CACHE[1].replace("models:", "weights:"))
+    assert loud((CACHE,), (other,)) == {}
+
+
+def test_a_cluster_in_another_region_is_another_cluster() -> None:
+    (cluster,) = (change for change in changes((), (("us-west-2", "us-east-2"),)) if change.is_loud)
+    assert cluster.what == "usw2: edit of region, zones replaces cluster usw2 with everything in it: all its running jobs end"
+
+
+def test_an_edit_is_named_for_what_it_removes_and_not_for_a_longer_name() -> None:
+    found = changes((), (("gpu, cuda]", "gpu, cuda, t4]"), ("gpu-t4-release:", "gpu-t4-deploy:")))
+    gone = [change.edit.name for change in found if any("runners-gpu-t4-release" in urn for urn in change.urns)]
+    assert gone == ["usw2/gpu-t4-release"]
+
+
+def test_a_runner_set_of_argo_cd_ends_its_jobs_too() -> None:
+    text = (ROOT / "examples" / "Pulumi.gitops.yaml").read_text()
+    file = Path(mkdtemp()) / "Pulumi.gitops.yaml"
+    plans = []
+    with few_policies():
+        for version in (text, text.replace("gpu-t4-quarter:", "gpu-t4-part:")):
+            file.write_text(version)
+            plans.append(make_plan("gitops", ROOT, file))
+    (change,) = (change for change in Comparison(plans[0], plans[1]).changes if change.is_loud)
+    assert change.what == "use1: removal of runner set gpu-t4-quarter: its running jobs end"
+    assert (change.pools, change.sets) == (("t4-sliced",), ("gpu-t4-quarter",))
 
 
 def test_an_edit_without_a_resource_has_no_effect_and_still_a_class() -> None:
     policies = configure(RULES, POLICIES | {"imds-v2-hop-one": "advisory"}, AS_OF)
     (change,) = Comparison(staging(), replace(staging(), policies=policies)).changes
     assert (change.effect, change.what) == ("no-effect", "edit of imds-v2-hop-one.enforcementLevel: no effect")
+    assert counts_line([change]) == "no effect: 1 edit"
     assert changes((), (("appId", "# A word.\n    appId"),)) == ()
 
 
@@ -151,7 +187,11 @@ def test_an_exception_with_a_reason_approves_a_change_and_is_shown() -> None:
 def test_data_that_is_lost_breaks_the_policy_too() -> None:
     lost = (CACHE[0], CACHE[1].replace("size:", "retain: false, size:"))
     plan = touched(judged(staging()), judged(before(lost)), Path("nowhere"))
-    assert [verdict.urn.rpartition("::")[2] for verdict in plan.blocked()] == ["usw2-caches.models-files", "usw2-models.research"]
+    assert [verdict.urn.rpartition("::")[2] for verdict in plan.blocked()] == [
+        "usw2-caches.models-files",
+        "usw2-models.research",
+        "usw2-namespaces.research",
+    ]
 
 
 # -- where it is said --------------------------------------------------------------------------------------------------
@@ -165,6 +205,11 @@ def test_the_first_part_of_a_comment_says_also_that_no_job_ends() -> None:
     assert second == "Resources by what happens to them: updated in place: 10."
     assert text.count("running job ends") == 1
     assert next(changed_lines(tagged, base())) == "no running job ends: updated in place: 10"
+
+
+def test_the_title_says_that_an_update_fails() -> None:
+    renamed = Comparison(before(PROTECTED), before(PROTECTED, RENAMED)).changes
+    assert headline(renamed) == "`pulumi up` fails"
 
 
 def test_the_json_has_every_change_by_stable_keys() -> None:

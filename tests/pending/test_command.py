@@ -334,3 +334,37 @@ def test_the_export_never_shows_secrets(tmp_path: Path, cloud: Any) -> None:
     (tmp_path / "bin" / "pulumi").chmod(0o755)
     assert CliRunner().invoke(app, ["pending", "staging"]).exit_code == 0
     assert (tmp_path / "words").read_text() == "stack export --stack staging --non-interactive\n"
+
+
+def test_a_provider_without_a_cluster_asks_no_cluster(run: Run, helm: Callable[..., None]) -> None:
+    helm()
+    gone = urn("pulumi:providers:kubernetes", "gone")
+    inputs = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key", "namespace": "arc"}}
+    found = run(state(pending("kubernetes:core/v1:Secret", "key", inputs, gone)))
+    assert "creating: key (kubernetes:core/v1:Secret): it may exist: unknown" in found.output
+    assert "not asked: :" not in found.output
+
+
+def test_a_name_that_is_secret_is_not_printed(run: Run) -> None:
+    secret = pending("kubernetes:core/v1:Secret", "key", {"apiVersion": "v1", "kind": "Secret", "metadata": SECRET}, KUBERNETES)
+    release = pending(RELEASE, "set", {"name": SECRET, "namespace": SECRET}, KUBERNETES)
+    found = run(state(secret, release))
+    assert found.output.count("it may exist; this program knows no call that finds it: unknown") == 2
+    assert "cipher" not in found.output
+    assert "look:" not in found.output
+
+
+def test_two_contexts_of_a_cluster_need_a_choice(run: Run, helm: Callable[..., None], tmp_path: Path) -> None:
+    helm(("arc", "set", "pending-install", 1))
+    file = tmp_path / "kubeconfig"
+    config = json.loads(file.read_text())
+    (first,) = config["contexts"]
+    config["contexts"].append(first | {"name": f"other/{CLUSTER}"})
+    file.write_text(json.dumps(config))
+    refused = run(state()).output.replace("\n", " ")
+    assert f"not asked: {CLUSTER}: the kubeconfig has several contexts for {CLUSTER}: arn:aws:eks" in refused
+    assert f"kubectl config rename-context OLD {CLUSTER}" in refused
+    clusters.connect.cache_clear()
+    config["contexts"].append(first | {"name": CLUSTER})
+    file.write_text(json.dumps(config))
+    assert f"--kube-context {CLUSTER}" in run(state()).output
