@@ -18,6 +18,10 @@ STAGING: Edits = {
             ("zones: [us-west-2a, us-west-2b]\n      controlPlaneZones: [us-west-2a, us-west-2b, us-west-2c]"),
         ),
     ),
+    "region": (
+        ("region: us-west-2\n", "region: us-east-1\n"),
+        ("zones: [us-west-2a, us-west-2b, us-west-2c]", "zones: [us-east-1a, us-east-1b, us-east-1c]"),
+    ),
     "zone added": (
         (
             "zones: [us-west-2a, us-west-2b, us-west-2c]",

@@ -200,14 +200,11 @@ class Classified:
             yield SHARED
 
     def _is_emptied(self, group: Resource, owner: Owner) -> bool:
-        """Whether the program keeps a node group without a share for as long as it has nodes (components.eks.gpu_node_group)."""
-        cluster, _, name = owner[1].partition("/")
+        """Whether the program keeps a node group without a share, as it is, until it has no nodes (components.eks.live_sizes)."""
+        cluster, _, pool = owner[1].partition("/")
         settings = self.after.fleet.clusters.get(cluster)
-        pool = settings.pools.get(name) if settings is not None else None
-        if group.type != _BY_ZONE or settings is None or pool is None:
-            return False
-        others = (self.effects[each.urn].state for each in self.after.resources if each.parent == group.parent)
-        return _zone(group, owner) in settings.node_zones and not {"replaced", "rolled"} & {*others}
+        stays = settings is not None and pool in settings.pools and _zone(group, owner) in settings.node_zones
+        return stays and group.type == _BY_ZONE and self.effects[group.urn].state == "removed"
 
     def _is_of_team(self, namespace: Resource, cluster: str) -> bool:
         """Whether Jobs of people run in a namespace."""

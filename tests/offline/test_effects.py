@@ -99,9 +99,9 @@ def test_a_smaller_maximum_deletes_the_group_of_a_zone_only_once_it_is_empty(tmp
     template = ("role: release\n", "role: release\n          disk: 150Gi\n")
     rolled = Comparison(staging(), plan_of(write(tmp_path, smaller, template))).changes
     assert [(each.effect, each.ends_jobs, len(each.urns)) for each in rolled[:2]] == [
-        ("pool-replaced", True, 1),
         ("nodes-rolled", True, 1),
-    ], "a group that stays takes the new template as well"
+        ("pool-emptied", False, 1),
+    ], "a group without a share keeps its machines"
 
 
 def test_other_edits_end_no_running_job(tmp_path: Path) -> None:
