@@ -17,6 +17,7 @@ from botocore import validate
 from oci.container_engine import ContainerEngineClient
 from oci.core import ComputeClient, ComputeManagementClient
 from oci.identity import IdentityClient
+from oci.resource_search import ResourceSearchClient
 
 from components.context import Context
 from fleet.loading.config import load
@@ -67,9 +68,11 @@ OCI = {
     },
     "iam availability-domain list": set(),
     "iam region-subscription list": set(),
+    "search resource structured-search": {"--query-text"},
 }
 """Commands of Oracle's CLI and the options of each that we use, as `oci … --help` of oci-cli 3.95.1 has them."""
 OCI_OPERATIONS = {
+    "search resource structured-search": (ResourceSearchClient, "search_resources"),
     "ce addon-option list": (ContainerEngineClient, "list_addon_options"),
     "ce cluster create-kubeconfig": (ContainerEngineClient, "create_kubeconfig"),
     "ce cluster list": (ContainerEngineClient, "list_clusters"),
