@@ -35,6 +35,11 @@ class Seen:
     operations: Mapping[str, str]
     is_protected: bool
 
+    @property
+    def has_new_plane(self) -> bool:
+        """Whether a control plane is replaced. A preview then has no kubeconfig, and calls all in the cluster an update."""
+        return any(CONTROL_PLANE in urn and name == "replace" for urn, name in self.operations.items())
+
     def of(self, resource: Resource) -> str:
         """The operation on a resource. That on a control plane is on the child of its component."""
         if resource.type != COMPONENT:
@@ -68,7 +73,9 @@ def mismatches(before: Iterable[Resource], after: Iterable[Resource], preview: S
     return {
         urn: (said[urn].state, preview.of(resource))
         for urn, resource in resources.items()
-        if (resource.custom or resource.type == COMPONENT) and _differs(resource, said[urn].state, preview.of(resource))
+        if (resource.custom or resource.type == COMPONENT)
+        and _differs(resource, said[urn].state, preview.of(resource))
+        and not (preview.has_new_plane and resource.type.startswith("kubernetes:") and preview.of(resource) == "update")
     }
 
 
