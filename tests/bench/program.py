@@ -181,7 +181,8 @@ def _echo() -> Any:
             return "", args.inputs
 
         def call(self, args: pulumi.runtime.MockCallArgs) -> Any:
-            raise AssertionError(args.token)
+            assert args.token == "aws:eks/getClusters:getClusters", args.token
+            return {"names": []}
 
     return Echo()
 
