@@ -181,7 +181,8 @@ def _echo() -> Any:
             return "", args.inputs
 
         def call(self, args: pulumi.runtime.MockCallArgs) -> Any:
-            assert args.token == "aws:eks/getClusters:getClusters", args.token
+            if not args.token.endswith(":getClusters"):
+                raise AssertionError(args.token)
             return {"names": []}
 
     return Echo()
