@@ -18,11 +18,12 @@ from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
 from tests.day import AS_OF
-from tests.engine.cli import STACK_FILE, Cli, Outcome, copy_project, environment
+from tests.engine.cli import ROOT, STACK_FILE, Cli, Outcome, copy_project, environment
 from tests.engine.live import Cloud
 from tests.engine.provider import Provider, attach, providers
 
 STACK = "staging"
+EXISTING = "existing-eks"
 KEY = "gpu-ci:githubPrivateKey"
 CLEAR = "clear-text-of-the-github-app-key"
 PACKAGES = ("aws", "eks", "kubernetes", "oci")
@@ -106,10 +107,26 @@ def built(base: Path, stack: str = STACK) -> Iterator[Site]:
     # The salt belongs to the owner's passphrase, which is not here.
     stack_file.write_text("".join(line for line in lines if not line.startswith("encryptionsalt:")))
     with providers(PACKAGES) as serving:
-        cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
-        cli.ok("stack", "init", stack, "--secrets-provider", "passphrase")
-        cli.ok("config", "set", "--stack", stack, "--secret", KEY, given=CLEAR)
-        yield Site(cli, serving, stack)
+        yield Site(_begun(folder, base / "home", serving, stack), serving, stack)
+
+
+def existing(base: Path, serving: Mapping[str, Provider]) -> Cli:
+    """The CLI in a project below `base` with the example of an existing EKS cluster, its stack and its secret, not yet deployed.
+
+    The cluster is put into the cloud of the providers.
+    """
+    folder = copy_project(base / "project")
+    shutil.copy(ROOT / "examples" / STACK_FILE.format(EXISTING), folder)
+    serving["aws"].cloud.put_existing_cluster()
+    return _begun(folder, base / "home", serving, EXISTING)
+
+
+def _begun(folder: Path, home: Path, serving: Mapping[str, Provider], stack: str) -> Cli:
+    """The CLI in a project with its stack and its secret."""
+    cli = Cli(folder, environment(home, attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
+    cli.ok("stack", "init", stack, "--secrets-provider", "passphrase")
+    cli.ok("config", "set", "--stack", stack, "--secret", KEY, given=CLEAR)
+    return cli
 
 
 def policies(folder: Path, stack: str = STACK) -> tuple[Configured, ...]:

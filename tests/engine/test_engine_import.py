@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +14,14 @@ from fleet.loading import stackfile
 from gpu_ci.offline import wire
 from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
-from tests.day import AS_OF
-from tests.engine.cli import ROOT, STACK_FILE, Cli, copy_project, environment
-from tests.engine.provider import Provider, attach, providers
+from tests.engine import staging
+from tests.engine.cli import Cli
+from tests.engine.provider import Provider, providers
 from tests.engine.verdicts import STREAMED, events
 
 pytestmark = pytest.mark.engine
 
-STACK = "existing-eks"
-KEY = "gpu-ci:githubPrivateKey"
+STACK = staging.EXISTING
 TEMPLATE, GROUP = "aws:ec2/launchTemplate:LaunchTemplate", "aws:eks/nodeGroup:NodeGroup"
 IDS = {"usw2-t4-spot-launch": "lt-0123456789abcdef0", "usw2-t4-spot-us-west-2a-nodes": "platform:gpu-spot"}
 """A node group with its template that somebody created by hand: ids by logical name."""
@@ -41,14 +39,8 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    base = tmp_path_factory.mktemp("import")
-    folder = copy_project(base / "project")
-    shutil.copy(ROOT / "examples" / STACK_FILE.format(STACK), folder)
     with providers(("aws", "kubernetes")) as serving:
-        serving["aws"].cloud.put_existing_cluster()
-        cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
-        cli.ok("stack", "init", STACK, "--secrets-provider", "passphrase")
-        cli.ok("config", "set", "--stack", STACK, "--secret", KEY, given="a key")
+        cli = staging.existing(tmp_path_factory.mktemp("import"), serving)
         yield Site(cli, serving["aws"])
 
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.day import AS_OF
-from tests.engine.cli import ROOT, STACK_FILE, Cli, copy_project, environment
+from tests.engine import staging
+from tests.engine.cli import STACK_FILE, Cli
 from tests.engine.live import Live
-from tests.engine.provider import Provider, attach, providers
+from tests.engine.provider import Provider, providers
 
 pytestmark = pytest.mark.engine
 
-STACK = "existing-eks"
-KEY = "gpu-ci:githubPrivateKey"
+STACK = staging.EXISTING
 JOB = "kubernetes:batch/v1:Job"
 TTL = "ttlSecondsAfterFinished"
 JOBS = """\
@@ -73,15 +71,10 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Any) -> Iterator[Site]:
-    folder = copy_project(tmp_path / "project")
-    shutil.copy(ROOT / "examples" / STACK_FILE.format(STACK), folder)
     with providers(("aws", "kubernetes")) as serving:
-        serving["aws"].cloud.put_existing_cluster()
-        cli = Cli(folder, environment(tmp_path / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
+        cli = staging.existing(tmp_path, serving)
         built = Site(cli, serving["kubernetes"])
         built.change("      runners:\n", JOBS)
-        cli.ok("stack", "init", STACK, "--secrets-provider", "passphrase")
-        cli.ok("config", "set", "--stack", STACK, "--secret", KEY, given="a key")
         assert sorted(built.up()) == [("Create", "usw2-smi-job"), ("Create", "usw2-train-job")]
         yield built
 

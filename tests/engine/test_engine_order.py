@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.day import AS_OF
-from tests.engine.cli import ROOT, STACK_FILE, Cli, copy_project, environment
-from tests.engine.provider import Provider, attach, providers
+from tests.engine import staging
+from tests.engine.cli import STACK_FILE, Cli
+from tests.engine.provider import Provider, providers
 
 pytestmark = pytest.mark.engine
 
-STACK = "existing-eks"
-KEY = "gpu-ci:githubPrivateKey"
+STACK = staging.EXISTING
 GROUP, RELEASE = "aws:eks/nodeGroup:NodeGroup", "kubernetes:helm.sh/v3:Release"
 TYPES = "[g4dn.2xlarge, g4dn.4xlarge]"
 LABELS = "          labels: [gpu, cuda]\n"
@@ -64,16 +62,10 @@ NOTHING: dict[str, list[object]] = {"groups": [], "sets": []}
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    base = tmp_path_factory.mktemp("order")
-    folder = copy_project(base / "project")
-    shutil.copy(ROOT / "examples" / STACK_FILE.format(STACK), folder)
     with providers(("aws", "kubernetes")) as serving:
-        serving["aws"].cloud.put_existing_cluster()
-        cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
+        cli = staging.existing(tmp_path_factory.mktemp("order"), serving)
         found = Site(cli, tuple(serving.values()))
         found.change(SET, SET + LABELS)
-        cli.ok("stack", "init", STACK, "--secrets-provider", "passphrase")
-        cli.ok("config", "set", "--stack", STACK, "--secret", KEY, given="a key")
         found.up()
         yield found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.day import AS_OF
-from tests.engine.cli import ROOT, STACK_FILE, Cli, copy_project, environment
-from tests.engine.provider import Provider, attach, providers
+from tests.engine import staging
+from tests.engine.cli import STACK_FILE, Cli
+from tests.engine.provider import Provider, providers
 
 pytestmark = pytest.mark.engine
 
-STACK = "existing-eks"
-KEY = "gpu-ci:githubPrivateKey"
+STACK = staging.EXISTING
 GROUP, ACTION = "aws:eks/nodeGroup:NodeGroup", "aws:autoscaling/schedule:Schedule"
 SPOT, PLAIN = "          nodes: {min: 0, max: 4}\n", "          nodes: {min: 0, max: 1}\n"
 WINDOW = '{days: [mon, tue, wed, thu, fri], start: "09:00", end: "18:00", nodes: 4}'
@@ -64,16 +62,10 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    base = tmp_path_factory.mktemp("schedules")
-    folder = copy_project(base / "project")
-    shutil.copy(ROOT / "examples" / STACK_FILE.format(STACK), folder)
     with providers(("aws", "kubernetes")) as serving:
-        serving["aws"].cloud.put_existing_cluster()
-        cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
+        cli = staging.existing(tmp_path_factory.mktemp("schedules"), serving)
         found = Site(cli, serving["aws"])
         found.change(SPOT, SPOT + SCHEDULES)
-        cli.ok("stack", "init", STACK, "--secrets-provider", "passphrase")
-        cli.ok("config", "set", "--stack", STACK, "--secret", KEY, given="a key")
         found.up()
         yield found
 

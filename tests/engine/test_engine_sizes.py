@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,15 +10,14 @@ from typing import Any
 import grpc
 import pytest
 
-from tests.day import AS_OF
-from tests.engine.cli import ROOT, STACK_FILE, Cli, Outcome, copy_project, environment
+from tests.engine import staging
+from tests.engine.cli import STACK_FILE, Cli, Outcome
 from tests.engine.live import Cloud, Live
-from tests.engine.provider import Provider, attach
+from tests.engine.provider import Provider
 
 pytestmark = pytest.mark.engine
 
-STACK = "existing-eks"
-KEY = "gpu-ci:githubPrivateKey"
+STACK = staging.EXISTING
 GROUP = "aws:eks/nodeGroup:NodeGroup"
 READ = "aws:eks/getNodeGroup:getNodeGroup"
 NODES = "          nodes: {min: 0, max: 4}\n"
@@ -96,16 +94,10 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    base = tmp_path_factory.mktemp("sizes")
-    folder = copy_project(base / "project")
-    shutil.copy(ROOT / "examples" / STACK_FILE.format(STACK), folder)
     cloud = Cloud()
-    cloud.put_existing_cluster()
     with Aws("aws", cloud) as aws, Provider("kubernetes", cloud) as kubernetes:
         serving: dict[str, Provider] = {"aws": aws, "kubernetes": kubernetes}
-        cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
-        cli.ok("stack", "init", STACK, "--secrets-provider", "passphrase")
-        cli.ok("config", "set", "--stack", STACK, "--secret", KEY, given="a key")
+        cli = staging.existing(tmp_path_factory.mktemp("sizes"), serving)
         made = Site(cli, aws)
         made.up()
         assert made.sizes == {"a": (0, 2, 0), "b": (0, 2, 0)}
