@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-import boto3
 import oci
 import pytest
-from moto import mock_aws
 
 from fleet.providers.eks.ami import GpuAmi
 from fleet.providers.eks.cluster import EksPools
@@ -21,26 +19,20 @@ from fleet.providers.oke.leftovers import DELETE as OCI
 from fleet.providers.oke.leftovers import OciLeftovers
 from fleet.providers.provider import Left
 from gpu_ci.acceptance.steps import Scan
-from tests import aws_models  # noqa: F401 - it keeps what is read
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import shipped
 from tests.doctor.loopback import serve
 from tests.doctor.test_oci import account  # noqa: F401 - a fixture
+from tests.simulated_aws import simulated_aws
 
 REGION, CLUSTER = "us-west-2", "gpu-ci-staging-usw2"
 TAGS = [{"Key": "gpu-ci/stack", "Value": "staging"}]
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Gives clients of the simulated AWS."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    # moto would make thousands of images for each region.
-    monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-    with mock_aws():
-        yield lambda service, region=REGION: boto3.client(service, region_name=region)
+def cloud() -> Iterator[Any]:
+    with simulated_aws(REGION) as client:
+        yield client
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from typing import Any
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from fleet.facts.pricing import total
 from fleet.loading.config import fleet_of
@@ -36,6 +35,7 @@ from tests.engine import staging
 from tests.engine.conftest import _missing
 from tests.engine.live import Asked
 from tests.engine.staging import STACK, Site
+from tests.simulated_aws import KEYS, simulated_aws
 from tests.submit.server import TOKEN, ApiServer
 from tests.submit.test_smoke import Worker
 
@@ -155,19 +155,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture
-def rehearsal(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rehearsal]:
+def rehearsal(site: Site, tmp_path: Path) -> Iterator[Rehearsal]:
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "aws").write_text("#!/bin/sh\necho aws-cli/2.31.0\n")
     (programs / "aws").chmod(0o755)
-    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-    # moto would make thousands of images for each region.
-    for name, value in (keys | {"MOTO_EC2_LOAD_DEFAULT_AMIS": "false"}).items():
-        monkeypatch.setenv(name, value)
-    environment = {**site.cli.environment, **keys, "PATH": f"{programs}{os.pathsep}{site.cli.environment['PATH']}"}
+    environment = {**site.cli.environment, **KEYS, "PATH": f"{programs}{os.pathsep}{site.cli.environment['PATH']}"}
     config = load(STACK, site.cli.folder)
     fleet = fleet_of(config)
-    with ApiServer() as server, Worker(server, lambda _: 0), mock_aws():
+    with ApiServer() as server, Worker(server, lambda _: 0), simulated_aws():
         shell = Rehearsed(site.cli.folder, environment, server)
         private = tmp_path / "private"
         private.mkdir()

@@ -13,7 +13,6 @@ import boto3
 import pytest
 from botocore.exceptions import ConnectTimeoutError
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from fleet.facts import versions
 from fleet.facts.eks_images import parameter
@@ -22,10 +21,10 @@ from fleet.providers.eks.cluster import EksPools
 from fleet.providers.eks.doctor import findings
 from fleet.providers.finding import Finding
 from fleet.providers.fleet import Fleet
-from tests import aws_models  # noqa: F401 - it keeps what is read
 from tests.builders import ROOT, config, existing_eks, pool, runner
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import edited, fixes, lines, shipped
+from tests.simulated_aws import simulated_aws
 
 MINOR = versions.KUBERNETES["1.36"]
 CODES = {"L-3819A6DF": "All G and VT Spot Instance Requests", "L-DB2E81BA": "Running On-Demand G and VT instances"}
@@ -80,14 +79,8 @@ class Cloud:
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
-    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    # moto would make thousands of images for each region.
-    monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-    with mock_aws():
+def cloud() -> Iterator[Cloud]:
+    with simulated_aws():
         yield Cloud()
 
 

@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from moto import mock_aws
 from typer.testing import CliRunner, Result
 
 from gpu_ci.cli import app
 from gpu_ci.pending import clusters
 from tests.doctor.loopback import serve
 from tests.pending.states import AWS, CLUSTER, KUBERNETES, SECRET, STACK, pending, resource, state, urn
+from tests.simulated_aws import simulated_aws
 
 VPC, ROLE, RELEASE = "aws:ec2/vpc:Vpc", "aws:iam/role:Role", "kubernetes:helm.sh/v3:Release"
 TAGS = [{"Key": "gpu-ci/stack", "Value": "staging"}]
@@ -39,13 +38,9 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Gives clients of the simulated AWS."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-    with mock_aws():
-        yield lambda service: boto3.client(service, region_name="us-west-2")
+def cloud() -> Iterator[Any]:
+    with simulated_aws() as client:
+        yield client
 
 
 @pytest.fixture

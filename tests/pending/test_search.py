@@ -10,16 +10,15 @@ from typing import Any
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from fleet.providers.eks.leftovers import AwsLeftovers
 from fleet.providers.eks.search import IMPORTS
 from fleet.providers.finding import SourceError
 from gpu_ci.offline.plan import make_plan
-from tests import aws_models  # noqa: F401 - it keeps what is read
 from tests.builders import ROOT
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import shipped
+from tests.simulated_aws import simulated_aws
 
 REGION, STACK = "us-west-2", "staging"
 ACCOUNT = "123456789012"
@@ -30,14 +29,9 @@ POLICY = json.dumps(
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Gives clients of the simulated AWS."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-    with mock_aws():
-        yield lambda service: boto3.client(service, region_name=REGION)
+def cloud() -> Iterator[Any]:
+    with simulated_aws(REGION) as client:
+        yield client
 
 
 @pytest.fixture
