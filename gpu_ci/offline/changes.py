@@ -12,6 +12,7 @@ from gpu_ci.offline.entries import Entry, entries, owners
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.words import counted, listed
+from policies.rules.kinds import APPLICATION, EKS_COMPONENT, EKS_NODE_GROUP, NAT_GATEWAY, OKE_CLUSTER, OKE_NODE_POOL, RELEASE
 
 DATA, CLUSTER, PROTECT, CLOUD = "data-lost", "cluster-replaced", "refused-by-protect", "refused-by-cloud"
 POOL, SET, JOB, SHARED, ROLLED = "pool-replaced", "set-replaced", "job-replaced", "connections-broken", "nodes-rolled"
@@ -38,17 +39,16 @@ CLASSES: Mapping[str, str] = {
 }
 """Every class in words, the most harmful first."""
 
-_BY_ZONE = "aws:eks/nodeGroup:NodeGroup"
-_GROUPS = {_BY_ZONE: "node group", "oci:ContainerEngine/nodePool:NodePool": "node pool"}
+_GROUPS = {EKS_NODE_GROUP: "node group", OKE_NODE_POOL: "node pool"}
 """Resources with the nodes of a pool."""
-_INSTALLED = ("kubernetes:helm.sh/v3:Release", "kubernetes:argoproj.io/v1alpha1:Application")
+_INSTALLED = (RELEASE, APPLICATION)
 """Resources that install a runner set, if their parent is one."""
-_CONTROL_PLANES = ("eks:index:Cluster", "oci:ContainerEngine/cluster:Cluster")
+_CONTROL_PLANES = (EKS_COMPONENT, OKE_CLUSTER)
 _JOB = "kubernetes:batch/v1:Job"
 _NAMESPACE = "kubernetes:core/v1:Namespace"
 _CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
-_NAT, _FILES = "aws:ec2/natGateway:NatGateway", "oci:FileStorage/mountTarget:MountTarget"
-_SHARED = {_NAT: "-network", _FILES: "-caches"}
+_FILES = "oci:FileStorage/mountTarget:MountTarget"
+_SHARED = {NAT_GATEWAY: "-network", _FILES: "-caches"}
 """Resources that all jobs of a cluster share, and how the name of their parent ends after that of the cluster."""
 _VERBS = {"removed": "deletes", "replaced": "replaces", "rolled": "rolls"}
 _GOES = ("removed", "replaced")
@@ -138,7 +138,7 @@ class Classified:
         """Every change, the most harmful first."""
         groups: dict[tuple[str, Owner, str], list[Resource]] = {}
         quiet: dict[tuple[str, Edit, str], list[Resource]] = {}
-        for resource in self._resources:
+        for resource in self._affected:
             state, owner = self.effects[resource.urn].state, self._owner(resource)
             effect, cluster = next(self._classes(resource, state, owner)), _cluster(owner)
             if effect in (PROTECT, CLUSTER) and cluster in self._gone:
@@ -149,7 +149,7 @@ class Classified:
                 if effect in (DATA, PROTECT) and _cluster((edit.kind, edit.name)) == cluster:
                     owner = edit.kind, edit.name
                 groups.setdefault((effect, owner, state), []).append(resource)
-            elif effect and (resource.custom or resource.type in _CONTROL_PLANES):
+            elif resource.custom or resource.type in _CONTROL_PLANES:
                 quiet.setdefault((effect, self._cause(owner, resource.name), cluster), []).append(resource)
         changes = [self._change(*key, resources) for key, resources in groups.items()]
         for (effect, edit, cluster), resources in quiet.items():
@@ -160,8 +160,8 @@ class Classified:
         return tuple(sorted(changes, key=lambda change: [*CLASSES].index(change.effect)))
 
     @property
-    def _resources(self) -> Iterator[Resource]:
-        yield from self.after.resources
+    def _affected(self) -> Iterator[Resource]:
+        yield from (resource for resource in self.after.resources if self.effects[resource.urn].state)
         yield from (resource for resource in self.before.resources if self.effects[resource.urn].state == "removed")
 
     @cached_property
@@ -204,7 +204,7 @@ class Classified:
         cluster, _, pool = owner[1].partition("/")
         settings = self.after.fleet.clusters.get(cluster)
         stays = settings is not None and pool in settings.pools and _zone(group, owner) in settings.node_zones
-        return stays and group.type == _BY_ZONE and self.effects[group.urn].state == "removed"
+        return stays and group.type == EKS_NODE_GROUP and self.effects[group.urn].state == "removed"
 
     def _is_of_team(self, namespace: Resource, cluster: str) -> bool:
         """Whether Jobs of people run in a namespace."""
@@ -232,7 +232,7 @@ class Classified:
 
     @property
     def _going(self) -> Iterator[Resource]:
-        return (resource for resource in self._resources if self.effects[resource.urn].state in _GOES)
+        return (resource for resource in self._affected if self.effects[resource.urn].state in _GOES)
 
     # -- owners and edits --
 

@@ -12,8 +12,8 @@ from fleet.facts.quantities import quantity
 from fleet.facts.tables import rows
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import ABSENT, Secret, differing, hidden
+from policies.rules.kinds import LAUNCH_TEMPLATE
 
-_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
 
 
@@ -130,8 +130,8 @@ def _moved(before: Resource, after: Resource, path: str, effects_so_far: Mapping
     givers, earlier = (set(side.property_dependencies.get(path.partition(".")[0], ())) for side in (before, after))
     if givers != earlier or any(effects_so_far[urn].state in ("added", "replaced") for urn in givers if urn in effects_so_far):
         return True
-    versions = (effects_so_far[urn].paths for urn in givers if urn in effects_so_far and f"${_TEMPLATE}::" in urn)
-    quiet = inputs(_TEMPLATE, "quiet")
+    versions = (effects_so_far[urn].paths for urn in givers if urn in effects_so_far and f"${LAUNCH_TEMPLATE}::" in urn)
+    quiet = inputs(LAUNCH_TEMPLATE, "quiet")
     return path in inputs(after.type, "rolls") and any(not touch((part,), quiet) for paths in versions for part in paths)
 
 
