@@ -12,7 +12,7 @@ from gpu_ci.offline.entries import Entry, entries, owners
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.words import counted, listed
-from policies.rules.kinds import APPLICATION, EKS_COMPONENT, EKS_NODE_GROUP, NAT_GATEWAY, OKE_CLUSTER, OKE_NODE_POOL, RELEASE
+from policies.rules.kinds import APPLICATION, NAT_GATEWAY, RELEASE
 
 DATA, CLUSTER, PROTECT, CLOUD = "data-lost", "cluster-replaced", "refused-by-protect", "refused-by-cloud"
 POOL, SET, JOB, SHARED, ROLLED = "pool-replaced", "set-replaced", "job-replaced", "connections-broken", "nodes-rolled"
@@ -39,11 +39,12 @@ CLASSES: Mapping[str, str] = {
 }
 """Every class in words, the most harmful first."""
 
-_GROUPS = {EKS_NODE_GROUP: "node group", OKE_NODE_POOL: "node pool"}
+_BY_ZONE = "aws:eks/nodeGroup:NodeGroup"
+_GROUPS = {_BY_ZONE: "node group", "oci:ContainerEngine/nodePool:NodePool": "node pool"}
 """Resources with the nodes of a pool."""
 _INSTALLED = (RELEASE, APPLICATION)
 """Resources that install a runner set, if their parent is one."""
-_CONTROL_PLANES = (EKS_COMPONENT, OKE_CLUSTER)
+_CONTROL_PLANES = ("eks:index:Cluster", "oci:ContainerEngine/cluster:Cluster")
 _JOB = "kubernetes:batch/v1:Job"
 _NAMESPACE = "kubernetes:core/v1:Namespace"
 _CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
@@ -204,7 +205,7 @@ class Classified:
         cluster, _, pool = owner[1].partition("/")
         settings = self.after.fleet.clusters.get(cluster)
         stays = settings is not None and pool in settings.pools and _zone(group, owner) in settings.node_zones
-        return stays and group.type == EKS_NODE_GROUP and self.effects[group.urn].state == "removed"
+        return stays and group.type == _BY_ZONE and self.effects[group.urn].state == "removed"
 
     def _is_of_team(self, namespace: Resource, cluster: str) -> bool:
         """Whether Jobs of people run in a namespace."""
