@@ -20,6 +20,8 @@ PULUMI = "api.pulumi.com/oidc"
 ALIAS = "alias/gpu-ci-state"
 _PREVIEW_HOURS = 2
 """The longest session of a preview role."""
+_OLD_DAYS = 90
+"""How long the bucket keeps the replaced and deleted versions of an object. An update writes a version for each resource."""
 
 
 def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
@@ -77,13 +79,22 @@ def _state(
 
 
 def _protect(bucket: aws.s3.Bucket, arn: str, key: aws.kms.Key | None, opts: pulumi.ResourceOptions) -> None:
-    """Versions, encryption, no public access, TLS only."""
-    aws.s3.BucketVersioning(
+    """Versions for some time, encryption, no public access, TLS only."""
+    versions = aws.s3.BucketVersioning(
         "state-versions",
         bucket=bucket.id,
         versioning_configuration={"status": "Enabled"},
         opts=opts,
     )
+    expiry: aws.s3.BucketLifecycleConfigurationRuleArgsDict = {
+        "id": "old-versions",
+        "status": "Enabled",
+        "filter": {"prefix": ""},
+        "noncurrent_version_expiration": {"noncurrent_days": _OLD_DAYS},
+        "expiration": {"expired_object_delete_marker": True},
+    }
+    after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[versions]))
+    aws.s3.BucketLifecycleConfiguration("state-expiry", bucket=bucket.id, rules=[expiry], opts=after)
     how: aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgsDict = {
         "sse_algorithm": "aws:kms" if key is not None else "AES256"
     }

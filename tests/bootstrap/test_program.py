@@ -115,6 +115,9 @@ def test_the_bucket_keeps_versions_and_is_encrypted_and_private(preview):
         each.type.rpartition(":")[2]: each.inputs for each in found.resources if each.type.startswith(("aws:s3", "aws:kms"))
     }
     assert inputs["BucketVersioning"]["versioningConfiguration"] == {"status": "Enabled"}
+    (expiry,) = inputs["BucketLifecycleConfiguration"]["rules"]
+    assert expiry["noncurrentVersionExpiration"] == {"noncurrentDays": 90}
+    assert expiry["expiration"] == {"expiredObjectDeleteMarker": True}, "the current state never expires"
     (rule,) = inputs["BucketServerSideEncryptionConfiguration"]["rules"]
     assert rule["applyServerSideEncryptionByDefault"]["sseAlgorithm"] == "aws:kms"
     assert {value for key, value in inputs["BucketPublicAccessBlock"].items() if key != "bucket"} == {True}
