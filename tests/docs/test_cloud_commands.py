@@ -120,7 +120,8 @@ def aws_faults(words: tuple[str, ...]) -> Iterator[str]:
     service, command = words[:2]
     known = CUSTOM.get((service, command))
     if known is None:
-        model = botocore.session.get_session().get_service_model(service)
+        # The CLI keeps `s3` for commands of its own.
+        model = botocore.session.get_session().get_service_model("s3" if service == "s3api" else service)
         operation = "".join(map(str.capitalize, command.split("-")))
         if operation not in model.operation_names:
             yield f"{service} {command}"
