@@ -42,7 +42,8 @@ def site_text(page: Path, repository: str = REPOSITORY, docs: Path = DOCS) -> tu
         kind = "tree" if file.is_dir() else "blob"
         return link[0] if inside else f"{link['before']}{repository}/{kind}/main/{file.relative_to(docs.parent)}"
 
-    return _LINK.sub(url, text), errors
+    # GitHub reads Markdown inside HTML, Zensical only where an attribute asks for it.
+    return _LINK.sub(url, text).replace("<details>", "<details markdown>"), errors
 
 
 def write_pages(repository: str) -> Iterator[str]:
