@@ -66,7 +66,8 @@ def table() -> str:
     """Every feature with its level and what is missing, and below, folded, the tests of each."""
     ordered = sorted(features(), key=lambda each: -list(LEVELS).index(each.level))
     rows = [
-        f"| [{each.name}]({each.page}) | {each.what} | {LEVELS[each.level]} | {'; '.join(each.simulated) or '-'} | {each.missing or '-'} |"
+        f"| [{each.name}]({each.page}) | {each.what} | {LEVELS[each.level]} "
+        f"| {'; '.join(each.simulated) or '-'} | {each.missing or '-'} |"
         for each in ordered
     ]
     tests = [f"- {each.name}: {_code(each.evidence)}" for each in ordered]

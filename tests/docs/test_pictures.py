@@ -77,9 +77,12 @@ def test_the_terminal_has_contrast(color):
 
 
 def test_the_picture_of_the_plan_fits_a_page():
-    width, height = (float(size) for size in re.findall(r'viewBox="0 0 (\S+) (\S+)"', (IMAGES / "plan.svg").read_text())[0])
-    assert width <= 1250
-    assert height <= 1400
+    text = (IMAGES / "plan.svg").read_text()
+    size = re.match(r'<svg viewBox="0 0 (\S+) (\S+)" width="(\d+)"', text)
+    assert size is not None
+    width, height, shown = map(float, size.groups())
+    assert height / width <= 1.1, "a reader sees the plan and what follows it"
+    assert 20 * shown / width >= 14, "the terminal's text has 20 of these units"
 
 
 def contrast(first: str, second: str) -> float:
