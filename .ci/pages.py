@@ -24,7 +24,7 @@ HOME = Path("README.md")
 PAGES = Path("build/site-pages")
 """The `docs_dir` of zensical.toml."""
 INDEX = "index.md"
-"""Where the README stands among the pages."""
+"""The name of the README among the pages."""
 REPOSITORY = "https://github.com/example/gpu-ci"
 _LINK = re.compile(r"(?P<before>\]\(|<img [^>]*?src=\")(?P<target>[^)\s\"#]+)")
 _FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
