@@ -39,7 +39,7 @@ FLEETS = [load(read_stack(path)) for path in STACKS.values()]
 REGIONS = {cluster.region for fleet in FLEETS for _, cluster in fleet.clusters_by_name()}
 
 CUSTOM = {("eks", "update-kubeconfig"): {"--name", "--region"}, ("sso", "login"): set()}
-"""Commands of the AWS CLI that are not API operations, with the options that we use (AWS CLI 2, awscli/customizations/eks and sso)."""
+"""Commands of the AWS CLI that are not API operations, with the options that we use (AWS CLI 2, awscli/customizations)."""
 
 AWS_GLOBAL = {"--region", "--query", "--output"}
 

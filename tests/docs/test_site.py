@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,43 @@ def test_a_broken_link_fails_the_build(page: str, old: str, new: str, said: str,
     done = build(tmp_path, **{page: before.replace(old, new)})
     assert done.returncode == 1
     assert said in re.sub(r"\x1b\[[0-9;]*m", "", done.stderr)
+
+
+def test_evidence_of_the_project_is_behind_reference():
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
+    tabs = {name: str(content) for tab in nav for name, content in tab.items()}
+    assert list(tabs) == ["Start", "Run", "Change", "Prove", "Extend", "Reference"], "a phone shows about six tabs"
+    for page in ("evidence.md", "seeds.md", "example-plans.md", "inventory-staging.md"):
+        assert [name for name, content in tabs.items() if f"'{page}'" in content] == ["Reference"]
+
+
+LONG = {"troubleshooting.md", "settings.md"}
+"""Pages that a reader searches: each symptom has its heading, and each setting its row."""
+
+
+def test_other_pages_are_short_until_a_reader_opens_a_fold():
+    shown = {
+        page.name: re.sub(r"<details>.*?</details>", "", page.read_text(), flags=re.DOTALL)
+        for page in (ROOT / "docs").glob("*.md")
+    }
+    assert {name for name, text in shown.items() if text.count("\n") > 650} <= LONG
+    assert shown["troubleshooting.md"].count("\n") <= 800
+
+
+def test_a_fold_shows_markdown(tmp_path: Path):
+    fold = "# Page\n\n## One `part`\n\n<details><summary>Rows</summary>\n\n| a |\n|---|\n| `b` |\n\n</details>\n"
+    assert build(tmp_path, **{"docs/deep/page.md": fold}).returncode == 0
+    page = (tmp_path / "build" / "site" / "deep" / "page" / "index.html").read_text()
+    assert re.search(r"<summary>Rows</summary>\s*<table>", page)
+
+
+def test_the_site_has_its_own_style_sheet_and_follows_the_system():
+    config = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
+    for sheet in config["extra_css"]:
+        text = (ROOT / "docs" / sheet).read_text()
+        assert re.findall(r"@import|url\(|https?:", text) == [], "a reader's browser asks no other host"
+    # The first palette counts until a reader picks one. Pictures have the colors of the same media feature.
+    assert config["theme"]["palette"][0]["media"] == "(prefers-color-scheme)"
 
 
 @pytest.mark.parametrize(
