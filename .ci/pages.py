@@ -27,6 +27,7 @@ INDEX = "index.md"
 """The name of the README among the pages."""
 REPOSITORY = "https://github.com/example/gpu-ci"
 _LINK = re.compile(r"(?P<before>\]\(|<img [^>]*?src=\")(?P<target>[^)\s\"#]+)")
+_PIPE_IN_CODE = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
 _FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 
 
@@ -48,7 +49,9 @@ def site_text(page: Path, repository: str = REPOSITORY) -> tuple[str, list[str]]
         return f"{link['before']}{repository}/{kind}/main/{file}"
 
     # GitHub reads Markdown inside HTML, Zensical only where an attribute asks for it.
-    return _LINK.sub(url, text).replace("<details>", "<details markdown>"), errors
+    text = _LINK.sub(url, text).replace("<details>", "<details markdown>")
+    # In the code of a table GitHub wants a pipe escaped, and Zensical would show the escape.
+    return _PIPE_IN_CODE.sub(lambda code: code[0].replace(r"\|", "|"), text), errors
 
 
 def _place(file: Path) -> Path:

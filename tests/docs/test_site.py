@@ -95,10 +95,11 @@ def test_other_pages_are_short_until_a_reader_opens_a_fold():
 
 
 def test_a_fold_shows_markdown(tmp_path: Path):
-    fold = "# Page\n\n## One `part`\n\n<details><summary>Rows</summary>\n\n| a |\n|---|\n| `b` |\n\n</details>\n"
+    fold = "# Page\n\n## One `part`\n\n<details><summary>Rows</summary>\n\n| a |\n|---|\n| `b\\|c` |\n\n</details>\n"
     assert build(tmp_path, **{"docs/deep/page.md": fold}).returncode == 0
     page = (tmp_path / "build" / "site" / "deep" / "page" / "index.html").read_text()
     assert re.search(r"<summary>Rows</summary>\s*<table>", page)
+    assert "<code>b|c</code>" in page
 
 
 def test_the_site_has_its_own_style_sheet_and_follows_the_system():
@@ -119,5 +120,10 @@ def test_the_site_has_its_own_style_sheet_and_follows_the_system():
     ],
 )
 def test_what_belongs_to_an_item_of_a_list_is_four_spaces_in(page: Path):
-    # With fewer GitHub shows one list, but Zensical a new one after each block of code.
-    assert re.findall(r"^ {1,3}```.*", page.read_text(), re.MULTILINE) == []
+    # With fewer GitHub shows one list, but Zensical a new one after each block of code. A marker needs an empty line before it.
+    text = page.read_text()
+    assert re.findall(r"^ {1,3}```.*", text, re.MULTILINE) == []
+    assert (
+        re.findall(r"^ {4}\S.*\n(?:\d+\.|-) .*", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+        == []
+    )
