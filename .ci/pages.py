@@ -3,6 +3,7 @@
 It exits with 1 on a broken link, and prints an error line for it.
 
 Zensical reads pages of one folder. So the script copies docs/ and points links to other files of the repository at GitHub.
+The site's first page is the README.
 Zensical's strict mode finds missing pages and anchors. The script finds what Zensical does
 not look for: links to missing files, and pages that the navigation lacks.
 """
@@ -19,15 +20,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DOCS = Path("docs")
+HOME = Path("README.md")
 PAGES = Path("build/site-pages")
 """The `docs_dir` of zensical.toml."""
+INDEX = "index.md"
+"""The name of the README among the pages."""
 REPOSITORY = "https://github.com/example/gpu-ci"
 _LINK = re.compile(r"(?P<before>\]\(|<img [^>]*?src=\")(?P<target>[^)\s\"#]+)")
+_PIPE_IN_CODE = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
 _FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 
 
-def site_text(page: Path, repository: str = REPOSITORY, docs: Path = DOCS) -> tuple[str, list[str]]:
-    """The text of a page with links out of docs/ as URLs of the repository, and an error line for each missing file."""
+def site_text(page: Path, repository: str = REPOSITORY) -> tuple[str, list[str]]:
+    """The text of a page with links to what the site lacks as URLs of the repository, and an error line for each missing file."""
     text, errors = page.read_text(encoding="utf-8"), []
     code = [fence.span() for fence in _FENCE.finditer(text)]
 
@@ -38,20 +43,29 @@ def site_text(page: Path, repository: str = REPOSITORY, docs: Path = DOCS) -> tu
         file = Path(os.path.normpath(page.parent / target))
         if not file.exists():
             errors.append(f"{page}: {target} does not exist; correct the link")
-        inside = file.is_relative_to(docs)
+        if file == HOME or (file.is_relative_to(DOCS) and not file.is_dir()):
+            return f"{link['before']}{os.path.relpath(_place(file), _place(page).parent)}"
         kind = "tree" if file.is_dir() else "blob"
-        return link[0] if inside else f"{link['before']}{repository}/{kind}/main/{file.relative_to(docs.parent)}"
+        return f"{link['before']}{repository}/{kind}/main/{file}"
 
-    return _LINK.sub(url, text), errors
+    # GitHub reads Markdown inside HTML, Zensical only where an attribute asks for it.
+    text = _LINK.sub(url, text).replace("<details>", "<details markdown>")
+    # In the code of a table GitHub wants a pipe escaped, and Zensical would show the escape.
+    return _PIPE_IN_CODE.sub(lambda code: code[0].replace(r"\|", "|"), text), errors
+
+
+def _place(file: Path) -> Path:
+    """Where the site has the README or a file of docs/."""
+    return Path(INDEX) if file == HOME else file.relative_to(DOCS)
 
 
 def write_pages(repository: str) -> Iterator[str]:
     """Copy docs/ to the folder that Zensical reads. Yields error lines."""
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(DOCS, PAGES)
-    for page in sorted(DOCS.rglob("*.md")):
+    for page in [HOME, *sorted(DOCS.rglob("*.md"))]:
         text, errors = site_text(page, repository)
-        (PAGES / page.relative_to(DOCS)).write_text(text, encoding="utf-8")
+        (PAGES / _place(page)).write_text(text, encoding="utf-8")
         yield from errors
 
 
@@ -74,7 +88,7 @@ def _files(nav: object) -> Iterator[str]:
 def main(repository: str = REPOSITORY) -> int:
     """Build the site. Returns the exit status."""
     nav = tomllib.loads(Path("zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
-    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    pages = {INDEX, *(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))}
     errors = [*navigation_errors(nav, pages), *write_pages(repository)]
     sys.stderr.writelines(f"error: {line}\n" for line in errors)
     zensical = Path(sys.executable).with_name("zensical")

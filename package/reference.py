@@ -37,8 +37,9 @@ def page(text: str, schema: Mapping[str, Any]) -> str:
 def _lines(schema: Mapping[str, Any]) -> Iterator[str]:
     for token, entry in sorted(schema["resources"].items()):
         yield from ("", f"### {token.rpartition(':')[2]}", "", *entry["description"].splitlines(), "")
-        yield from _table("argument", entry["inputProperties"], entry["requiredInputs"])
-        yield from ("", *_table("output", entry["properties"]))
+        count = f"{len(entry['inputProperties'])} arguments, {len(entry['requiredInputs'])} required"
+        yield from _folded(count, _table("argument", entry["inputProperties"], entry["requiredInputs"]))
+        yield from ("", *_folded(f"{len(entry['properties'])} outputs", _table("output", entry["properties"])))
     yield from ("", "### Types", "", "Mappings that arguments contain.")
     for token, entry in sorted(schema["types"].items()):
         yield from ("", f"#### {token.rpartition(':')[2]}", "", *entry["description"].splitlines(), "")
@@ -56,6 +57,10 @@ def _table(head: str, properties: Mapping[str, Any], required: Any = None) -> It
         words = ["required"] if name in (required or ()) else []
         value = f" {', '.join([*words, _value(entry)])} |" if of_arguments else ""
         yield f"| `{name}` | {_type(entry)} |{value} {' '.join(entry['description'].split()).replace('|', chr(92) + '|')} |"
+
+
+def _folded(summary: str, lines: Iterator[str]) -> Iterator[str]:
+    yield from (f"<details><summary>{summary}</summary>", "", *lines, "", "</details>")
 
 
 def _value(entry: Mapping[str, Any]) -> str:

@@ -14,12 +14,27 @@ from fleet.providers.finding import Finding, ok, skipped, wrong
 AREA = "tools"
 
 
-def findings(providers: Collection[str], pulumi: str) -> Iterator[Finding]:
-    """A finding for each tool that a stack with these providers needs. `pulumi` is the range of its CLI's versions."""
+def findings(providers: Collection[str], pulumi: str, kubernetes: Collection[str] = ()) -> Iterator[Finding]:
+    """A finding for each tool that a stack with these providers needs.
+
+    `pulumi` is the range of its CLI's versions, and `kubernetes` has the minor versions of the stack's clusters.
+    """
     yield ok(AREA, f"python {platform.python_version()}")
+    ranges = {"pulumi": pulumi, "kubectl": kubectl_range(kubernetes)}
     for row in rows("tools.csv"):
         if row["providers"] == "*" or not set(row["providers"].split()).isdisjoint(providers):
-            yield _tool(row, pulumi if row["tool"] == "pulumi" else row["versions"])
+            yield _tool(row, ranges.get(row["tool"], row["versions"]))
+
+
+def kubectl_range(kubernetes: Collection[str]) -> str:
+    """The versions of kubectl for clusters of these minor versions; empty if none fits them all.
+
+    kubectl may be one minor older or newer than the API server: https://kubernetes.io/releases/version-skew-policy/.
+    """
+    minors = [int(version.partition(".")[2]) for version in kubernetes if version]
+    if not minors or max(minors) - min(minors) > 2:
+        return ""
+    return f">=1.{max(minors) - 1} <1.{min(minors) + 2}"
 
 
 def _tool(row: dict[str, str], wanted: str) -> Finding:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
+from gpu_ci.offline.gfm import fold
 from policies.rules import RULES, AnyRule, Rule
 from policies.rules.kinds import POD
 from policies.rules.rule import STACK_KINDS
@@ -43,6 +44,10 @@ def _groups() -> Iterator[str]:
 def _section(rule: AnyRule) -> Iterator[str]:
     yield f"\n### {rule.id}\n"
     yield f"**{rule.title}.** {rule.rationale} ([source]({rule.source}))\n"
+    yield fold("What it judges, and how to fix it", "\n".join(_details(rule)))
+
+
+def _details(rule: AnyRule) -> Iterator[str]:
     yield _about(rule)
     together = "one by one" if isinstance(rule, Rule) else "all of the stack together"
     yield f"\n- *Judges*: {'; '.join(_kinds(rule))}; {together}."

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from gpu_ci.offline.gfm import fold
 from tests.docs.markdown import ROOT
 
 SOURCE = ROOT / "docs" / "evidence.toml"
@@ -62,13 +63,16 @@ def level_of(evidence: str) -> str:
 
 
 def table() -> str:
-    """Every feature with its evidence."""
+    """Every feature with its level and what is missing, and below, folded, the tests of each."""
+    ordered = sorted(features(), key=lambda each: -list(LEVELS).index(each.level))
     rows = [
-        f"| [{each.name}]({each.page}) | {each.what} | {LEVELS[each.level]} | {_code(each.evidence)} "
+        f"| [{each.name}]({each.page}) | {each.what} | {LEVELS[each.level]} "
         f"| {'; '.join(each.simulated) or '-'} | {each.missing or '-'} |"
-        for each in sorted(features(), key=lambda each: -list(LEVELS).index(each.level))
+        for each in ordered
     ]
-    return "\n".join(["| feature | what | highest level | evidence | simulated | not shown |", f"|{'---|' * 6}", *rows]) + "\n"
+    tests = [f"- {each.name}: {_code(each.evidence)}" for each in ordered]
+    head = ["| feature | what | highest level | simulated | not shown |", f"|{'---|' * 5}"]
+    return "\n".join([*head, *rows, "", fold("The tests and records of each feature", "\n".join(tests))]) + "\n"
 
 
 def short_table() -> str:

@@ -38,8 +38,8 @@ CLUSTERS = {
 FLEETS = [load(read_stack(path)) for path in STACKS.values()]
 REGIONS = {cluster.region for fleet in FLEETS for _, cluster in fleet.clusters_by_name()}
 
-CUSTOM = {("eks", "update-kubeconfig"): {"--name", "--region"}}
-"""Commands of the AWS CLI that are not API operations, with the options that we use (AWS CLI 2, awscli/customizations/eks)."""
+CUSTOM = {("eks", "update-kubeconfig"): {"--name", "--region"}, ("sso", "login"): set()}
+"""Commands of the AWS CLI that are not API operations, with the options that we use (AWS CLI 2, awscli/customizations)."""
 
 AWS_GLOBAL = {"--region", "--query", "--output"}
 

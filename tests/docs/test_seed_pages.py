@@ -30,7 +30,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "logs -l app.kubernetes.io/name=nvidia-device-plugin",
         "GPUS:.status.allocatable",
     ),
-    f"{OPERATE}#verify-the-gpu-operator": ("get pods -l app=nvidia-dcgm-exporter",),
+    "docs/operate-prod.md#verify-the-gpu-operator": ("get pods -l app=nvidia-dcgm-exporter",),
     f"{OPERATE}#smoke-tests": ("nvidia-smi", "PyTorch", "deviceQuery", "make smoke STACK=staging CONTEXT="),
     f"{OPERATE}#watch": ("nvidia-smi dmon -s u -c 1", "grep -i -E 'cuda|nvidia'"),
     f"{OPERATE}#reading": (
@@ -107,7 +107,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "docs/layers.md#kubernetes": ("device plugin",),
     "docs/layers.md#the-licence-secret-of-a-vgpu-guest": ("gridd.conf", "client_configuration_token.tok"),
     "docs/layers.md#toolkitenv-what-the-toolkit-still-honours": ("CONTAINERD_RUNTIME_CLASS", "NVIDIA_RUNTIME_SET_AS_DEFAULT"),
-    f"{OPERATE}#secrets": ("vgpu-license", "gridd.conf"),
+    "docs/operate-prod.md#secrets": ("vgpu-license", "gridd.conf"),
     f"{TROUBLE}#a-negative-numa-node": ("had negative value (-1)",),
     # Seed 004
     "docs/homelab.md": ("Threadripper", "64 PCIe lanes", "water"),

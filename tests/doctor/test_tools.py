@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from fleet.facts.tables import rows
 from fleet.loading.project import Project
 from gpu_ci.doctor import backend, tools
 from tests.builders import ROOT
+from tests.docs.inside import stack
 from tests.doctor.fleets import fixes, lines
 
 PRINTED = {
@@ -79,6 +81,37 @@ def test_a_missing_tool_is_wrong_with_its_page_and_an_optional_one_is_skipped(pu
 def test_a_version_outside_of_the_range_is_wrong(put: Put, name: str, printed: str) -> None:
     put(name, printed)
     assert any(each.startswith(f"wrong: {name} ") and " is not >=" in each for each in lines(tools.findings({"eks"}, RANGE)))
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "wanted"),
+    [
+        (["1.36"], ">=1.35 <1.38"),
+        (["1.36", "1.35"], ">=1.35 <1.37"),
+        (["1.34", "1.36"], ">=1.35 <1.36"),
+        (["1.33", "1.36"], ""),
+        ([""], ""),
+    ],
+)
+def test_kubectl_is_at_most_one_minor_from_each_cluster(kubernetes: list[str], wanted: str) -> None:
+    assert tools.kubectl_range(kubernetes) == wanted
+
+
+def test_an_old_kubectl_is_wrong_for_a_new_cluster(put: Put) -> None:
+    put("kubectl", "Client Version: v1.32.4")
+    said = lines(tools.findings({"eks"}, RANGE, ["1.36"]))
+    assert "wrong: kubectl 1.32.4 is not >=1.35 <1.38" in said
+
+
+def test_getting_started_wants_the_versions_that_doctor_checks() -> None:
+    page = (ROOT / "docs" / "getting-started.md").read_text()
+    fleet = stack("staging")
+    low, high = re.findall(r"1\.(\d+)", tools.kubectl_range({each.kubernetes_version for each in fleet.clusters.values()}))
+    assert f"| kubectl | 1.{low} to 1.{int(high) - 1} |" in page
+    least = Project.read(ROOT / "Pulumi.yaml").needed.split()[0].removeprefix(">=")
+    assert f"| {least} or newer |" in page
+    (aws,) = (row for row in rows("tools.csv") if row["tool"] == "aws")
+    assert re.search(rf"AWS CLI\].*\| {aws['versions'].removeprefix('>=')} \|", page)
 
 
 def test_a_tool_that_prints_no_version_is_wrong(put: Put) -> None:

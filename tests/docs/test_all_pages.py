@@ -1,10 +1,10 @@
-"""docs/index.md links every page of docs/, so that a reader finds each of them by task."""
+"""docs/all-pages.md links every page of docs/, so that a reader finds each of them by task."""
 
 from __future__ import annotations
 
 from tests.docs.markdown import ROOT, links
 
-INDEX = ROOT / "docs" / "index.md"
+INDEX = ROOT / "docs" / "all-pages.md"
 
 
 def test_every_page_is_in_the_index():
