@@ -62,7 +62,7 @@ def test_without_a_terminal_a_missing_flag_is_one_error_line(flag: str, project:
         ({"organization": "https://github.com/enterprises/acme"}, "--organization: a GitHub App cannot register runners of an"),
         ({"organization": "a b"}, "--organization: not a GitHub scope; write https://github.com/<organization>"),
         ({"budget": "12"}, "--budget: a budget is USD an hour or a month, such as 5/hour or 3000/month; got '12'"),
-        ({"budget": "1/hour"}, "--budget: the smallest fleet with T4 that init writes for these jobs costs "),
+        ({"budget": "1/hour"}, "--budget: the smallest fleet with T4 for these jobs costs "),
         ({"kind": "acme"}, "--kind: not known; got 'acme'; give one of: dev, staging, prod"),
         (
             {"provider": "existing-context"},
