@@ -339,7 +339,7 @@ kind = "dev"
 
 
 def test_a_table_keeps_everything_but_its_values() -> None:
-    entries = {"p": {"number": 5, "list": ["z", "x", "y"], "new": 2, "why": "So."}, "q": {"number": 1}}
+    entries: dict[str, dict[str, Any]] = {"p": {"number": 5, "list": ["z", "x", "y"], "new": 2, "why": "So."}, "q": {"number": 1}}
     assert edited(TABLES, "a", entries, STACKS) == (
         TABLES.replace("= 4", "= 5")
         .replace('  "x"', '  "z",\n  "x"')
