@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.pricing import average, total
-from fleet.facts.scheduling import FALLBACK
 from fleet.facts.tables import rows
 from fleet.prove import bill
 from fleet.providers.fleet import Fleet
@@ -145,7 +145,7 @@ def _of_jobs(clusters: Collection[Cluster]) -> Iterator[Need]:
 
 
 def _of_spot(clusters: Collection[Cluster], bought: Mapping[str, Pool]) -> Iterator[Need]:
-    spot = [pool for pool in bought.values() if pool.capacity == "spot"]
+    spot = [pool for pool in bought.values() if _on_spot(pool)]
     if not spot:
         return
     similar = min((pool.instance_types for pool in spot), key=len)
@@ -158,13 +158,25 @@ def _of_spot(clusters: Collection[Cluster], bought: Mapping[str, Pool]) -> Itera
     in_region = {row["region"]: len(row["zones"].split()) for row in rows("zones.csv")}
     zones = min(len(cluster.node_zones) or in_region.get(cluster.region, 2) for cluster in clusters)
     yield Need("spot-diversified", "minZones", zones, f"Zones of the nodes: {zones}")
-    behind = max((pool.nodes.max for pool in bought.values() if pool.role == FALLBACK), default=0)
+    behind = max(map(_behind, clusters))
     yield Need("spot-with-fallback", "maxFallback", behind, f"The largest fallback pool has {behind} nodes")
+
+
+def _behind(cluster: Cluster) -> int:
+    """Nodes of the largest fallback: each runner class on spot has its smallest pool on demand as one."""
+    named = ([cluster.pools[pool] for pool in runner.ordered] for runner in cluster.pod_runners.values())
+    spans = ([pool.nodes.max for pool in pools if pool.capacity == ON_DEMAND] for pools in named if any(map(_on_spot, pools)))
+    return max((min(span) for span in spans if span), default=0)
+
+
+def _on_spot(pool: Pool) -> bool:
+    return pool.capacity == SPOT
 
 
 def _of_idle(bought: Mapping[str, Pool], waiting: Mapping[str, int]) -> Iterator[Need]:
     """Nodes and runners that wait for jobs. Capacity that is paid anyway may wait."""
-    least = {name: pool.nodes.min for name, pool in bought.items() if pool.capacity in ("spot", "on-demand")} | dict(waiting)
+    unpaid = {name: pool for name, pool in bought.items() if _gpus(pool) and pool.capacity in (SPOT, ON_DEMAND)}
+    least = {name: pool.nodes.min for name, pool in unpaid.items()} | dict(waiting)
     if any(least.values()):
         kept = ", ".join(f"{name} {count}" for name, count in least.items() if count)
         yield Need("scale-to-zero", "minAllowed", max(least.values()), f"These keep nodes or runners without jobs: {kept}")

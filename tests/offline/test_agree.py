@@ -196,7 +196,7 @@ def test_what_no_value_admits_is_named_and_nothing_is_written(project: Project) 
     assert (done.exit_code, project.files()) == (1, before)
     assert "mandatory spot-with-fallback: usw2-gpu-t4-chart: its runners can run in spot pool" in done.stdout
     assert "gpu-pool-max-size" not in done.stdout, "that a value admits"
-    assert "No policy value admits this. Nothing was written" in done.stdout
+    assert "agree has no value for this, and wrote nothing." in done.stdout
 
 
 def test_spot_only_needs_the_words_of_a_person(project: Project) -> None:
@@ -213,14 +213,14 @@ def test_spot_only_needs_the_words_of_a_person(project: Project) -> None:
     project.edit(("t4-spot", "t4-burst"))
     plan = agreement("acme", project.root, None, AS_OF).after
     assert not plan.passes()
-    assert "policy spot-with-fallback: spotOnly: pool t4-spot is no pool of this stack; remove it" in plan.remarks
+    assert "policy spot-with-fallback: spotOnly: pool t4-spot is not a pool of this stack; remove it" in plan.remarks
 
 
 def test_a_job_that_fits_nowhere_is_refused_too(project: Project) -> None:
     project.edit(("cpu: {request: 4, limit: 8}", "cpu: {request: 64, limit: 64}"))
     done = agree("--yes")
     assert done.exit_code == 1
-    assert "No policy value admits this" in done.stdout
+    assert "agree has no value for this" in done.stdout
 
 
 def test_words_of_a_person_stay_with_the_values_that_stay(project: Project) -> None:
@@ -346,6 +346,12 @@ def test_a_table_keeps_everything_but_its_values() -> None:
         .replace('why = "Two # nodes."', 'new = 2\nwhy = "So."')
         .replace("# Of b", "[a.q]\nnumber = 1\n\n# Of b")
     )
+
+
+def test_line_ends_stay_as_they_are() -> None:
+    entries = {"p": {"number": 5}, "q": {"number": 1}}
+    windows = edited(TABLES.replace("\n", "\r\n"), "a", entries, STACKS)
+    assert windows == edited(TABLES, "a", entries, STACKS).replace("\n", "\r\n")
 
 
 @pytest.mark.parametrize("form", ['a = {kind = "dev", p = {number = 4}}', '[a]\nkind = "dev"\np = {number = 4}'])
