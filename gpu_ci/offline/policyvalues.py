@@ -25,6 +25,7 @@ from fleet.settings.workloads import PoolWorkload
 from gpu_ci.offline.judge import configure
 from policies.rules import RULES
 from policies.rules.instance_type_allowed import allows
+from policies.rules.read import gpus
 
 HEADROOM = 25
 """Percent."""
@@ -113,12 +114,11 @@ def needs(fleet: Fleet, day: date, budget: float | None = None, types: Collectio
     for key, sizes, words in (("maxGpusPerPool", pools, "pool"), ("maxGpusPerMachineSet", machines, "set of VMs")):
         if sizes:
             largest = max(sizes, key=lambda name: sizes[name])
-            yield Need("gpu-pool-max-size", key, sizes[largest], f"The largest {words}, {largest}, has {sizes[largest]} GPUs")
+            yield Need("gpu-pool-max-size", key, sizes[largest], f"The largest {words}, {largest}, has {gpus(sizes[largest])}")
     if pools or machines:
-        full = [f"full pools have {sum(pools.values())} GPUs"] * bool(pools)
-        parts = " and ".join([*full, *[f"VMs of jobs have {sum(machines.values())} GPUs"] * bool(machines)])
-        every = sum(pools.values()) + sum(machines.values())
-        yield Need("stack-gpu-ceiling", "maxGpus", every, parts[0].upper() + parts[1:])
+        every = {"Full pools have": sum(pools.values()), "VMs of jobs have": sum(machines.values())}
+        parts = ". ".join(f"{words} {gpus(count)}" for words, count in every.items() if count)
+        yield Need("stack-gpu-ceiling", "maxGpus", sum(every.values()), parts)
         counted = bill.bill(fleet, day)
         idle, worst = average(counted).usd, total(counted)[1].usd
         origin = "" if budget is None else f", and the budget is {budget:.2f}"
@@ -139,9 +139,9 @@ def _of_jobs(clusters: Collection[Cluster]) -> Iterator[Need]:
     works = [work.units for cluster in clusters for work in cluster.workloads.values() if isinstance(work, PoolWorkload)]
     largest = max((*(runner.gpus for runner in pods), *works), default=0)
     for key in ("maxPerContainer", "maxPerPod"):
-        yield Need("gpu-limit-ceiling", key, largest, f"The largest job takes {largest} GPUs")
+        yield Need("gpu-limit-ceiling", key, largest, f"The largest job takes {gpus(largest)}")
     together = max((runner.gpus * runner.span.max for runner in pods), default=0)
-    yield Need("gpu-limit-ceiling", "maxPerWorkload", together, f"All runners of the largest set take {together} GPUs")
+    yield Need("gpu-limit-ceiling", "maxPerWorkload", together, f"All runners of the largest set take {gpus(together)}")
 
 
 def _of_spot(clusters: Collection[Cluster], bought: Mapping[str, Pool]) -> Iterator[Need]:
@@ -159,7 +159,7 @@ def _of_spot(clusters: Collection[Cluster], bought: Mapping[str, Pool]) -> Itera
     zones = min(len(cluster.node_zones) or in_region.get(cluster.region, 2) for cluster in clusters)
     yield Need("spot-diversified", "minZones", zones, f"Zones of the nodes: {zones}")
     behind = max(map(_behind, clusters))
-    yield Need("spot-with-fallback", "maxFallback", behind, f"The largest fallback pool has {behind} nodes")
+    yield Need("spot-with-fallback", "maxFallback", behind, f"Nodes of the largest fallback pool: {behind}")
 
 
 def _behind(cluster: Cluster) -> int:
@@ -232,4 +232,6 @@ def why(old: Entry, reasons: Mapping[str, str]) -> str:
     # The entries that a list had keep their reason.
     lists = {name: part for names, part in parts for name in names if isinstance(old.get(name), list)}
     new = [(name, " ".join(filter(None, (lists.get(name), reason)))) for name, reason in reasons.items()]
-    return " ".join(f"{label}: {part}" for label, part in (*kept, *new) if label)
+    order = [*old, *reasons]
+    ordered = sorted((part for part in (*kept, *new) if part[0]), key=lambda part: order.index(part[0].split(" ")[0]))
+    return " ".join(f"{label}: {part}" for label, part in ordered)
