@@ -60,6 +60,9 @@ init: .venv/run ## Write a new stack from a few questions: STACK=acme [ARGS="--p
 plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [BASE=DIR] [ARGS=--markdown]
 	@$(BIN)/gpu-ci plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"
 
+agree: .venv/run ## Allow what a stack's fleet needs, with reasons and price: STACK=staging [FILE=path] [ARGS=--yes]
+	@$(BIN)/gpu-ci agree $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
+
 render: .venv/run ## Write a stack's manifests and chart values, or what ArgoCD reads: STACK=staging OUT=DIR [CHECK=1: compare]
 	@$(BIN)/gpu-ci render --out "$$OUT" $${FILE:+--file "$$FILE"} $${CHECK:+--check} $(ARGS) -- "$$STACK"
 

@@ -54,7 +54,7 @@ OPEN = "attributes alone allow every type"
 
 
 def fault(path: str, name: str, listed: str = "g5.xlarge, m6i.*") -> str:
-    return f'{path}: "{name}" is not an allowed type; use one of {listed}, or add "{name}" to {config_of(RULE.id, "types")}'
+    return f'{path}: "{name}" is not an allowed type; use one of {listed}, or add "{name}" to {config_of(RULE.id, "extraTypes")}'
 
 
 DEFAULT = ", ".join(DEFAULTS[:8]) + ", …"
@@ -182,6 +182,7 @@ SUITE = Suite(
         Case(EKS, SPOT),
         Case(EKS, SYSTEM),
         Case(EKS, changed(SPOT, "instanceTypes", ["p4d.24xlarge"]), config=only("p4d.24xlarge")),
+        Case(EKS, changed(SPOT, "instanceTypes", ["p4d.24xlarge"]), config={"extraTypes": ["p4d.24xlarge"]}),
         Case(OKE, V100),
         Case(KARPENTER, NODE_POOL),
         Case(ASG, GROUP),
@@ -237,3 +238,9 @@ SUITE = Suite(
         ),
     ),
 )
+
+
+def test_extra_types_add_to_the_list() -> None:
+    extra = judge(RULE, "aws:ec2/instance:Instance", {"instanceType": "p5.48xlarge"}, {"extraTypes": ["p5.48xlarge"]})
+    assert extra.messages == ()
+    assert judge(RULE, "aws:ec2/instance:Instance", {"instanceType": "g5.xlarge"}, {"extraTypes": ["p5.48xlarge"]}).messages == ()
