@@ -27,7 +27,19 @@ NAME = "gpu-ci"
 """Name of the package. Type tokens start with it."""
 NAMESPACE = "gpu-ci"
 """Without a namespace, the names of generated SDKs depend on who owns the Git repository."""
-VERSION: str = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["version"]
+_PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+VERSION: str = _PROJECT["version"]
+_PULUMI = next(entry for entry in _PROJECT["optional-dependencies"]["kubernetes"] if entry.startswith("pulumi>"))
+LANGUAGES = {
+    # Older SDKs pass only one of several providers to a component (pulumi/pulumi#24423).
+    "python": {"packageName": "gpu_ci_components", "requires": {"pulumi": _PULUMI.removeprefix("pulumi")}},
+    "nodejs": {"packageName": "@gpu-ci/components"},
+    # Without it, Go's SDK lacks the types of elements of plain lists (pulumi/pulumi#10077).
+    "go": {"generateExtraInputTypes": True},
+    "csharp": {"rootNamespace": "GpuCi", "namespaces": {NAME: "Components"}},
+    "java": {"basePackage": "com.gpuci", "packages": {NAME: "components"}},
+}
+"""What generated SDKs are called, and what they need. The names by default have `gpu-ci` twice."""
 
 _ANY = PropertyDefinition()
 
@@ -59,8 +71,8 @@ class PackageProvider(ComponentProvider):
         schema = _published(json.loads(self.schema or "{}"))
         # `pulumi package gen-sdk` then writes the same SDK as `pulumi package add`: Go's has a go.mod and imports that resolve.
         schema["meta"] = {"supportPack": True}
-        # Without it, Go's SDK lacks the types of elements of plain lists (pulumi/pulumi#10077).
-        schema["language"]["go"]["generateExtraInputTypes"] = True
+        for language, own in LANGUAGES.items():
+            schema["language"][language] |= own
         self.schema = json.dumps(schema)
 
     def map_inputs(self, inputs: pulumi.Inputs, component_def: ComponentDefinition) -> pulumi.Inputs:

@@ -12,17 +12,33 @@ from typing import Any
 
 import pytest
 
-from package.provider import NAME, VERSION
+from package.provider import LANGUAGES, NAME, VERSION
 from package.reference import SCHEMA
 from tests.engine.cli import ROOT, Cli, environment, link_environment
 from tests.engine.provider import Provider, attach, providers
 from tests.engine.served_package import served
-from tests.package.sdk import MODULE
+from tests.package.wheel import unpacked
 
 pytestmark = pytest.mark.engine
 
 EXAMPLES = ROOT / "examples" / "components"
 KUBECONFIG = "a-made-up-kubeconfig"
+MODULE = str(LANGUAGES["python"]["packageName"])
+BY_SDK = f"""
+import pulumi
+import pulumi_kubernetes as kubernetes
+import {MODULE} as gpu_ci
+
+cluster = kubernetes.Provider("cluster", kubeconfig=pulumi.Config().require_secret("kubeconfig"))
+plugin = gpu_ci.DevicePluginStack(
+    "gpu",
+    access=[{{"sharing": {{"strategy": "time-slicing", "replicas": 4}}}}],
+    opts=pulumi.ResourceOptions(providers=[cluster]),
+)
+pulumi.export("namespace", plugin.namespace_name)
+pulumi.export("configNames", plugin.config_names)
+"""
+"""The program of examples/components/device_plugin_stack, with the generated SDK."""
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +106,20 @@ def deployed(cli: Cli, component: str, kubernetes: Provider) -> dict[str, Any]:
     return outputs
 
 
-def test_a_python_program_deploys_a_component(cli, kubernetes):
+def test_a_python_program_deploys_a_component(cli, kubernetes, tmp_path):
+    """From the wheel, in its own process, beside folders of its own that have names of our folders."""
     example(cli, "device_plugin_stack")
+    link_environment(cli.folder)
+    (unpacked(tmp_path / "wheel") / "gpu_ci").rename(cli.folder / "gpu_ci")
+    for name in ("components", "fleet"):
+        (cli.folder / f"{name}.py").write_text("raise AssertionError('a file of the program')\n")
+    outputs = deployed(cli, "DevicePluginStack", kubernetes)
+    assert outputs == {"namespace": "nvidia-device-plugin", "configNames": ["time-slicing-4"]}
+
+
+def test_a_python_program_with_the_generated_sdk_deploys_a_component(cli, kubernetes):
+    example(cli, "device_plugin_stack")
+    (cli.folder / "__main__.py").write_text(BY_SDK)
     link_environment(cli.folder)
     (generate(cli, "python") / MODULE).rename(cli.folder / MODULE)
     information = cli.folder / f"{MODULE}-{VERSION}.dist-info"  # the SDK asks for its own version
