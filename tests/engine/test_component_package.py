@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -59,10 +60,21 @@ def cli(package: int, kubernetes: Provider, tmp_path: Path) -> Cli:
     return Cli(tmp_path / "program", environment(tmp_path / "home", attached))
 
 
-def need(*tools: str) -> None:
-    """Skips the test if a tool is missing."""
+REQUIRED = os.environ.get("GPU_CI_TYPESCRIPT") == "1"
+"""CI sets it: there the test of TypeScript must not be skipped."""
+WRONG = """import * as gpuCi from "@gpu-ci/components";
+new gpuCi.GpuOperator("typo", { instalDriver: true });
+new gpuCi.GpuOperator("text", { installDriver: "yes" });
+new gpuCi.GpuNodeGroup("missing", { clusterName: "c", instanceTypes: ["g6.2xlarge"], maxNodes: 1 });
+"""
+"""Each line has a wrong argument that TypeScript's compiler finds."""
+
+
+def need(*tools: str, in_ci: bool = False) -> None:
+    """Skips the test if a tool is missing; in CI it fails if it has to run there."""
     for tool in tools:
         if shutil.which(tool) is None:
+            assert not (REQUIRED and in_ci), f"no {tool} on PATH"
             pytest.skip(f"no {tool} on PATH")
 
 
@@ -137,13 +149,18 @@ def test_a_yaml_program_deploys_a_component(cli, kubernetes):
 
 
 def test_a_typescript_program_deploys_a_component(cli, kubernetes):
-    need("pulumi-language-nodejs", "node", "npm")
+    need("pulumi-language-nodejs", "node", "npm", in_ci=True)
     example(cli, "typescript")
     cache = run("npm", "config", "get", "cache", folder=cli.folder).stdout.strip()
     added = cli.having(npm_config_cache=cache, npm_config_offline="true")("package", "add", str(SCHEMA))
-    if "ENOTCACHED" in added.text:
+    if "ENOTCACHED" in added.text and not REQUIRED:
         pytest.skip("npm's cache does not have the packages: run `pulumi package add` once in a copy of its program")
     assert added.status == 0, added
+    compile_only = ("node_modules/.bin/tsc", "--noEmit", "--skipLibCheck", "--module", "commonjs", "--target", "es2022")
+    (cli.folder / "wrong.ts").write_text(WRONG)
+    right, wrong = (run(*compile_only, name, folder=cli.folder) for name in ("index.ts", "wrong.ts"))
+    assert right.returncode == 0, right.stdout
+    assert re.findall(r"^wrong\.ts\((\d+),", wrong.stdout, re.MULTILINE) == ["2", "3", "4"], wrong.stdout
     outputs = deployed(cli, "GpuOperator", kubernetes)
     assert outputs == {"namespace": "gpu-operator", "configNames": ["time-slicing-4"]}
 
