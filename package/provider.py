@@ -44,11 +44,16 @@ LANGUAGES = {
 _ANY = PropertyDefinition()
 
 
-def packaged() -> list[type[PackagedComponent[Any]]]:
-    """Every component of the package, by name."""
+def packaged(*folders: str) -> list[type[PackagedComponent[Any]]]:
+    """Every component of the package, by name. With `folders` only those in these folders of `components`."""
+
+    def wanted(module: str) -> bool:
+        return not folders or module.split(".")[1] in folders
+
     for module in pkgutil.walk_packages(components.__path__, f"{components.__name__}."):
-        importlib.import_module(module.name)
-    kinds = [kind for base in PackagedComponent.__subclasses__() for kind in _concrete(base)]
+        if wanted(module.name):
+            importlib.import_module(module.name)
+    kinds = [kind for base in PackagedComponent.__subclasses__() for kind in _concrete(base) if wanted(kind.__module__)]
     return sorted(kinds, key=lambda kind: kind.__name__)
 
 
@@ -64,10 +69,12 @@ class PackageProvider(ComponentProvider):
       keys, and the component checks the values, as it does in a Python program.
     - Wrong arguments are property errors, so that the engine shows the argument and the rule without a stack trace.
     - Descriptions have no indentation of the source, and types no suffix `Args`: code generators add their own.
+
+    With `folders` it serves only the components of these folders, and imports the SDKs of no other cloud.
     """
 
-    def __init__(self) -> None:
-        super().__init__(list(packaged()), NAME, NAMESPACE, VERSION)
+    def __init__(self, *folders: str) -> None:
+        super().__init__(packaged(*folders), NAME, NAMESPACE, VERSION)
         schema = _published(json.loads(self.schema or "{}"))
         # `pulumi package gen-sdk` then writes the same SDK as `pulumi package add`: Go's has a go.mod and imports that resolve.
         schema["meta"] = {"supportPack": True}
