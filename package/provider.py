@@ -30,7 +30,7 @@ NAMESPACE = "gpu-ci"
 _PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 VERSION: str = _PROJECT["version"]
 _PULUMI = next(entry for entry in _PROJECT["optional-dependencies"]["kubernetes"] if entry.startswith("pulumi>"))
-LANGUAGES = {
+LANGUAGES: Mapping[str, Mapping[str, Any]] = {
     # Older SDKs pass only one of several providers to a component (pulumi/pulumi#24423).
     "python": {"packageName": "gpu_ci_components", "requires": {"pulumi": _PULUMI.removeprefix("pulumi")}},
     "nodejs": {"packageName": "@gpu-ci/components"},
@@ -47,13 +47,13 @@ _ANY = PropertyDefinition()
 def packaged(*folders: str) -> list[type[PackagedComponent[Any]]]:
     """Every component of the package, by name. With `folders` only those in these folders of `components`."""
 
-    def wanted(module: str) -> bool:
+    def of_folder(module: str) -> bool:
         return not folders or module.split(".")[1] in folders
 
     for module in pkgutil.walk_packages(components.__path__, f"{components.__name__}."):
-        if wanted(module.name):
+        if of_folder(module.name):
             importlib.import_module(module.name)
-    kinds = [kind for base in PackagedComponent.__subclasses__() for kind in _concrete(base) if wanted(kind.__module__)]
+    kinds = [kind for base in PackagedComponent.__subclasses__() for kind in _concrete(base) if of_folder(kind.__module__)]
     return sorted(kinds, key=lambda kind: kind.__name__)
 
 
@@ -74,7 +74,7 @@ class PackageProvider(ComponentProvider):
     """
 
     def __init__(self, *folders: str) -> None:
-        super().__init__(packaged(*folders), NAME, NAMESPACE, VERSION)
+        super().__init__(list(packaged(*folders)), NAME, NAMESPACE, VERSION)
         schema = _published(json.loads(self.schema or "{}"))
         # `pulumi package gen-sdk` then writes the same SDK as `pulumi package add`: Go's has a go.mod and imports that resolve.
         schema["meta"] = {"supportPack": True}

@@ -47,7 +47,7 @@ class DevicePlugin(_Enablement):
     BY_OPERATOR = False
 
     runtime_handler: RuntimeHandler | None = None
-    node_selector: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)] = dict(GPU_NODES)
+    node_selector: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)] = Field(default_factory=lambda: dict(GPU_NODES))
 
     @property
     def chart(self) -> Chart:

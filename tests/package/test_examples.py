@@ -6,6 +6,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -145,7 +146,8 @@ def test_the_program_of_the_template_plans_and_holds_every_policy():
     assert {each.type for each in found.resources} >= {"gpu-ci:index:DevicePluginStack", "gpu-ci:index:ArcRunnerSet"}
     releases = [each.inputs for each in found.resources if each.type == "kubernetes:helm.sh/v3:Release"]
     values = {each["chart"].rpartition("/")[2]: each["values"] for each in releases}
-    runners, plugin = values["gha-runner-scale-set"], values["nvidia-device-plugin"]
+    runners: Any = values["gha-runner-scale-set"]
+    plugin: Any = values["nvidia-device-plugin"]
     assert runners["controllerServiceAccount"] == {"namespace": "arc-systems", "name": "arc-gha-rs-controller"}, (
         "what GitHub's quickstart installs"
     )

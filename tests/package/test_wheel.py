@@ -39,7 +39,7 @@ def site(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def project(tmp_path) -> Path:
+def project(tmp_path: Path) -> Path:
     """A program with folders of its own that are called as ours are."""
     folder = tmp_path / "program"
     shutil.copytree(PROGRAM, folder)

@@ -36,9 +36,9 @@ class Cloud(pulumi.runtime.Mocks):
         self.declared.append(args)
         return f"{args.name}-id", args.inputs
 
-    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
-        """Pulumi asks for the result of a function of a provider."""
-        return {}
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], None]:
+        """Pulumi asks for the result of a function of a provider, and its failures."""
+        return {}, None
 
 
 @pytest.fixture(autouse=True)
@@ -51,12 +51,12 @@ def cloud() -> Cloud:
 
 
 def test_the_pool_has_on_demand_nodes_in_both_zones(cloud: Cloud) -> None:
-    @pulumi.runtime.test
+    @pulumi.runtime.test  # type: ignore[untyped-decorator]
     def run() -> None:
         runpy.run_path(str(Path(__file__).with_name("__main__.py")))
 
     run()
-    groups = [each.inputs for each in cloud.declared if each.typ == "aws:eks/nodeGroup:NodeGroup"]
+    groups = [resource.inputs for resource in cloud.declared if resource.typ == "aws:eks/nodeGroup:NodeGroup"]
     # Pulumi registers them in any order.
     assert {subnet for group in groups for subnet in group["subnetIds"]} == set(json.loads(CONFIG["subnetIds"]).values())
     assert {group["capacityType"] for group in groups} == {"ON_DEMAND"}
@@ -71,5 +71,5 @@ def test_a_misspelled_instance_type_fails() -> None:
 def test_a_pool_without_nodes_or_zones_fails() -> None:
     with pytest.raises(pulumi.InputPropertyError, match="maxNodes: must be at least 1"):
         GpuNodeGroup("l4", {**POOL, "max_nodes": 0})
-    with pytest.raises(pulumi.InputPropertyError, match="subnetIds: .*add a subnet"):
+    with pytest.raises(pulumi.InputPropertyError, match=r"subnetIds: .*add a subnet"):
         GpuNodeGroup("l4", {**POOL, "subnet_ids": {}})
