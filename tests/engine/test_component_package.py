@@ -133,7 +133,9 @@ def test_a_python_program_with_the_generated_sdk_deploys_a_component(cli, kubern
     example(cli, "device_plugin_stack")
     (cli.folder / "__main__.py").write_text(BY_SDK)
     link_environment(cli.folder)
-    (generate(cli, "python") / MODULE).rename(cli.folder / MODULE)
+    sdk = generate(cli, "python")
+    assert "'pulumi>=3.272,<4'" in (sdk / "setup.py").read_text(), "pip refuses an SDK that loses providers"
+    (sdk / MODULE).rename(cli.folder / MODULE)
     information = cli.folder / f"{MODULE}-{VERSION}.dist-info"  # the SDK asks for its own version
     information.mkdir()
     (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {MODULE}\nVersion: {VERSION}\n")
