@@ -131,7 +131,7 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, wo
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(if $(wildcard .mypy_cache),,--cache-dir=/dev/null)
-	$(BIN)/yamllint --strict -c .ci/yamllint.yaml *.yaml package/*.yaml policies deployments bootstrap examples .github
+	$(BIN)/yamllint --strict -c .ci/yamllint.yaml *.yaml package/*.yaml package/*/*.yaml policies deployments bootstrap examples .github
 	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs $(CODE)
 	$(BIN)/shellcheck .ci/run .ci/plans components/oci/node.sh fleet/providers/oke/machine/bootstrap.sh fleet/providers/eks/recipe/*.sh .github/actions/*/*.sh
 	$(BIN)/shellcheck --shell=bash components/oci/local-disks.sh
@@ -159,6 +159,8 @@ lock: .venv/dev ## Renew the locks: those of Python programs from pyproject.toml
 	$(LOCK) --python-version 3.11 -o requirements.txt pyproject.toml --extra pulumi --extra submit
 	$(LOCK) --python-version 3.11 -o deployments/requirements.txt -c requirements.txt --group deployments
 	$(LOCK) --python-version 3.11 -o package/requirements.txt -c requirements.txt --group package
+	for cloud in kubernetes eks oci; do \
+	  $(LOCK) --python-version 3.11 -o package/$$cloud/requirements.txt -c requirements.txt --group package-$$cloud || exit; done
 	$(LOCK) --python-version 3.11 -o .ci/requirements/doctor.txt -c requirements.txt pyproject.toml --extra doctor
 	$(LOCK) --python-version 3.11 -o .ci/requirements/dev.txt -c requirements.txt -c deployments/requirements.txt pyproject.toml --extra doctor --group dev
 	$(LOCK) --python-version 3.11 -o .ci/requirements/pictures.txt --group pictures

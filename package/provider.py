@@ -27,16 +27,33 @@ NAME = "gpu-ci"
 """Name of the package. Type tokens start with it."""
 NAMESPACE = "gpu-ci"
 """Without a namespace, the names of generated SDKs depend on who owns the Git repository."""
-VERSION: str = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["version"]
+_PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+VERSION: str = _PROJECT["version"]
+_PULUMI = next(entry for entry in _PROJECT["optional-dependencies"]["kubernetes"] if entry.startswith("pulumi>"))
+LANGUAGES: Mapping[str, Mapping[str, Any]] = {
+    # Older SDKs pass only one of several providers to a component (pulumi/pulumi#24423).
+    "python": {"packageName": "gpu_ci_components", "requires": {"pulumi": _PULUMI.removeprefix("pulumi")}},
+    "nodejs": {"packageName": "@gpu-ci/components"},
+    # Without it, Go's SDK lacks the types of elements of plain lists (pulumi/pulumi#10077).
+    "go": {"generateExtraInputTypes": True},
+    "csharp": {"rootNamespace": "GpuCi", "namespaces": {NAME: "Components"}},
+    "java": {"basePackage": "com.gpuci", "packages": {NAME: "components"}},
+}
+"""What generated SDKs are called, and what they need. The names by default have `gpu-ci` twice."""
 
 _ANY = PropertyDefinition()
 
 
-def packaged() -> list[type[PackagedComponent[Any]]]:
-    """Every component of the package, by name."""
+def packaged(*folders: str) -> list[type[PackagedComponent[Any]]]:
+    """Every component of the package, by name. With `folders` only those in these folders of `components`."""
+
+    def of_folder(module: str) -> bool:
+        return not folders or module.split(".")[1] in folders
+
     for module in pkgutil.walk_packages(components.__path__, f"{components.__name__}."):
-        importlib.import_module(module.name)
-    kinds = [kind for base in PackagedComponent.__subclasses__() for kind in _concrete(base)]
+        if of_folder(module.name):
+            importlib.import_module(module.name)
+    kinds = [kind for base in PackagedComponent.__subclasses__() for kind in _concrete(base) if of_folder(kind.__module__)]
     return sorted(kinds, key=lambda kind: kind.__name__)
 
 
@@ -52,15 +69,17 @@ class PackageProvider(ComponentProvider):
       keys, and the component checks the values, as it does in a Python program.
     - Wrong arguments are property errors, so that the engine shows the argument and the rule without a stack trace.
     - Descriptions have no indentation of the source, and types no suffix `Args`: code generators add their own.
+
+    With `folders` it serves only the components of these folders, and imports the SDKs of no other cloud.
     """
 
-    def __init__(self) -> None:
-        super().__init__(list(packaged()), NAME, NAMESPACE, VERSION)
+    def __init__(self, *folders: str) -> None:
+        super().__init__(list(packaged(*folders)), NAME, NAMESPACE, VERSION)
         schema = _published(json.loads(self.schema or "{}"))
         # `pulumi package gen-sdk` then writes the same SDK as `pulumi package add`: Go's has a go.mod and imports that resolve.
         schema["meta"] = {"supportPack": True}
-        # Without it, Go's SDK lacks the types of elements of plain lists (pulumi/pulumi#10077).
-        schema["language"]["go"]["generateExtraInputTypes"] = True
+        for language, own in LANGUAGES.items():
+            schema["language"][language] |= own
         self.schema = json.dumps(schema)
 
     def map_inputs(self, inputs: pulumi.Inputs, component_def: ComponentDefinition) -> pulumi.Inputs:

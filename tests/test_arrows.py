@@ -158,6 +158,10 @@ def test_the_package_imports_components_alone():
     assert astray("package", "components") == []
 
 
+def test_what_programs_of_other_people_import_imports_components_alone():
+    assert astray("gpu_ci.components", "components") == []
+
+
 def test_deployments_import_fleet_alone():
     assert astray("deployments", "fleet") == []
 
@@ -224,7 +228,10 @@ def test_a_floor_imports_itself_and_the_floors_below(height, floor):
 
 CLOUDS = ("eks", "oke", "talos", "kubernetes")
 """The providers, each with a folder in `fleet/providers/`."""
-BEHIND = (*(f"fleet.providers.{cloud}" for cloud in CLOUDS), "components.eks", "components.oci", "components.talos")
+BEHIND = (
+    *(f"fleet.providers.{cloud}" for cloud in CLOUDS),
+    *("components.eks", "components.oci", "components.talos", "gpu_ci.components.eks", "gpu_ci.components.oci"),
+)
 """What only the clouds' own code imports."""
 OPENINGS = {
     "fleet.providers.registry": "has one instance of each",
@@ -481,6 +488,7 @@ def test_loading_a_module_runs_no_function_of_it(text, found):
         ("fleet", (), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
         ("components", ("fleet",), ["gpu_ci.offline.plan", "policies.rules"]),
         ("package", ("components",), ["fleet.providers.fleet", "gpu_ci.offline.plan", "policies.rules"]),
+        ("gpu_ci.components", ("components",), ["fleet.providers.fleet", "gpu_ci.offline.plan", "policies.rules"]),
         ("deployments", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
         ("gpu_ci.submit", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
         ("policies.rules", ("fleet.facts",), ["components.build", "fleet.providers.fleet", "gpu_ci.offline.plan"]),

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from gpu_ci.cli import app
 from tests import warm
 from tests.builders import ROOT
 from tests.offline.order import order
+from tests.package.wheel import unpacked
 from tests.warm import FORKED, lend_compiled
 
 Words = tuple[str, ...]
@@ -236,13 +236,7 @@ def test_a_check_of_workflows_needs_no_sdk(done):
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
     """A folder like an environment's, with the built wheel in it."""
-    folder: Path = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (built,) = folder.glob("gpu_ci-*-py3-none-any.whl")
-    site = folder / "site"
-    with zipfile.ZipFile(built) as archive:
-        archive.extractall(site)
+    site = unpacked(tmp_path_factory.mktemp("wheel"))
     lend_compiled(site / "gpu_ci", ROOT / "gpu_ci")
     lend_compiled(site / "gpu_ci" / "_tree", ROOT)
     return site

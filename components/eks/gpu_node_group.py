@@ -262,6 +262,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
     @classmethod
     def read(cls, inputs: dict[str, Any]) -> Read:
         subnets, cluster_name, group = inputs["subnetIds"], inputs["clusterName"], inputs.get("securityGroupId")
+        require(bool(subnets), "subnetIds", "a pool without a zone has no nodes; add a subnet by its availability zone")
         for zone, subnet in subnets.items():
             if isinstance(subnet, str):
                 typed(f"subnetIds.{zone}", subnet, SubnetId)

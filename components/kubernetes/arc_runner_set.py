@@ -19,6 +19,7 @@ from components.kubernetes.args import (
     TolerationArgs,
 )
 from components.kubernetes.scale_set import ScaleSetArgs, read_app, scale_set
+from fleet.charts.arc import QUICKSTART_ACCOUNT
 from fleet.charts.runner_sets import PodSet
 from fleet.render.container_jobs import WALLS, container_jobs
 from fleet.render.isolation import API_PORTS
@@ -136,9 +137,9 @@ class ArcRunnerSetArgs(TypedDict):
     builders: NotRequired[list[str]]
     """Namespaces of BuildKit that jobs can reach, at port 1234. Default: none."""
     controller_namespace: NotRequired[str]
-    """Namespace of ARC's controller. Default: arc-systems."""
+    """Namespace of ARC's controller. Default: arc-systems, that of GitHub's quickstart."""
     controller_service_account: NotRequired[str]
-    """Service account of ARC's controller. Default: arc-controller."""
+    """Service account of ARC's controller. Default: arc-gha-rs-controller, that of GitHub's quickstart."""
     manifests: NotRequired[list[dict[str, Any]]]
     """Kubernetes objects that must exist in the namespace before the set, such as an ExternalSecret that creates the Secret."""
     install_chart: NotRequired[bool]
@@ -170,7 +171,7 @@ class ArcRunnerSet(PackagedComponent[Read]):
     """The set's namespace."""
 
     def __init__(self, name: str, args: ArcRunnerSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, {"runner_scale_set_name": name, **args}, opts)
+        super().__init__(name, {"runner_scale_set_name": name, "controller_service_account": QUICKSTART_ACCOUNT, **args}, opts)
 
     @classmethod
     def read(cls, inputs: dict[str, Any]) -> Read:

@@ -52,6 +52,9 @@ class DevicePluginStackArgs(TypedDict, total=False):
     access: list[GpuAccessArgs]
     """How the containers of each kind of node get their GPUs, if some kinds share GPUs or use the Container Device Interface. A
     node names its kind by the label nvidia.com/device-plugin.config, with a name of `configNames`."""
+    node_selector: dict[str, str]
+    """Labels of the nodes with GPUs, such as `node.kubernetes.io/instance-type: g6.2xlarge`. Default: `nvidia.com/gpu.present:
+    "true"`, which GPU feature discovery sets."""
     runtime_handler: str
     """Container runtime of the nodes that gets the RuntimeClass nvidia. Default: no RuntimeClass."""
     gitops: GitOpsArgs

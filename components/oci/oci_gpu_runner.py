@@ -18,6 +18,7 @@ from components.oci.governance import home_provider
 from components.oci.launchers import keep_launchers, launcher_objects
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights, policy
 from components.oci.standing_machines import standing_machines
+from fleet.charts.arc import QUICKSTART_ACCOUNT
 from fleet.charts.chart import Chart
 from fleet.providers.oke.launcher_set import LAUNCHER, MachineSet, PerJobSet, StandingSet, machine_chart
 from fleet.providers.oke.machine.launch import encoded, launcher_config
@@ -161,9 +162,9 @@ class OciGpuRunnerArgs(TypedDict):
     """CIDR blocks that launchers cannot reach, except for workload identity. Default: private, shared and link-local IPv4
     networks."""
     controller_namespace: NotRequired[str]
-    """Namespace of ARC's controller. Default: arc-systems."""
+    """Namespace of ARC's controller. Default: arc-systems, that of GitHub's quickstart."""
     controller_service_account: NotRequired[str]
-    """Service account of ARC's controller. Default: arc-controller."""
+    """Service account of ARC's controller. Default: arc-gha-rs-controller, that of GitHub's quickstart."""
     manifests: NotRequired[list[dict[str, Any]]]
     """Kubernetes objects that must exist in the namespace before the set, such as an ExternalSecret that creates the Secret."""
     install_chart: NotRequired[bool]
@@ -207,7 +208,8 @@ class OciGpuRunner(PackagedComponent[Read]):
     """OCID of the instance pool of standing machines. Missing with kind vm-per-job."""
 
     def __init__(self, name: str, args: OciGpuRunnerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, {"runner_scale_set_name": name, "machine_set_name": name, **args}, opts)
+        own = {"runner_scale_set_name": name, "machine_set_name": name, "controller_service_account": QUICKSTART_ACCOUNT}
+        super().__init__(name, {**own, **args}, opts)
 
     @classmethod
     def read(cls, inputs: dict[str, Any]) -> Read:

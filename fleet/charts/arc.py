@@ -30,6 +30,9 @@ from fleet.settings.runner import PodRunner, Runner, RunnerPod
 
 NAMESPACE = "arc-systems"
 CONTROLLER = "arc-controller"
+QUICKSTART_ACCOUNT = "arc-gha-rs-controller"
+"""Service account of the controller after GitHub's quickstart, which is `helm install arc` in `NAMESPACE`. Source: the template
+`fullname` in _helpers.tpl of gha-runner-scale-set-controller 0.14.2."""
 RUNNER_CONTAINER = "runner"
 """The chart and the controller find the runner's container by this name. The controller gives it the registration of its job."""
 _CONTROLLER_POD = Pod(CONTROLLER, 100, 256)

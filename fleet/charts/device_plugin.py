@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, manifests, requests
@@ -98,12 +99,20 @@ def _text(strategy: str | None, sharing: Replicated | None = None) -> str:
     return "\n".join(lines)
 
 
-def device_plugin(tolerations: Sequence[Toleration] = (GPU_TOLERATION,), configs: PluginConfigs | None = None) -> Chart:
+GPU_NODES: Mapping[str, str] = MappingProxyType({GPU_PRESENT_LABEL: "true"})
+"""A label of nodes with GPUs. Pools of a stack have it, and GPU feature discovery sets it."""
+
+
+def device_plugin(
+    tolerations: Sequence[Toleration] = (GPU_TOLERATION,),
+    configs: PluginConfigs | None = None,
+    selector: Mapping[str, str] = GPU_NODES,
+) -> Chart:
     """NVIDIA's device plugin. It alone advertises `nvidia.com/gpu` on nodes whose image has the driver and the toolkit.
 
-    `tolerations` are those of the cluster's provider. `configs` are needed if a pool shares its GPUs or gets them by the
-    Container Device Interface. The pool's nodes name their config by the label `nvidia.com/device-plugin.config`. The sidecar
-    that reads the label has no requests (templates/daemonset-device-plugin.yml).
+    It runs on nodes with the labels of `selector`. `tolerations` are those of the cluster's provider. `configs` are needed if a
+    pool shares its GPUs or gets them by the Container Device Interface. The pool's nodes name their config by the label
+    `nvidia.com/device-plugin.config`. The sidecar that reads the label has no requests (templates/daemonset-device-plugin.yml).
 
     Its pod and that of another advertiser never share a node: the scheduler keeps the anti-affinity of a new pod and of pods that
     run. So the second one waits until the first is gone, in both directions.
@@ -112,7 +121,8 @@ def device_plugin(tolerations: Sequence[Toleration] = (GPU_TOLERATION,), configs
         {"topologyKey": HOST_LABEL, "namespaces": [namespace], "labelSelector": {"matchLabels": labels}}
         for namespace, labels in OTHER_ADVERTISERS.items()
     ]
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": GPU_PRESENT_LABEL, "operator": "In", "values": ["true"]}]}]}
+    labels = [{"key": key, "operator": "In", "values": [value]} for key, value in selector.items()]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": labels}]}
     return Chart(
         "nvidia-device-plugin",
         "nvidia-device-plugin",

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, PlainSerializer
 
 from fleet.charts.chart import Chart, manifests
-from fleet.charts.device_plugin import PluginConfigs, device_plugin, plugin_configs
+from fleet.charts.device_plugin import GPU_NODES, PluginConfigs, device_plugin, plugin_configs
 from fleet.charts.gpu_operator import gpu_operator
 from fleet.facts.node_image import NodeImage
 from fleet.facts.scheduling import GPU_TOLERATION, Toleration
@@ -47,11 +47,12 @@ class DevicePlugin(_Enablement):
     BY_OPERATOR = False
 
     runtime_handler: RuntimeHandler | None = None
+    node_selector: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)] = Field(default_factory=lambda: dict(GPU_NODES))
 
     @property
     def chart(self) -> Chart:
         """The chart."""
-        return device_plugin(self.tolerations, self.configs)
+        return device_plugin(self.tolerations, self.configs, self.node_selector)
 
 
 class GpuOperatorSettings(OperatorSettings, _Enablement):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import jsonschema
@@ -13,7 +14,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from fleet.charts import gpu_operator
-from fleet.charts.arc import CONTROLLER, LAUNCHER_POD, arc_controller, runner_set
+from fleet.charts.arc import CONTROLLER, LAUNCHER_POD, NAMESPACE, QUICKSTART_ACCOUNT, arc_controller, runner_set
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart
 from fleet.charts.cluster_autoscaler import cluster_autoscaler
@@ -57,6 +58,7 @@ from tests.fleet.values import (
     toleration,
     unknown_keys,
 )
+from tests.policies.rendered import published, render
 
 KUBERNETES = "1.34"
 URL = "https://github.com/example"
@@ -339,6 +341,13 @@ def test_sets_and_controller_agree_on_the_service_account() -> None:
     controller = arc_controller()
     account = {"namespace": controller.namespace, "name": controller.values["serviceAccount"]["name"]}
     assert [chart.values["controllerServiceAccount"] for chart in SETS] == [account] * len(SETS)
+
+
+@pytest.mark.reference
+def test_the_default_account_is_that_of_githubs_quickstart(tmp_path: Path) -> None:
+    rendered = render(published("gha-runner-scale-set-controller"), {}, tmp_path, name="arc", namespace=NAMESPACE)
+    (account,) = [each["metadata"] for each in rendered if each["kind"] == "ServiceAccount"]
+    assert (account["namespace"], account["name"]) == (NAMESPACE, QUICKSTART_ACCOUNT)
 
 
 def test_every_release_that_is_needed_exists() -> None:

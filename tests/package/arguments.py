@@ -137,7 +137,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     ],
     "DevicePluginStack": [
         {},
-        {"tolerations": [TOLERATION], "access": [SHARED], "runtimeHandler": "nvidia"},
+        {"tolerations": [TOLERATION], "access": [SHARED], "runtimeHandler": "nvidia", "nodeSelector": {"gpu": "t4"}},
         {"access": [{"sharing": {"strategy": "mig", "profile": "1g.10gb", "naming": "mixed"}}], "gitops": GITOPS},
     ],
     "EksGpuCluster": [
@@ -335,6 +335,7 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
         ({"tolerations": [{"operator": "Exists"}]}, "tolerations[0].key", "add it"),
         ({"tolerations": {"key": "gpu"}}, "tolerations", "must be a list"),
         ({"runtime": "nvidia"}, "runtime", "unknown argument"),
+        ({"nodeSelector": {}}, "nodeSelector", "at least 1"),
     ],
     "EksGpuCluster": [
         ({"zones": ["us-west-2a"]}, "zones", "two"),
@@ -344,6 +345,7 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
     "GpuNodeGroup": [
         ({"maxNodes": 2.5}, "maxNodes", "whole number"),
         ({"subnetIds": {"us-west-2a": "10.0.0.0/24"}}, "subnetIds.us-west-2a", "subnet"),
+        ({"subnetIds": {}}, "subnetIds", "add a subnet"),
         ({"nodeRoleArn": "nodes"}, "nodeRoleArn", "arn:aws:iam::"),
         ({"capacityType": "cheap"}, "capacityType", "spot"),
         ({"nodeConfig": {"kubelet": {"config": {"maxPods": 20.0}}}}, "nodeConfig.kubelet.config.maxPods", "remove it"),

@@ -201,14 +201,14 @@ def _property_errors(error: Any) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Plugin]:
-    """The plugin, started as the engine does it, in the folder of some other program."""
+def started(folder: Path, source: str = "package") -> Iterator[Plugin]:
+    """The plugin in `source`, started as the engine does it, in the folder of some other program."""
     log = folder / "stderr"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with log.open("w") as stderr:
         process = subprocess.Popen(
             # No address of an engine: the SDK would send it thousands of debug messages.
-            [sys.executable, str(ROOT / "package"), ""],
+            [sys.executable, str(ROOT / source), ""],
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,

@@ -92,8 +92,8 @@ def assert_constructed(name: str, arguments: Mapping[str, Any], constructed: Con
     assert constructed.component.type == f"gpu-ci:index:{name}"
     state = opened(wire.raw(constructed.inputs))
     assert {key: state[key] for key in arguments} == arguments, "the state shows the arguments as they were passed"
-    assert state.keys() - arguments.keys() <= {"runnerScaleSetName", "poolName", "machineSetName"}, (
-        "the component's name is the default"
+    assert state.keys() - arguments.keys() <= {"runnerScaleSetName", "poolName", "machineSetName", "controllerServiceAccount"}, (
+        "the component's name is the default of the first three"
     )
     assert len(constructed.asked) > 1, "it has children"
     assert all(request.parent for request in constructed.asked[1:])

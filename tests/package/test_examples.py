@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,12 +16,11 @@ from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.plan import blocked_of
 from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
-from package.provider import NAME, NAMESPACE, VERSION, packaged
+from package.provider import LANGUAGES, NAME, VERSION, packaged
 from package.reference import SCHEMA
 from policies.rules import RULES
 from tests.builders import ROOT
 from tests.day import TIMELESS
-from tests.package.sdk import MODULE, importable
 
 FOLDER = ROOT / "examples" / "components"
 VALUES = {
@@ -61,8 +60,7 @@ def recorded(program: Path) -> Recording:
     name = ids(program).replace("_", "-")
     values = {f"{name}:{key}": value for key, value in VALUES.items()}
     config = StackConfig(name, "dev", program.parent / "Pulumi.dev.yaml", values, frozenset(values), {})
-    with importable():
-        return record(program, config)
+    return record(program, config)
 
 
 def ids(program: Path) -> str:
@@ -75,7 +73,7 @@ def test_each_component_has_a_program():
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=ids)
 def test_a_program_is_short_and_declares_its_component(program):
-    assert len(program.read_text().splitlines()) <= 30
+    assert len(program.read_text().splitlines()) <= 33
     own = [each for each in recorded(program).resources if each.type.startswith(f"{NAME}:")]
     assert folder_of(own[0].type.rpartition(":")[2]) == ids(program)
     assert len([each for each in recorded(program).resources if each.parent == own[0].urn]) > 0
@@ -104,17 +102,25 @@ def test_the_policies_block_a_program_only_for_what_the_owner_of_its_cluster_dec
 def test_a_program_is_a_project(program):
     project = yaml.safe_load((program.parent / "Pulumi.yaml").read_text())
     assert (project["name"], project["runtime"]["name"]) == (ids(program).replace("_", "-"), "python")
-    needed = set(re.findall(r"^(?:import|from) (pulumi\w*)", program.read_text(), re.MULTILINE))
-    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["pulumi"]
-    ours = dict(re.findall(r"^([a-z][a-z-]*)(\S+)", "\n".join(extra), re.MULTILINE))
-    listed = dict(re.findall(r"^([a-z][a-z-]*)(\S+)", (program.parent / "requirements.txt").read_text(), re.MULTILINE))
-    assert listed == {name: ours[name] for name in sorted(each.replace("_", "-") for each in needed)}
-    assert f"import {MODULE} as gpu_ci" in program.read_text()
+    assert required(program) == f"gpu-ci[{cloud_of(program)}]"
+
+
+def cloud_of(program: Path) -> str:
+    """The module of gpu_ci.components that a program imports. The extra that installs what it imports has the same name."""
+    (cloud,) = re.findall(r"^from gpu_ci\.components\.(\w+) import ", program.read_text(), re.MULTILINE)
+    return str(cloud)
+
+
+def required(program: Path) -> str:
+    """The only requirement of a program, which is the wheel of this version."""
+    name, _, address = (program.parent / "requirements.txt").read_text().strip().partition(" @ ")
+    assert address == f"https://github.com/example/gpu-ci/releases/download/v{VERSION}/gpu_ci-{VERSION}-py3-none-any.whl"
+    return name
 
 
 def test_the_typescript_program_uses_names_of_the_schema():
     text = (FOLDER / "typescript" / "index.ts").read_text()
-    assert f'"@{NAMESPACE}/{NAME}"' in text
+    assert f'"{LANGUAGES["nodejs"]["packageName"]}"' in text
     (component,) = re.findall(r"new gpuCi\.(\w+)\(", text)
     held = json.loads(SCHEMA.read_text())["resources"][f"{NAME}:index:{component}"]
     assert set(re.findall(r"^        (\w+):", text, re.MULTILINE)) <= held["inputProperties"].keys()
@@ -128,15 +134,25 @@ def test_the_template_asks_for_what_its_program_reads():
     secrets = {key for key, held in project["template"]["config"].items() if held.get("secret")}
     assert set(re.findall(r"config\.require_secret\(\"(\w+)\"\)", program)) == secrets
     assert (project["name"], project["description"]) == ("${PROJECT}", "${DESCRIPTION}"), "pulumi new fills them in"
-    assert project["packages"] == {NAME: f"https://github.com/example/gpu-ci/package@{VERSION}"}
+    assert required(TEMPLATE / "__main__.py") == "gpu-ci[kubernetes]"
 
 
 def test_the_program_of_the_template_plans_and_holds_every_policy():
     asked = yaml.safe_load((TEMPLATE / "Pulumi.yaml").read_text())["template"]["config"]
-    given = VALUES | {"githubUrl": "https://github.com/acme", "appId": "1", "installationId": "2"}
+    given = VALUES | {"githubUrl": "https://github.com/acme", "appId": "1", "installationId": "2", "runnerGroup": "gpu"}
     values = {f"mine:{key}": str(held.get("default", given.get(key))) for key, held in asked.items()}
     config = StackConfig("mine", "dev", TEMPLATE / "Pulumi.dev.yaml", values, frozenset(values), {})
-    with importable():
-        found = record(TEMPLATE / "__main__.py", config)
+    found = record(TEMPLATE / "__main__.py", config)
     assert {each.type for each in found.resources} >= {"gpu-ci:index:DevicePluginStack", "gpu-ci:index:ArcRunnerSet"}
+    releases = [each.inputs for each in found.resources if each.type == "kubernetes:helm.sh/v3:Release"]
+    values = {each["chart"].rpartition("/")[2]: each["values"] for each in releases}
+    runners: Any = values["gha-runner-scale-set"]
+    plugin: Any = values["nvidia-device-plugin"]
+    assert runners["controllerServiceAccount"] == {"namespace": "arc-systems", "name": "arc-gha-rs-controller"}, (
+        "what GitHub's quickstart installs"
+    )
+    (nodes,) = runners["template"]["spec"]["nodeSelector"].items()
+    assert nodes == ("node.kubernetes.io/instance-type", "g4dn.xlarge"), "a label that every cloud's nodes have"
+    (term,) = plugin["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term == {"matchExpressions": [{"key": nodes[0], "operator": "In", "values": [nodes[1]]}]}
     assert [each.rule for each in blocked_of(judge(found, configure(RULES, {}, TIMELESS)))] == []

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+import pytest
 import yaml
 
 from components.component import PackagedComponent
@@ -16,6 +17,7 @@ from package import provider, reference
 from tests.builders import ROOT
 from tests.components.test_contract import TOKENS, component_classes
 from tests.docs.markdown import anchors, links
+from tests.package.plugin import started
 
 SCHEMA: Mapping[str, Any] = json.loads(reference.SCHEMA.read_text())
 PLAIN_TYPES = {"string", "integer", "number", "boolean", "array", "object"}
@@ -104,9 +106,38 @@ def test_each_type_is_used():
     assert [token for token in SCHEMA["types"] if f'"#/types/{token}"' not in text] == []
 
 
-def test_the_plugin_is_python_with_a_virtual_environment_of_its_own():
-    found = yaml.safe_load((ROOT / "package" / "PulumiPlugin.yaml").read_text())
-    assert found == {"runtime": {"name": "python", "options": {"toolchain": "pip", "virtualenv": ".venv"}}}
+PARTS = {
+    "kubernetes": {"ArcRunnerSet", "DevicePluginStack", "GpuOperator"},
+    "eks": {"ArcRunnerSet", "DevicePluginStack", "GpuOperator", "EksGpuCluster", "GpuNodeGroup"},
+    "oci": {"ArcRunnerSet", "DevicePluginStack", "GpuOperator", "OciGpuRunner", "OkeGpuCluster"},
+}
+"""The components of each smaller plugin, by its folder."""
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_plugin_of_a_cloud_is_a_part_of_the_whole_package(part, tmp_path):
+    with started(tmp_path, f"package/{part}") as plugin:
+        found = json.loads(plugin.schema())
+    assert {token.rpartition(":")[2] for token in found["resources"]} == PARTS[part]
+    for key in ("resources", "types"):
+        assert found[key].items() <= SCHEMA[key].items(), "a program can change to the whole package"
+    whole = {key: value for key, value in SCHEMA.items() if key not in ("resources", "types")}
+    assert {key: found[key] for key in whole} == whole, "the name of the package, its tokens and its modules stay"
+
+
+def test_the_names_in_generated_sdks():
+    names = {
+        language: {key: own[key] for key in ("packageName", "requires") if key in own}
+        for language, own in SCHEMA["language"].items()
+    }
+    assert names["python"] == {"packageName": "gpu_ci_components", "requires": {"pulumi": ">=3.272,<4"}}
+    assert names["nodejs"] == {"packageName": "@gpu-ci/components"}
+
+
+def test_the_plugins_are_python_with_virtual_environments_of_their_own():
+    for path in (ROOT / "package").rglob("PulumiPlugin.yaml"):
+        found = yaml.safe_load(path.read_text())
+        assert found == {"runtime": {"name": "python", "options": {"toolchain": "pip", "virtualenv": ".venv"}}}, path
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert ".venv/" in ignored, "the CLI creates it in package/"
 

@@ -1,5 +1,5 @@
 // NVIDIA's GPU operator on a cluster that exists already. The node images have the driver and the container toolkit.
-import * as gpuCi from "@gpu-ci/gpu-ci";
+import * as gpuCi from "@gpu-ci/components";
 import * as kubernetes from "@pulumi/kubernetes";
 import * as pulumi from "@pulumi/pulumi";
 
