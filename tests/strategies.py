@@ -815,7 +815,7 @@ _EKS = tuple(
             "own": pool(instanceTypes=["m6i.large"]),
         },
         runners={
-            "gpu-spot": runner(pool="spot", rerunOn="gpu-t4"),
+            "gpu-spot": runner(pool="spot", rerunFirstOn="gpu-spot", rerunOn="gpu-t4"),
             "gpu-t4": runner(
                 kind="pod",
                 gpus=1,
@@ -892,7 +892,7 @@ _OKE = (
             "v100": oke_pool(instanceTypes=["VM.GPU3.1"]),
         },
         runners={
-            "oci-spot": oke_runner(pool="spot", rerunOn="oci-v100"),
+            "oci-spot": oke_runner(pool="spot", rerunFirstOn="oci-spot", rerunOn="oci-v100"),
             "oci-v100": oke_runner(pool="v100"),
             "oci-a10": oke_runner(
                 kind="pod",

@@ -15,6 +15,7 @@ from itertools import chain
 
 from fleet.charts.container_jobs import own_runner
 from fleet.facts.flow import taken
+from fleet.facts.hardware import SPOT
 from fleet.facts.pricing import span
 from fleet.prove.placement import Host, fit, pool_hosts
 from fleet.prove.pod import runner_ask
@@ -39,6 +40,11 @@ class Set:
     def called(self) -> str:
         """The set as `sameAs` names it."""
         return f"{self.cluster}/{self.name}"
+
+    @property
+    def spot_pools(self) -> list[str]:
+        """Its pools of spot machines, in order."""
+        return [name for name in self.runner.ordered if self.settings.pools[name].capacity == SPOT]
 
 
 def pod_sets(fleet: Fleet) -> dict[str, Set]:

@@ -607,8 +607,23 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "rerun-on-spot": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.rerunOn",
-        "its pool t4-other is spot, and a rerun happens only once; name a set without spot pools",
+        "its pool t4-other is spot, and no rerun follows this one; name a set without spot pools",
         '"gpu-t4-other"',
+    ),
+    "rerun-first-on-demand": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.rerunFirstOn",
+        "no pool of this set is spot, so no interruption ends the first rerun; name it in rerunOn, and remove this",
+        '"gpu-t4-other"',
+    ),
+    "rerun-first-unknown": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.rerunFirstOn",
+        "group default has no set of pods with this name; name one of: gpu-t4, gpu-t4-other",
+        '"gpu-t4-again"',
+    ),
+    "rerun-first-alone": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.rerunFirstOn",
+        "the second rerun has no set; name one without spot pools in rerunOn, or remove this",
+        '"gpu-t4"',
     ),
     "rerun-without-spot": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.rerunOn",

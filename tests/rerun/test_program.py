@@ -366,7 +366,7 @@ def test_reading_is_tried_again_only_where_that_can_help(github, api, failure, a
         ({"RERUN_WORKFLOWS": "train"}, "workflows must name files such as \"train.yml\", separated by spaces; got ['train']"),
         ({"RERUN_WORKFLOWS": ""}, 'workflows must name files such as "train.yml", separated by spaces; got []'),
         ({"RERUN_LABELS": " "}, 'labels must name at least one runner set, such as "gpu-t4"; got none'),
-        ({"RERUN_RERUNS": "3"}, "reruns must be 1 or 2, as many as the class has sets in rerunOn; got 3"),
+        ({"RERUN_RERUNS": "3"}, "reruns must be 1, or 2 for classes with rerunFirstOn; got 3"),
         ({"RERUN_HOURS": "0"}, "hours must be a number above 0, at most 696 (GitHub reruns for 30 days); got 0"),
         ({"RERUN_HOURS": "a day"}, "hours must be a number above 0, at most 696 (GitHub reruns for 30 days); got a day"),
         (

@@ -158,9 +158,10 @@ MOST = {"reruns": 2, "crashes": 2, "copies": 1, "unheard wakes": 1}
 
 def owed(world: World, most: int) -> str:
     """What is still owed, empty if nothing is: a rerun of a killed job, or a runner. It knows the truth, and no annotations."""
-    if not world.running and not world.newer and world.attempt <= most and (world.attempt == 1 or world.mine):
-        if KILLED & set(world.jobs[-1]) and not VETOES & set(world.jobs[-1]):
-            return "nothing was rerun"
+    jobs = set() if world.running else set(world.jobs[-1])
+    ours = world.attempt <= most and (world.attempt == 1 or world.mine)
+    if ours and not world.newer and KILLED & jobs and not VETOES & jobs:
+        return "nothing was rerun"
     return "no runner was started for the rerun" if world.queue == "unheard" else ""
 
 

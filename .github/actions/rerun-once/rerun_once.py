@@ -593,7 +593,7 @@ def inputs(environment: Mapping[str, str]) -> Inputs:
     if len(environment["RERUN_WAKE_LABELS"]) > _MOST_TITLE:
         raise RefusedError(f"wake-labels must have at most {_MOST_TITLE} characters; got {len(environment['RERUN_WAKE_LABELS'])}")
     if environment["RERUN_RERUNS"] not in ("1", "2"):
-        raise RefusedError(f"reruns must be 1 or 2, as many as the class has sets in rerunOn; got {environment['RERUN_RERUNS']}")
+        raise RefusedError(f"reruns must be 1, or 2 for classes with rerunFirstOn; got {environment['RERUN_RERUNS']}")
     hours = _number(environment["RERUN_HOURS"], 24 * 29, "hours", "GitHub reruns for 30 days")
     minutes = _number(environment["RERUN_WAKE_MINUTES"], 60, "wake-minutes", "the hourly sweep looks again")
     return Inputs(
