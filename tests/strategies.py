@@ -835,6 +835,7 @@ _EKS = tuple(
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
             "gpu-any": runner(pools=["t4", "apart"]),
         },
+        runnerQuotas={"ml": {"gpus": 999, "runners": ["gpu-t4"]}},
         **enablement,
         **delivery,
     )
@@ -891,6 +892,7 @@ _OKE = (
             "spot": oke_pool(capacity="spot", instanceTypes=["VM.GPU3.1"]),
             "v100": oke_pool(instanceTypes=["VM.GPU3.1"]),
         },
+        runnerQuotas={"ml": {"gpus": 999, "runners": ["oci-spot"]}},
         runners={
             "oci-spot": oke_runner(pool="spot", rerunFirstOn="oci-spot", rerunOn="oci-v100"),
             "oci-v100": oke_runner(pool="v100"),
@@ -1000,6 +1002,7 @@ _TALOS = (
                 kubelet=NODE_CONFIG["kubelet"]["config"],
             )
         },
+        runnerQuotas={"ml": {"gpus": 999, "runners": ["gpu-3090"]}},
         runners={
             "gpu-3090": runner(
                 pool="gpu",

@@ -14,6 +14,7 @@ from fleet.settings.compatibility import lacks_cuda
 from fleet.settings.pool import Pool
 from fleet.settings.pool_order import ContradictionError, pool_ranks
 from fleet.settings.runner import GENERIC_LABELS
+from fleet.settings.sharing import resource_of
 
 
 def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
@@ -164,6 +165,29 @@ def _container_room(fleet: Fleet) -> Iterator[Violation]:
         yield Violation("container_room", message, ("clusters", member.cluster, "runners", member.name, "scale", "max"))
 
 
+def _quotas(fleet: Fleet) -> Iterator[Violation]:
+    """The classes of a quota never have more runners than it admits, so a job beyond it stays in GitHub's queue."""
+    for cluster, settings in fleet.clusters_by_name():
+        gpus = {name: runner for name, runner in settings.pod_runners.items() if runner.gpus}
+        for quota_name, quota in settings.runner_quotas.items():
+            at = ("clusters", cluster, "runnerQuotas", quota_name)
+            if unknown := [name for name in quota.runners if name not in gpus]:
+                names = f"name one of: {', '.join(gpus)}" if gpus else "remove the quota"
+                message = f"this cluster has no class of pods with GPUs called {', '.join(unknown)}; {names}"
+                yield Violation("quota_runner", message, (*at, "runners"))
+                continue
+            runners = {name: gpus[name] for name in quota.runners}
+            units = {resource_of(settings.pools[pool].sharing) for row in runners.values() for pool in row.ordered}
+            if len(units) > 1:
+                message = f"its classes ask for different resources ({', '.join(sorted(units))}); write a quota for each of them"
+                yield Violation("quota_units", message, (*at, "runners"))
+            elif sum(row.span.max * row.gpus for row in runners.values()) > quota.gpus:
+                rows = " + ".join(f"{row.span.max} {name} x {row.gpus}" for name, row in runners.items())
+                most = sum(row.span.max * row.gpus for row in runners.values())
+                message = f"its classes may have {most} GPUs together ({rows}); lower scale.max of one of them, or raise gpus"
+                yield Violation("quota_sum", message, (*at, "gpus"))
+
+
 def _pool_orders(fleet: Fleet) -> Iterator[Violation]:
     """Classes, flavors and jobs of a cluster order their pools in one way, because an autoscaler has one order."""
     for cluster, settings in fleet.clusters_by_name():
@@ -192,6 +216,7 @@ RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _reruns,
     _same_sets,
     _container_room,
+    _quotas,
     _pool_orders,
     _cuda,
 )

@@ -636,6 +636,26 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "many",
         '"gpu-a10g"',
     ),
+    "runner-quota-sum": (
+        "gpu-ci:clusters.usw2.runnerQuotas.vision.gpus",
+        "its classes may have 2 GPUs together (2 gpu-t4 x 1); lower scale.max of one of them, or raise gpus",
+        "1",
+    ),
+    "runner-quota-twice": (
+        "gpu-ci:clusters.usw2.runnerQuotas.vision.runners",
+        "a runner class is given twice; remove one",
+        '["gpu-t4", "gpu-t4"]',
+    ),
+    "runner-quota-units": (
+        "gpu-ci:clusters.usw2.runnerQuotas.vision.runners",
+        "its classes ask for different resources (nvidia.com/gpu, nvidia.com/gpu.shared); write a quota for each of them",
+        '["gpu-t4", "shares"]',
+    ),
+    "runner-quota-unknown": (
+        "gpu-ci:clusters.usw2.runnerQuotas.vision.runners",
+        "this cluster has no class of pods with GPUs called gpu-l4; name one of: gpu-t4",
+        '["gpu-t4", "gpu-l4"]',
+    ),
     "fallback-spot": (
         "gpu-ci:clusters.usw2.pools.t4-ondemand.capacity",
         "a fallback pool runs jobs while spot has no capacity, so it must not be spot; use on-demand",
