@@ -1035,11 +1035,14 @@ _ORDERED = {
         pools={"spot": pool(capacity="spot"), "t4": pool()},
         runners={"gpu-one": runner(pools=["spot", "t4"], labels=["t4"])},
     ),
-    "two": cluster(pools={"t4": pool(capacity="spot")}, runners={"gpu-two": runner(labels=["t4"], sameAs="one/gpu-one")}),
+    "two": cluster(
+        pools={"t4": pool(capacity="spot")},
+        runners={"gpu-two": runner(labels=["t4"], sameAs="one/gpu-one", sameAsOrder=2)},
+    ),
     "here": oke_cluster(runners={"a10-here": oke_runner(labels=["a10"])}),
     "there": oke_cluster(
         pools={"a10": oke_pool(), "more": oke_pool()},
-        runners={"a10-there": oke_runner(pools=["a10", "more"], labels=["a10"], sameAs="here/a10-here")},
+        runners={"a10-there": oke_runner(pools=["a10", "more"], labels=["a10"], sameAs="here/a10-here", sameAsOrder=2)},
         queues={
             "flavors": {"both": {"pools": ["a10", "more"]}},
             "teams": {"ml": {"namespaces": ["ml"], "quotas": [{"flavor": "both", "nominal": 1}]}},

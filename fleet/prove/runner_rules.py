@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 from fleet.prove.image_fit import node_driver
 from fleet.prove.same_sets import Set, class_of, classes, difference, pod_sets, shortfalls
@@ -140,6 +141,11 @@ def _same_sets(fleet: Fleet) -> Iterator[Violation]:
         elif not member.runner.labels:
             message = f"no label selects both sets; add the same labels to this set and to {first}"
             yield Violation("same_label", message, at)
+    for equals in classes(fleet).values():
+        for member, other in pairwise(equals):
+            if member.runner.same_as_order is not None and member.runner.same_as_order == other.runner.same_as_order:
+                message = f"{member.called} has the same place; give one of them another"
+                yield Violation("same_order", message, ("clusters", other.cluster, "runners", other.name, "sameAsOrder"))
     for member, needed, available in shortfalls(equal for equals in classes(fleet).values() for equal in equals):
         message = (
             f"GitHub may give all jobs of this set and its equals (sameAs: {class_of(member.called, member.runner)}) to one "

@@ -57,10 +57,10 @@ def pod_sets(fleet: Fleet) -> dict[str, Set]:
 
 
 def classes(fleet: Fleet) -> dict[str, tuple[Set, ...]]:
-    """The sets of each class that several clusters have, by the set that the others name. That set is the first."""
+    """The sets of each class that several clusters have, in order, by the set that the others name. That set is the first."""
     sets = pod_sets(fleet)
     by_first: dict[str, tuple[Set, ...]] = {}
-    for member in sets.values():
+    for member in sorted(sets.values(), key=lambda member: (member.runner.same_as_order or math.inf, member.cluster)):
         if (first := member.runner.same_as) in sets:
             by_first[first] = (*by_first.get(first, (sets[first],)), member)
     return by_first
@@ -165,7 +165,8 @@ def remarks(fleet: Fleet) -> Iterator[str]:
         yield (
             f"{names} have the same labels ({', '.join(least.runner.labels)}), and GitHub may give all jobs to "
             f"{least.cluster}: count on {least.runner.span.max}, not {most} runners "
-            f"(docs/fallback.md#several-clusters); a runner-hour costs {_price(*sets)} USD ({each_price})"
+            f"(docs/fallback.md#several-clusters); in order, for the action choose-runner: labels: "
+            f"{' '.join(member.name for member in sets)}; a runner-hour costs {_price(*sets)} USD ({each_price})"
         )
 
 

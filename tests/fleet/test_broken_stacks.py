@@ -636,6 +636,16 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "many",
         '"gpu-a10g"',
     ),
+    "same-as-order-twice": (
+        "gpu-ci:clusters.use1.runners.gpu-t4-east.sameAsOrder",
+        "euw1/gpu-t4-europe has the same place; give one of them another",
+        "2",
+    ),
+    "same-order-alone": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.sameAsOrder",
+        "only a set with sameAs has a place after others; add sameAs, or remove this",
+        "2",
+    ),
     "runner-quota-sum": (
         "gpu-ci:clusters.usw2.runnerQuotas.vision.gpus",
         "its classes may have 2 GPUs together (2 gpu-t4 x 1); lower scale.max of one of them, or raise gpus",

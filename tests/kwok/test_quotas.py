@@ -49,7 +49,7 @@ def a_pod(chart: Chart, number: int) -> dict[str, Any]:
 def quota(api: ServerApi, name: str, namespace: str, spec: dict[str, Any]) -> None:
     """A quota of which nothing is in use."""
     apply(api, [manifest("v1", "ResourceQuota", name, namespace) | {"spec": spec}])
-    count(api, name, namespace, spec["hard"], {key: "0" for key in spec["hard"]})
+    count(api, name, namespace, spec["hard"], dict.fromkeys(spec["hard"], "0"))
 
 
 def count(api: ServerApi, name: str, namespace: str, hard: dict[str, str], used: dict[str, str]) -> None:

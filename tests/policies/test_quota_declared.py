@@ -258,8 +258,8 @@ def test_runners_that_make_a_pod_for_each_job_are_left_out(mode: str) -> None:
 
 def small(admits: int, runners: str, asked: int, beyond: str) -> str:
     return (
-        f'namespace "runners": a {RESOURCE_QUOTA} admits {admits} requests.{GPU}, and {runners} may ask for {asked}: {beyond}; lower '
-        f'maxRunners, so that jobs wait at GitHub, or raise spec.hard["requests.{GPU}"] to {asked}'
+        f'namespace "runners": a {RESOURCE_QUOTA} admits {admits} requests.{GPU}, and {runners} may ask for {asked}: {beyond}; '
+        f'lower maxRunners, so that jobs wait at GitHub, or raise spec.hard["requests.{GPU}"] to {asked}'
     )
 
 
