@@ -321,9 +321,9 @@ def _too_many(group: list[Placement]) -> Iterator[str]:
 
 
 def _never_placed(group: list[Placement]) -> str:
-    """The classes that are too many for their own pools: such jobs never have a node, and the set takes them from GitHub's queue.
+    """The classes that ask for more runners than their own pools hold. Their set takes more jobs from GitHub than can run.
 
-    ARC tells GitHub `maxRunners` as the set's capacity and asks nothing else (actions/scaleset v0.4.0, session_client.go).
+    ARC sends GitHub `maxRunners` as the set's capacity and asks nothing else (actions/scaleset v0.4.0, session_client.go).
     """
     held: dict[str, int] = {}
     for placement in group:

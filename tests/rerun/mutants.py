@@ -110,7 +110,7 @@ MUTANTS: dict[str, tuple[Rules, str]] = {
     "reads conclusions and no annotations": (_job(lambda job: replace(job, annotations=())), "never lost"),
     "does not look whether a runner took the rerun": (Rules(step=_never_looks), "never lost"),
     "looks only in the worker that asked for the rerun": (Rules(step=_leaves_the_look_to_the_first), "never lost"),
-    "looks at its first rerun only": (Rules(step=_looks_at_the_first_rerun), "never lost"),
+    "checks its first rerun only": (Rules(step=_looks_at_the_first_rerun), "never lost"),
     "wakes only once": (
         _sees(lambda reply: replace(reply, wakes=9) if isinstance(reply, Queue) and reply.wakes else reply),
         "never lost",

@@ -67,7 +67,7 @@ JOBS, CALL, LOOK, WAKE, END = (state.value for state in (State.JOBS, State.CALL,
 
 
 class At(NamedTuple):
-    """A worker of our own: its state, the attempt that it judges or looks at, and its requests up to the call.
+    """A worker of our own: its state, the attempt that it judges or checks, and its requests up to the call.
 
     `seen` is the attempt that there was when it came to the call.
     """
@@ -86,7 +86,7 @@ class World(NamedTuple):
     jobs: tuple[tuple[str, ...], ...] = ()
     """Ends of the jobs of each attempt that has ended."""
     mine: bool = False
-    """Whether the last attempt is a rerun of ours."""
+    """Whether the last attempt is one of our reruns."""
     newer: bool = False
     events: tuple[int, ...] = ()
     """Undelivered events, by the attempt that they are about."""

@@ -86,7 +86,7 @@ def main() -> int:
     try:
         waits = longest_waits(github(api, os.environ["GITHUB_TOKEN"]), labels, workflows, _now())
     except (OSError, ValueError, KeyError, http.client.HTTPException) as error:
-        # The job must run somewhere, so an error is no reason to fail.
+        # The job must run somewhere, also while GitHub does not answer.
         sys.stdout.write(f"::warning::GitHub does not show what waits ({type(error).__name__}); the first set is chosen\n")
         waits = dict.fromkeys(labels, timedelta())
     label = choose(waits, patience)

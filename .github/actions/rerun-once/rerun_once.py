@@ -144,7 +144,7 @@ class Worker:
     failed: bool = False
     """Whether a person must look."""
     attempt: int = 1
-    """The attempt that it judges, and after the call the one that it looks at."""
+    """The attempt that it judges, and after the call the one whose jobs it checks."""
 
 
 def step(worker: Worker, reply: Run | tuple[Job, ...] | Answer | Queue, spot: frozenset[str], most: int = 1) -> Worker:
@@ -177,7 +177,7 @@ def read(worker: Worker, run: Run, most: int) -> Worker:
 
 
 def looked_after(run: Run, most: int) -> bool:
-    """Whether it is a rerun of ours that may wait for a runner."""
+    """Whether it is one of our reruns, which may wait for a runner."""
     return 1 < run.attempt <= 1 + most and run.by_us and not run.completed
 
 
@@ -204,7 +204,7 @@ def looked(worker: Worker, queue: Queue) -> Worker:
 
 
 def closed(attempt: int, by_us: bool, most: int) -> bool:
-    """Whether we start no attempt after this one: it is a person's rerun, or the last of ours."""
+    """Whether we start no attempt after this one: it is a person's rerun, or our last one."""
     return attempt > most or (attempt > 1 and not by_us)
 
 
