@@ -290,7 +290,7 @@ class PodRunner(CudaFields, RunnerPod):
     """The runner set of another cluster that this one equals, as cluster/set. GitHub gives a job to either (docs/fallback.md)."""
     same_as_order: Annotated[int, Field(ge=2, le=99)] | None = None
     """The place of this set among its equals, for jobs that choose one by the action choose-runner; the set of `sameAs` is the
-    first. Default: after those with a number, by the name of the cluster. Example: `2`"""
+    first. Unit: place in the order. Default: after those with a number, by the name of the cluster. Example: `2`"""
     image_size: Memory | None = None
     """Size of the unpacked image. `gpu-ci start` computes with it how long a node pulls the image; nothing else reads
     it. Example: `12Gi`"""

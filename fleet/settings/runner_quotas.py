@@ -16,9 +16,10 @@ class RunnerQuota(Model):
     """
 
     gpus: Annotated[int, Field(ge=0)]
-    """The most GPUs of all these classes at one time, or shares of GPUs if their pools share them. Unit: GPUs or shares."""
+    """The most GPUs of all these classes at one time, or shares of GPUs if their pools share them. Unit: GPUs or shares.
+    Example: `4`"""
     runners: Annotated[tuple[str, ...], Field(min_length=1)]
-    """The classes whose runners it counts. A class may be in several quotas."""
+    """The classes whose runners it counts. A class may be in several quotas. Example: `[gpu-t4, gpu-t4-x4]`"""
 
     @refusal
     def _each_class_once(self) -> None:
