@@ -28,7 +28,7 @@ from fleet.facts.quantities import quantity
 from .charts import REGULAR
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
-from .kinds import RESOURCE_QUOTA
+from .kinds import CONFIG_MAP, RESOURCE_QUOTA
 from .pods import PodSpec, containers_of, gpu_amounts
 from .read import Data, Later, UndeterminableError, items, line, shown, text, walk, whole
 from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violations, facts, stack_file, unseen
@@ -260,7 +260,7 @@ def _limits(resource: str, quota: Data) -> bool:
 
 RULE = StackRule(
     **facts(__name__),
-    types=MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA},
+    types=MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA, CONFIG_MAP},
     check=_check,
-    in_manifests=(RUNNER_SETS | {RESOURCE_QUOTA}, _check_namespaces),
+    in_manifests=(RUNNER_SETS | {RESOURCE_QUOTA, CONFIG_MAP}, _check_namespaces),
 )

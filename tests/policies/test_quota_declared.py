@@ -9,9 +9,10 @@ import pytest
 
 from fleet.facts.hardware import machine, quota_code
 from policies.rules import quota_declared
-from policies.rules.kinds import RESOURCE_QUOTA
+from policies.rules.kinds import CONFIG_MAP, RESOURCE_QUOTA
 from policies.rules.quota_declared import OCI_QUOTA, RULE, SERVICE_QUOTA
 from tests.policies.cases import Member
+from tests.policies.container_fixtures import INSIDE, JOBS, hooked, hooks
 from tests.policies.harness import CLEAN, UNKNOWN, judge_stack
 from tests.policies.machine_fixtures import (
     AWS,
@@ -284,6 +285,19 @@ def test_where_runners_make_a_pod_for_each_job_a_small_quota_fails_jobs() -> Non
     fails = small(3, "4 runners of gpu-t4", 4, "a job beyond it fails")
     assert messages(hooks, but(HARD, "spec", "hard", f"requests.{GPU}", "3")) == (fails,)
     assert messages(hooks, HARD) == ()
+
+
+def test_a_quota_of_gpus_where_the_pods_of_jobs_are_counts_their_templates() -> None:
+    """The set has four runners, and each job one GPU. The program's own quota there counts pods alone."""
+    hard: dict[str, Any] = {"metadata": {"namespace": JOBS}, "spec": {"hard": {f"requests.{GPU}": "3"}}}
+    quota = Member(RESOURCE_QUOTA, "team", hard, provider=INSIDE)
+    fails = small(3, "4 runners of gpu-t4", 4, "a job beyond it fails").replace('"runners"', f'"{JOBS}"', 1)
+    assert messages(hooked(), hooks(), quota) == (fails,)
+    assert messages(hooked(), hooks(), but(quota, "spec", "hard", f"requests.{GPU}", "4")) == ()
+    of_pods = but(quota, "spec", "hard", {"pods": "4"})
+    assert judge_stack(RULE, (hooked(), hooks(), of_pods)) == CLEAN
+    assert RULE.in_manifests is not None
+    assert CONFIG_MAP in RULE.in_manifests[0], "a check of manifests gives the rule the templates"
 
 
 def test_how_many_runners_a_set_has_may_be_unknown() -> None:
