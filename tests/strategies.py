@@ -815,7 +815,7 @@ _EKS = tuple(
             "own": pool(instanceTypes=["m6i.large"]),
         },
         runners={
-            "gpu-spot": runner(pool="spot", rerunOn="gpu-t4"),
+            "gpu-spot": runner(pool="spot", rerunFirstOn="gpu-spot", rerunOn="gpu-t4"),
             "gpu-t4": runner(
                 kind="pod",
                 gpus=1,
@@ -835,6 +835,7 @@ _EKS = tuple(
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
             "gpu-any": runner(pools=["t4", "apart"]),
         },
+        runnerQuotas={"ml": {"gpus": 999, "runners": ["gpu-t4"]}},
         **enablement,
         **delivery,
     )
@@ -891,8 +892,9 @@ _OKE = (
             "spot": oke_pool(capacity="spot", instanceTypes=["VM.GPU3.1"]),
             "v100": oke_pool(instanceTypes=["VM.GPU3.1"]),
         },
+        runnerQuotas={"ml": {"gpus": 999, "runners": ["oci-spot"]}},
         runners={
-            "oci-spot": oke_runner(pool="spot", rerunOn="oci-v100"),
+            "oci-spot": oke_runner(pool="spot", rerunFirstOn="oci-spot", rerunOn="oci-v100"),
             "oci-v100": oke_runner(pool="v100"),
             "oci-a10": oke_runner(
                 kind="pod",
@@ -1000,6 +1002,7 @@ _TALOS = (
                 kubelet=NODE_CONFIG["kubelet"]["config"],
             )
         },
+        runnerQuotas={"ml": {"gpus": 999, "runners": ["gpu-3090"]}},
         runners={
             "gpu-3090": runner(
                 pool="gpu",
@@ -1032,11 +1035,14 @@ _ORDERED = {
         pools={"spot": pool(capacity="spot"), "t4": pool()},
         runners={"gpu-one": runner(pools=["spot", "t4"], labels=["t4"])},
     ),
-    "two": cluster(pools={"t4": pool(capacity="spot")}, runners={"gpu-two": runner(labels=["t4"], sameAs="one/gpu-one")}),
+    "two": cluster(
+        pools={"t4": pool(capacity="spot")},
+        runners={"gpu-two": runner(labels=["t4"], sameAs="one/gpu-one", sameAsOrder=2)},
+    ),
     "here": oke_cluster(runners={"a10-here": oke_runner(labels=["a10"])}),
     "there": oke_cluster(
         pools={"a10": oke_pool(), "more": oke_pool()},
-        runners={"a10-there": oke_runner(pools=["a10", "more"], labels=["a10"], sameAs="here/a10-here")},
+        runners={"a10-there": oke_runner(pools=["a10", "more"], labels=["a10"], sameAs="here/a10-here", sameAsOrder=2)},
         queues={
             "flavors": {"both": {"pools": ["a10", "more"]}},
             "teams": {"ml": {"namespaces": ["ml"], "quotas": [{"flavor": "both", "nominal": 1}]}},

@@ -302,7 +302,7 @@ def _too_many(group: list[Placement]) -> Iterator[str]:
     names = f"{group[0].cluster}/{' + '.join(pools)}"
     # The runner of a job in a container has taken it from GitHub's queue, and gives up.
     fail = any(isinstance(placement.runner, PodRunner) and placement.runner.in_containers for placement in sets)
-    rest = "jobs beyond that wait" + (", and those in containers then fail" if fail else "")
+    rest = "jobs beyond that wait" + (", and those in containers then fail" if fail else "") + _never_placed(group)
     if len(pools) == 1:
         # Share of a node that one runner takes on the worst type; sets of one pool add up.
         needed = math.ceil(sum(Fraction(placement.runner.span.max, placement.worst.count) for placement in sets))
@@ -318,6 +318,19 @@ def _too_many(group: list[Placement]) -> Iterator[str]:
     )
     if held < runners:
         yield f"{names}: {_asked(sets)} runners, and the pools hold at most {held} at the same time: {rest}"
+
+
+def _never_placed(group: list[Placement]) -> str:
+    """The classes that ask for more runners than their own pools hold. Their set takes more jobs from GitHub than can run.
+
+    ARC sends GitHub `maxRunners` as the set's capacity and asks nothing else (actions/scaleset v0.4.0, session_client.go).
+    """
+    held: dict[str, int] = {}
+    for placement in group:
+        held[placement.pods] = held.get(placement.pods, 0) + placement.capacity
+    sets = {placement.pods: placement for placement in group if not placement.of_runners}
+    over = [f"{name} to {held[name]}" for name, placement in sets.items() if placement.runner.span.max > held[name]]
+    return f", and no other set gets them; lower scale.max of {' and of '.join(over)}" if over else ""
 
 
 def unfilled(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[Remark]:

@@ -24,7 +24,8 @@ from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner, Runner
 
 PAGE = "docs/troubleshooting.md#by-name-it-runs-by-labels-it-waits"
-BY_US = "github.run_attempt > 1 && github.triggering_actor == 'github-actions[bot]'"
+_BY_US = "github.run_attempt > {} && github.triggering_actor == 'github-actions[bot]'"
+BY_US = _BY_US.format(1)
 """Whether the action rerun-once started this attempt: a person's rerun has the person's name (docs.github.com, github context).
 GitHub compares the text `run_attempt` with a number as a number (docs.github.com, expressions)."""
 _PLACES: tuple[tuple[Where, str], ...] = (
@@ -80,18 +81,24 @@ def labels(fleet: Fleet) -> Iterator[str]:
     )
 
 
-def runs_on(name: str, again: str) -> str:
-    """The `runs-on` of a job on set `name` whose interrupted attempt runs again on set `again` (docs/rerun.md)."""
-    return f"${{{{ {BY_US} && '{again}' || '{name}' }}}}"
+def runs_on(name: str, *again: str) -> str:
+    """The `runs-on` of a job on set `name` whose interrupted attempts run again on the sets `again`, in order (docs/rerun.md)."""
+    order = [f"{_BY_US.format(attempt)} && '{target}' || " for attempt, target in enumerate(again, 1)]
+    if again[0] == name:
+        del order[0]
+    return f"${{{{ {''.join(reversed(order))}'{name}' }}}}"
 
 
 def reruns(fleet: Fleet) -> Iterator[str]:
-    """A line for each set with `rerunOn`: what workflows write so that interrupted jobs run again on the set that it names."""
+    """A line for each set with `rerunOn`: what workflows write so that interrupted jobs run again on the sets that it names."""
     for cluster, settings in fleet.clusters_by_name():
         for name, runner in settings.pod_runners.items():
-            if (again := runner.rerun_on) is not None:
-                expression = runs_on(name, again)
-                yield f"{cluster}/{name}: interrupted jobs run again on {again} with runs-on: {expression}; wake-labels: {again}"
+            if again := runner.reruns_on:
+                twice = f"reruns: 2; labels: {' '.join(dict.fromkeys((name, again[0])))}; " if len(again) > 1 else ""
+                yield (
+                    f"{cluster}/{name}: interrupted jobs run again on {', then on '.join(again)} with runs-on: "
+                    f"{runs_on(name, *again)}; {twice}wake-labels: {' '.join(again)}"
+                )
 
 
 def fallback(fleet: Fleet) -> Iterator[str]:

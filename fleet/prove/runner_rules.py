@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
-from fleet.facts.hardware import SPOT
 from fleet.prove.image_fit import node_driver
 from fleet.prove.same_sets import Set, class_of, classes, difference, pod_sets, shortfalls
 from fleet.providers.fleet import Fleet
@@ -15,6 +15,7 @@ from fleet.settings.compatibility import lacks_cuda
 from fleet.settings.pool import Pool
 from fleet.settings.pool_order import ContradictionError, pool_ranks
 from fleet.settings.runner import GENERIC_LABELS
+from fleet.settings.sharing import resource_of
 
 
 def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
@@ -72,25 +73,36 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
 
 
 def _reruns(fleet: Fleet) -> Iterator[Violation]:
-    """Jobs that spot interrupted run again on a set of pods in the same group: no spot, the same GPU, and as many of them."""
+    """Jobs that spot interrupted run again on sets of pods in the same group: the same GPU, as many, and in the end no spot."""
     sets = pod_sets(fleet).values()
     for spot_set in (spot_set for spot_set in sets if spot_set.runner.rerun_on is not None):
         runner, group = spot_set.runner, fleet.group_of(spot_set.runner)
-        at = ("clusters", spot_set.cluster, "runners", spot_set.name, "rerunOn")
-        first, *others = (spot_set.settings.pools[pool] for pool in runner.ordered)
-        if all(pool.capacity != SPOT for pool in (first, *others)):
+        at = ("clusters", spot_set.cluster, "runners", spot_set.name)
+        if not spot_set.spot_pools:
             message = "no pool of this class is spot, so no interruption ends its jobs; remove it"
-            yield Violation("rerun_without_spot", message, at)
-        sets_of_group = [target for target in sets if target.name != spot_set.name and fleet.group_of(target.runner) == group]
-        if runner.rerun_on not in (names_known := dict.fromkeys(target.name for target in sets_of_group)):
-            names = f"name one of: {', '.join(names_known)}" if names_known else "add one, or remove this"
-            yield Violation("rerun_set", f"group {group} has no other set of pods with this name; {names}", at)
-        for target in (target for target in sets_of_group if target.name == runner.rerun_on):
-            for pool_name in (name for name in target.runner.ordered if target.settings.pools[name].capacity == SPOT):
-                message = f"its pool {pool_name} is spot, and a rerun happens only once; name a set without spot pools"
-                yield Violation("rerun_on_spot", message, at)
-            for has, needs, fix in dict.fromkeys(_other_gpus(spot_set, target)):
-                yield Violation("rerun_gpus", f"its runners have {has}, and jobs of this class need {needs}; {fix}", at)
+            yield Violation("rerun_without_spot", message, (*at, "rerunOn"))
+        of_group = [target for target in sets if fleet.group_of(target.runner) == group]
+        others = [target for target in of_group if target.name != spot_set.name]
+        for key, name, able in (("rerunFirstOn", runner.rerun_first_on, of_group), ("rerunOn", runner.rerun_on, others)):
+            if name is not None and name not in (names_known := dict.fromkeys(target.name for target in able)):
+                names = f"name one of: {', '.join(names_known)}" if names_known else "add one, or remove this"
+                which = "set of pods" if able is of_group else "other set of pods"
+                message = f"group {group} has no {which} with this name; {names}"
+                yield Violation("rerun_set", message, (*at, key))
+            for target in (target for target in able if target.name == name):
+                yield from _rerun_target(spot_set, target, (*at, key))
+
+
+def _rerun_target(spot_set: Set, target: Set, at: tuple[str, ...]) -> Iterator[Violation]:
+    """The last rerun is never on spot. The first of two is on spot, because nothing interrupts it elsewhere."""
+    if at[-1] == "rerunFirstOn" and not target.spot_pools:
+        message = "no pool of this set is spot, so no interruption ends the first rerun; name it in rerunOn, and remove this"
+        yield Violation("rerun_first_spot", message, at)
+    for pool_name in target.spot_pools if at[-1] == "rerunOn" else ():
+        message = f"its pool {pool_name} is spot, and no rerun follows this one; name a set without spot pools"
+        yield Violation("rerun_on_spot", message, at)
+    for has, needs, fix in dict.fromkeys(_other_gpus(spot_set, target)):
+        yield Violation("rerun_gpus", f"its runners have {has}, and jobs of this class need {needs}; {fix}", at)
 
 
 def _other_gpus(spot_set: Set, target: Set) -> Iterator[tuple[str, str, str]]:
@@ -129,6 +141,11 @@ def _same_sets(fleet: Fleet) -> Iterator[Violation]:
         elif not member.runner.labels:
             message = f"no label selects both sets; add the same labels to this set and to {first}"
             yield Violation("same_label", message, at)
+    for equals in classes(fleet).values():
+        for member, other in pairwise(equals):
+            if member.runner.same_as_order is not None and member.runner.same_as_order == other.runner.same_as_order:
+                message = f"{member.called} has the same place; give one of them another"
+                yield Violation("same_order", message, ("clusters", other.cluster, "runners", other.name, "sameAsOrder"))
     for member, needed, available in shortfalls(equal for equals in classes(fleet).values() for equal in equals):
         message = (
             f"GitHub may give all jobs of this set and its equals (sameAs: {class_of(member.called, member.runner)}) to one "
@@ -152,6 +169,29 @@ def _container_room(fleet: Fleet) -> Iterator[Violation]:
             f"{needed} nodes, and the pools have at most {available}; lower scale.max or raise nodes.max"
         )
         yield Violation("container_room", message, ("clusters", member.cluster, "runners", member.name, "scale", "max"))
+
+
+def _quotas(fleet: Fleet) -> Iterator[Violation]:
+    """The classes of a quota never have more runners than it admits, so a job beyond it stays in GitHub's queue."""
+    for cluster, settings in fleet.clusters_by_name():
+        gpus = {name: runner for name, runner in settings.pod_runners.items() if runner.gpus}
+        for quota_name, quota in settings.runner_quotas.items():
+            at = ("clusters", cluster, "runnerQuotas", quota_name)
+            if unknown := [name for name in quota.runners if name not in gpus]:
+                names = f"name one of: {', '.join(gpus)}" if gpus else "remove the quota"
+                message = f"this cluster has no class of pods with GPUs called {', '.join(unknown)}; {names}"
+                yield Violation("quota_runner", message, (*at, "runners"))
+                continue
+            runners = {name: gpus[name] for name in quota.runners}
+            units = {resource_of(settings.pools[pool].sharing) for row in runners.values() for pool in row.ordered}
+            if len(units) > 1:
+                message = f"its classes ask for different resources ({', '.join(sorted(units))}); write a quota for each of them"
+                yield Violation("quota_units", message, (*at, "runners"))
+            elif sum(row.span.max * row.gpus for row in runners.values()) > quota.gpus:
+                rows = " + ".join(f"{row.span.max} {name} x {row.gpus}" for name, row in runners.items())
+                most = sum(row.span.max * row.gpus for row in runners.values())
+                message = f"its classes may have {most} GPUs together ({rows}); lower scale.max of one of them, or raise gpus"
+                yield Violation("quota_sum", message, (*at, "gpus"))
 
 
 def _pool_orders(fleet: Fleet) -> Iterator[Violation]:
@@ -182,6 +222,7 @@ RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _reruns,
     _same_sets,
     _container_room,
+    _quotas,
     _pool_orders,
     _cuda,
 )

@@ -15,6 +15,7 @@ from itertools import chain
 
 from fleet.charts.container_jobs import own_runner
 from fleet.facts.flow import taken
+from fleet.facts.hardware import SPOT
 from fleet.facts.pricing import span
 from fleet.prove.placement import Host, fit, pool_hosts
 from fleet.prove.pod import runner_ask
@@ -40,6 +41,11 @@ class Set:
         """The set as `sameAs` names it."""
         return f"{self.cluster}/{self.name}"
 
+    @property
+    def spot_pools(self) -> list[str]:
+        """Its pools of spot machines, in order."""
+        return [name for name in self.runner.ordered if self.settings.pools[name].capacity == SPOT]
+
 
 def pod_sets(fleet: Fleet) -> dict[str, Set]:
     """Every runner set of pods, by cluster/set."""
@@ -51,10 +57,10 @@ def pod_sets(fleet: Fleet) -> dict[str, Set]:
 
 
 def classes(fleet: Fleet) -> dict[str, tuple[Set, ...]]:
-    """The sets of each class that several clusters have, by the set that the others name. That set is the first."""
+    """The sets of each class that several clusters have, in order, by the set that the others name. That set is the first."""
     sets = pod_sets(fleet)
     by_first: dict[str, tuple[Set, ...]] = {}
-    for member in sets.values():
+    for member in sorted(sets.values(), key=lambda member: (member.runner.same_as_order or math.inf, member.cluster)):
         if (first := member.runner.same_as) in sets:
             by_first[first] = (*by_first.get(first, (sets[first],)), member)
     return by_first
@@ -159,7 +165,8 @@ def remarks(fleet: Fleet) -> Iterator[str]:
         yield (
             f"{names} have the same labels ({', '.join(least.runner.labels)}), and GitHub may give all jobs to "
             f"{least.cluster}: count on {least.runner.span.max}, not {most} runners "
-            f"(docs/fallback.md#several-clusters); a runner-hour costs {_price(*sets)} USD ({each_price})"
+            f"(docs/fallback.md#several-clusters); in order, for the action choose-runner: labels: "
+            f"{' '.join(member.name for member in sets)}; a runner-hour costs {_price(*sets)} USD ({each_price})"
         )
 
 

@@ -40,6 +40,7 @@ from fleet.settings.pool import Pool, require_no_shm, require_one_share, require
 from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import GPU_LABELS, PodRunner, Runner, SetName
+from fleet.settings.runner_quotas import RunnerQuota
 from fleet.settings.sharing import Mig
 from fleet.settings.workloads import (
     AnyWorkload,
@@ -124,6 +125,9 @@ class Cluster(Model):
     classes with `gpus: 0` (docs/cpu-classes.md)."""
     runners: Mapping[SetName, Runner]
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
+    runner_quotas: Mapping[DnsLabel, RunnerQuota] = Field(default_factory=dict)
+    """The most GPUs of several runner classes together, for example those of a team (docs/waiting.md). Example:
+    `{vision: {gpus: 4, runners: [gpu-t4, gpu-t4-x4]}}`"""
 
     @property
     def gpu_pools(self) -> dict[str, Any]:

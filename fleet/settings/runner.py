@@ -288,12 +288,23 @@ class PodRunner(CudaFields, RunnerPod):
     """Windows of the week in which more runners wait for jobs (docs/schedules.md)."""
     same_as: SetReference | None = None
     """The runner set of another cluster that this one equals, as cluster/set. GitHub gives a job to either (docs/fallback.md)."""
+    same_as_order: Annotated[int, Field(ge=2, le=99)] | None = None
+    """The place of this set among its equals, for jobs that choose one by the action choose-runner; the set of `sameAs` is the
+    first. Unit: place in the order. Default: after those with a number, by the name of the cluster. Example: `2`"""
     image_size: Memory | None = None
     """Size of the unpacked image. `gpu-ci start` computes with it how long a node pulls the image; nothing else reads
     it. Example: `12Gi`"""
     rerun_on: str | None = None
     """The runner set without spot pools on which interrupted jobs of this class run again (docs/rerun.md). Example:
     `gpu-t4-release`"""
+    rerun_first_on: str | None = None
+    """The runner set of the first of two reruns. It has a spot pool, and may be this set itself; `rerunOn` takes the second.
+    Default: one rerun (docs/rerun.md). Example: `gpu-t4`"""
+
+    @property
+    def reruns_on(self) -> tuple[str, ...]:
+        """The sets that take its interrupted jobs, the first rerun's first."""
+        return tuple(name for name in (self.rerun_first_on, self.rerun_on) if name is not None)
 
     @property
     def ordered(self) -> tuple[str, ...]:
@@ -340,6 +351,12 @@ class PodRunner(CudaFields, RunnerPod):
         require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
         if self.runner_pool is not None and not self.in_containers:
             raise problem("containers_none", ONLY_CONTAINERS, at=("runnerPool",))
+        if self.same_as_order is not None and self.same_as is None:
+            message = "only a set with sameAs has a place after others; add sameAs, or remove this"
+            raise problem("same_order_alone", message, at=("sameAsOrder",))
+        if self.rerun_first_on is not None and self.rerun_on is None:
+            message = "the second rerun has no set; name one without spot pools in rerunOn, or remove this"
+            raise problem("rerun_first", message, at=("rerunFirstOn",))
         if self.cuda is not None and not self.gpus:
             raise problem("cuda_without_gpus", "the class has gpus: 0, so no image uses CUDA; remove it", at=("cuda",))
         if self.schedules is not None:

@@ -6,14 +6,18 @@
 - OCI counts GPUs by series. A quota is also a limit of each availability domain, and one domain may get all machines. A
   statement names a compartment by a path that no resource has, so the rule adds up the numbers of all compartments in a region.
   In a cluster that exists already the rule requires no quota, because a quota also limits others in its compartment.
-- Kubernetes counts the GPUs that a namespace of runners requests, only under `requests.`. The rule ignores runners that create
-  a pod for each job, because a quota fails such jobs instead of letting them wait (actions/runner-container-hooks#229).
+- Kubernetes counts the GPUs that a namespace of runners requests, only under `requests.`. The rule asks for no quota where
+  runners create a pod for each job, because at a quota such a job fails instead of waiting (actions/runner-container-hooks#229).
+  A quota that is there admits the most runners of all sets of the namespace. So a job that it has no room for stays in GitHub's
+  queue. Above the quota a runner would hold its job until there is room: ARC asks again each half minute, and makes the runner
+  anew after ten (actions-runner-controller gha-runner-scale-set-0.14.2, ephemeralrunner_controller.go).
 
 A machine type without a known quota needs none.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
@@ -21,13 +25,14 @@ from functools import lru_cache, partial
 from fleet.facts.hardware import Machine, find, quota_code, quota_units
 from fleet.facts.quantities import quantity
 
+from .charts import REGULAR
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
-from .kinds import RESOURCE_QUOTA
-from .pods import containers_of, gpu_amounts
-from .read import Data, Later, UndeterminableError, items, line, shown, text, walk
+from .kinds import CONFIG_MAP, RESOURCE_QUOTA
+from .pods import PodSpec, containers_of, gpu_amounts
+from .read import Data, Later, UndeterminableError, items, line, shown, text, walk, whole
 from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violations, facts, stack_file, unseen
-from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, lacks, place_of, runner_sets
+from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, lacks, place_of, runner_sets
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
 OCI_QUOTA = "oci:Limits/quota:Quota"
@@ -180,8 +185,48 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
 def _check_namespaces(stack: Stack, later: Later) -> Violations:
     """The check for manifests. They contain no cloud quotas."""
     quotas = ByPlace(stack.of(RESOURCE_QUOTA), place_of)
-    for runner_set in runner_sets(stack.resources, later):
+    sets = tuple(runner_sets(stack.resources, later))
+    for runner_set in sets:
         yield from _check_namespace(runner_set, quotas, later)
+    yield from _check_sums(sets, quotas, later)
+
+
+def _check_sums(sets: Iterable[RunnerSet], quotas: ByPlace[Resource], later: Later) -> Violations:
+    """Each quota of GPUs admits the most runners of all sets of its namespace. A set without maxRunners has no number to add."""
+    asked: dict[tuple[Place, str], list[tuple[RunnerSet, int, int]]] = {}
+    for runner_set in sets:
+        place, unsure = runner_set.job_place(later), Later()
+        most = runner_set.most(unsure)
+        for name, count in _gpus_of(runner_set.job_pod(unsure), unsure).items() if most else ():
+            asked.setdefault((place, f"requests.{name}"), []).append((runner_set, most, count))
+        if quotas.at(place, later):
+            later.join(unsure)
+    for (place, resource), rows in asked.items():
+        needed = sum(most * count for _, most, count in rows)
+        for quota in quotas.at(place, later):
+            admits = later.get(partial(_admits, quota.props, resource), None)
+            if admits is not None and admits < needed:
+                runners = " and ".join(f"{most} runners of {runner_set.name}" for runner_set, most, _ in rows)
+                fails = any(runner_set.makes_pods(later) for runner_set, _, _ in rows)
+                beyond = "a job beyond it fails" if fails else "a runner beyond it holds its job until there is room"
+                fault = (
+                    f"{place}: a {RESOURCE_QUOTA} admits {admits} {resource}, and {runners} may ask for {needed}: {beyond}; "
+                    f"lower maxRunners, so that jobs wait at GitHub, or raise spec.hard[{shown(resource)}] to {needed}"
+                )
+                yield fault, quota.urn
+
+
+def _gpus_of(pod: PodSpec | None, later: Later) -> Counter[str]:
+    """The GPUs that the containers of a pod ask for, by resource. Limits and requests of an extended resource are equal."""
+    counted: Counter[str] = Counter()
+    for container in containers_of(pod, later) if pod is not None else ():
+        if container.field == REGULAR:
+            counted.update({name: whole(amount) or 0 for name, amount in gpu_amounts(container, "limits", later).items()})
+    return +counted
+
+
+def _admits(quota: Data, resource: str) -> int | None:
+    return whole(walk(quota, "spec", "hard", resource))
 
 
 def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: Later) -> Violations:
@@ -215,7 +260,7 @@ def _limits(resource: str, quota: Data) -> bool:
 
 RULE = StackRule(
     **facts(__name__),
-    types=MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA},
+    types=MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA, CONFIG_MAP},
     check=_check,
-    in_manifests=(RUNNER_SETS | {RESOURCE_QUOTA}, _check_namespaces),
+    in_manifests=(RUNNER_SETS | {RESOURCE_QUOTA, CONFIG_MAP}, _check_namespaces),
 )

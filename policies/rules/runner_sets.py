@@ -15,7 +15,7 @@ from fleet.facts.scheduling import CONTAINER_JOBS
 from . import charts
 from .kinds import CONFIG_MAP, HELM, RUNNER_SET
 from .pods import PodSpec, containers_of, pod_specs, pods_of, volumes_of
-from .read import Data, Later, UndeterminableError, entries, line, shown, some, text, walk
+from .read import Data, Later, UndeterminableError, entries, line, shown, some, text, walk, whole
 from .record import Resource, Unknown, UnknownError
 from .releases import Release, releases
 
@@ -55,6 +55,12 @@ class RunnerSet:
     def values(self) -> Any:
         """The chart's values; the custom resource's spec has another form, so it has none. Raises UnknownError."""
         return None if self.release is None else self.release.values
+
+    def most(self, later: Later) -> int:
+        """Its `maxRunners`; 0 if it has none, or none that is a number. `later` collects an unknown value."""
+        path = ("spec", "maxRunners") if self.release is None else ("maxRunners",)
+        owner = self.resource.props if self.release is None else self.values
+        return later.get(lambda: whole(walk(owner, *path)) or 0, 0)
 
     def pod(self, later: Later) -> PodSpec | None:
         """The runner pod. `later` collects unknown values."""

@@ -22,7 +22,7 @@ def blocks(language: str) -> list[str]:
 
 def test_the_settings_of_the_page_are_those_of_the_example() -> None:
     clusters: dict[str, Any] = read(EXAMPLE.read_text())["config"]["gpu-ci:clusters"]
-    ordered, same = map(read, blocks("yaml"))
+    ordered, same, _workflow = map(read, blocks("yaml"))
     assert ordered == {key: clusters["usw2"][key] for key in ("pools", "runners")}
     assert same == clusters["use1"]["runners"]
 

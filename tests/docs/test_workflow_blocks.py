@@ -93,7 +93,7 @@ def faults(text: str, page: Path) -> Iterator[str]:
         for where in (job, *job.get("steps", ())):
             if "uses" in where:
                 yield from action_faults(where, outputs)
-        for step, output in re.findall(r"steps\.(\w+)\.outputs\.([\w-]+)", text):
+        for step, output in re.findall(r"steps\.(\w+)\.outputs\.([\w-]+)", json.dumps(job)):
             if output not in outputs.get(step, ()):
                 yield f"step {step} has no output {output}"
         for value in (job.get("runs-on"), (job.get("with") or {}).get("runs-on")):

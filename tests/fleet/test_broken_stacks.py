@@ -607,8 +607,23 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "rerun-on-spot": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.rerunOn",
-        "its pool t4-other is spot, and a rerun happens only once; name a set without spot pools",
+        "its pool t4-other is spot, and no rerun follows this one; name a set without spot pools",
         '"gpu-t4-other"',
+    ),
+    "rerun-first-on-demand": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.rerunFirstOn",
+        "no pool of this set is spot, so no interruption ends the first rerun; name it in rerunOn, and remove this",
+        '"gpu-t4-other"',
+    ),
+    "rerun-first-unknown": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.rerunFirstOn",
+        "group default has no set of pods with this name; name one of: gpu-t4, gpu-t4-other",
+        '"gpu-t4-again"',
+    ),
+    "rerun-first-alone": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.rerunFirstOn",
+        "the second rerun has no set; name one without spot pools in rerunOn, or remove this",
+        '"gpu-t4"',
     ),
     "rerun-without-spot": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.rerunOn",
@@ -620,6 +635,36 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "its runners have 1x A10G 22Gi, and jobs of this class need 1x T4 16Gi; name a set with the same GPUs and at least as "
         "many",
         '"gpu-a10g"',
+    ),
+    "same-as-order-twice": (
+        "gpu-ci:clusters.use1.runners.gpu-t4-east.sameAsOrder",
+        "euw1/gpu-t4-europe has the same place; give one of them another",
+        "2",
+    ),
+    "same-order-alone": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.sameAsOrder",
+        "only a set with sameAs has a place after others; add sameAs, or remove this",
+        "2",
+    ),
+    "runner-quota-sum": (
+        "gpu-ci:clusters.usw2.runnerQuotas.vision.gpus",
+        "its classes may have 2 GPUs together (2 gpu-t4 x 1); lower scale.max of one of them, or raise gpus",
+        "1",
+    ),
+    "runner-quota-twice": (
+        "gpu-ci:clusters.usw2.runnerQuotas.vision.runners",
+        "a runner class is given twice; remove one",
+        '["gpu-t4", "gpu-t4"]',
+    ),
+    "runner-quota-units": (
+        "gpu-ci:clusters.usw2.runnerQuotas.vision.runners",
+        "its classes ask for different resources (nvidia.com/gpu, nvidia.com/gpu.shared); write a quota for each of them",
+        '["gpu-t4", "shares"]',
+    ),
+    "runner-quota-unknown": (
+        "gpu-ci:clusters.usw2.runnerQuotas.vision.runners",
+        "this cluster has no class of pods with GPUs called gpu-l4; name one of: gpu-t4",
+        '["gpu-t4", "gpu-l4"]',
     ),
     "fallback-spot": (
         "gpu-ci:clusters.usw2.pools.t4-ondemand.capacity",

@@ -163,7 +163,8 @@ def _lines(sets: Mapping[str, Any], pools: Mapping[str, Any] = THREE) -> list[st
 def test_pools_of_one_class_are_added_up() -> None:
     assert _lines({"gpu": runner(pools=ORDER, scale={"max": 8})}) == []
     assert _lines({"gpu": runner(pools=ORDER, scale={"max": 9})}) == [
-        "usw2/reserved + spot + ondemand: 9 gpu runners, and the pools hold at most 8 at the same time: jobs beyond that wait"
+        "usw2/reserved + spot + ondemand: 9 gpu runners, and the pools hold at most 8 at the same time: jobs beyond that wait, "
+        "and no other set gets them; lower scale.max of gpu to 8"
     ]
 
 

@@ -282,7 +282,8 @@ def test_sets_that_share_a_pool_are_added_up() -> None:
 def test_parts_of_a_node_are_rounded_up() -> None:
     # Eight runners of one GPU fill a node, and a ninth needs a second one.
     assert _lines({"gpu-a": runner(scale={"max": 9})}, instanceTypes=["g4dn.metal"], nodes={"max": 1}) == [
-        "usw2/t4: 9 gpu-a runners need 2 nodes, the pool has at most 1: jobs beyond that wait"
+        "usw2/t4: 9 gpu-a runners need 2 nodes, the pool has at most 1: jobs beyond that wait, and no other set gets them; lower "
+        "scale.max of gpu-a to 8"
     ]
 
 
@@ -292,7 +293,8 @@ def test_thirds_of_a_node_add_up_to_whole_ones() -> None:
     assert 1 / 3 + 7 / 3 + 1 / 3 > 3
     assert _lines(sets, instanceTypes=["g4dn.metal"], nodes={"max": 3}) == []
     assert _lines(sets, instanceTypes=["g4dn.metal"], nodes={"max": 2})[0].endswith(
-        "runners need 3 nodes, the pool has at most 2: jobs beyond that wait"
+        "runners need 3 nodes, the pool has at most 2: jobs beyond that wait, and no other set gets them; lower "
+        "scale.max of gpu-1 to 6"
     )
 
 

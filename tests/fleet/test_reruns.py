@@ -29,6 +29,41 @@ def test_the_plan_prints_what_a_workflow_writes():
     ]
 
 
+def twice(first):
+    """A fleet whose set gpu-t4 reruns on a set of spot machines first, and then on demand."""
+    runners = {
+        "gpu-t4": runner(pool="spot", rerunFirstOn=first, rerunOn="gpu-t4-again"),
+        "gpu-t4-more": runner(pool="more"),
+        "gpu-t4-again": runner(),
+    }
+    return load(config(clusters={"usw2": cluster(pools={"spot": SPOT, "more": SPOT, "t4": pool()}, runners=runners)}))
+
+
+def test_the_plan_prints_the_inputs_of_two_reruns():
+    bot = "github.triggering_actor == 'github-actions[bot]'"
+    assert list(reruns(twice("gpu-t4-more"))) == [
+        "usw2/gpu-t4: interrupted jobs run again on gpu-t4-more, then on gpu-t4-again with runs-on: ${{ github.run_attempt > 2 "
+        f"&& {bot} && 'gpu-t4-again' || github.run_attempt > 1 && {bot} && 'gpu-t4-more' || 'gpu-t4' }}}}; reruns: 2; labels: "
+        "gpu-t4 gpu-t4-more; wake-labels: gpu-t4-more gpu-t4-again"
+    ]
+    assert list(reruns(twice("gpu-t4"))) == [
+        "usw2/gpu-t4: interrupted jobs run again on gpu-t4, then on gpu-t4-again with runs-on: ${{ github.run_attempt > 2 && "
+        f"{bot} && 'gpu-t4-again' || 'gpu-t4' }}}}; reruns: 2; labels: gpu-t4; wake-labels: gpu-t4 gpu-t4-again"
+    ]
+
+
+def test_the_first_of_two_reruns_needs_the_same_gpus():
+    pools = {"spot": SPOT, "l4": pool(instanceTypes=["g6.2xlarge"], capacity="spot"), "t4": pool()}
+    runners = {
+        "gpu-t4": runner(pool="spot", rerunFirstOn="gpu-l4", rerunOn="gpu-t4-again"),
+        "gpu-l4": runner(pool="l4"),
+        "gpu-t4-again": runner(),
+    }
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={"usw2": cluster(pools=pools, runners=runners)}))
+    assert [(fault.rule, fault.path[-1]) for fault in caught.value.problems] == [("rerun_gpus", "rerunFirstOn")]
+
+
 def test_a_set_that_gives_more_gpus_takes_the_jobs_of_one():
     large = config(
         clusters={
@@ -84,24 +119,31 @@ def test_a_class_without_gpus_reruns_on_another_without():
 
 
 @cases(
-    ("attempt", "actor", "label"),
+    ("again", "labels"),
     [
-        ("1", "ann", "gpu-t4"),
-        ("1", "github-actions[bot]", "gpu-t4"),
-        ("2", "github-actions[bot]", "gpu-t4-again"),
-        ("2", "ann", "gpu-t4"),
-        ("10", "ann", "gpu-t4"),
+        (["b"], ["a", "b", "b", "b"]),
+        (["a", "b"], ["a", "a", "b", "b"]),
+        (["s", "b"], ["a", "s", "b", "b"]),
     ],
 )
-def test_only_our_rerun_goes_to_the_other_set(attempt, actor, label):
+def test_only_our_reruns_go_to_other_sets_and_the_last_one_to_the_last_set(again, labels):
     """Evaluated as GitHub does: `>` with a number makes the text a number, `==` of texts ignores case, && and || give a side."""
-    text = runs_on("gpu-t4", "gpu-t4-again")
-    found = re.fullmatch(
-        r"\$\{\{ github\.run_attempt > (\d+) && github\.triggering_actor == '(.+?)' && '(.+?)' \|\| '(.+?)' \}\}", text
-    )
-    assert found is not None
-    more, who, again, first = found.groups()
-    assert ((json.loads(attempt) > int(more) and actor.lower() == who.lower() and again) or first) == label
+    text = runs_on("a", *again)
+
+    def evaluated(attempt, actor):
+        for term in text.removeprefix("${{ ").removesuffix(" }}").split(" || "):
+            *conditions, label = term.split(" && ")
+            for condition in conditions:
+                found = re.fullmatch(r"github\.run_attempt > (\d+)|github\.triggering_actor == '(.+?)'", condition)
+                assert found is not None
+                if not (json.loads(attempt) > int(found[1]) if found[1] else actor.lower() == found[2].lower()):
+                    break
+            else:
+                return label.strip("'")
+        raise AssertionError(text)
+
+    assert [evaluated(attempt, "github-actions[bot]") for attempt in ("1", "2", "3", "10")] == labels
+    assert {evaluated(attempt, "ann") for attempt in ("1", "2", "3", "10")} == {"a"}, "a person's rerun starts from the beginning"
 
 
 def test_the_page_shows_the_expression():

@@ -95,6 +95,10 @@ def test_a_third_set_names_the_first_and_not_the_second() -> None:
         )
     }
     assert [len(sets) for sets in classes(load(config(clusters=held))).values()] == [3]
+    held["c"]["runners"]["c"]["sameAsOrder"] = 2
+    (sets,) = classes(load(config(clusters=held))).values()
+    assert [member.called for member in sets] == ["a/a", "c/c", "b/b"], "those with a number come before the others"
+    del held["c"]["runners"]["c"]["sameAsOrder"]
     held["c"]["runners"]["c"]["sameAs"] = "b/b"
     with pytest.raises(FleetError, match="that has no sameAs itself; name one of: a/a"):
         load(config(clusters=held))
@@ -106,6 +110,7 @@ def test_the_plan_counts_on_the_smallest_cluster() -> None:
     (line,) = remarks(fleet)
     assert line.startswith("usw2/west and use1/east have the same labels (any), and GitHub may give all jobs to use1: ")
     assert "count on 1, not 3 runners " in line
+    assert "in order, for the action choose-runner: labels: west east; " in line
     assert line.endswith("; a runner-hour costs 0.752 USD (usw2 0.752, use1 0.752)")
 
 

@@ -156,7 +156,7 @@ def test_the_configs_that_are_to_be_broken_are_valid_and_use_every_key() -> None
     assert {name: fields for name, fields in unused.items() if fields} == {
         # The model of clusters on own machines. The classes of EKS and OKE extend it and use the others, too.
         # Only EKS has pools without GPUs, so only its classes have one for the runners' own pods.
-        "PodRunner": {"pools", "rerun_on", "same_as", "schedules", "runner_pool"},
+        "PodRunner": {"pools", "rerun_first_on", "rerun_on", "same_as", "same_as_order", "schedules", "runner_pool"},
         "OkePodRunner": {"runner_pool"},
         # The autoscaler of OKE has one delay for all pools, so a pool that has its own is refused, and so are schedules.
         "OkePool": {"idle_delay", "schedules"},

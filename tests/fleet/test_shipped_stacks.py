@@ -13,7 +13,8 @@ from tests.cases import cases
 STACKS = {path.name.split(".")[1]: path for folder in (ROOT, ROOT / "examples") for path in sorted(folder.glob("Pulumi.*.yaml"))}
 WAITING = {
     "staging": (
-        "usw2/t4-spot + t4-ondemand: 10 gpu-t4 runners, and the pools hold at most 7 at the same time: jobs beyond that wait",
+        "usw2/t4-spot + t4-ondemand: 10 gpu-t4 runners, and the pools hold at most 7 at the same time: jobs beyond that wait, "
+        "and no other set gets them; lower scale.max of gpu-t4 to 7",
     ),
 }
 """What is said of runners beyond a stack's nodes."""

@@ -43,13 +43,13 @@ def made(of_set: PodSet, *services: str, file: str = "job.json") -> dict[str, An
     return {"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"] | name, "spec": template["spec"]}
 
 
-def refusal(api: ServerApi, pod: dict[str, Any]) -> str:
-    """Why the API server refuses a pod; empty if it admits it. Nothing is stored."""
+def refusal(api: ServerApi, pod: dict[str, Any], namespace: str = JOBS, query: str = "?dryRun=All") -> str:
+    """Why the API server refuses a pod; empty if it admits it. Without the query it keeps the pod."""
     # A sweep reads no message of a refusal, so its client drops them.
     connection, token = api._connection(), api._token
     assert token is not None
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token.read_text(encoding='ascii')}"}
-    connection.request("POST", f"/api/v1/namespaces/{JOBS}/pods?dryRun=All", json.dumps(pod).encode(), headers)
+    connection.request("POST", f"/api/v1/namespaces/{namespace}/pods{query}", json.dumps(pod).encode(), headers)
     answer = connection.getresponse()
     text = answer.read().decode()
     connection.close()

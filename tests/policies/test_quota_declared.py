@@ -9,9 +9,10 @@ import pytest
 
 from fleet.facts.hardware import machine, quota_code
 from policies.rules import quota_declared
-from policies.rules.kinds import RESOURCE_QUOTA
+from policies.rules.kinds import CONFIG_MAP, RESOURCE_QUOTA
 from policies.rules.quota_declared import OCI_QUOTA, RULE, SERVICE_QUOTA
 from tests.policies.cases import Member
+from tests.policies.container_fixtures import INSIDE, JOBS, hooked, hooks
 from tests.policies.harness import CLEAN, UNKNOWN, judge_stack
 from tests.policies.machine_fixtures import (
     AWS,
@@ -254,6 +255,55 @@ def test_runners_that_make_a_pod_for_each_job_are_left_out(mode: str) -> None:
     hook = {"name": "ACTIONS_RUNNER_CONTAINER_HOOKS", "value": "/home/runner/k8s/index.js"}
     assert messages(but(SET, "values", "template", "spec", "containers", 0, "env", [hook])) == ()
     assert messages(but(SET, "values", "containerMode", {"type": "dind"})) == (unbounded("gpu-t4"),)
+
+
+def small(admits: int, runners: str, asked: int, beyond: str) -> str:
+    return (
+        f'namespace "runners": a {RESOURCE_QUOTA} admits {admits} requests.{GPU}, and {runners} may ask for {asked}: {beyond}; '
+        f'lower maxRunners, so that jobs wait at GitHub, or raise spec.hard["requests.{GPU}"] to {asked}'
+    )
+
+
+def test_a_quota_admits_the_most_runners_of_all_sets_of_its_namespace() -> None:
+    """The two sets have four runners of one GPU each. ARC retries a runner that the quota refuses, so its job waits there."""
+    holds = "a runner beyond it holds its job until there is room"
+    assert messages(SET, but(HARD, "spec", "hard", f"requests.{GPU}", "4")) == ()
+    assert messages(SET, but(HARD, "spec", "hard", f"requests.{GPU}", "3")) == (small(3, "4 runners of gpu-t4", 4, holds),)
+    own = CUSTOM[RUNNER_SET]
+    both = "4 runners of own and 4 runners of gpu-t4", "4 runners of gpu-t4 and 4 runners of own"
+    assert messages(SET, own, but(HARD, "spec", "hard", f"requests.{GPU}", "8")) == ()
+    (fault,) = messages(SET, own, but(HARD, "spec", "hard", f"requests.{GPU}", "7"))
+    assert fault in {small(7, text, 8, holds) for text in both}
+    two = but(SET, "values", "template", "spec", "containers", 0, "resources", "limits", {GPU: 2})
+    assert messages(two, but(HARD, "spec", "hard", f"requests.{GPU}", "7")) == (small(7, "4 runners of gpu-t4", 8, holds),)
+    assert messages(but(SET, "values", "maxRunners", 3), but(HARD, "spec", "hard", f"requests.{GPU}", "3")) == ()
+    assert messages(but(SET, "values", "maxRunners", None), but(HARD, "spec", "hard", f"requests.{GPU}", "3")) == ()
+
+
+def test_where_runners_make_a_pod_for_each_job_a_small_quota_fails_jobs() -> None:
+    hooks = but(SET, "values", "containerMode", {"type": "kubernetes"})
+    fails = small(3, "4 runners of gpu-t4", 4, "a job beyond it fails")
+    assert messages(hooks, but(HARD, "spec", "hard", f"requests.{GPU}", "3")) == (fails,)
+    assert messages(hooks, HARD) == ()
+
+
+def test_a_quota_of_gpus_where_the_pods_of_jobs_are_counts_their_templates() -> None:
+    """The set has four runners, and each job one GPU. The program's own quota there counts pods alone."""
+    hard: dict[str, Any] = {"metadata": {"namespace": JOBS}, "spec": {"hard": {f"requests.{GPU}": "3"}}}
+    quota = Member(RESOURCE_QUOTA, "team", hard, provider=INSIDE)
+    fails = small(3, "4 runners of gpu-t4", 4, "a job beyond it fails").replace('"runners"', f'"{JOBS}"', 1)
+    assert messages(hooked(), hooks(), quota) == (fails,)
+    assert messages(hooked(), hooks(), but(quota, "spec", "hard", f"requests.{GPU}", "4")) == ()
+    of_pods = but(quota, "spec", "hard", {"pods": "4"})
+    assert judge_stack(RULE, (hooked(), hooks(), of_pods)) == CLEAN
+    assert RULE.in_manifests is not None
+    assert CONFIG_MAP in RULE.in_manifests[0], "a check of manifests gives the rule the templates"
+
+
+def test_how_many_runners_a_set_has_may_be_unknown() -> None:
+    few = but(HARD, "spec", "hard", f"requests.{GPU}", "3")
+    hidden = judge_stack(RULE, (but(SET, "values", "maxRunners", UNKNOWN), few))
+    assert (hidden.messages, bool(hidden.unknown)) == ((), True)
 
 
 def test_runners_without_a_gpu_need_none() -> None:

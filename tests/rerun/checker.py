@@ -10,12 +10,12 @@ from time import perf_counter
 from tests.rerun.world import ACTION, KILLED, VETOES, Rules, World, moves, owed
 
 PROPERTIES = {
-    "never twice": "GitHub accepts at most one rerun from us",
-    "first attempt only": "we rerun no attempt that a person or we started",
+    "never more": "GitHub accepts at most as many reruns from us as `reruns` says, one or two",
+    "never a person's": "we rerun no attempt that a person started",
     "never superseded": "we rerun nothing while a newer run exists",
     "never cancelled": "we rerun nothing that a person or a newer run cancelled",
     "never needless": "we rerun only if a job was interrupted or without a runner",
-    "bounded": "a run has at most two attempts and those of people; a worker asks at most four times up to the call; "
+    "bounded": "a run has its first attempt, ours and those of people; a worker asks at most four times up to the call; "
     "a rerun has at most two wakes, and one more for each further worker",
     "never lost": "from every world, one sweep without a crash reruns what is owed, and the runner set hears of every rerun",
 }
@@ -47,9 +47,9 @@ def check(rules: Rules, properties: Collection[str] = PROPERTIES) -> Result:
     asked_of, ends = set(properties), Ends(rules)
     while waiting and not result.broken:
         world = waiting.popleft()
-        if lost := owed(world):
+        if lost := owed(world, rules.most):
             result.owed += 1
-            if "never lost" in properties and (lost := owed(drained(world, ends))):
+            if "never lost" in properties and (lost := owed(drained(world, ends), rules.most)):
                 result.broken, result.trace = "never lost", [*path(before, world), f"all that is under way ends, and {lost}"]
                 break
         for name, after in moves(world, rules):
@@ -70,20 +70,21 @@ def violated(world: World, after: World, rules: Rules) -> set[str]:
     """The properties that this step breaks."""
     found: set[str] = set()
     if (
-        after.attempt > 2 + after.reruns
+        after.attempt > 1 + rules.most + after.reruns
         or after.wakes > ACTION.MOST_WAKES + rules.workers - 1
         or any(at.asked > 4 for at in after.workers)
     ):
         found.add("bounded")
     if after.ours > world.ours:
+        jobs = set(world.jobs[-1])
         found |= {
             name
             for name, broken in {
-                "never twice": after.ours > 1,
-                "first attempt only": world.attempt > 1,
+                "never more": after.ours > rules.most,
+                "never a person's": world.attempt > 1 and not world.mine,
                 "never superseded": world.newer,
-                "never cancelled": VETOES & set(world.jobs),
-                "never needless": not KILLED & set(world.jobs),
+                "never cancelled": VETOES & jobs,
+                "never needless": not KILLED & jobs,
             }.items()
             if broken
         }

@@ -61,7 +61,7 @@ class Runs(GitHub):
     runs: list[dict[str, Any]] = field(default_factory=list)
     jobs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     again: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-    """Jobs of second attempts."""
+    """Jobs of the last attempts that are reruns."""
     wakes: list[dict[str, Any]] = field(default_factory=list)
     dispatches: list[Any] = field(default_factory=list)
     unheard: int = 0
@@ -117,9 +117,10 @@ class Runs(GitHub):
         assert method == "GET"
         if found := re.fullmatch(r"actions/runs/(\d+)", inside):
             return 200, self.run(int(found[1]))
-        if found := re.fullmatch(r"actions/runs/(\d+)/attempts/([12])/jobs", inside):
-            jobs = self.jobs if found[2] == "1" else self.again
-            return 200, _page("jobs", jobs[int(found[1])], query)
+        if found := re.fullmatch(r"actions/runs/(\d+)/attempts/(\d)/jobs", inside):
+            run, attempt = int(found[1]), int(found[2])
+            assert attempt in (1, self.run(run)["run_attempt"]), "the stand-in keeps the first attempt and the last"
+            return 200, _page("jobs", (self.jobs if attempt == 1 else self.again)[run], query)
         return self._listed(inside, query)
 
     def _listed(self, inside: str, query: Mapping[str, list[str]]) -> tuple[int, Any]:
@@ -129,7 +130,8 @@ class Runs(GitHub):
         if re.fullmatch(r"actions/workflows/(train\.yml|7)/runs", inside):
             return 200, _page("workflow_runs", [run for run in self.runs if _matches(run, query)], query)
         if found := re.fullmatch(r"check-runs/(\d+)/annotations", inside):
-            every = [job for jobs in self.jobs.values() for job in jobs if job["id"] == int(found[1])]
+            of_runs = (*self.jobs.values(), *self.again.values())
+            every = [job for jobs in of_runs for job in jobs if job["id"] == int(found[1])]
             return 200, _page("", [{"message": text} for job in every for text in job["annotations"]], query)
         return 404, {"message": "Not Found"}
 

@@ -52,6 +52,28 @@ def test_what_speaks_against_a_rerun_is_named(run, reason):
 
 
 @pytest.mark.parametrize(
+    ("run", "reason"),
+    [
+        (Run(2, True, False, by_us=True), ""),
+        (Run(2, True, False), "it was rerun already: attempt 2"),
+        (Run(2, True, True, by_us=True), "a newer run exists, which a rerun could cancel"),
+        (Run(3, True, False, by_us=True), "it was rerun already: attempt 3"),
+    ],
+)
+def test_of_two_reruns_the_second_follows_only_our_own_first(run, reason):
+    assert ACTION.barred(run, 2) == reason
+    after = ACTION.step(Worker(), run, SPOT, 2)
+    assert (after.state, after.attempt) == ((State.END, 1) if reason else (State.JOBS, run.attempt))
+
+
+def test_the_attempt_of_the_call_is_the_one_that_was_judged():
+    judged = Worker(State.AGAIN, attempt=1)
+    assert ACTION.step(judged, Run(1, True, False), SPOT, 2).state is State.CALL
+    again = ACTION.step(judged, Run(2, True, False, by_us=True), SPOT, 2)
+    assert (again.state, again.reason) == (State.END, "attempt 2 was not judged")
+
+
+@pytest.mark.parametrize(
     ("labels", "annotations", "cause"),
     [
         (("gpu-t4",), (LOST,), Cause.INTERRUPTED),

@@ -42,6 +42,7 @@ def call(github, tmp_path, monkeypatch, capsys):
             "GITHUB_TOKEN": TOKEN,
             "RERUN_WORKFLOWS": "train.yml",
             "RERUN_LABELS": "GPU-T4",
+            "RERUN_RERUNS": "1",
             "RERUN_HOURS": "24",
             "RERUN_WAKE_LABELS": "",
             "RERUN_WAKE_MINUTES": "10",
@@ -64,6 +65,40 @@ def test_an_interrupted_run_is_rerun_and_not_again(github, call):
     github.run(lost).update(status="completed", conclusion="failure", updated_at=ago())
     assert call() == (0, []), "a rerun that is interrupted too stays as it is"
     assert github.reruns == [lost]
+
+
+def test_with_two_reruns_an_interrupted_rerun_is_rerun_once_more(github, call):
+    """By what its own jobs say: those of the first attempt were interrupted all the same."""
+    lost, failed, persons = (github.add(a_run(n, head_branch=f"b{n}"), a_job(n, "failure", LOST)) for n in (1, 2, 3))
+    jobs = {
+        lost: [a_job(11, "failure", LOST)],
+        failed: [a_job(12, "failure", "Process completed with exit code 1.")],
+        persons: [a_job(13, "failure", LOST)],
+    }
+
+    def interrupted():
+        github.again = dict(jobs)
+        for run in jobs:
+            github.run(run).update(status="completed", conclusion="failure", updated_at=ago())
+        github.run(persons).update(triggering_actor={"login": "ann"})
+
+    call(RERUN_RERUNS="2")
+    assert github.reruns == [lost, failed, persons]
+    interrupted()
+    assert call(RERUN_RERUNS="2")[1] == [
+        f"run {lost}: reran the failed jobs: job 11: the runner was lost or shut down",
+        f"run {failed}: no job was interrupted or without a runner",
+    ]
+    interrupted()
+    call(RERUN_RERUNS="2")
+    assert (github.reruns, github.run(lost)["run_attempt"]) == ([lost, failed, persons, lost], 3)
+
+
+def test_a_newer_run_bars_the_second_rerun_too(github, call):
+    lost = github.add(a_run(1, run_attempt=2, triggering_actor=BOT))
+    github.again = {lost: [a_job(1, "failure", LOST)]}
+    github.add(a_run(2, status="in_progress", conclusion=None))
+    assert call(RERUN_RERUNS="2")[1] == [f"run {lost}: a newer run exists, which a rerun could cancel"]
 
 
 def test_a_sweep_finds_a_run_whose_event_was_lost(github, call):
@@ -318,8 +353,9 @@ def test_a_missing_permission_is_an_error_and_the_other_runs_are_judged(github, 
 def test_reading_is_tried_again_only_where_that_can_help(github, api, failure, asked):
     lost = github.add(a_run(1))
     github.failing[f"GET /repos/{REPOSITORY}/actions/runs/{lost}"] = failure
+    options = ACTION.Inputs([], SPOT, 1, timedelta(), frozenset(), timedelta(), False)
     with pytest.raises(ACTION.RefusedError, match=f"GET /actions/runs/{lost}: "):
-        ACTION.judge(api, lost, SPOT, ACTION.Wakes(api, frozenset(), timedelta(), "main"))
+        ACTION.judge(api, lost, options, ACTION.Wakes(api, frozenset(), timedelta(), "main"))
     assert len(github.requests) == asked
     assert github.reruns == []
 
@@ -330,6 +366,7 @@ def test_reading_is_tried_again_only_where_that_can_help(github, api, failure, a
         ({"RERUN_WORKFLOWS": "train"}, "workflows must name files such as \"train.yml\", separated by spaces; got ['train']"),
         ({"RERUN_WORKFLOWS": ""}, 'workflows must name files such as "train.yml", separated by spaces; got []'),
         ({"RERUN_LABELS": " "}, 'labels must name at least one runner set, such as "gpu-t4"; got none'),
+        ({"RERUN_RERUNS": "3"}, "reruns must be 1, or 2 for classes with rerunFirstOn; got 3"),
         ({"RERUN_HOURS": "0"}, "hours must be a number above 0, at most 696 (GitHub reruns for 30 days); got 0"),
         ({"RERUN_HOURS": "a day"}, "hours must be a number above 0, at most 696 (GitHub reruns for 30 days); got a day"),
         (

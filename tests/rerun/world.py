@@ -38,7 +38,7 @@ ENDS = {
     ),
     "lost elsewhere": Job("a", "failure", ("ubuntu-24.04",), ("The hosted runner lost communication with the server.",)),
 }
-"""How a job of the first attempt can end, with what GitHub then shows of it. The names are the truth that the checker trusts."""
+"""How a job of an attempt can end, with what GitHub then shows of it. The names are the truth that the checker trusts."""
 
 KILLED = frozenset({"lost", "reclaimed", "queued a day"})
 VETOES = frozenset({"cancelled", "replaced"})
@@ -57,15 +57,23 @@ MATRICES = (
 """Ends of the two jobs of the matrix that the search takes. `test_decision.py` has every pair."""
 
 
-WORKERS = {state.value: Worker(state) for state in State}
-"""A worker by the name of its state: texts for people are all else that it has."""
+@cache
+def worker_at(state: str, attempt: int) -> Any:
+    """A worker by the name of its state and by the attempt that it judges: texts for people are all else that it has."""
+    return Worker(State(state), attempt=attempt)
+
+
 JOBS, CALL, LOOK, WAKE, END = (state.value for state in (State.JOBS, State.CALL, State.LOOK, State.WAKE, State.END))
 
 
 class At(NamedTuple):
-    """A worker of our own: its state, the attempt that there was when it came to the call, and its requests up to the call."""
+    """A worker of our own: its state, the attempt that it judges or checks, and its requests up to the call.
+
+    `seen` is the attempt that there was when it came to the call.
+    """
 
     state: str
+    attempt: int = 1
     seen: int = 0
     asked: int = 0
 
@@ -75,8 +83,10 @@ class World(NamedTuple):
 
     attempt: int = 1
     running: bool = True
-    jobs: tuple[str, ...] = ()
-    """Ends of the first attempt's jobs; empty while it runs."""
+    jobs: tuple[tuple[str, ...], ...] = ()
+    """Ends of the jobs of each attempt that has ended."""
+    mine: bool = False
+    """Whether the last attempt is one of our reruns."""
     newer: bool = False
     events: tuple[int, ...] = ()
     """Undelivered events, by the attempt that they are about."""
@@ -108,15 +118,17 @@ def but(world: World, **changes: Any) -> World:
 
 
 @cache
-def _step(worker: Any, reply: Any) -> Any:
-    return ACTION.step(worker, reply, SPOT)
+def _step(worker: Any, reply: Any, most: int) -> Any:
+    return ACTION.step(worker, reply, SPOT, most)
 
 
 @dataclass(frozen=True)
 class Rules:
     """What is checked: our machine, and what the model assumes. The defaults are what the action does."""
 
-    step: Callable[[World, Any, Any], Any] = lambda world, worker, reply: _step(worker, reply)
+    step: Callable[[World, Any, Any, int], Any] = lambda world, worker, reply, most: _step(worker, reply, most)
+    most: int = 2
+    """The input `reruns` of the action, which the step gets."""
     start: Callable[[World, int], Any] = lambda world, attempt: Worker()
     """The state in which a worker starts, for an event about this attempt, 0 for a sweep."""
     sweep: bool = True
@@ -134,7 +146,7 @@ def _ends(rules: Rules) -> tuple[tuple[str, ...], ...]:
     kinds: dict[tuple[object, ...], tuple[str, ...]] = {}
     for jobs in MATRICES:
         reply = tuple(ENDS[end] for end in jobs)
-        state = rules.step(World(running=False, jobs=jobs), WORKERS[JOBS], reply).state
+        state = rules.step(World(running=False, jobs=(jobs,)), worker_at(JOBS, 1), reply, rules.most).state
         kind = (state, not KILLED & set(jobs), not VETOES & set(jobs), "replaced" in jobs, rules.every_end and jobs)
         kinds.setdefault(kind, jobs)
     return tuple(kinds.values())
@@ -144,10 +156,11 @@ MOST = {"reruns": 2, "crashes": 2, "copies": 1, "unheard wakes": 1}
 """How often people rerun, workers crash, events come again and a runner set hears of no wake in one search."""
 
 
-def owed(world: World) -> str:
+def owed(world: World, most: int) -> str:
     """What is still owed, empty if nothing is: a rerun of a killed job, or a runner. It knows the truth, and no annotations."""
-    killed = KILLED & set(world.jobs) and not VETOES & set(world.jobs)
-    if world.attempt == 1 and not world.running and not world.newer and killed:
+    jobs = set() if world.running else set(world.jobs[-1])
+    ours = world.attempt <= most and (world.attempt == 1 or world.mine)
+    if ours and not world.newer and KILLED & jobs and not VETOES & jobs:
         return "nothing was rerun"
     return "no runner was started for the rerun" if world.queue == "unheard" else ""
 
@@ -158,12 +171,13 @@ def moves(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
     if world.queue == "heard":
         yield "a runner takes the job of our rerun", _looked(but(world, queue="", wakes=0), rules)
     if world.running and not world.queue and not any(at.seen < world.attempt for at in calling):
-        # Later attempts end as the first did, so an interrupted rerun is interrupted again.
-        for jobs in _ends(rules) if world.attempt == 1 else (world.jobs,):
-            ended = but(world, running=False, jobs=jobs, newer=world.newer or "replaced" in jobs)
+        # Attempts that we rerun end in every way. The others end as the one before, so an interrupted rerun is interrupted again.
+        judged = world.attempt == 1 or (world.mine and world.attempt <= rules.most)
+        for jobs in _ends(rules) if judged else world.jobs[-1:]:
+            ended = but(world, running=False, jobs=(*world.jobs, jobs), newer=world.newer or "replaced" in jobs)
             yield f"attempt {world.attempt} ends ({', '.join(jobs)})", _event(ended)
     if not world.running and world.reruns < MOST["reruns"]:
-        yield "a person reruns", but(world, attempt=world.attempt + 1, running=True, reruns=world.reruns + 1)
+        yield "a person reruns", but(world, attempt=world.attempt + 1, running=True, mine=False, reruns=world.reruns + 1)
     if not world.newer and not calling:
         yield "a push starts a newer run", but(world, newer=True)
     yield from _channel(world, rules)
@@ -194,7 +208,8 @@ def _channel(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
 
 
 def _started(world: World, rules: Rules, attempt: int) -> World:
-    return _with(world, None, At(rules.start(world, attempt).state.value))
+    begun = rules.start(world, attempt)
+    return _with(world, None, At(begun.state.value, begun.attempt))
 
 
 def _worker(world: World, rules: Rules, at: At) -> Iterator[tuple[str, World]]:
@@ -208,17 +223,17 @@ def _worker(world: World, rules: Rules, at: At) -> Iterator[tuple[str, World]]:
     elif at.state == WAKE:
         yield from _wakes(world, rules, at)
     elif at.state != CALL:
-        reply = Run(world.attempt, not world.running, world.newer, by_us=world.attempt > 1 and world.ours > 0)
+        reply = Run(world.attempt, not world.running, world.newer, by_us=world.mine)
         if at.state == JOBS:
-            reply = tuple(ENDS[end] for end in world.jobs)
+            reply = tuple(ENDS[end] for jobs in world.jobs[at.attempt - 1 : at.attempt] for end in jobs)
         yield f"a worker asks: {at.state}", _looked(_advanced(world, rules, at, reply), rules)
     elif world.running:
         yield "a worker asks: rerun; GitHub refuses: already running", _advanced(world, rules, at, Answer.RUNNING)
     else:
         for queue in ("heard", "unheard"):
-            done = but(world, attempt=world.attempt + 1, running=True, ours=world.ours + 1, queue=queue)
+            done = but(world, attempt=world.attempt + 1, running=True, mine=True, ours=world.ours + 1, queue=queue)
             starts = f"a worker asks: rerun; GitHub starts it{', and the runner set never hears of it' * (queue == 'unheard')}"
-            yield starts, _advanced(done, rules, at, Answer.ACCEPTED)
+            yield starts, _looked(_advanced(done, rules, at, Answer.ACCEPTED), rules)
             if world.crashes < MOST["crashes"]:
                 lost = but(done, crashes=world.crashes + 1)
                 yield f"{starts}; its answer is lost", _advanced(lost, rules, at, Answer.UNCLEAR)
@@ -231,9 +246,12 @@ def _worker(world: World, rules: Rules, at: At) -> Iterator[tuple[str, World]]:
 
 
 def _looked(world: World, rules: Rules) -> World:
-    """If no job waits, workers that look see it at once. Later they would see and do the same: fewer worlds, the same effects."""
-    for at in world.workers if not world.queue else ():
-        if at.state == LOOK:
+    """If no job waits, workers that look see it at once. Later they would see and do the same: fewer worlds, the same effects.
+
+    In an attempt that is not the last one no job waits.
+    """
+    for at in world.workers:
+        if at.state == LOOK and (not world.queue or at.attempt != world.attempt):
             world = _advanced(world, rules, at, Queue())
     return world
 
@@ -251,12 +269,13 @@ def _wakes(world: World, rules: Rules, at: At) -> Iterator[tuple[str, World]]:
 
 
 def _advanced(world: World, rules: Rules, at: At, reply: Any) -> World:
-    state = rules.step(world, WORKERS[at.state], reply).state.value
+    after = rules.step(world, worker_at(at.state, at.attempt), reply, rules.most)
+    state = after.state.value
     if state in (LOOK, WAKE):
-        return _with(world, at, At(state))
+        return _with(world, at, At(state, after.attempt))
     if state == CALL:
-        return _with(but(world, marked=True), at, At(state, world.attempt, at.asked + 1))
-    return _with(world, at, At(state, 0, at.asked + 1))
+        return _with(but(world, marked=True), at, At(state, after.attempt, world.attempt, at.asked + 1))
+    return _with(world, at, At(state, after.attempt, 0, at.asked + 1))
 
 
 def _with(world: World, old: At | None, new: At | None) -> World:

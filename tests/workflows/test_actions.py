@@ -44,6 +44,7 @@ def uses() -> Iterator[tuple[str, str, dict[str, Any]]]:
 def test_there_are_the_actions_of_the_page():
     assert NAMES == [
         "ccache",
+        "choose-runner",
         "ddp-check",
         "gpu-check",
         "job-cost",
@@ -187,8 +188,8 @@ def test_the_sdk_is_of_the_trainer_that_is_installed():
 # -- workflows and actions -------------------------------------------------------------------------------------------------
 
 
-def test_workflows_use_every_action_but_what_is_for_builds():
-    assert {used for _, used, _ in uses()} == set(NAMES) - {"ccache", "sccache"}
+def test_workflows_use_every_action_but_what_is_for_builds_and_for_fleets_in_two_regions():
+    assert {used for _, used, _ in uses()} == set(NAMES) - {"ccache", "sccache", "choose-runner"}
 
 
 @pytest.mark.parametrize(("workflow", "used", "step"), list(uses()))

@@ -1,4 +1,6 @@
-"""Reruns the failed jobs of a workflow run once, if an interruption or a lack of capacity ended one. Standard library only.
+"""Reruns the failed jobs of a workflow run if an interruption or a lack of capacity ended one. Standard library only.
+
+It reruns a run once, or at most twice if the input `reruns` says so, and never an attempt that a person started.
 
 An event is only a reason to look: each call reads from GitHub what is true now about every run that ended lately. The record of a
 rerun is the run's own attempt number, so there is nothing to write before or after the call that a crash could lose.
@@ -16,8 +18,8 @@ runner takes the job that waits longest. The runs of wake.yml are the record of 
 `python -m tests.rerun` checks that machine in every order of events (docs/rerun.md).
 
 Reads the runner's GITHUB_API_URL, GITHUB_EVENT_PATH, GITHUB_REF_NAME and GITHUB_REPOSITORY; GITHUB_TOKEN; and RERUN_WORKFLOWS,
-RERUN_LABELS, RERUN_HOURS, RERUN_WAKE_LABELS, RERUN_WAKE_MINUTES and RERUN_DRY_RUN of the action. Exit status: 0, or 1 if GitHub
-refused something, an input is wrong, or no wake helped.
+RERUN_LABELS, RERUN_RERUNS, RERUN_HOURS, RERUN_WAKE_LABELS, RERUN_WAKE_MINUTES and RERUN_DRY_RUN of the action. Exit status: 0, or
+1 if GitHub refused something, an input is wrong, or no wake helped.
 Facts: docs.github.com, REST API (workflow runs, workflow jobs, workflows, check runs), and the texts of annotations at `CAUSES`.
 """
 
@@ -86,7 +88,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Job:
-    """A job of the first attempt."""
+    """A job of the attempt that is judged."""
 
     name: str
     conclusion: str
@@ -141,51 +143,74 @@ class Worker:
     """The labels to wake, in state WAKE."""
     failed: bool = False
     """Whether a person must look."""
+    attempt: int = 1
+    """The attempt that it judges, and after the call the one whose jobs it checks."""
 
 
-def step(worker: Worker, reply: Run | tuple[Job, ...] | Answer | Queue, spot: frozenset[str]) -> Worker:
-    """The next state after GitHub's reply to the question of this state. `spot` has the labels to judge, in lower case."""
+def step(worker: Worker, reply: Run | tuple[Job, ...] | Answer | Queue, spot: frozenset[str], most: int = 1) -> Worker:
+    """The next state after GitHub's reply to the question of this state.
+
+    `spot` has the labels to judge, in lower case. `most` is how many reruns a run gets from us.
+    """
     if isinstance(reply, Answer):
         return answered(worker, reply)
     if isinstance(reply, Queue):
         return looked(worker, reply)
     if isinstance(reply, Run):
-        if worker.state is State.RUN and reply.attempt == OURS and reply.by_us and not reply.completed:
-            return Worker(State.LOOK, barred(reply))
-        if against := barred(reply):
-            return Worker(State.END, against)
-        # Reading the jobs takes many requests. So the run is read again right before the call.
-        return replace(worker, state=State.JOBS if worker.state is State.RUN else State.CALL)
+        return read(worker, reply, most)
     killed, why = judged(reply, spot)
-    return Worker(State.AGAIN if killed else State.END, why)
+    return replace(worker, state=State.AGAIN if killed else State.END, reason=why)
 
 
-OURS = 2
-"""The attempt that we start: only first attempts are rerun."""
+def read(worker: Worker, run: Run, most: int) -> Worker:
+    """The next state after GitHub showed the run."""
+    if worker.state is State.RUN and looked_after(run, most):
+        return Worker(State.LOOK, barred(run, most), attempt=run.attempt)
+    if against := barred(run, most):
+        return replace(worker, state=State.END, reason=against)
+    if worker.state is State.RUN:
+        return replace(worker, state=State.JOBS, attempt=run.attempt)
+    # Reading the jobs takes many requests. So the run is read again right before the call, and must be as it was judged.
+    if run.attempt != worker.attempt:
+        return replace(worker, state=State.END, reason=f"attempt {run.attempt} was not judged")
+    return replace(worker, state=State.CALL)
+
+
+def looked_after(run: Run, most: int) -> bool:
+    """Whether it is one of our reruns, which may wait for a runner."""
+    return 1 < run.attempt <= 1 + most and run.by_us and not run.completed
 
 
 def answered(worker: Worker, answer: Answer) -> Worker:
     """The next state after a call."""
     if worker.state is State.WAKE:
-        return Worker(State.LOOK, worker.reason)
-    return Worker(State.LOOK if answer is Answer.ACCEPTED else State.END, answer.value)
+        return replace(worker, state=State.LOOK)
+    if answer is not Answer.ACCEPTED:
+        return replace(worker, state=State.END, reason=answer.value)
+    return replace(worker, state=State.LOOK, reason=answer.value, attempt=worker.attempt + 1)
 
 
 def looked(worker: Worker, queue: Queue) -> Worker:
     """The next state after GitHub showed what waits in our rerun."""
     if not queue.waits:
-        return Worker(State.END, "no job of its rerun waits for a runner")
+        return replace(worker, state=State.END, reason="no job of its rerun waits for a runner")
     if not queue.late:
         return replace(worker, state=State.LOOK)
     late = f"no runner took its job for {', '.join(queue.labels)}"
     if queue.wakes >= MOST_WAKES:
-        return Worker(State.END, f"{late}, and {MOST_WAKES} wakes did not help: the runner set is full or broken", failed=True)
-    return Worker(State.WAKE, f"{late}: wake {queue.wakes + 1} of {MOST_WAKES}", queue.labels)
+        no_help = f"{late}, and {MOST_WAKES} wakes did not help: the runner set is full or broken"
+        return replace(worker, state=State.END, reason=no_help, failed=True)
+    return replace(worker, state=State.WAKE, reason=f"{late}: wake {queue.wakes + 1} of {MOST_WAKES}", labels=queue.labels)
 
 
-def barred(run: Run) -> str:
+def closed(attempt: int, by_us: bool, most: int) -> bool:
+    """Whether we start no attempt after this one: it is a person's rerun, or our last one."""
+    return attempt > most or (attempt > 1 and not by_us)
+
+
+def barred(run: Run, most: int = 1) -> str:
     """Why this run must not be rerun, whatever its jobs say; empty if nothing speaks against it."""
-    if run.attempt != 1:
+    if closed(run.attempt, run.by_us, most):
         return f"it was rerun already: attempt {run.attempt}"
     if not run.completed:
         return "it has not ended"
@@ -301,22 +326,22 @@ class Api:
         return answer_text
 
 
-def run_of(api: Api, identity: int) -> Run:
-    """A run, and for a first attempt whether a newer run exists."""
+def run_of(api: Api, identity: int, most: int) -> Run:
+    """A run, and if nothing else speaks against a rerun, whether a newer run exists."""
     run = api.get(f"/actions/runs/{identity}")
-    attempt, completed = run["run_attempt"], run["status"] == "completed"
-    if attempt > 1:
-        return Run(attempt, completed, False, run["event"], _by_us(run))
+    read = Run(run["run_attempt"], run["status"] == "completed", False, run["event"], _by_us(run))
+    if barred(read, most):
+        return read
     filters = {"event": run["event"], "branch": run["head_branch"] or "", "created": f">={run['created_at']}"}
     query = urllib.parse.urlencode({name: value for name, value in filters.items() if value})
     runs = api.pages(f"/actions/workflows/{int(run['workflow_id'])}/runs?{query}", "workflow_runs")
     newer = any(other["run_number"] > run["run_number"] and _home(other) == _home(run) for other in runs)
-    return Run(attempt, completed, newer, run["event"])
+    return replace(read, newer=newer)
 
 
-def jobs_of(api: Api, identity: int, spot: frozenset[str]) -> tuple[Job, ...]:
-    """The jobs of the first attempt, with annotations if a job of a judged runner set did not succeed."""
-    listed = list(api.pages(f"/actions/runs/{identity}/attempts/1/jobs", "jobs"))
+def jobs_of(api: Api, identity: int, attempt: int, spot: frozenset[str]) -> tuple[Job, ...]:
+    """The jobs of an attempt, with annotations if a job of a judged runner set did not succeed."""
+    listed = list(api.pages(f"/actions/runs/{identity}/attempts/{attempt}/jobs", "jobs"))
     bad = {job["id"] for job in listed if job["conclusion"] not in FINE}
     touched = any(job["id"] in bad and spot & {label.lower() for label in job["labels"]} for job in listed)
 
@@ -356,9 +381,9 @@ class Wakes:
             if _by_us(run)
         ]
 
-    def queue(self, identity: int) -> Queue:
-        """What waits for a runner in the rerun of a run."""
-        jobs = list(self.api.pages(f"/actions/runs/{identity}/attempts/{OURS}/jobs", "jobs"))
+    def queue(self, identity: int, attempt: int) -> Queue:
+        """What waits for a runner in this attempt of a run."""
+        jobs = list(self.api.pages(f"/actions/runs/{identity}/attempts/{attempt}/jobs", "jobs"))
         self.waiting[identity] = set()
         queues = []
         for job in jobs:
@@ -396,22 +421,16 @@ def title(labels: tuple[str, ...]) -> str:
     return f"wake {json.dumps(labels)}"
 
 
-def judge(api: Api, identity: int, spot: frozenset[str], wakes: Wakes, dry: bool = False, worker: Worker = Worker()) -> Worker:
+def judge(api: Api, identity: int, options: Inputs, wakes: Wakes, worker: Worker = Worker()) -> Worker:
     """Drive the machine for one run to its end, or until it must wait before it looks whether a runner took the rerun."""
     while worker.state is not State.END:
-        if dry and worker.state in (State.CALL, State.WAKE):
+        if options.dry and worker.state in (State.CALL, State.WAKE):
             does = "rerun the failed jobs" if worker.state is State.CALL else "wake the runner set"
             return Worker(State.END, f"would {does}: {worker.reason}")
         before = worker
-        if worker.state is State.CALL:
-            answer = api.rerun(identity)
-            worker = replace(step(worker, answer, spot), reason=f"{answer.value}: {worker.reason}")
-        elif worker.state is State.WAKE:
-            worker = step(worker, wakes.wake(worker.labels), spot)
-        elif worker.state is State.LOOK:
-            worker = step(worker, wakes.queue(identity), spot)
-        else:
-            worker = step(worker, jobs_of(api, identity, spot) if worker.state is State.JOBS else run_of(api, identity), spot)
+        worker = step(worker, _reply(api, identity, options, wakes, worker), options.labels, options.reruns)
+        if before.state is State.CALL:
+            worker = replace(worker, reason=f"{worker.reason}: {before.reason}")
         if worker.state is State.LOOK and not wakes.labels:
             return replace(worker, state=State.END)
         # Right after a call GitHub may not list its jobs. So only a sweep asks at once.
@@ -420,19 +439,37 @@ def judge(api: Api, identity: int, spot: frozenset[str], wakes: Wakes, dry: bool
     return worker
 
 
-def ended(api: Api, workflows: list[str], since: datetime) -> set[int]:
-    """First attempts of these workflows that ended since then without success."""
-    runs = _runs(api, workflows, ENDED, since)
-    return {int(run["id"]) for run in runs if run["run_attempt"] == 1 and _time(run["updated_at"]) >= since}
+def _reply(api: Api, identity: int, options: Inputs, wakes: Wakes, worker: Worker) -> Run | tuple[Job, ...] | Answer | Queue:
+    """GitHub's reply to the question of the worker's state."""
+    if worker.state is State.CALL:
+        return api.rerun(identity)
+    if worker.state is State.WAKE:
+        return wakes.wake(worker.labels)
+    if worker.state is State.LOOK:
+        return wakes.queue(identity, worker.attempt)
+    if worker.state is State.JOBS:
+        return jobs_of(api, identity, worker.attempt, options.labels)
+    return run_of(api, identity, options.reruns)
 
 
-def started(api: Api, workflows: list[str], since: datetime) -> set[int]:
-    """Runs of these workflows whose rerun is ours and has not ended. GitHub shows the whole run as `queued` or `in_progress`."""
-    runs = _runs(api, workflows, ("queued", "in_progress"), since)
-    return {int(run["id"]) for run in runs if run["run_attempt"] == OURS and _by_us(run)}
+def ended(api: Api, options: Inputs) -> set[int]:
+    """Runs of the workflows that ended lately without success, and whose attempt we may rerun."""
+    since = _now() - options.back
+    return {
+        int(run["id"])
+        for run in runs_of(api, options.workflows, ENDED, since)
+        if not closed(run["run_attempt"], _by_us(run), options.reruns) and _time(run["updated_at"]) >= since
+    }
 
 
-def _runs(api: Api, workflows: list[str], statuses: tuple[str, ...], since: datetime) -> Iterator[Mapping[str, Any]]:
+def started(api: Api, options: Inputs) -> set[int]:
+    """Runs of the workflows whose rerun is ours and has not ended. GitHub shows the whole run as `queued` or `in_progress`."""
+    runs = runs_of(api, options.workflows, ("queued", "in_progress"), _now() - options.back)
+    shown = ((int(run["id"]), Run(run["run_attempt"], False, False, by_us=_by_us(run))) for run in runs)
+    return {identity for identity, run in shown if looked_after(run, options.reruns)}
+
+
+def runs_of(api: Api, workflows: list[str], statuses: tuple[str, ...], since: datetime) -> Iterator[Mapping[str, Any]]:
     """The runs of these workflows with one of these statuses that may have run since then."""
     created = urllib.parse.quote(f">={since - _LONGEST_RUN:{_TIME}}")
     for workflow in workflows:
@@ -475,6 +512,8 @@ class Inputs:
 
     workflows: list[str]
     labels: frozenset[str]
+    reruns: int
+    """How many reruns a run gets at most."""
     back: timedelta
     """How far back to look."""
     wake_labels: frozenset[str]
@@ -510,9 +549,9 @@ def follow(api: Api, options: Inputs, runs: set[int], wakes: Wakes) -> Iterator[
     end = _now() + (timedelta() if options.dry else 2 * options.patience + _ROUND)
     workers: dict[int, Worker] = {}
     if wakes.labels:
-        runs = runs | started(api, options.workflows, _now() - options.back)
+        runs = runs | started(api, options)
     while True:
-        runs = runs | ended(api, options.workflows, _now() - options.back)
+        runs = runs | ended(api, options)
         try:
             wakes.refresh()
         except RefusedError as error:
@@ -522,7 +561,7 @@ def follow(api: Api, options: Inputs, runs: set[int], wakes: Wakes) -> Iterator[
         for identity in sorted(runs):
             worker = workers.get(identity, Worker())
             try:
-                workers[identity] = judge(api, identity, options.labels, wakes, options.dry, worker)
+                workers[identity] = judge(api, identity, options, wakes, worker)
             except RefusedError as error:
                 # The other runs are judged all the same.
                 workers[identity], refused = Worker(State.END), True
@@ -553,11 +592,14 @@ def inputs(environment: Mapping[str, str]) -> Inputs:
         raise RefusedError('labels must name at least one runner set, such as "gpu-t4"; got none')
     if len(environment["RERUN_WAKE_LABELS"]) > _MOST_TITLE:
         raise RefusedError(f"wake-labels must have at most {_MOST_TITLE} characters; got {len(environment['RERUN_WAKE_LABELS'])}")
+    if environment["RERUN_RERUNS"] not in ("1", "2"):
+        raise RefusedError(f"reruns must be 1, or 2 for classes with rerunFirstOn; got {environment['RERUN_RERUNS']}")
     hours = _number(environment["RERUN_HOURS"], 24 * 29, "hours", "GitHub reruns for 30 days")
     minutes = _number(environment["RERUN_WAKE_MINUTES"], 60, "wake-minutes", "the hourly sweep looks again")
     return Inputs(
         workflows,
         frozenset(labels),
+        int(environment["RERUN_RERUNS"]),
         timedelta(hours=hours),
         frozenset(wake_labels),
         timedelta(minutes=minutes),
