@@ -399,7 +399,7 @@ class Scale(Model):
     """
 
     min: Annotated[int, Field(ge=0)] = 0
-    """Runners that always wait, also while no job runs. Unit: runners."""
+    """Runners that always wait, also while no job runs. Unit: runners. Mark: first."""
     max: Annotated[int, Field(ge=1, le=10_000)]
     """The most runners at the same time. GitHub allows 10,000 per runner group. Unit: runners. Source: docs.github.com, usage
     limits for self-hosted runners."""
@@ -419,7 +419,7 @@ class Nodes(Scale):
     """
 
     min: Annotated[int, Field(ge=0)] = 0
-    """Nodes that always run, also while no job runs. Unit: nodes."""
+    """Nodes that always run, also while no job runs. Unit: nodes. Mark: first."""
     max: Annotated[int, Field(ge=1, le=1000)]
     """The most nodes at the same time. Unit: nodes. Source: docs.oracle.com, service limits (OKE, 1,000 per pool); EKS service
     quotas (450 per node group until AWS raises it)."""
