@@ -88,8 +88,8 @@ class Cluster(Model):
     budget: Budget | None = None
     """A monthly budget with alarms by email. It stops nothing. Default: none. Mark: first."""
     declare_quotas: bool = False
-    """Whether the program declares the largest number of GPUs of the fleet: on AWS as a request for quotas that `accountQuotas`
-    shows to be too small, on OCI as an upper limit."""
+    """Whether the program declares the largest number of GPUs of the fleet: on AWS as a request for quotas that
+    `accountQuotas` shows to be too small, on OCI as an upper limit. Mark: first."""
     protect: bool = False
     """Whether Pulumi refuses to delete the control plane, and to destroy any part of the stack by `pulumi destroy`
     (docs/operate.md#protection). Set it to false before you destroy the stack. Mark: first."""
@@ -123,7 +123,7 @@ class Cluster(Model):
     """GPU pools, by a name of your choice. Machines that run one job each need no pool. On EKS a pool may have no GPUs, for
     classes with `gpus: 0` (docs/cpu-classes.md). Mark: first."""
     runners: Mapping[SetName, Runner]
-    """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
+    """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters. Mark: first."""
 
     @property
     def gpu_pools(self) -> dict[str, Any]:

@@ -47,8 +47,7 @@ class Endpoint(Model):
     private: bool = False
     """Whether only the cluster's own network reaches the Kubernetes API. It needs `reachableFrom`. Mark: first."""
     reachable_from: Literal["vpc-agent", "vpn"] | None = None
-    """How `pulumi up` reaches a private endpoint: from an agent inside the VPC, or by VPN. Required with `private: true`.
-    Mark: first."""
+    """How `pulumi up` reaches a private endpoint: from an agent inside the VPC, or by VPN. Required with `private: true`."""
     private_cidrs: tuple[Cidr, ...] = ()
     """Networks that may reach a private endpoint. Default: the new VPC itself."""
 

@@ -144,7 +144,7 @@ class Pool(Model):
     idle_delay: IdleDelay = 600
     """Time that a node stays unneeded before the autoscaler removes it, from 1m to 24h."""
     disk: Disk = 200 * 1024
-    """Root volume of each node, a whole number of Gi, at least 30Gi. CUDA images have 10 to 20 GB each."""
+    """Root volume of each node, a whole number of Gi, at least 30Gi. CUDA images have 10 to 20 GB each. Mark: first."""
     labels: Labels = Field(default_factory=dict)
     """Labels of the nodes in addition to those of the program, at most 25. Labels that the program or the provider sets are
     refused."""

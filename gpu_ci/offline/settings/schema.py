@@ -112,26 +112,26 @@ def _examples() -> dict[type, dict[str, list[object]]]:
     values: dict[type, dict[str, list[object]]] = {}
     for path in stack_files():
         fleet = read_fleet(path.name.split(".")[1], path)
-        for owner, field, value in _set(fleet, config_of(path)):
+        for owner, field, value in written_settings(fleet, config_of(path)):
             # Longer mappings are written key by key.
             if len(str(value)) <= 70:
                 values.setdefault(owner, {}).setdefault(field, []).append(value)
     return values
 
 
-def _set(settings: object, written: object) -> Iterator[tuple[type, str, object]]:
+def written_settings(settings: object, written: object) -> Iterator[tuple[type, str, object]]:
     """Class, field and value of every setting that a file has. `settings` is the model of the values in `written`."""
     if isinstance(settings, BaseModel) and isinstance(written, dict):
         for name, field in type(settings).model_fields.items():
             if (key := field.alias or name) in written:
                 yield type(settings), name, written[key]
-                yield from _set(getattr(settings, name), written[key])
+                yield from written_settings(getattr(settings, name), written[key])
     elif isinstance(settings, dict) and isinstance(written, dict):
         for key, value in settings.items():
-            yield from _set(value, written.get(key))
+            yield from written_settings(value, written.get(key))
     elif isinstance(settings, tuple) and isinstance(written, list):
         for value, item in zip(settings, written, strict=True):
-            yield from _set(value, item)
+            yield from written_settings(value, item)
 
 
 class Secret(Model):
