@@ -7,9 +7,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from fleet.facts.remark import Remark, costs, todo
 from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
+from gpu_ci.offline import words
 from gpu_ci.offline.commands import plan as command
 from gpu_ci.offline.report import detail
 from tests.offline.rendered import plan_of
@@ -174,3 +176,9 @@ def test_json_has_a_reserved_pool_at_one_price():
 )
 def test_the_tree_tells_shape_and_size(token, inputs, told):
     assert detail(token, inputs) == told
+
+
+def test_a_note_says_whether_it_needs_an_action():
+    assert [words.mark(note) for note in ("an end", todo("act"), costs("money"), costs("act", act=True), Remark("fact"))] == [
+        *"!!$!-"
+    ]
