@@ -9,17 +9,31 @@ import subprocess
 from collections.abc import Collection, Iterator
 
 from fleet.facts.tables import rows
+from fleet.facts.versions import minor
 from fleet.providers.finding import Finding, ok, skipped, wrong
 
 AREA = "tools"
 
 
-def findings(providers: Collection[str], pulumi: str) -> Iterator[Finding]:
-    """A finding for each tool that a stack with these providers needs. `pulumi` is the range of its CLI's versions."""
+def findings(providers: Collection[str], pulumi: str, minors: Collection[str]) -> Iterator[Finding]:
+    """A finding for each tool that a stack needs. The arguments are those of `needed`."""
     yield ok(AREA, f"python {platform.python_version()}")
+    for row, versions in needed(providers, pulumi, minors):
+        yield _tool(row, versions)
+
+
+def needed(providers: Collection[str], pulumi: str, minors: Collection[str]) -> Iterator[tuple[dict[str, str], str]]:
+    """The row of each tool that a stack with these providers needs, and the range of its versions; empty for any version.
+
+    `pulumi` is the range of Pulumi's CLI. `minors` are the Kubernetes versions of the clusters: kubectl may be one minor older
+    or newer than an API server (kubernetes.io, version skew policy).
+    """
+    numbers = [minor(version)[1] for version in minors if version]
+    kubectl = f">=1.{max(numbers) - 1} <1.{min(numbers) + 2}" if numbers and max(numbers) - min(numbers) <= 2 else ""
+    ranges = {"pulumi": pulumi, "kubectl": kubectl}
     for row in rows("tools.csv"):
         if row["providers"] == "*" or not set(row["providers"].split()).isdisjoint(providers):
-            yield _tool(row, pulumi if row["tool"] == "pulumi" else row["versions"])
+            yield row, ranges.get(row["tool"], row["versions"])
 
 
 def _tool(row: dict[str, str], wanted: str) -> Finding:
