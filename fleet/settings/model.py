@@ -399,7 +399,7 @@ class Scale(Model):
     """
 
     min: Annotated[int, Field(ge=0)] = 0
-    """Runners that always wait, also while no job runs. Unit: runners. Mark: first."""
+    """Runners that always wait, also while no job runs. Unit: runners."""
     max: Annotated[int, Field(ge=1, le=10_000)]
     """The most runners at the same time. GitHub allows 10,000 per runner group. Unit: runners. Source: docs.github.com, usage
     limits for self-hosted runners."""

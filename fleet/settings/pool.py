@@ -395,7 +395,7 @@ class SystemPool(Model):
     """CPU instance types of the system nodes. EKS starts the first that has capacity, and another order replaces the node
     group."""
     nodes: Nodes = Nodes(min=2, max=4)
-    """Smallest and largest number of system nodes. `min` is at least 1, because the autoscaler runs there."""
+    """Smallest and largest number of system nodes. `min` is at least 1, because the autoscaler runs there. Mark: first."""
     disk: Disk = 50 * 1024
     """Root volume of each system node. A whole number of Gi, at least 30Gi. Example: `80Gi`"""
 

@@ -211,7 +211,7 @@ class RunnerPod(Runner, PodFields, ContainerFields):
     """Smallest and largest number of runners. Jobs beyond it wait."""
     image: ImageReference | None = None
     """Container image of the runner, with a version or digest. Default: the runner image of the cluster's registry, else
-    GitHub's. Example: `ghcr.io/acme/runner-gpu:12.1-ubuntu22.04` Mark: first."""
+    GitHub's. Example: `ghcr.io/acme/runner-gpu:12.1-ubuntu22.04`"""
 
     @property
     def span(self) -> Scale:

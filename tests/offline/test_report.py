@@ -96,7 +96,7 @@ def test_what_stands_is_told_and_an_upper_bound_says_why(machines):
 
 def test_the_order_of_fallback_is_told(prod):
     said = "VM.GPU.A10.1 in US-SANJOSE-1-AD-1, US-ASHBURN-AD-2"
-    assert f"! sjc/oracle-vm-gpu-a10-1: falls back in this order where OCI has no capacity: {said}" in prod
+    assert f"- sjc/oracle-vm-gpu-a10-1: falls back in this order where OCI has no capacity: {said}" in prod
 
 
 def test_nodes_say_their_shape_and_size(machines):

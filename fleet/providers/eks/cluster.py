@@ -458,7 +458,7 @@ class EksCluster(EksPools):
     """Time that CloudWatch keeps the logs of the control plane. Unit: days. Source: CloudWatch Logs API, PutRetentionPolicy.
     Example: `365`"""
     system: SystemPool = SystemPool()
-    """The pool of CPU nodes that runs controllers, listeners and CoreDNS."""
+    """The pool of CPU nodes that runs controllers, listeners and CoreDNS. Mark: first."""
     registry: EcrRegistry | None = None
     """ECR for the runner image, caches of public registries and copies of images (docs/images.md)."""
 
