@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
+from ruamel.yaml import YAML
 
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import read_yaml
@@ -227,4 +228,11 @@ def test_an_editor_proposes_first_settings_first() -> None:
     cluster = stack_schema()["$defs"]["EksCluster"]
     (snippet,) = cluster["defaultSnippets"]
     assert {"provider", "region", "kubernetesVersion", "endpoint", "budget"} <= set(snippet["body"])
-    assert Draft202012Validator({**cluster, "required": [], "$defs": stack_schema()["$defs"]}).is_valid(snippet["body"])
+    assert snippet["body"]["kubernetesVersion"] == '"1.36"', "an editor pastes it as it is"
+    body = YAML(typ="safe", pure=True).load("\n".join(f"{key}: {text_in(value)}" for key, value in snippet["body"].items()))
+    assert Draft202012Validator({**cluster, "required": [], "$defs": stack_schema()["$defs"]}).is_valid(body)
+
+
+def text_in(value: object) -> str:
+    """A value as an editor pastes it."""
+    return value if isinstance(value, str) else json.dumps(value)

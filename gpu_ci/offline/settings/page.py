@@ -93,13 +93,15 @@ class _Reference:
     def _start(self, by_page: Pages) -> str:
         """The page with the first settings, and a link to each section of the others."""
         own = {heading: section for sections in by_page.values() for heading, section in sections.items()}
-        lines = [(Path(__file__).parent.parent / "settings_head.md").read_text(encoding="utf-8").replace("$head", _HEAD).rstrip()]
+        lines: list[str] = []
         for name in dict.fromkeys(self._first_models(_ROOT)):
             rows = {key: self._rows[name][key] for key, schema in self._models[name]["properties"].items() if schema.get(FIRST)}
             lines += ["", f"### {_words(name)}", "", f"{self._intro(name)} All keys: {own[_words(name)].link}.", "", *_table(rows)]
         lines += ["", "## All settings", "", "| page | sections |", "|---|---|"]
         lines += [f"| [{_title(page)}]({page}) | {', '.join(one.link for one in sections.values())} |" for page, sections in by_page.items()]
-        return "\n".join([*lines, f"| [{_title(_VALUES)}]({_VALUES}) | the kinds of values, and what each allows |", ""])
+        lines += [f"| [{_title(_VALUES)}]({_VALUES}) | the kinds of values, and what each allows |", ""]
+        around = (Path(__file__).parent.parent / "settings_page.md").read_text(encoding="utf-8")
+        return around.replace("$head", _HEAD).replace("$settings", "\n".join(lines))
 
     def _first_models(self, name: str) -> Iterator[str]:
         """The models of first settings: of each key the first of its models."""

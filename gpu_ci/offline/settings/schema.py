@@ -23,7 +23,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from fleet.facts.yaml_text import kubernetes_documents, read_yaml
+from fleet.facts.yaml_text import kubernetes_documents, read_yaml, scalar
 from fleet.loading.config import read_fleet
 from fleet.loading.home import ROOT
 from fleet.providers.fleet import NAMESPACE, Fleet
@@ -186,7 +186,7 @@ class StackFile(Model):
 class _Schema(GenerateJsonSchema):
     """pydantic's JSON Schema with the texts of fields, and with only keywords that editors know.
 
-    yaml-language-server sorts keys by name, but snippets by `sortText` (1.24, yamlCompletion.ts). So a snippet has first settings.
+    yaml-language-server sorts keys by name, but snippets by `sortText` (1.25, yamlCompletion.ts). So a snippet has first settings.
     """
 
     classes: ClassVar[dict[str, type[BaseModel]]] = {}
@@ -216,7 +216,9 @@ class _Schema(GenerateJsonSchema):
         properties = dict(sorted(model_schema["properties"].items(), key=lambda row: FIRST not in row[1]))
         body = {key: row.get("examples", [row.get("default")])[0] for key, row in properties.items() if FIRST in row}
         if set(body) - set(model_schema.get("required", ())):
-            snippet = {"label": "first settings", "sortText": "!", "body": {key: row for key, row in body.items() if row}}
+            # The editor pastes a text as it is, so a text that looks like a number brings its quotes.
+            pasted = {key: scalar(value) if isinstance(value, str) else value for key, value in body.items() if value}
+            snippet = {"label": "first settings", "sortText": "!", "body": pasted}
             model_schema["defaultSnippets"] = [snippet]
         return {**model_schema, "properties": properties}
 
