@@ -66,7 +66,9 @@ def errors_of_model(path: Path) -> set[str]:
 def test_the_schema_and_the_pages_are_current() -> None:
     assert (ROOT / "schema" / "stack.schema.json").read_text(encoding="utf-8") == schema_text(), "run make docs"
     written = (ROOT / "docs" / "settings.md", *(ROOT / "docs" / "settings").iterdir())
-    assert {str(path.relative_to(ROOT / "docs")): path.read_text(encoding="utf-8") for path in written} == pages(), "run make docs"
+    assert {str(path.relative_to(ROOT / "docs")): path.read_text(encoding="utf-8") for path in written} == pages(), (
+        "run make docs"
+    )
 
 
 def test_every_setting_has_a_description() -> None:
@@ -182,7 +184,9 @@ def rows(text: str) -> list[str]:
 
 
 def slugs(text: str) -> set[str]:
-    return {re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in text.splitlines() if line[:1] == "#"}
+    return {
+        re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in text.splitlines() if line[:1] == "#"
+    }
 
 
 def test_every_link_of_a_page_leads_to_a_heading_or_a_page() -> None:

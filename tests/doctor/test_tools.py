@@ -78,10 +78,15 @@ def test_a_missing_tool_is_wrong_with_its_page_and_an_optional_one_is_skipped(pu
     assert all(fix.startswith("install it: https://") for fix in fixes(found))
 
 
-@pytest.mark.parametrize(("name", "printed"), [("pulumi", "v3.251.9"), ("pulumi", "v4.0.0"), ("aws", "aws-cli/1.45.11"), ("kubectl", "Client Version: v1.32.4")])
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [("pulumi", "v3.251.9"), ("pulumi", "v4.0.0"), ("aws", "aws-cli/1.45.11"), ("kubectl", "Client Version: v1.32.4")],
+)
 def test_a_version_outside_of_the_range_is_wrong(put: Put, name: str, printed: str) -> None:
     put(name, printed)
-    assert any(each.startswith(f"wrong: {name} ") and " is not >=" in each for each in lines(tools.findings({"eks"}, RANGE, MINORS)))
+    assert any(
+        each.startswith(f"wrong: {name} ") and " is not >=" in each for each in lines(tools.findings({"eks"}, RANGE, MINORS))
+    )
 
 
 def test_a_tool_that_prints_no_version_is_wrong(put: Put) -> None:

@@ -65,9 +65,9 @@ def doctor(
 
 def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_file: Path | None) -> Iterator[Finding]:
     key, no_key = _key(config, fleet, key_file)
-    clusters = fleet.clusters.values()
-    minors = {cluster.kubernetes_version for cluster in clusters}
-    yield from tools.findings({cluster.provider for cluster in clusters}, Project.read(project_file(ROOT)).needed, minors)
+    settled = fleet.clusters.values()
+    minors = {cluster.kubernetes_version for cluster in settled}
+    yield from tools.findings({cluster.provider for cluster in settled}, Project.read(project_file(ROOT)).needed, minors)
     yield from settings.findings(config, fleet)
     yield from _policies(config.stack)
     if fleet.deployable:

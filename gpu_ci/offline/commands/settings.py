@@ -22,7 +22,9 @@ def schema() -> None:
 
 @app.command(rich_help_panel=DOCUMENT)
 def settings(
-    out: Annotated[Path | None, typer.Option("--out", help="A folder: write settings.md and the pages in settings/ there.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A folder: write settings.md and the pages in settings/ there.")
+    ] = None,
 ) -> None:
     """Print docs/settings.md: the settings to begin with. With --out write it and the pages with every key of a stack file."""
     with exit_status():

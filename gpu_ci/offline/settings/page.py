@@ -1,7 +1,7 @@
 """docs/settings.md and docs/settings/: the schema of a stack file as tables, in the order in which a user meets the settings.
 
-docs/settings.md has the first settings of a stack on the first provider of the registry. docs/settings/ has every key: a page for each
-provider with its own keys, and a page for each subject.
+docs/settings.md has the first settings of a stack on the first provider of the registry. docs/settings/ has every key: a page
+for each provider with its own keys, and a page for each subject.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _SUBJECT_OF = {module: page for page, modules in _SUBJECTS.items() for module in
 _VALUES = "settings/values.md"
 _TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`", "object": "mapping"}
 _WORDS = {"github": "GitHub", "gitops": "GitOps"} | {
-    word: word.upper() for word in ("ami", "ca", "cuda", "ecr", "eks", "gpu", "mig", "mps", "oci", "ocir", "oke", "vm", "cpu", "id")
+    word: word.upper()
+    for word in ("ami", "ca", "cuda", "ecr", "eks", "gpu", "mig", "mps", "oci", "ocir", "oke", "vm", "cpu", "id")
 }
 _FEW = 10
 """Values that the page lists, with "or" between them. An editor has all."""
@@ -96,11 +97,21 @@ class _Reference:
         lines: list[str] = []
         for name in dict.fromkeys(self._first_models(_ROOT)):
             rows = {key: self._rows[name][key] for key, schema in self._models[name]["properties"].items() if schema.get(FIRST)}
-            lines += ["", f"### {_words(name)}", "", f"{self._intro(name)} All keys: {own[_words(name)].link}.", "", *_table(rows)]
+            lines += [
+                "",
+                f"### {_words(name)}",
+                "",
+                f"{self._intro(name)} All keys: {own[_words(name)].link}.",
+                "",
+                *_table(rows),
+            ]
         lines += ["", "## All settings", "", "| page | sections |", "|---|---|"]
-        lines += [f"| [{_title(page)}]({page}) | {', '.join(one.link for one in sections.values())} |" for page, sections in by_page.items()]
+        for page, held in by_page.items():
+            links = [section.link for section in held.values()]
+            more = [f"{len(links) - _FEW} more"] * (len(links) > _FEW)
+            lines.append(f"| [{_title(page)}]({page}) | {', '.join([*links[:_FEW], *more])} |")
         lines += [f"| [{_title(_VALUES)}]({_VALUES}) | the kinds of values, and what each allows |", ""]
-        around = (Path(__file__).parent.parent / "settings_page.md").read_text(encoding="utf-8")
+        around = (Path(__file__).parent.parent / "settings_head.md").read_text(encoding="utf-8")
         return around.replace("$head", _HEAD).replace("$settings", "\n".join(lines))
 
     def _first_models(self, name: str) -> Iterator[str]:
@@ -121,7 +132,7 @@ class _Reference:
                     alike = _alike(key, users, rows)
                     if alike == users or (partly and len(alike) > 1 and len(alike) * 2 >= len(users)):
                         only = "" if alike == users else f" Only for {_listed(alike)}."
-                        name, value, default, meaning, example = [rows[user].pop(key) for user in alike][0]
+                        (name, value, default, meaning, example), *_ = [rows[user].pop(key) for user in alike]
                         commons.setdefault(base, {})[key] = name, value, default, meaning + only, example
         sections = {
             base: _Section(_page_of(base), f"{_words(base.__name__)}: common keys", f"Keys of {_listed(users)}.", commons[base])
@@ -241,6 +252,7 @@ def _below(page: str, text: str) -> str:
         return f"]({near}{match[2] or ''})"
 
     return re.sub(r"\]\(([^)#:]+)(#[^)]*)?\)", link, text)
+
 
 def _bounds(schema: Mapping[str, Any]) -> str:
     least, most = schema.get("minimum"), schema.get("maximum")

@@ -29,7 +29,6 @@ from fleet.loading.home import ROOT
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.settings.model import Model
 
-
 FIRST = "x-first"
 """The keyword of a setting that comes first: it is required, or has the mark."""
 
@@ -119,7 +118,7 @@ def _examples() -> dict[type, dict[str, list[object]]]:
     return values
 
 
-def written_settings(settings: object, written: object) -> Iterator[tuple[type, str, object]]:
+def written_settings(settings: object, written: object) -> Iterator[tuple[type[BaseModel], str, object]]:
     """Class, field and value of every setting that a file has. `settings` is the model of the values in `written`."""
     if isinstance(settings, BaseModel) and isinstance(written, dict):
         for name, field in type(settings).model_fields.items():
@@ -186,7 +185,7 @@ class StackFile(Model):
 class _Schema(GenerateJsonSchema):
     """pydantic's JSON Schema with the texts of fields, and with only keywords that editors know.
 
-    yaml-language-server sorts keys by name, but snippets by `sortText` (1.25, yamlCompletion.ts). So a snippet has first settings.
+    yaml-language-server sorts keys by name and snippets by `sortText` (1.25, yamlCompletion.ts). So a snippet has first settings.
     """
 
     classes: ClassVar[dict[str, type[BaseModel]]] = {}
@@ -216,7 +215,7 @@ class _Schema(GenerateJsonSchema):
         properties = dict(sorted(model_schema["properties"].items(), key=lambda row: FIRST not in row[1]))
         body = {key: row.get("examples", [row.get("default")])[0] for key, row in properties.items() if FIRST in row}
         if set(body) - set(model_schema.get("required", ())):
-            # The editor pastes a text as it is, so a text that looks like a number brings its quotes.
+            # The editor pastes a text as it is, so a text that looks like a number has quotes here.
             pasted = {key: scalar(value) if isinstance(value, str) else value for key, value in body.items() if value}
             snippet = {"label": "first settings", "sortText": "!", "body": pasted}
             model_schema["defaultSnippets"] = [snippet]

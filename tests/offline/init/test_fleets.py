@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from yamllint import linter  # type: ignore[import-untyped]
 from yamllint.config import YamlLintConfig  # type: ignore[import-untyped]
 
-from fleet.facts.yaml_text import read_yaml
 from fleet.loading.config import read_fleet
 from gpu_ci.cli import app
 from gpu_ci.offline.plan import make_plan
