@@ -86,7 +86,7 @@ docs: .venv/run ## Write policies/config/*.json, package/schema.json, schema/sta
 	@$(BIN)/gpu-ci policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
 	@$(BIN)/python -m package.reference
 	@$(BIN)/gpu-ci schema > schema/.stack.json && mv schema/.stack.json schema/stack.schema.json
-	@$(BIN)/gpu-ci settings > docs/.settings.md && mv docs/.settings.md docs/settings.md
+	@$(BIN)/gpu-ci settings --out docs
 	@for file in Pulumi.*.yaml; do \
 	  stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \
 	  $(BIN)/gpu-ci inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done

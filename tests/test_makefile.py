@@ -198,11 +198,10 @@ def test_the_pages_of_all_stack_files_are_written(make, tmp_path):
     (tmp_path / "schema").mkdir()
     for name in ("Pulumi.yaml", "Pulumi.one.yaml", "Pulumi.on.e-2.yaml"):
         (tmp_path / name).touch()
-    assert make("docs") == ["-m", "package.reference"]
+    assert make("docs") == ["-m", "package.reference", "settings", "--out", "docs"]
     called = {path.name: path.read_text().split("\0")[:-1] for path in docs.iterdir()}
     assert called == {
         "policies.md": ["policies"],
-        "settings.md": ["settings"],
         "inventory-one.md": ["inventory", "--", "one"],
         "inventory-on.e-2.md": ["inventory", "--", "on.e-2"],
     }

@@ -211,7 +211,7 @@ class EksGpuCluster(PackagedComponent[Read]):
         self._stack = settings.stack_tag or pulumi.get_stack()
         govern(name, settings.budget, self._stack, settings.quotas, parent=self)
         vpc_id, subnets = self._network(name, args)
-        self.subnets = {zone: subnets[zone] for zone in settings.zones}
+        self.subnets = {zone: subnets[zone] for zone in settings.node_zones}
         """The nodes' private subnets by zone. Unlike the output, each depends on its own subnet only."""
         self._fixed_subnets = [subnets[zone] for zone in sorted(settings.fixed_zones)]
         control_plane = self._control_plane(name, settings, vpc_id)

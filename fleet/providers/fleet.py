@@ -78,8 +78,8 @@ class Fleet(Model):
     """The Kubernetes clusters of the stack, by a name of your choice. The name is part of the names of cloud resources, so
     another name replaces them. `provider` and `existing` select the keys of a cluster."""
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=40)] = Field(default_factory=dict)
-    """Tags of every cloud resource, in addition to `gpu-ci/stack`. The policies of a stack may require some, such as owner and
-    ttl. OCI allows six. Example: `{owner: ci-platform, cost-center: ci}`"""
+    """Tags of every cloud resource, in addition to `gpu-ci/stack`. The policies of a stack may require some, such as owner
+    and ttl. OCI allows six. Example: `{owner: ci-platform, cost-center: ci}` Mark: first."""
 
     permissions_boundary: PolicyArn | None = None
     """ARN of the IAM policy that is the permissions boundary of every IAM role that the stack creates in AWS. The deploy role of

@@ -52,8 +52,6 @@ class Starter:
     """First words of the providerID of its nodes."""
     zone_prefix: ClassVar[str] = ""
     """An example of what the account puts before the name of a zone."""
-    on_disks: ClassVar[tuple[str, ...]] = ()
-    """Lines of a pool whose machines have local disks."""
     of_pods: ClassVar[tuple[str, ...]] = ()
     """Lines of a runner set of pods."""
     driver: ClassVar[str] = ""

@@ -72,7 +72,7 @@ class Cluster(Model):
     it."""
     enablement: str
     """What advertises the GPUs of the nodes to Kubernetes: NVIDIA's device plugin, NVIDIA's GPU operator, or OKE's add-on
-    (docs/layers.md)."""
+    (docs/layers.md). Mark: first."""
     delivery: Literal["helm", "argocd"] = "helm"
     """Who installs the charts: `helm` means `pulumi up`, `argocd` means ArgoCD from a Git repository (docs/gitops.md)."""
     gitops: GitOps | None = None
@@ -82,18 +82,18 @@ class Cluster(Model):
     monitoring: Monitoring | None = None
     """Metrics, alerts and dashboards (docs/monitoring.md). Default: none."""
     health: Health | None = None
-    """Quarantine of sick GPU nodes (docs/node-health.md). Default: none. `{}` turns it on with its defaults."""
+    """Quarantine of sick GPU nodes (docs/node-health.md). Default: none. `{}` turns it on with its defaults. Mark: first."""
     private_egress: tuple[Cidr, ...] = ()
     """Private networks that jobs in pods may reach, such as a cache, a package mirror or the endpoints of a VPC. Pods reach no
     other private network (docs/isolation.md). Example: `[10.20.0.0/24]`"""
     budget: Budget | None = None
-    """A monthly budget with alarms by email. It stops nothing. Default: none."""
+    """A monthly budget with alarms by email. It stops nothing. Default: none. Mark: first."""
     declare_quotas: bool = False
-    """Whether the program declares the largest number of GPUs of the fleet: on AWS as a request for quotas that `accountQuotas`
-    shows to be too small, on OCI as an upper limit."""
+    """Whether the program declares the largest number of GPUs of the fleet: on AWS as a request for quotas that
+    `accountQuotas` shows to be too small, on OCI as an upper limit. Mark: first."""
     protect: bool = False
     """Whether Pulumi refuses to delete the control plane, and to destroy any part of the stack by `pulumi destroy`
-    (docs/operate.md#protection). Set it to false before you destroy the stack."""
+    (docs/operate.md#protection). Set it to false before you destroy the stack. Mark: first."""
     DEFAULT_CLASS: ClassVar[bool] = False
     """Whether the provider's clusters have a default storage class."""
 
@@ -122,9 +122,9 @@ class Cluster(Model):
     """GPU Jobs that run once, when they are new or changed, by name (docs/storage.md)."""
     pools: Mapping[DnsLabel, Pool] = Field(default_factory=dict)
     """GPU pools, by a name of your choice. Machines that run one job each need no pool. On EKS a pool may have no GPUs, for
-    classes with `gpus: 0` (docs/cpu-classes.md)."""
+    classes with `gpus: 0` (docs/cpu-classes.md). Mark: first."""
     runners: Mapping[SetName, Runner]
-    """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
+    """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters. Mark: first."""
     runner_quotas: Mapping[DnsLabel, RunnerQuota] = Field(default_factory=dict)
     """The most GPUs of several runner classes together, for example those of a team (docs/waiting.md). Example:
     `{vision: {gpus: 4, runners: [gpu-t4, gpu-t4-x4]}}`"""

@@ -42,10 +42,10 @@ class Endpoint(Model):
         tuple[Annotated[Cidr, AfterValidator(_public_cidr), limited("eks:index:Cluster", "publicAccessCidrs.[]")], ...],
         limited("eks:index:Cluster", "publicAccessCidrs", "once"),
     ] = ()
-    """Public networks that reach the Kubernetes API from the internet, on EKS at most 40. Give this or `private: true`. 0.0.0.0/0
-    and reserved addresses, such as loopback, are not allowed."""
+    """Public networks that reach the Kubernetes API from the internet, on EKS at most 40. Give this or `private: true`.
+    0.0.0.0/0 and reserved addresses, such as loopback, are not allowed. Mark: first."""
     private: bool = False
-    """Whether only the cluster's own network reaches the Kubernetes API. It needs `reachableFrom`."""
+    """Whether only the cluster's own network reaches the Kubernetes API. It needs `reachableFrom`. Mark: first."""
     reachable_from: Literal["vpc-agent", "vpn"] | None = None
     """How `pulumi up` reaches a private endpoint: from an agent inside the VPC, or by VPN. Required with `private: true`."""
     private_cidrs: tuple[Cidr, ...] = ()

@@ -50,9 +50,9 @@ class Existing(Model):
     `controller`."""
     controller: Controller | None = None
     """The ARC controller that the cluster has. The roles of each runner set are bound to its service account. Required if
-    `installed` lists `arc-controller`."""
+    `installed` lists `arc-controller`. Mark: first."""
     system_selector: Labels = Field(default_factory=dict)
-    """Labels of the nodes that run controllers and listeners. Default: any node whose taints they tolerate."""
+    """Labels of the nodes that run controllers and listeners. Default: any node whose taints they tolerate. Mark: first."""
 
     KEY: ClassVar[str]
     """The key that identifies it."""

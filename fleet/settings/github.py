@@ -68,7 +68,7 @@ class GitHub(GitHubApp):
     url: ScopeUrl
     """URL of the organization or repository that the runners belong to. A GitHub App cannot register runners of an enterprise."""
     group: RunnerGroup = "default"
-    """Runner group of every runner class without a `group` of its own. Create it on GitHub first."""
+    """Runner group of every runner class without a `group` of its own. Create it on GitHub first. Mark: first."""
 
     @property
     def owner(self) -> str:

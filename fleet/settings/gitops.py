@@ -44,11 +44,11 @@ class ExternalSecrets(Model):
     """The External Secrets operator fetches the key from an existing secret store."""
 
     by: Literal["external-secrets"] = "external-secrets"
-    """The External Secrets operator fetches the key from a secret store."""
+    """The External Secrets operator fetches the key from a secret store. Mark: first."""
     store: ObjectName = "gpu-ci"
-    """Name of the ClusterSecretStore."""
+    """Name of the ClusterSecretStore. Mark: first."""
     key: SecretKey = "github-app"
-    """Name of the entry in the store."""
+    """Name of the entry in the store. Mark: first."""
     property: SecretKey | None = None
     """Name of the value, if the entry has several. Default: the whole entry. Example: `private-key`"""
 
@@ -106,5 +106,5 @@ class GitOps(Model):
     project: ObjectName = "default"
     """ArgoCD's project. It must allow this repository and that of every chart. Example: `gpu-ci`"""
     secrets: AnyGitSecrets | None = None
-    """How the GitHub App's key gets into the cluster; `by` selects the keys. Default: `pulumi up` if it creates the cluster, else
-    the External Secrets operator."""
+    """How the GitHub App's key gets into the cluster; `by` selects the keys. Default: `pulumi up` if it creates the cluster,
+    else the External Secrets operator. Mark: first."""

@@ -36,9 +36,9 @@ class OwnMachine(Model):
     gpu: GpuModel
     """GPU model, as fleet/facts/data/gpus.csv names it. All GPUs of a machine are of one model."""
     gpus: Annotated[int, Field(ge=1, le=16)] = 1
-    """Number of GPUs. Unit: GPUs."""
+    """Number of GPUs. Unit: GPUs. Mark: first."""
     gpu_memory: Memory | None = None
-    """Memory of one GPU. Default: that of the model, if all its cards have the same. Example: `24564Mi`"""
+    """Memory of one GPU. Default: that of the model, if all its cards have the same. Example: `24564Mi` Mark: first."""
     cpus: Annotated[int, Field(ge=1, le=1024)]
     """CPUs as Linux counts them: threads, not cores. Unit: threads."""
     memory: Memory
@@ -48,7 +48,8 @@ class OwnMachine(Model):
     arch: Literal["x86_64", "arm64"] = "x86_64"
     """Architecture of the CPU. Example: `arm64`"""
     usd_per_hour: Annotated[float, Field(ge=0, le=1000)] | None = None
-    """What an hour of the machine costs its owner: power and wear (docs/talos.md). Default: unknown. Unit: USD per hour."""
+    """What an hour of the machine costs its owner: power and wear (docs/talos.md). Default: unknown. Unit: USD per hour.
+    Mark: first."""
 
     @refusal
     def _memory_known(self) -> None:
@@ -81,7 +82,7 @@ class WithMachines(Model):
     """A cluster whose pools may name machines that it describes. As a second base class it comes first: before `pools`."""
 
     machines: dict[DnsLabel, OwnMachine] = Field(default_factory=dict, validate_default=True)
-    """Your own machines by a name of your choice, which `instanceTypes` of a pool names (docs/talos.md)."""
+    """Your own machines by a name of your choice, which `instanceTypes` of a pool names (docs/talos.md). Mark: first."""
 
     @field_validator("machines", mode="wrap")
     @classmethod

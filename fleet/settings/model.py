@@ -419,7 +419,7 @@ class Nodes(Scale):
     """
 
     min: Annotated[int, Field(ge=0)] = 0
-    """Nodes that always run, also while no job runs. Unit: nodes."""
+    """Nodes that always run, also while no job runs. Unit: nodes. Mark: first."""
     max: Annotated[int, Field(ge=1, le=1000)]
     """The most nodes at the same time. Unit: nodes. Source: docs.oracle.com, service limits (OKE, 1,000 per pool); EKS service
     quotas (450 per node group until AWS raises it)."""

@@ -144,7 +144,7 @@ class Pool(Model):
     idle_delay: IdleDelay = 600
     """Time that a node stays unneeded before the autoscaler removes it, from 1m to 24h."""
     disk: Disk = 200 * 1024
-    """Root volume of each node, a whole number of Gi, at least 30Gi. CUDA images have 10 to 20 GB each."""
+    """Root volume of each node, a whole number of Gi, at least 30Gi. CUDA images have 10 to 20 GB each. Mark: first."""
     labels: Labels = Field(default_factory=dict)
     """Labels of the nodes in addition to those of the program, at most 25. Labels that the program or the provider sets are
     refused."""
@@ -395,7 +395,7 @@ class SystemPool(Model):
     """CPU instance types of the system nodes. EKS starts the first that has capacity, and another order replaces the node
     group."""
     nodes: Nodes = Nodes(min=2, max=4)
-    """Smallest and largest number of system nodes. `min` is at least 1, because the autoscaler runs there."""
+    """Smallest and largest number of system nodes. `min` is at least 1, because the autoscaler runs there. Mark: first."""
     disk: Disk = 50 * 1024
     """Root volume of each system node. A whole number of Gi, at least 30Gi. Example: `80Gi`"""
 

@@ -143,7 +143,7 @@ class Runner(Model):
     """What a runner is: a pod of a pool, or a machine of OCI."""
     labels: Annotated[tuple[RunnerLabel, ...], Field(max_length=MAX_LABELS)] = ()
     """Labels for `runs-on` in addition to the name, at most 100. GitHub ignores case, and their order means nothing. Source:
-    docs.github.com, REST API, create configuration for a just-in-time runner."""
+    docs.github.com, REST API, create configuration for a just-in-time runner. Mark: first."""
     group: RunnerGroup | None = None
     """Runner group of this class. Default: `group` of `gpu-ci:github`. Create it on GitHub first."""
 
@@ -196,8 +196,8 @@ class RunnerPod(Runner, PodFields, ContainerFields):
     kind: Literal["pod"] = "pod"
     """The runner is a pod on a node of a pool. Example: `pod`"""
     gpus: Annotated[int, Field(ge=0)] = 1
-    """GPUs of a runner, or shares of GPUs if the pool shares them; 0 for a class whose pools have no GPUs (docs/cpu-classes.md).
-    Unit: GPUs or shares."""
+    """GPUs of a runner, or shares of GPUs if the pool shares them; 0 for a class whose pools have no GPUs
+    (docs/cpu-classes.md). Unit: GPUs or shares. Mark: first."""
     cpu: CpuSpan
     """CPU of a runner: what the scheduler reserves, and the most that the job may use."""
     memory: MemorySpan
@@ -275,9 +275,10 @@ class PodRunner(CudaFields, RunnerPod):
     """A runner scale set whose runners are pods of one pool, or of the first of several pools that has a node for them."""
 
     pool: str | None = None
-    """The only pool of the class. A class has either this or `pools`."""
+    """The only pool of the class. A class has either this or `pools`. Mark: first."""
     pools: tuple[str, ...] = ()
-    """Pools of the class, the first choice first: a job runs in the first that has a node for it (docs/fallback.md)."""
+    """Pools of the class, the first choice first: a job runs in the first that has a node for it (docs/fallback.md). Mark:
+    first."""
     runner_pool: DnsLabel | None = None
     """The pool without GPUs for the runners' own pods, which start the jobs' pods. Only with `containers: job`. Default: the
     system pool. Example: `cpu`"""

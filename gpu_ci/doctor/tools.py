@@ -9,32 +9,31 @@ import subprocess
 from collections.abc import Collection, Iterator
 
 from fleet.facts.tables import rows
+from fleet.facts.versions import minor
 from fleet.providers.finding import Finding, ok, skipped, wrong
 
 AREA = "tools"
 
 
-def findings(providers: Collection[str], pulumi: str, kubernetes: Collection[str] = ()) -> Iterator[Finding]:
-    """A finding for each tool that a stack with these providers needs.
-
-    `pulumi` is the range of its CLI's versions, and `kubernetes` has the minor versions of the stack's clusters.
-    """
+def findings(providers: Collection[str], pulumi: str, minors: Collection[str]) -> Iterator[Finding]:
+    """A finding for each tool that a stack needs. The arguments are those of `needed`."""
     yield ok(AREA, f"python {platform.python_version()}")
-    ranges = {"pulumi": pulumi, "kubectl": kubectl_range(kubernetes)}
+    for row, versions in needed(providers, pulumi, minors):
+        yield _tool(row, versions)
+
+
+def needed(providers: Collection[str], pulumi: str, minors: Collection[str]) -> Iterator[tuple[dict[str, str], str]]:
+    """The row of each tool that a stack with these providers needs, and the range of its versions; empty for any version.
+
+    `pulumi` is the range of Pulumi's CLI. `minors` are the Kubernetes versions of the clusters: kubectl may be one minor older
+    or newer than an API server (kubernetes.io, version skew policy).
+    """
+    numbers = [minor(version)[1] for version in minors if version]
+    kubectl = f">=1.{max(numbers) - 1} <1.{min(numbers) + 2}" if numbers and max(numbers) - min(numbers) <= 2 else ""
+    ranges = {"pulumi": pulumi, "kubectl": kubectl}
     for row in rows("tools.csv"):
         if row["providers"] == "*" or not set(row["providers"].split()).isdisjoint(providers):
-            yield _tool(row, ranges.get(row["tool"], row["versions"]))
-
-
-def kubectl_range(kubernetes: Collection[str]) -> str:
-    """The versions of kubectl for clusters of these minor versions; empty if none fits them all.
-
-    kubectl may be one minor older or newer than the API server: https://kubernetes.io/releases/version-skew-policy/.
-    """
-    minors = [int(version.partition(".")[2]) for version in kubernetes if version]
-    if not minors or max(minors) - min(minors) > 2:
-        return ""
-    return f">=1.{max(minors) - 1} <1.{min(minors) + 2}"
+            yield row, ranges.get(row["tool"], row["versions"])
 
 
 def _tool(row: dict[str, str], wanted: str) -> Finding:

@@ -98,9 +98,10 @@ def _notes(plan: Plan, console: Console, verbose: bool) -> None:
     lines = words.notes(plan, plan.remarks)
     first = lines if verbose else lines[: words.MOST_NOTES]
     if lines:
-        _heading("Ends and remarks", console)
+        _heading("Ends and remarks (! to do, $ money, - good to know)", console)
     for line in first:
-        show_line(console, f"! {line}", "yellow", indent="  ")
+        mark = words.mark(line)
+        show_line(console, f"{mark} {line}", "yellow" if mark == "!" else "", indent="  ")
     if more := len(lines) - len(first):
         show_line(console, f"{more} more: -v", indent="  ")
 

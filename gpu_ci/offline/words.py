@@ -283,6 +283,13 @@ def notes(plan: Plan, remarks: Iterable[Remark]) -> list[str]:
     return [*endings(plan), *grouped(remarks)]
 
 
+def mark(note: str) -> str:
+    """How the plan marks a note: an end or a remark that asks for an action, one on money, or any other."""
+    if not isinstance(note, Remark) or note.act:
+        return "!"
+    return "$" if note.kind == COST else "-"
+
+
 def grouped(remarks: Iterable[Remark]) -> list[Remark]:
     """Remarks without parts that cannot work: first those that ask for an action, costs before facts. Equal ones are one."""
     open_remarks = (remark for remark in remarks if remark.kind != CANNOT_WORK)

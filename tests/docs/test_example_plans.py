@@ -13,11 +13,12 @@ from gpu_ci.cli import app
 from tests.docs.markdown import assert_written
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "example-plans.md"
+SMALL = PAGE.parents[1] / "examples" / "Pulumi.small.yaml"
 
 
-def plan(stack: str) -> list[str]:
+def plan(stack: str, *options: str) -> list[str]:
     """The lines that the command prints, without how many policies there are and without spaces at their ends."""
-    printed = CliRunner().invoke(app, ["plan", stack]).stdout
+    printed = CliRunner().invoke(app, ["plan", stack, *options]).stdout
     return [re.sub(r"(not judged: \d+ of )\d+(?= policies)", r"\1…", line.rstrip()) for line in printed.splitlines()]
 
 
@@ -46,3 +47,8 @@ SHOWN: dict[str, Callable[[list[str]], list[str]]] = {"staging": whole, "prod": 
 def test_the_plan_on_the_page_is_the_plan(stack):
     block = "```text\n" + "\n".join(SHOWN[stack](plan(stack))) + "\n```\n"
     assert_written(PAGE, f"plan:{stack}", block)
+
+
+def test_the_small_fleet_on_the_page_is_the_example_with_its_plan():
+    assert_written(PAGE, "file:small", f"```yaml\n{SMALL.read_text()}```\n")
+    assert_written(PAGE, "plan:small", "```text\n" + "\n".join(placement(plan("small", "--file", str(SMALL)))) + "\n```\n")

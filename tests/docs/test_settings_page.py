@@ -1,9 +1,10 @@
-"""schema/stack.schema.json and docs/settings.md: current, complete, and of one opinion with the models."""
+"""schema/stack.schema.json and the pages of the settings: current, complete, and of one opinion with the models."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,13 +13,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
+from ruamel.yaml import YAML
 
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import read_yaml
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.settings.model import Model
-from gpu_ci.offline.settings.page import page
-from gpu_ci.offline.settings.schema import Text, config_of, schema_text, stack_files, stack_schema, text_of
+from gpu_ci.offline.settings.page import pages
+from gpu_ci.offline.settings.schema import FIRST, Text, config_of, schema_text, stack_files, stack_schema, text_of
 from tests.fleet import broken_stacks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,9 +63,12 @@ def errors_of_model(path: Path) -> set[str]:
     return set()
 
 
-def test_the_schema_and_the_page_are_current() -> None:
+def test_the_schema_and_the_pages_are_current() -> None:
     assert (ROOT / "schema" / "stack.schema.json").read_text(encoding="utf-8") == schema_text(), "run make docs"
-    assert (ROOT / "docs" / "settings.md").read_text(encoding="utf-8") == page(), "run make docs"
+    written = (ROOT / "docs" / "settings.md", *(ROOT / "docs" / "settings").iterdir())
+    assert {str(path.relative_to(ROOT / "docs")): path.read_text(encoding="utf-8") for path in written} == pages(), (
+        "run make docs"
+    )
 
 
 def test_every_setting_has_a_description() -> None:
@@ -173,12 +178,65 @@ def test_the_schema_refuses_nothing_that_the_models_accept(tmp_path: Path) -> No
             assert validator().is_valid(document), path.name
 
 
-def test_every_link_of_the_page_leads_to_a_heading_or_a_page() -> None:
-    text = page()
-    headings = {
+def rows(text: str) -> list[str]:
+    """The keys of all tables of a page."""
+    return re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
+
+
+def slugs(text: str) -> set[str]:
+    return {
         re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in text.splitlines() if line[:1] == "#"
     }
-    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text)
-    assert len(links) > 100
-    assert not [anchor for target, anchor in links if not target and anchor not in headings]
-    assert not [target for target, _ in links if target and "://" not in target and not (ROOT / "docs" / target).is_file()]
+
+
+def test_every_link_of_a_page_leads_to_a_heading_or_a_page() -> None:
+    links = 0
+    for page, text in pages().items():
+        folder = (ROOT / "docs" / page).parent
+        for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text):
+            links += 1
+            if "://" in target:
+                continue
+            path = (folder / target).resolve() if target else ROOT / "docs" / page
+            assert path.is_file(), (page, target)
+            if anchor and path.suffix == ".md":
+                assert anchor in slugs(path.read_text(encoding="utf-8")), (page, target, anchor)
+    assert links > 500
+
+
+def test_every_key_of_every_model_is_on_a_page() -> None:
+    texts = [text for page, text in pages().items() if page != "settings.md"]
+    printed = Counter(key for text in texts for key in rows(text))
+    assert set(printed) == {name.partition(".")[2] for name, _ in settings()}
+    assert printed["sameAs"] == printed["rerunOn"] == printed["placeholders"] == 1, "models that have a key alike share its row"
+    headings = [line for text in texts for line in text.splitlines() if line.startswith("## ")]
+    assert len(headings) == len(set(headings)), "a link has one goal"
+
+
+def test_about_forty_settings_come_first() -> None:
+    start = pages()["settings.md"]
+    assert 38 <= len(rows(start)) <= 45
+    assert {"url", "region", "kubernetesVersion", "instanceTypes", "nodes", "runners", "labels"} <= set(rows(start))
+    assert not {"sharing", "amis", "queues", "nodeConfig", "template"} & set(rows(start))
+
+
+def test_no_page_is_long() -> None:
+    assert {page for page, text in pages().items() if len(text) > 27_000} == set(), "a phone scrolls it"
+
+
+def test_an_editor_proposes_first_settings_first() -> None:
+    for name, model in stack_schema()["$defs"].items():
+        order = [FIRST in held for held in model["properties"].values()]
+        assert order == sorted(order, reverse=True), name
+        assert all(FIRST in model["properties"][key] for key in model.get("required", ())), name
+    cluster = stack_schema()["$defs"]["EksCluster"]
+    (snippet,) = cluster["defaultSnippets"]
+    assert {"provider", "region", "kubernetesVersion", "endpoint", "budget"} <= set(snippet["body"])
+    assert snippet["body"]["kubernetesVersion"] == '"1.36"', "an editor pastes it as it is"
+    body = YAML(typ="safe", pure=True).load("\n".join(f"{key}: {text_in(value)}" for key, value in snippet["body"].items()))
+    assert Draft202012Validator({**cluster, "required": [], "$defs": stack_schema()["$defs"]}).is_valid(body)
+
+
+def text_in(value: object) -> str:
+    """A value as an editor pastes it."""
+    return value if isinstance(value, str) else json.dumps(value)

@@ -9,9 +9,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from gpu_ci.offline.policyconfig import STACKS
-from tests.docs.markdown import Fence, fences
+from tests.docs.markdown import ROOT, Fence, fences
 from tests.docs.snippets import HEAD, Snippet, planned, snippets
 
+EXAMPLES = {path.read_text() for path in (ROOT / "examples").glob("Pulumi.*.yaml")}
 ALL = [pytest.param(snippet, id=snippet.place) for snippet in snippets()]
 
 
@@ -29,6 +30,7 @@ def kinds(fence: Fence) -> list[str]:
         return ["comment"]
     found = {
         "settings": bool(HEAD.match(fence.text)),
+        "stack file": fence.text in EXAMPLES,
         "manifest": "apiVersion" in body,
         "workflow": bool({"jobs", "steps"} & body.keys()),
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from fleet.facts.tables import rows
 from fleet.loading.project import Project
 from gpu_ci.doctor import backend, tools
 from tests.builders import ROOT
-from tests.docs.inside import stack
 from tests.doctor.fleets import fixes, lines
 
 PRINTED = {
@@ -26,8 +24,10 @@ PRINTED = {
     "kubectl": "Client Version: v1.35.8\nKustomize Version: v5.7.1",
     "helm": "v3.18.4+gd80839c",
     "gh": "gh version 2.60.1 (2026-10-25)",
+    "jq": "jq-1.7.1",
 }
 RANGE = ">=3.252.0 <4.0.0"
+MINORS = ("1.36",)
 Put = Callable[..., None]
 
 
@@ -48,21 +48,21 @@ def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Put:
 def test_every_tool_of_a_fleet_is_ok(put: Put) -> None:
     for name, printed in PRINTED.items():
         put(name, printed)
-    found = list(tools.findings({"eks", "oke", "talos"}, RANGE))
+    found = list(tools.findings({"eks", "oke", "talos"}, RANGE, MINORS))
     assert {each.state for each in found} == {"ok"}
     assert lines(found)[1:4] == ["ok: git 2.43.0", "ok: make 4.3", "ok: pulumi 3.252.0"]
 
 
 def test_a_stack_needs_the_tools_of_its_own_providers_only(put: Put) -> None:
     put("git", PRINTED["git"])
-    said = " ".join(lines(tools.findings({"talos"}, RANGE)))
+    said = " ".join(lines(tools.findings({"talos"}, RANGE, MINORS)))
     assert "talosctl" in said
     assert not any(f"{name} is not on PATH" in said for name in ("pulumi", "aws", "oci"))
 
 
 def test_a_missing_tool_is_wrong_with_its_page_and_an_optional_one_is_skipped(put: Put) -> None:
     put("git", PRINTED["git"])
-    found = list(tools.findings({"eks"}, RANGE))
+    found = list(tools.findings({"eks"}, RANGE, MINORS))
     states = {each.said.split()[0]: each.state for each in found}
     assert states | {"python": "ok"} == {
         "python": "ok",
@@ -73,50 +73,25 @@ def test_a_missing_tool_is_wrong_with_its_page_and_an_optional_one_is_skipped(pu
         "kubectl": "skipped",
         "helm": "skipped",
         "gh": "skipped",
+        "jq": "skipped",
     }
     assert all(fix.startswith("install it: https://") for fix in fixes(found))
 
 
-@pytest.mark.parametrize(("name", "printed"), [("pulumi", "v3.251.9"), ("pulumi", "v4.0.0"), ("aws", "aws-cli/1.45.11")])
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [("pulumi", "v3.251.9"), ("pulumi", "v4.0.0"), ("aws", "aws-cli/1.45.11"), ("kubectl", "Client Version: v1.32.4")],
+)
 def test_a_version_outside_of_the_range_is_wrong(put: Put, name: str, printed: str) -> None:
     put(name, printed)
-    assert any(each.startswith(f"wrong: {name} ") and " is not >=" in each for each in lines(tools.findings({"eks"}, RANGE)))
-
-
-@pytest.mark.parametrize(
-    ("kubernetes", "wanted"),
-    [
-        (["1.36"], ">=1.35 <1.38"),
-        (["1.36", "1.35"], ">=1.35 <1.37"),
-        (["1.34", "1.36"], ">=1.35 <1.36"),
-        (["1.33", "1.36"], ""),
-        ([""], ""),
-    ],
-)
-def test_kubectl_is_at_most_one_minor_from_each_cluster(kubernetes: list[str], wanted: str) -> None:
-    assert tools.kubectl_range(kubernetes) == wanted
-
-
-def test_an_old_kubectl_is_wrong_for_a_new_cluster(put: Put) -> None:
-    put("kubectl", "Client Version: v1.32.4")
-    said = lines(tools.findings({"eks"}, RANGE, ["1.36"]))
-    assert "wrong: kubectl 1.32.4 is not >=1.35 <1.38" in said
-
-
-def test_getting_started_wants_the_versions_that_doctor_checks() -> None:
-    page = (ROOT / "docs" / "getting-started.md").read_text()
-    fleet = stack("staging")
-    low, high = re.findall(r"1\.(\d+)", tools.kubectl_range({each.kubernetes_version for each in fleet.clusters.values()}))
-    assert f"| kubectl | 1.{low} to 1.{int(high) - 1} |" in page
-    least = Project.read(ROOT / "Pulumi.yaml").needed.split()[0].removeprefix(">=")
-    assert f"| {least} or newer |" in page
-    (aws,) = (row for row in rows("tools.csv") if row["tool"] == "aws")
-    assert re.search(rf"AWS CLI\].*\| {aws['versions'].removeprefix('>=')} \|", page)
+    assert any(
+        each.startswith(f"wrong: {name} ") and " is not >=" in each for each in lines(tools.findings({"eks"}, RANGE, MINORS))
+    )
 
 
 def test_a_tool_that_prints_no_version_is_wrong(put: Put) -> None:
     put("git", "no such option", 2)
-    assert "wrong: git --version prints no version" in lines(tools.findings({"eks"}, RANGE))
+    assert "wrong: git --version prints no version" in lines(tools.findings({"eks"}, RANGE, MINORS))
 
 
 @pytest.mark.parametrize(
@@ -164,3 +139,16 @@ def test_without_a_login_the_fix_is_to_log_in(put: Put, tmp_path: Path) -> None:
 
 def test_without_the_cli_the_backend_is_skipped(put: Put, tmp_path: Path) -> None:
     assert lines(backend.findings("staging", tmp_path)) == ["skipped: the Pulumi CLI is not on PATH"]
+
+
+@pytest.mark.parametrize(
+    ("minors", "versions"),
+    [
+        (["1.36"], ">=1.35 <1.38"),
+        (["1.34.2", "1.36"], ">=1.35 <1.36"),
+        (["1.33", "1.36"], ""),
+        ([""], ""),
+    ],
+)
+def test_kubectl_fits_every_cluster_or_is_not_judged(minors: list[str], versions: str) -> None:
+    assert {row["tool"]: found for row, found in tools.needed({"eks"}, RANGE, minors)}["kubectl"] == versions

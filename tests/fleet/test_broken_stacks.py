@@ -1164,6 +1164,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones",
         '["us-west-2a", "us-west-2c"]',
     ),
+    "zones-of-an-unknown-region": (
+        "gpu-ci:clusters.usw2.zones",
+        "fleet/facts/data/zones.csv has no region eu-south-1; write the zones here, or correct region",
+        '"eu-south-1"',
+    ),
     "zone-foreign": (
         "gpu-ci:clusters.usw2.zones",
         "not a zone of us-west-2; write for example us-west-2a",

@@ -27,8 +27,8 @@ from tests.builders import ROOT
 from tests.day import AS_OF
 
 FILE, CONFIG, PAGE = "Pulumi.acme.yaml", "policies/config/acme.json", "docs/inventory-acme.md"
-POOL = "          role: burst\n          nodes: {min: 0, max: 4}\n"
-CLASS = "          scale: {min: 0, max: 5}\n"
+POOL = "role: burst, nodes: {max: 4}}\n"
+CLASS = "          scale: {max: 5}\n"
 L4 = """\
         l4-spot: {instanceTypes: [g6.2xlarge, g6.4xlarge], capacity: spot, role: burst, nodes: {max: 3}}
         l4-ondemand: {instanceTypes: [g6.2xlarge], capacity: on-demand, role: fallback, nodes: {max: 1}}
@@ -38,22 +38,20 @@ L4 = """\
 """
 VPC = "      network: {vpcId: vpc-0a1b2c3d4e5f60718, privateSubnets: {"
 VPC += ", ".join(f"us-west-2{zone}: subnet-0a1b2c3d4e5f6000{zone}" for zone in "abc") + "}}\n"
-SCHEDULE = (
-    '          schedules: {timeZone: Etc/UTC, windows: {work: {days: [mon, tue], start: "09:00", end: "18:00", nodes: 3}}}\n'
-)
+SCHEDULE = ', schedules: {timeZone: Etc/UTC, windows: {work: {days: [mon, tue], start: "09:00", end: "18:00", nodes: 3}}}}\n'
 EDITS: dict[str, tuple[tuple[str, str], ...]] = {
     "monitoring": (("      health: {}\n", "      health: {}\n      monitoring: {prometheus: install}\n"),),
     "scratch": ((CLASS, f"{CLASS}          scratch: 60Gi\n"),),
-    "a server's URL": (("https://github.com/acme\n", "https://ghe.example.net/acme\n"),),
-    "a URL of ghe.com": (("https://github.com/acme\n", "https://acme.ghe.com/acme\n"),),
+    "a server's URL": (("https://github.com/acme,", "https://ghe.example.net/acme,"),),
+    "a URL of ghe.com": (("https://github.com/acme,", "https://acme.ghe.com/acme,"),),
     "an own VPC": (("      health: {}\n", f"      health: {{}}\n{VPC}"),),
     "a rename": (("t4-spot", "t4-burst"),),
-    "a runner group": (("group: gpu\n", "group: gpu-trusted\n"),),
+    "a runner group": (("group: gpu}", "group: gpu-trusted}"),),
     "more nodes": ((POOL, POOL.replace("4}", "20}")), (CLASS, CLASS.replace("5}", "21}"))),
-    "a schedule": ((POOL, POOL + SCHEDULE),),
+    "a schedule": ((POOL, POOL.replace("}\n", SCHEDULE)),),
     "an L4 pool": (("      runners:\n", L4),),
     "an own image": ((CLASS, f"{CLASS}          image: ghcr.io/acme/runner:1.2\n"),),
-    "a warm runner": ((CLASS, CLASS.replace("min: 0", "min: 1")), (POOL, POOL.replace("min: 0", "min: 1"))),
+    "a warm runner": ((CLASS, CLASS.replace("max", "min: 1, max")), (POOL, POOL.replace("max", "min: 1, max"))),
 }
 """The twelve wishes of a user in the second week: texts of the stack file that `init` writes, and their replacements."""
 QUEUE = '[acme.gpu-limit-ceiling] # jobs\nmaxPerWorkload = 6\nmaxPerQueue = 2\nwhy = "Bob needs it."\n'

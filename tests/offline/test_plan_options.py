@@ -63,7 +63,11 @@ def test_the_terminal_says_what_changes_and_then_the_plan(changed):
     result = run("plan", "staging", "--file", changed, "--base", str(folder()))
     lines = result.stdout.splitlines()
     assert lines[0] == f"gpu-ci plan of stack staging on {AS_OF}"
-    assert lines.index("Price, USD an hour") < lines.index("Before → after") < lines.index("Ends and remarks")
+    assert (
+        lines.index("Price, USD an hour")
+        < lines.index("Before → after")
+        < lines.index("Ends and remarks (! to do, $ money, - good to know)")
+    )
     for told in (
         "  pool usw2/t4-spot: capacity: spot → on-demand",
         "  pool usw2/t4-spot: nodes.max: 5 → 6",

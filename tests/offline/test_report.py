@@ -7,9 +7,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from fleet.facts.remark import Remark, costs, todo
 from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
+from gpu_ci.offline import words
 from gpu_ci.offline.commands import plan as command
 from gpu_ci.offline.report import detail
 from tests.offline.rendered import plan_of
@@ -94,7 +96,7 @@ def test_what_stands_is_told_and_an_upper_bound_says_why(machines):
 
 def test_the_order_of_fallback_is_told(prod):
     said = "VM.GPU.A10.1 in US-SANJOSE-1-AD-1, US-ASHBURN-AD-2"
-    assert f"! sjc/oracle-vm-gpu-a10-1: falls back in this order where OCI has no capacity: {said}" in prod
+    assert f"- sjc/oracle-vm-gpu-a10-1: falls back in this order where OCI has no capacity: {said}" in prod
 
 
 def test_nodes_say_their_shape_and_size(machines):
@@ -174,3 +176,9 @@ def test_json_has_a_reserved_pool_at_one_price():
 )
 def test_the_tree_tells_shape_and_size(token, inputs, told):
     assert detail(token, inputs) == told
+
+
+def test_a_note_says_whether_it_needs_an_action():
+    assert [words.mark(note) for note in ("an end", todo("act"), costs("money"), costs("act", act=True), Remark("fact"))] == [
+        *"!!$!-"
+    ]

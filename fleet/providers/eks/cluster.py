@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from fleet.charts.cloudwatch import CLOUDWATCH
 from fleet.facts import eks_images, versions
@@ -17,6 +17,7 @@ from fleet.facts.lifecycle import Use, of_node_image
 from fleet.facts.remark import below, costs, todo
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.facts.xid import OTHER_WAIT
+from fleet.facts.zones import zones_of
 from fleet.providers.eks.ami import GpuAmi, require_image, require_pool_image
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
 from fleet.providers.eks.capacity import machine_remarks, refused_zone, reserved, support_remarks, supported, window
@@ -416,12 +417,22 @@ class EksPools(Cluster):
                 raise problem("spread_size", message, at=(*at, "nodes", "max"))
 
 
+def _known_zones(zones: tuple[str, ...], read: ValidationInfo) -> tuple[str, ...]:
+    region = read.data.get("region")
+    if not zones and region is not None and not zones_of(region):
+        raise problem(
+            "zones", f"fleet/facts/data/zones.csv has no region {region}; write the zones here, or correct region", value=region
+        )
+    return zones
+
+
 class EksCluster(EksPools):
     """An EKS cluster that the program creates: control plane, system pool, GPU pools as managed node groups."""
 
-    zones: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Availability Zones of the nodes. You can add and remove zones at any time. The first has the only NAT gateway, unless
-    `controlPlaneZones` is written, and pools give it one node more if their numbers do not divide."""
+    zones: Annotated[tuple[str, ...], AfterValidator(_known_zones)] = Field(default=(), validate_default=True)
+    """Availability Zones of the nodes. Default: those of the region in `fleet/facts/data/zones.csv`. You can add and remove zones
+    at any time. The first has the only NAT gateway, unless `controlPlaneZones` is written, and pools give it one node more if
+    their numbers do not divide."""
     control_plane_zones: tuple[str, ...] = ()
     """Zones of the control plane and of the system pool. Default: `zones`. They can never change after the creation, so write
     them down before you change `zones`. The first has the only NAT gateway. Source: EKS user guide, network-reqs. Example:
@@ -449,7 +460,7 @@ class EksCluster(EksPools):
     """Time that CloudWatch keeps the logs of the control plane. Unit: days. Source: CloudWatch Logs API, PutRetentionPolicy.
     Example: `365`"""
     system: SystemPool = SystemPool()
-    """The pool of CPU nodes that runs controllers, listeners and CoreDNS."""
+    """The pool of CPU nodes that runs controllers, listeners and CoreDNS. Mark: first."""
     registry: EcrRegistry | None = None
     """ECR for the runner image, caches of public registries and copies of images (docs/images.md)."""
 
@@ -472,18 +483,18 @@ class EksCluster(EksPools):
 
     @property
     def node_zones(self) -> tuple[str, ...]:
-        """As in the base class: those of the cluster."""
-        return self.zones
+        """As in the base class: those of the cluster, or else all that the table has of its region."""
+        return self.zones or zones_of(self.region)
 
     @property
     def fixed_zones(self) -> tuple[str, ...]:
         """Zones of the control plane and of the system pool. They are fixed at creation."""
-        return self.control_plane_zones or self.zones
+        return self.control_plane_zones or self.node_zones
 
     @property
     def network_zones(self) -> tuple[str, ...]:
         """Zones that need subnets. The fixed ones come first, so that the one NAT gateway never moves to another zone."""
-        return tuple(dict.fromkeys((*self.fixed_zones, *self.zones)))
+        return tuple(dict.fromkeys((*self.fixed_zones, *self.node_zones)))
 
     def _zone_settings(self) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
         """As in the base class, and those of the control plane."""

@@ -60,7 +60,6 @@ class ExistingEksCluster(EksPools):
     """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
     runners: dict[SetName, EksPodRunner] = Field(default_factory=dict)
-    """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
     @property
     def accounts(self) -> frozenset[str]:

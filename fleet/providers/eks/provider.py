@@ -32,10 +32,6 @@ class EksStarter(Starter):
     answers = ("eks", "existing-eks")
     where = "on EKS"
     node_ids = ("aws",)
-    on_disks = (
-        "# Images, logs and scratch are on the machine's NVMe disk: docs/eks-nodes.md#faster-starts.",
-        "nodeConfig: {instance: {localStorage: {strategy: RAID0}}}",
-    )
 
     def cluster_name(self, region: str) -> str:
         """As in the base class: usw2 for us-west-2."""

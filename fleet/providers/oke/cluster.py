@@ -51,8 +51,8 @@ class OciBudget(Budget):
     """A budget over a compartment and those below it."""
 
     compartment: CompartmentId | None = None
-    """OCID of the compartment that the budget watches, with those below it. Default: the cluster's. If machines are in another
-    one, name a compartment above both."""
+    """OCID of the compartment that the budget watches, with those below it. Default: the cluster's. If machines are in
+    another one, name a compartment above both. Mark: first."""
 
 
 class OkePools(Cluster):
@@ -68,21 +68,21 @@ class OkePools(Cluster):
     compartment: CompartmentId
     """OCID of the compartment of the cluster, its nodes and its network."""
     tenancy: TenancyId | None = None
-    """OCID of the tenancy. Required with `budget`, `declareQuotas` and `registry`."""
+    """OCID of the tenancy. Required with `budget`, `declareQuotas` and `registry`. Mark: first."""
     compartment_path: CompartmentPath | None = None
     """Names from the tenancy's root down to the compartment, with colons between them. Quotas refer to a compartment by this
-    path. Required with `declareQuotas`."""
+    path. Required with `declareQuotas`. Mark: first."""
     home_region: Region | None = None
     """Home region of the tenancy, if it is another one. OCI accepts policies only there."""
     budget: OciBudget | None = None
-    """A monthly budget over a compartment, with alarms by email. It stops nothing. Default: none."""
+    """A monthly budget over a compartment, with alarms by email. It stops nothing. Default: none. Mark: first."""
     node_images: dict[DnsLabel, NodeImageId]
     """Node images by kind: `oke-gpu` or another image of a pool, and `system` for the image without GPU driver of a system
     pool."""
     enablement: Literal["device-plugin", "gpu-operator", "gpu-plugin-addon"] = "gpu-plugin-addon"
     addon_versions: AddonVersions = Field(default_factory=dict)
     """Versions of OKE's add-ons. Oracle updates an add-on without a version by itself. Source: docs.oracle.com, updating a
-    cluster add-on."""
+    cluster add-on. Mark: first."""
     idle_delay: IdleDelay = 600
     """Time that a node stays unneeded before the autoscaler removes it, from 1m to 24h. OKE has one delay for all pools."""
     pools: dict[DnsLabel, OkePool] = Field(default_factory=dict)
@@ -336,10 +336,10 @@ class OkeCluster(OkePools):
 
     machine_compartment: CompartmentId | None = None
     """OCID of the compartment of the machines that run jobs. With a separate one the launchers have no access to the nodes.
-    Default: `compartment`."""
+    Default: `compartment`. Mark: first."""
     machine_compartment_path: CompartmentPath | None = None
-    """Names from the tenancy's root down to `machineCompartment`, with colons between them. Required with `declareQuotas` if the
-    cluster has machines."""
+    """Names from the tenancy's root down to `machineCompartment`, with colons between them. Required with `declareQuotas` if
+    the cluster has machines. Mark: first."""
     endpoint: Endpoint
     """Who can reach the Kubernetes API: public networks, or only the VCN."""
     network: OkeNetwork = OkeNetwork()
@@ -347,7 +347,7 @@ class OkeCluster(OkePools):
     gpu_plugin_addon: bool | None = None
     """Whether OKE's own device plugin is on. Default: on with `enablement: gpu-plugin-addon`, else off. Example: `true`"""
     system: OkeSystemPool = OkeSystemPool()
-    """The pool of CPU nodes that runs controllers, listeners, launchers and CoreDNS."""
+    """The pool of CPU nodes that runs controllers, listeners, launchers and CoreDNS. Mark: first."""
     caches: dict[DnsLabel, OkeCache] = Field(default_factory=dict)
     registry: OcirRegistry | None = None
     """Container Registry of OCI for the runner image and copies of images (docs/images.md)."""

@@ -46,7 +46,6 @@ class ExistingOkeCluster(OkePools):
     """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
     runners: dict[SetName, OkePodRunner] = Field(default_factory=dict)
-    """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
     def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
         """As in the base class, and the cluster with its network."""

@@ -183,7 +183,7 @@ class NodeImageId(Model):
     id: ImageId
     """OCID of the image in the cluster's region."""
     driver: Annotated[str, AfterValidator(compatibility.driver_version)] | None = None
-    """Version of the NVIDIA driver in the image, as `nvidia-smi` shows it. Pools with this image need it."""
+    """Version of the NVIDIA driver in the image, as `nvidia-smi` shows it. Pools with this image need it. Mark: first."""
 
 
 def _one_size(value: object) -> object:
@@ -198,11 +198,11 @@ class OkeSystemPool(Model):
     """The untainted CPU pool: controllers, listeners, launchers, CoreDNS. The autoscaler leaves its size alone."""
 
     ocpus: Annotated[int, Field(ge=1, le=94)] = 2
-    """OCPUs of each system node. One OCPU is two vCPUs. Unit: OCPUs."""
+    """OCPUs of each system node. One OCPU is two vCPUs. Unit: OCPUs. Mark: first."""
     memory: Memory = 16 * 1024
-    """Memory of each system node."""
+    """Memory of each system node. Mark: first."""
     nodes: Annotated[int, BeforeValidator(_one_size), Field(ge=1, le=100)] = 2
-    """Number of system nodes. The autoscaler does not change it. Unit: nodes."""
+    """Number of system nodes. The autoscaler does not change it. Unit: nodes. Mark: first."""
     disk: BootVolume = 100 * 1024
     """Boot volume of each system node. Example: `150Gi`"""
 

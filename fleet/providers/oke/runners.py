@@ -31,7 +31,7 @@ class OkePodRunner(PodRunner):
 
     accept_unenforced_network: Annotated[str, AfterValidator(_reason)] | None = None
     """Why you accept that the network isolation of pods is not enforced on OKE, in words. Required until it is
-    (docs/isolation.md)."""
+    (docs/isolation.md). Mark: first."""
 
     @refusal
     def _consent(self) -> None:

@@ -83,7 +83,7 @@ class MachineRunner(compatibility.CudaFields, Runner):
     role: Literal["burst", "release"]
     """Which jobs run here: `burst` for jobs that may be interrupted, `release` for jobs that may not (never on spot)."""
     image: MachineImage | None = None
-    """Boot image of the machines: Ubuntu with NVIDIA's driver."""
+    """Boot image of the machines: Ubuntu with NVIDIA's driver. Mark: first."""
     disk: BootVolume = 400 * 1024
     """Boot volume of the machine. Example: `600Gi`"""
     toolkit: Annotated[str, _TOOLKIT] = versions.VM_TOOLKIT

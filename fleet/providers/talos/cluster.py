@@ -66,7 +66,7 @@ class TalosCluster(Cluster, WithMachines):
     region: Annotated[str, Field(min_length=1)] = "home"
     """A name for the place of the machines. No cloud reads it. Example: `garage`"""
     talos_version: QuotedText = "1.13"
-    """Talos minor version, in quotes. Its release is pinned in fleet/facts/data/versions.toml."""
+    """Talos minor version, in quotes. Its release is pinned in fleet/facts/data/versions.toml. Mark: first."""
     endpoint: Annotated[str, _ENDPOINT]
     """URL of the Kubernetes API, with the address of a control-plane host, or an address that all of them share."""
     control_plane: ControlPlane

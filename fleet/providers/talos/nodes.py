@@ -87,7 +87,7 @@ class Host(Model):
     address: HostAddress
     """IP address of the machine."""
     install_disk: DiskPath = "/dev/nvme0n1"
-    """Disk on which Talos is installed."""
+    """Disk on which Talos is installed. Mark: first."""
     ephemeral_disk: DiskPath | None = None
     """Another disk for containers, images and files of pods (Talos' volume EPHEMERAL), all of it. Default: the install disk. It
     has an effect only at the first boot. Example: `/dev/nvme1n1`"""
@@ -155,7 +155,7 @@ class TalosDriver(Model):
     """NVIDIA's driver as Talos' system extensions. Kernel modules and container toolkit have the same tier and version."""
 
     kernel_modules: Literal["proprietary", "open"] = "proprietary"
-    """NVIDIA's proprietary or open kernel modules. The open ones support GPUs from Turing on. Example: `open`"""
+    """NVIDIA's proprietary or open kernel modules. The open ones support GPUs from Turing on. Example: `open` Mark: first."""
     tier: Literal["production", "lts"] = "production"
     """Branch of NVIDIA's driver in Talos' system extensions: the production branch, or the one with long-term support. Example:
     `lts`"""
@@ -175,7 +175,7 @@ class TalosPool(Pool):
     image: Literal["talos"] = "talos"
     """Always `talos`, with the driver as system extensions. Example: `talos`"""
     driver: TalosDriver = TalosDriver()
-    """Variant of NVIDIA's driver."""
+    """Variant of NVIDIA's driver. Mark: first."""
     kubelet: Annotated[TalosKubelet | None, unowned(owned_fields("Talos or by this program"))] = None
     """Settings of kubelet beside those of Talos. Example: `{podPidsLimit: 4096}`"""
 

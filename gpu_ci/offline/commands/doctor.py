@@ -65,19 +65,16 @@ def doctor(
 
 def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_file: Path | None) -> Iterator[Finding]:
     key, no_key = _key(config, fleet, key_file)
-    clusters = fleet.clusters.values()
-    yield from tools.findings(
-        {cluster.provider for cluster in clusters},
-        Project.read(project_file(ROOT)).needed,
-        {cluster.kubernetes_version for cluster in clusters},
-    )
+    settled = fleet.clusters.values()
+    minors = {cluster.kubernetes_version for cluster in settled}
+    yield from tools.findings({cluster.provider for cluster in settled}, Project.read(project_file(ROOT)).needed, minors)
     yield from settings.findings(config, fleet)
     yield from _policies(config.stack)
     if fleet.deployable:
         yield from backend.findings(config.stack, ROOT)
     yield from network.findings(fleet, address)
-    for provider, group in fleet.by_provider():
-        yield from provider.findings(group)
+    for provider, clusters in fleet.by_provider():
+        yield from provider.findings(clusters)
     token = os.environ.get("GH_TOKEN") or os.environ.get("GITHUB_TOKEN") or ""
     yield from github.findings(config.stack, fleet, key, no_key, token)
     yield from freshness.findings(fleet, Web(token), day_of())

@@ -14,6 +14,7 @@ from fleet.facts.errors import FleetError, InputError, instead, quoted
 from fleet.facts.hardware import ON_DEMAND, Machine
 from fleet.facts.tables import rows
 from fleet.facts.yaml_text import read_yaml
+from fleet.facts.zones import zones_of
 from fleet.providers.registry import PROVIDERS as REGISTRY
 from fleet.providers.starter import Starter
 from fleet.settings.budget import MONTH
@@ -60,7 +61,7 @@ class Answers:
     def zones(self) -> tuple[str, ...]:
         """Zones of the nodes. On OCI with an example of a tenancy's prefix."""
         prefix = self.starter.zone_prefix
-        return tuple(prefix + zone for row in rows("zones.csv") if row["region"] == self.region for zone in row["zones"].split())
+        return tuple(prefix + zone for zone in zones_of(self.region))
 
 
 def one_of(flag: str, value: str, known: Collection[str]) -> str:

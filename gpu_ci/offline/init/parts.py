@@ -17,7 +17,7 @@ from gpu_ci.offline.init.answers import Answers, joined, offered
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A pool of at most `most` nodes. `extra` has further lines of YAML, `about` the comment above it."""
+    """A pool of at most `most` nodes. `about` is the comment above it."""
 
     name: str
     machines: tuple[Machine, ...]
@@ -25,7 +25,6 @@ class Part:
     role: str
     most: int
     about: str = ""
-    extra: tuple[str, ...] = ()
 
     @property
     def gpus(self) -> int:
@@ -35,12 +34,9 @@ class Part:
     def lines(self) -> Iterator[str]:
         """The pool as YAML."""
         yield from (f"# {line}" for line in (self.about,) if line)
-        yield f"{self.name}:"
-        yield f"  instanceTypes: {joined(each.name for each in self.machines)}"
-        yield f"  capacity: {self.capacity}"
-        yield f"  role: {self.role}"
-        yield f"  nodes: {{min: 0, max: {self.most}}}"
-        yield from (f"  {line}" for line in self.extra)
+        types = joined(each.name for each in self.machines)
+        bought = f"capacity: {self.capacity}, role: {self.role}, nodes: {{max: {self.most}}}"
+        yield f"{self.name}: {{instanceTypes: {types}, {bought}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +59,11 @@ class Jobs:
         yield f"{self.name}:"
         yield f"  pools: {joined(names)}" if len(names) > 1 else f"  pool: {names[0]}"
         yield from (f"  {line}" for line in self.extra)
-        yield f"  gpus: {self.gpus}"
+        yield from [f"  gpus: {self.gpus}"] * (self.gpus > 1)
         yield f"  cpu: {{request: {max(cpus // 2, 1)}, limit: {cpus}}}"
         yield f"  memory: {{request: {max(gib // 2, 1)}Gi, limit: {max(gib * 3 // 4, 1)}Gi}}"
         yield from [f"  labels: {joined(self.labels)}"] * bool(self.labels)
-        yield from [
-            "  # Jobs with `container` or `services` need a class with `containers: job`: docs/container-jobs.md."
-        ] * bool(self.labels)
-        yield f"  scale: {{min: 0, max: {sum(each.gpus for each in self.pools) // self.gpus}}}"
+        yield f"  scale: {{max: {sum(each.gpus for each in self.pools) // self.gpus}}}"
 
 
 def slug(gpu: str) -> str:
@@ -78,29 +71,28 @@ def slug(gpu: str) -> str:
     return gpu.lower().replace(" ", "-")
 
 
-def pools(answers: Answers, most: int, extra: tuple[str, ...] = ()) -> dict[str, tuple[Part, ...]]:
+def pools(answers: Answers, most: int) -> dict[str, tuple[Part, ...]]:
     """The pools of a cluster that buys nodes, by the kind of job. The pool for tests has at most `most` nodes.
 
     A single one is on demand, because spot needs a second one and a pool behind it. With `most` 0 it is one node of the cheapest
-    machine, whose local disks are too small for the images.
+    machine.
     """
     least, most = most == 0, max(most, 1)
     types, model = small(answers, cheapest=least), slug(answers.gpu)
-    disks = extra if all(machine.nvme_gb for machine in types) and not least else ()
     parts: dict[str, tuple[Part, ...]] = {}
     on_spot = all(map(hardware.preemptible, types))
     if "tests" in answers.jobs and on_spot and most > 1:
-        spot = Part(f"{model}-spot", types, SPOT, "burst", most, extra=disks)
+        spot = Part(f"{model}-spot", types, SPOT, "burst", most)
         behind = "Runs the same jobs while spot has no capacity: docs/fallback.md."
-        parts["tests"] = (spot, Part(f"{model}-ondemand", types[:1], ON_DEMAND, "fallback", 1, behind, extra=disks))
+        parts["tests"] = (spot, Part(f"{model}-ondemand", types[:1], ON_DEMAND, "fallback", 1, behind))
     elif "tests" in answers.jobs:
         # A pool for jobs that may be interrupted has to be on spot.
-        parts["tests"] = (Part(model, types[:1], ON_DEMAND, "release" if on_spot else "burst", most, extra=disks),)
+        parts["tests"] = (Part(model, types[:1], ON_DEMAND, "release" if on_spot else "burst", most),)
     if "release" in answers.jobs:
-        parts["release"] = (Part(f"{model}-release", types[:1], ON_DEMAND, "release", 1, extra=disks),)
+        parts["release"] = (Part(f"{model}-release", types[:1], ON_DEMAND, "release", 1),)
     if "training" in answers.jobs:
         big = large(answers)
-        parts["training"] = (Part(f"{model}-training", (big,), ON_DEMAND, "release", 1, extra=extra if big.nvme_gb else ()),)
+        parts["training"] = (Part(f"{model}-training", (big,), ON_DEMAND, "release", 1),)
     return parts
 
 

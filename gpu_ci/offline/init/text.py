@@ -71,7 +71,7 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
         }
     if here.owns:
         return _owned(answers)
-    containers, held = "containers" in answers.jobs, pools(answers, most, here.on_disks)
+    containers, held = "containers" in answers.jobs, pools(answers, most)
     zones = joined(f'"{zone}"' if here.zone_prefix else zone for zone in answers.zones)[1:-1]
     runners = [line for jobs in runner_sets(answers, held, here.of_pods) for line in jobs.lines()]
     runners += _machines(answers, zones, most) if containers else []
@@ -82,7 +82,7 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
         "region": answers.region,
         "zones": zones,
         "monthly": str(monthly),
-        "system": str(4 if most else 2),
+        "system": () if most else ("system: {nodes: {min: 2, max: 2}}",),
         "protect": _PROTECT if answers.kind == "prod" else (),
         "pools": _below("pools", (part for parts in held.values() for part in parts)),
         "runners": runners,

@@ -1,51 +1,169 @@
-"""docs/settings.md: the schema of a stack file as tables, in the order in which a user meets the settings."""
+"""docs/settings.md and docs/settings/: the schema of a stack file as tables, in the order in which a user meets the settings.
+
+docs/settings.md has the first settings of a stack on the first provider of the registry. docs/settings/ has every key: a page
+for each provider with its own keys, and a page for each subject.
+"""
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fleet.facts.yaml_text import yaml_text
-from gpu_ci.offline.settings.schema import Text, stack_schema
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.model import Model
+from gpu_ci.offline.settings.schema import FIRST, Text, class_of, stack_schema
 
-_FIRST = ("config", "gpu-ci:github", "gpu-ci:clusters", "pools", "runners", "system", "endpoint", "network", "existing")
+_ORDER = ("config", "gpu-ci:github", "gpu-ci:clusters", "pools", "runners", "system", "endpoint", "network", "existing")
 """Keys whose sections come before those of other keys."""
+_SUBJECTS = {
+    "file": "schema fleet github",
+    "clusters": "cluster endpoint existing gitops operator health budget registry machines",
+    "pools": "pool sharing schedules kubelet",
+    "runners": "runner runner_quotas model pod_template template containers container_jobs compatibility",
+    "workloads": "workloads jobs queues caches build_caches",
+    "monitoring": "monitoring alerts",
+}
+_SUBJECT_OF = {module: page for page, modules in _SUBJECTS.items() for module in modules.split()}
+"""The page that has the sections of a module of `fleet.settings`. Those of a provider are on the page of the provider."""
+_VALUES = "settings/values.md"
 _TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`", "object": "mapping"}
 _WORDS = {"github": "GitHub", "gitops": "GitOps"} | {
-    word: word.upper() for word in ("ami", "ecr", "eks", "gpu", "mig", "mps", "oci", "ocir", "oke", "vm", "cpu", "id")
+    word: word.upper()
+    for word in ("ami", "ca", "cuda", "ecr", "eks", "gpu", "mig", "mps", "oci", "ocir", "oke", "vm", "cpu", "id")
 }
 _FEW = 10
 """Values that the page lists, with "or" between them. An editor has all."""
 _ROOT = "StackFile"
+_HEAD = "<!-- Written by `make docs` from the settings models and the docstrings of their fields. Do not edit. -->"
+_BACK = "[The first settings](settings.md) explain the columns. Required keys come first, then other first settings."
 
-Group = tuple[str, str, tuple[str, ...]]
-"""A key, its path in the file and the models that its values may have."""
 Row = tuple[str, str, str, str, str]
 """Key, value, default, meaning and example."""
 
 
-def page() -> str:
-    """The page."""
-    return _Page(stack_schema()).text()
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """The keys of a model, or those that the models of a base class have alike. All links are relative to docs/."""
+
+    page: str
+    heading: str
+    intro: str
+    rows: Mapping[str, Row]
+
+    @property
+    def link(self) -> str:
+        return f"[{self.heading}]({self.page}#{_slug(self.heading)})"
+
+    def lines(self) -> Iterator[str]:
+        yield from ("", f"## {self.heading}", "", self.intro)
+        yield from ("", *_table(self.rows)) if self.rows else ()
 
 
-class _Page:
+Pages = Mapping[str, dict[str, _Section]]
+"""The sections of each page by their headings."""
+
+
+def pages() -> dict[str, str]:
+    """The text of each page by its path below docs/."""
+    return _Reference(stack_schema()).pages()
+
+
+class _Reference:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._models = {**schema["$defs"], _ROOT: schema}
         self._rules: dict[str, tuple[str, list[str]]] = {}
         self._collect(schema)
+        self._paths = dict(self._walk("", (_ROOT,), set()))
+        self._rows = {name: self._rows_of(self._models[name]) for name in self._paths}
 
-    def text(self) -> str:
-        lines = [(Path(__file__).parent.parent / "settings_head.md").read_text(encoding="utf-8").rstrip()]
-        for group in self._groups(("", "", (_ROOT,)), set()):
-            lines += self._section(*group)
-        lines += ["", "## Kinds of values", "", "| kind | error for any other value |", "|---|---|"]
+    def pages(self) -> dict[str, str]:
+        by_page: Pages = {f"settings/{name}.md": {} for name in (*PROVIDERS, *_SUBJECTS)}
+        for section in self._sections():
+            by_page[section.page].setdefault(section.heading, section)
+        lines = {page: [line for section in sections.values() for line in section.lines()] for page, sections in by_page.items()}
+        return {"settings.md": self._start(by_page)} | {
+            page: _below(page, "\n".join([f"# Settings: {_title(page)}", "", _HEAD, "", _BACK, *body, ""]))
+            for page, body in {**lines, _VALUES: [*self._values()]}.items()
+        }
+
+    def _start(self, by_page: Pages) -> str:
+        """The page with the first settings, and a link to each section of the others."""
+        own = {heading: section for sections in by_page.values() for heading, section in sections.items()}
+        lines: list[str] = []
+        for name in dict.fromkeys(self._first_models(_ROOT)):
+            rows = {key: self._rows[name][key] for key, schema in self._models[name]["properties"].items() if schema.get(FIRST)}
+            lines += [
+                "",
+                f"### {_words(name)}",
+                "",
+                f"{self._intro(name)} All keys: {own[_words(name)].link}.",
+                "",
+                *_table(rows),
+            ]
+        lines += ["", "## All settings", "", "| page | sections |", "|---|---|"]
+        for page, held in by_page.items():
+            links = [section.link for section in held.values()]
+            more = [f"{len(links) - _FEW} more"] * (len(links) > _FEW)
+            lines.append(f"| [{_title(page)}]({page}) | {', '.join([*links[:_FEW], *more])} |")
+        lines += [f"| [{_title(_VALUES)}]({_VALUES}) | the kinds of values, and what each allows |", ""]
+        around = (Path(__file__).parent.parent / "settings_head.md").read_text(encoding="utf-8")
+        return around.replace("$head", _HEAD).replace("$settings", "\n".join(lines))
+
+    def _first_models(self, name: str) -> Iterator[str]:
+        """The models of first settings: of each key the first of its models."""
+        yield name
+        for key in self._ordered([name]):
+            schema = self._models[name]["properties"][key]
+            for reference in list(_references(schema))[: 1 if schema.get(FIRST) else 0]:
+                yield from self._first_models(reference)
+
+    def _sections(self) -> Iterator[_Section]:
+        """The section of each model, and before it those of its base classes with the keys that several models have alike."""
+        rows = {name: dict(rows) for name, rows in self._rows.items()}
+        commons: dict[type, dict[str, Row]] = {}
+        for partly in (False, True):
+            for base, users in self._families():
+                for key in dict.fromkeys(key for user in users for key in rows[user]):
+                    alike = _alike(key, users, rows)
+                    if alike == users or (partly and len(alike) > 1 and len(alike) * 2 >= len(users)):
+                        only = "" if alike == users else f" Only for {_listed(alike)}."
+                        (name, value, default, meaning, example), *_ = [rows[user].pop(key) for user in alike]
+                        commons.setdefault(base, {})[key] = name, value, default, meaning + only, example
+        sections = {
+            base: _Section(_page_of(base), f"{_words(base.__name__)}: common keys", f"Keys of {_listed(users)}.", commons[base])
+            for base, users in self._families()
+            if base in commons
+        }
+        for name in self._paths:
+            above = [sections[base] for base in class_of(name).__mro__ if base in sections]
+            also = f" Also: {', '.join(section.link for section in above)}." if above else ""
+            yield from above
+            yield _Section(_page_of(class_of(name)), _words(name), self._intro(name) + also, rows[name])
+
+    def _families(self) -> list[tuple[type, list[str]]]:
+        """The base classes of several models with these models, that of most models first."""
+        users: dict[type, list[str]] = {}
+        for name in self._paths:
+            for base in class_of(name).__mro__:
+                if issubclass(base, Model) and base is not Model:
+                    users.setdefault(base, []).append(name)
+        return sorted(((base, names) for base, names in users.items() if len(names) > 1), key=lambda row: -len(row[1]))
+
+    def _intro(self, name: str) -> str:
+        path = self._paths[name]
+        where = f"In the file: `{path}`." if path else "The top level of the file."
+        return f"{_linked(self._models[name].get('description', ''))} {where}"
+
+    def _values(self) -> Iterator[str]:
+        yield from ("", "| kind | error for any other value |", "|---|---|")
         for rule, (title, values) in sorted(self._rules.items(), key=lambda item: (item[1][0].lower(), item[0])):
             listed = f": {', '.join(values)}" if 0 < len(values) <= _FEW else ""
-            lines.append(f"| {title} | {_cell(rule + listed).replace('<', '&lt;')} |")
-        return "\n".join([*lines, ""])
+            yield f"| {title} | {_cell(rule + listed).replace('<', '&lt;')} |"
 
     def _collect(self, schema: Any) -> None:
         """Collect the title of each rule and the values that it allows, if it lists them."""
@@ -54,40 +172,25 @@ class _Page:
         if isinstance(schema, Mapping) and "patternErrorMessage" in schema:
             self._rules[schema["patternErrorMessage"]] = schema["title"], schema.get("enum", [])
 
-    def _groups(self, group: Group, models: set[str]) -> Iterator[Group]:
-        """The group, then the groups of its keys, each model once."""
-        _, path, names = group
-        models.update(names)
-        yield group
-        keys = dict.fromkeys(setting for name in names for setting in self._models[name]["properties"])
-        for setting in sorted(keys, key=lambda setting: _FIRST.index(setting) if setting in _FIRST else len(_FIRST)):
-            properties = [self._models[name]["properties"].get(setting, {}) for name in names]
-            references = dict.fromkeys(ref for schema in properties for ref in _references(schema))
-            if new := tuple(ref for ref in references if ref not in models):
-                yield from self._groups((setting, f"{path}.{setting}".strip(".") + _step(properties), new), models)
+    def _ordered(self, names: Iterable[str]) -> list[str]:
+        """The keys of models, those with early sections first."""
+        keys = dict.fromkeys(key for name in names for key in self._models[name]["properties"])
+        return sorted(keys, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER))
 
-    def _section(self, key: str, path: str, names: tuple[str, ...]) -> Iterator[str]:
-        rows = {name: self._rows(self._models[name]) for name in names}
-        first, *tables = rows.values()
-        alike = {setting: row for setting, row in first.items() if all(table.get(setting, "")[:4] == row[:4] for table in tables)}
-        common = alike if tables and len(alike) > 1 else {}
-        at = f"In the file: `{path}`." if path else "The top level of the file."
-        if common:
-            yield from ("", f"## {_words(key.rpartition(':')[2])}: common keys", "", at, "", *_table(common))
-        for name in names:
-            own_rows = {setting: row for setting, row in rows[name].items() if setting not in common}
-            also = f" The [common keys](#{_slug(_words(key.rpartition(':')[2]))}-common-keys) belong here too." if common else ""
-            doc = _linked(self._models[name].get("description", ""))
-            yield from ("", f"## {_words(name)}" if not common else f"### {_words(name)}", "", f"{doc} {at}{also}")
-            yield from ("", *_table(own_rows)) if own_rows else ()
+    def _walk(self, path: str, names: tuple[str, ...], seen: set[str]) -> Iterator[tuple[str, str]]:
+        """Each model once, with its path in the file: the models of a key, then those of their keys."""
+        seen.update(names)
+        yield from ((name, path) for name in names)
+        for key in self._ordered(names):
+            properties = [self._models[name]["properties"].get(key, {}) for name in names]
+            references = dict.fromkeys(reference for schema in properties for reference in _references(schema))
+            if new := tuple(reference for reference in references if reference not in seen):
+                yield from self._walk(f"{path}.{key}".strip(".") + _step(properties), new, seen)
 
-    def _rows(self, model: Mapping[str, Any]) -> dict[str, Row]:
-        required = model.get("required", ())
-        properties = model["properties"]
-        return {
-            key: self._row(key, properties[key], key in required)
-            for key in sorted(properties, key=lambda name: name not in required)
-        }
+    def _rows_of(self, model: Mapping[str, Any]) -> dict[str, Row]:
+        required, properties = model.get("required", ()), model["properties"]
+        keys = sorted(properties, key=lambda name: name not in required)
+        return {key: self._row(key, properties[key], key in required) for key in keys}
 
     def _row(self, key: str, schema: Mapping[str, Any], required: bool) -> Row:
         text = Text.read(schema.get("description", ""))
@@ -95,17 +198,17 @@ class _Page:
         default = "required" if required else value
         unit = f" Unit: {text.unit}." if text.unit else ""
         source = f" Source: {text.source}." if text.source else ""
-        example = _flow({key: schema["examples"][0]}) if schema.get("examples") else ""
-        return (f"`{key}`", self._type(schema), default, _linked(text.description) + unit + source, example and f"`{example}`")
+        example = f" Example: `{_flow({key: schema['examples'][0]})}`" if schema.get("examples") else ""
+        return f"`{key}`", self._type(schema), default, _linked(text.description) + unit + source, example
 
     def _type(self, schema: Mapping[str, Any]) -> str:
         if "$ref" in schema:
-            name = _words(schema["$ref"].rpartition("/")[2])
-            return f"[{name}](#{_slug(name)})"
+            name = schema["$ref"].rpartition("/")[2]
+            return f"[{_words(name)}]({_page_of(class_of(name))}#{_slug(_words(name))})"
         if parts := [part for part in schema.get("anyOf", schema.get("oneOf", ())) if part != {"type": "null"}]:
             return " or ".join(dict.fromkeys(map(self._type, parts)))
         if rule := schema.get("patternErrorMessage"):
-            return f"[{self._rules[rule][0]}](#kinds-of-values)"
+            return f"[{self._rules[rule][0]}]({_VALUES})"
         if "enum" in schema or "const" in schema:
             values = [f"`{value}`" for value in schema.get("enum", [schema.get("const")])]
             # A long list is a list, not a sentence.
@@ -115,6 +218,40 @@ class _Page:
                 return f"{words} {self._type(schema[word])}"
         kind = schema.get("type", "any value")
         return _TYPES.get(kind, str(kind)) + _bounds(schema)
+
+
+def _alike(key: str, users: Iterable[str], rows: Mapping[str, Mapping[str, Row]]) -> list[str]:
+    """The most models that have a key with the same value, default and meaning."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for user in users:
+        if key in rows[user]:
+            groups.setdefault(rows[user][key][:4], []).append(user)
+    return max(groups.values(), key=len)
+
+
+def _listed(models: Iterable[str]) -> str:
+    *names, last = map(_words, models)
+    return f"{', '.join(names)} and {last}" if names else last
+
+
+def _page_of(model: type) -> str:
+    """The page with the section of a model, by its module."""
+    folder, module = model.__module__.split(".")[-2:]
+    return f"settings/{folder if folder in PROVIDERS else _SUBJECT_OF[module]}.md"
+
+
+def _title(page: str) -> str:
+    return _words(Path(page).stem)
+
+
+def _below(page: str, text: str) -> str:
+    """A text of a page, whose links are relative to docs/, with links that are relative to the page."""
+
+    def link(match: re.Match[str]) -> str:
+        near = "" if match[1] == page else posixpath.relpath(match[1], posixpath.dirname(page))
+        return f"]({near}{match[2] or ''})"
+
+    return re.sub(r"\]\(([^)#:]+)(#[^)]*)?\)", link, text)
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:
@@ -145,8 +282,8 @@ def _step(properties: list[Mapping[str, Any]]) -> str:
 
 
 def _table(rows: Mapping[str, Row]) -> Iterator[str]:
-    yield from ("| key | value | default | meaning | example |", "|---|---|---|---|---|")
-    yield from ("| " + " | ".join(map(_cell, row)) + " |" for row in rows.values())
+    yield from ("| key | value | default | meaning |", "|---|---|---|---|")
+    yield from (f"| {' | '.join(map(_cell, (*row[:3], row[3] + row[4])))} |" for row in rows.values())
 
 
 def _words(name: str) -> str:
@@ -157,7 +294,7 @@ def _words(name: str) -> str:
 
 
 def _slug(heading: str) -> str:
-    return heading.lower().replace(" ", "-")
+    return heading.lower().replace(" ", "-").replace(":", "")
 
 
 def _flow(value: Mapping[str, object]) -> str:

@@ -16,35 +16,43 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from fleet.facts.yaml_text import kubernetes_documents, read_yaml
+from fleet.facts.yaml_text import kubernetes_documents, read_yaml, scalar
 from fleet.loading.config import read_fleet
 from fleet.loading.home import ROOT
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.settings.model import Model
 
+FIRST = "x-first"
+"""The keyword of a setting that comes first: it is required, or has the mark."""
+
 
 @dataclass(frozen=True)
 class Text:
-    """The docstring of a field. `Unit:`, `Source:` and `Example:` are its last sentences; the example is YAML in backticks."""
+    """The docstring of a field. `Unit:`, `Source:`, `Example:` and `Mark:` are its last sentences.
+
+    The example is YAML in backticks. `Mark: first.` is on a setting that a new stack should have although it may be left out.
+    """
 
     description: str = ""
     unit: str = ""
     source: str = ""
     example: str = ""
+    mark: str = ""
 
     @classmethod
     def read(cls, docstring: str) -> Text:
         """The parts of a docstring."""
-        description, *parts = re.split(r"\s(?=(?:Unit|Source|Example): )", " ".join(docstring.split()))
+        description, *parts = re.split(r"\s(?=(?:Unit|Source|Example|Mark): )", " ".join(docstring.split()))
         values = dict(part.split(": ", 1) for part in parts)
-        return cls(description, *(values.get(name, "").removesuffix(".").strip("`") for name in ("Unit", "Source", "Example")))
+        names = ("Unit", "Source", "Example", "Mark")
+        return cls(description, *(values.get(name, "").removesuffix(".").strip("`") for name in names))
 
     @property
     def examples(self) -> list[object]:
@@ -103,26 +111,26 @@ def _examples() -> dict[type, dict[str, list[object]]]:
     values: dict[type, dict[str, list[object]]] = {}
     for path in stack_files():
         fleet = read_fleet(path.name.split(".")[1], path)
-        for owner, field, value in _set(fleet, config_of(path)):
+        for owner, field, value in written_settings(fleet, config_of(path)):
             # Longer mappings are written key by key.
             if len(str(value)) <= 70:
                 values.setdefault(owner, {}).setdefault(field, []).append(value)
     return values
 
 
-def _set(settings: object, written: object) -> Iterator[tuple[type, str, object]]:
+def written_settings(settings: object, written: object) -> Iterator[tuple[type[BaseModel], str, object]]:
     """Class, field and value of every setting that a file has. `settings` is the model of the values in `written`."""
     if isinstance(settings, BaseModel) and isinstance(written, dict):
         for name, field in type(settings).model_fields.items():
             if (key := field.alias or name) in written:
                 yield type(settings), name, written[key]
-                yield from _set(getattr(settings, name), written[key])
+                yield from written_settings(getattr(settings, name), written[key])
     elif isinstance(settings, dict) and isinstance(written, dict):
         for key, value in settings.items():
-            yield from _set(value, written.get(key))
+            yield from written_settings(value, written.get(key))
     elif isinstance(settings, tuple) and isinstance(written, list):
         for value, item in zip(settings, written, strict=True):
-            yield from _set(value, item)
+            yield from written_settings(value, item)
 
 
 class Secret(Model):
@@ -175,11 +183,18 @@ class StackFile(Model):
 
 
 class _Schema(GenerateJsonSchema):
-    """pydantic's JSON Schema with the texts of fields, and with only keywords that editors know."""
+    """pydantic's JSON Schema with the texts of fields, and with only keywords that editors know.
+
+    yaml-language-server sorts keys by name and snippets by `sortText` (1.25, yamlCompletion.ts). So a snippet has first settings.
+    """
+
+    classes: ClassVar[dict[str, type[BaseModel]]] = {}
+    """The models by name."""
 
     def model_schema(self, schema: Any) -> JsonSchemaValue:
         model_schema = super().model_schema(schema)
         model = schema["cls"]
+        self.classes[model.__name__] = model
         model_schema.pop("title", None)
         model_schema["description"] = " ".join((inspect.getdoc(model) or "").partition("\n\n")[0].split())
         for name, field in model.model_fields.items():
@@ -195,8 +210,16 @@ class _Schema(GenerateJsonSchema):
                 keywords["default"] = default
             if examples := text.examples or example_of(model, name):
                 keywords["examples"] = examples
-            model_schema["properties"][key] = {"description": text.whole, **keywords}
-        return model_schema
+            first = {FIRST: True} if text.mark or field.is_required() else {}
+            model_schema["properties"][key] = {"description": text.whole, **first, **keywords}
+        properties = dict(sorted(model_schema["properties"].items(), key=lambda row: FIRST not in row[1]))
+        body = {key: row.get("examples", [row.get("default")])[0] for key, row in properties.items() if FIRST in row}
+        if set(body) - set(model_schema.get("required", ())):
+            # The editor pastes a text as it is, so a text that looks like a number has quotes here.
+            pasted = {key: scalar(value) if isinstance(value, str) else value for key, value in body.items() if value}
+            snippet = {"label": "first settings", "sortText": "!", "body": pasted}
+            model_schema["defaultSnippets"] = [snippet]
+        return {**model_schema, "properties": properties}
 
     def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
         """Keep the order of fields and of examples."""
@@ -238,6 +261,12 @@ def stack_schema() -> dict[str, Any]:
     """The schema."""
     schema = StackFile.model_json_schema(schema_generator=_Schema)
     return {"$schema": GenerateJsonSchema.schema_dialect, "title": "Stack file of gpu-ci", **schema}
+
+
+def class_of(name: str) -> type[BaseModel]:
+    """The settings model that has this name in the schema."""
+    stack_schema()
+    return _Schema.classes[name]
 
 
 def schema_text() -> str:

@@ -213,7 +213,7 @@ def test_training_gets_all_gpus_of_a_node(init: Init, project: Project, server: 
     server.has(node("ip-4-a", "g5.12xlarge", gpus=4))
     assert init("--jobs", "tests,training").exit_code == 0
     _, cluster = cluster_of(project)
-    assert {name: runner["gpus"] for name, runner in cluster["runners"].items()} == {"gpu-a10g": 1, "gpu-a10g-training": 4}
+    assert {name: runner.get("gpus", 1) for name, runner in cluster["runners"].items()} == {"gpu-a10g": 1, "gpu-a10g-training": 4}
 
 
 def test_a_cluster_of_eks_without_gpus_gets_pools(init: Init, project: Project, server: Server):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 from yamllint import linter  # type: ignore[import-untyped]
 from yamllint.config import YamlLintConfig  # type: ignore[import-untyped]
 
+from fleet.loading.config import read_fleet
 from gpu_ci.cli import app
 from gpu_ci.offline.plan import make_plan
 from gpu_ci.offline.policyconfig import require_current
+from gpu_ci.offline.settings.schema import FIRST, config_of, stack_schema, written_settings
 from gpu_ci.offline.words import result
 from tests.builders import ROOT
 from tests.day import AS_OF
@@ -64,6 +67,15 @@ def test_there_are_at_least_twenty_fleets_of_each_provider():
     assert providers == {"eks", "oke", "talos", "existing-eks", "existing-oke"}, "test_context.py has existing-context"
 
 
+def later_settings(path: Path) -> set[str]:
+    """Settings of a file that the schema does not mark as first ones."""
+    written = written_settings(read_fleet(path.name.split(".")[1], path), config_of(path))
+    owners = {(owner.__name__, owner.model_fields[field].alias or field) for owner, field, _ in written}
+    models = {"Fleet": stack_schema()["$defs"]["Config"]} | stack_schema()["$defs"]
+    keys = {"Fleet": "gpu-ci:"}
+    return {f"{name}.{key}" for name, key in owners if FIRST not in models[name]["properties"][keys.get(name, "") + key]}
+
+
 @pytest.mark.parametrize("stack", FLEETS)
 def test_a_new_fleet_plans_clean(stack: str, project: Project):
     project.judged = stack in JUDGED
@@ -78,6 +90,7 @@ def test_a_new_fleet_plans_clean(stack: str, project: Project):
     assert text.startswith("# yaml-language-server: $schema=schema/stack.schema.json\n")
     assert text.count("REPLACE") >= 2
     assert [str(problem) for problem in linter.run(text, LINTED)] == []
+    assert later_settings(project.root / f"Pulumi.{stack}.yaml") == set()
     if new.answers.budget is not None:
         _, worst = new.plan.cost
         assert worst.usd <= new.answers.budget

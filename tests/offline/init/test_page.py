@@ -6,10 +6,14 @@ import re
 
 from typer.testing import CliRunner
 
+from fleet.loading.config import read_fleet
+from fleet.loading.project import Project as ProjectFile
 from fleet.settings.budget import MONTH
 from gpu_ci.cli import app
+from gpu_ci.doctor import tools
 from gpu_ci.offline.words import result
 from tests.builders import ROOT
+from tests.docs.markdown import assert_written
 from tests.offline.init.conftest import Project
 
 PAGE = (ROOT / "docs" / "getting-started.md").read_text()
@@ -31,3 +35,13 @@ def test_the_page_has_the_numbers_of_its_fleet(project: Project):
     (node,) = (line for line in new.plan.bill if line.item == "pool t4-spot")
     assert f"price of a node, at most {node.cheap.usd:g} to {node.dear.usd:g} an hour |" in PAGE
     assert f"for 10 to 20 minutes | 5 to 15 | {node.cheap.usd / 6:.2f} to {node.dear.usd / 3:.2f} |" in PAGE
+
+
+def test_the_tools_of_the_page_are_those_of_doctor():
+    fleet = read_fleet("small", ROOT / "examples" / "Pulumi.small.yaml")
+    minors = [cluster.kubernetes_version for cluster in fleet.clusters.values()]
+    lines = ["| tool | version | for |", "|---|---|---|"]
+    for row, versions in tools.needed({"eks"}, ProjectFile.read(ROOT / "Pulumi.yaml").needed, minors):
+        optional = "" if row["required"] == "true" else " (optional)"
+        lines.append(f"| [{row['tool']}]({row['install']}) | {f'`{versions}`' if versions else 'any'} | {row['use']}{optional} |")
+    assert_written(ROOT / "docs" / "getting-started.md", "tools:eks", "\n".join(lines) + "\n")
