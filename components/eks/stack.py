@@ -8,7 +8,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_eks as eks
 
-from components.context import Context
+from components.context import Context, PrivateKeys
 from components.eks.build_cache import BuildCache, BuildCacheArgs
 from components.eks.caches import EksCaches
 from components.eks.cloudwatch import CloudWatch
@@ -36,7 +36,7 @@ from fleet.settings.namespaces import jobs_namespace, runner_namespace
 
 
 def build(
-    name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet, context: Context, private_key: pulumi.Output[str]
+    name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet, context: Context, private_keys: PrivateKeys
 ) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
     here = _cluster(name, settings, fleet, context)
@@ -72,7 +72,7 @@ def build(
         "subnetIds": cluster.subnets,
         "nodeRoleArn": cluster.node_role_arn,
         "nodeGroups": {pool_name: list(group.names.values()) for pool_name, group in groups.items()},
-        "runnerSets": install(inside, fleet, private_key),
+        "runnerSets": install(inside, fleet, private_keys),
     }
     if amis:
         outputs["amiPipelines"] = {ami: pipeline.pipeline_arn for ami, pipeline in amis.items()}

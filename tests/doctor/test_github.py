@@ -62,7 +62,7 @@ def answers(**changes: Any) -> dict[str, tuple[int, Any]]:
 
 def ask(fleet: Any, given: Any, key: str = KEY, token: str = TOKEN) -> tuple[list[Finding], Loopback]:
     with serve(given) as server:
-        return list(github.findings("staging", fleet, key, "no key is set", token, server.url)), server
+        return list(github.findings("staging", fleet, lambda _: (key, "no key is set"), token, server.url)), server
 
 
 def test_an_app_and_groups_that_fit_are_ok() -> None:
@@ -180,7 +180,7 @@ def test_a_token_that_may_not_read_groups_is_skipped_with_githubs_answer() -> No
 
 
 def test_a_github_that_cannot_be_reached_is_skipped() -> None:
-    found = list(github.findings("staging", shipped("staging"), KEY, "", TOKEN, "http://127.0.0.1:9"))
+    found = list(github.findings("staging", shipped("staging"), lambda _: (KEY, ""), TOKEN, "http://127.0.0.1:9"))
     assert {each.state for each in found} == {"skipped"}
     assert all("GitHub cannot be reached" in each.said for each in found)
 
@@ -194,7 +194,7 @@ def test_a_github_that_cannot_be_reached_is_skipped() -> None:
 )
 def test_an_answer_that_is_not_http_or_ends_early_is_skipped(raw: bytes, why: str) -> None:
     with serve_raw(raw) as url:
-        (_, only) = github.findings("staging", shipped("staging"), "", "no key is set", TOKEN, url)
+        (_, only) = github.findings("staging", shipped("staging"), lambda _: ("", "no key is set"), TOKEN, url)
     assert only.state == "skipped"
     assert only.said == f"runner groups: GitHub cannot be reached ({why})"
 
