@@ -15,6 +15,7 @@ from components.eks.cloudwatch import CloudWatch
 from components.eks.eks_gpu_cluster import EksClusterSettings, EksGpuCluster
 from components.eks.eks_gpu_cluster import Read as ClusterArgs
 from components.eks.existing_eks_cluster import ExistingEksCluster, ExistingEksClusterArgs
+from components.eks.governance import govern_pools
 from components.eks.gpu_ami import GpuAmi, GpuAmiArgs
 from components.eks.gpu_node_group import GpuNodeGroup, NodeGroupSettings
 from components.eks.gpu_node_group import Read as GroupArgs
@@ -53,6 +54,7 @@ def build(
         )
         for pool_name in settings.pools
     }
+    govern_pools(name, settings.pool_budgets, context.stack, here.opts)
     amis = {ami: GpuAmi(f"{name}-{ami}-ami", GpuAmiArgs(here, ami), opts=here.opts) for ami in settings.amis}
     inside = Inside(
         name=name,

@@ -28,7 +28,7 @@ def check_keys(config: Mapping[str, object], secret: Collection[str]) -> None:
     secrets = _secrets(config.get("github"))
     all_keys = sorted({*CONFIG_KEYS, *secrets})
     problems = []
-    for key in sorted(config):
+    for key in config:
         if key not in all_keys:
             private = is_private_key(key, "")
             message = f"unknown key; {KEY_IN_FILE if private else instead(key, all_keys, 'known keys: ' + ', '.join(all_keys))}"
@@ -68,7 +68,7 @@ def load_fleet(config: Mapping[str, object], secret: Collection[str], project: s
 
     Raises FleetError with every problem, including unknown keys, and keys that must or must not be secret.
     """
-    check_keys(config, secret)
+    check_keys(dict(sorted(config.items())), secret)
     fleet = load({key: config[key] for key in CONFIG_KEYS if config.get(key) is not None})
     rules.require_names(fleet, project, stack)
     return fleet

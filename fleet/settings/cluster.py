@@ -15,7 +15,7 @@ from fleet.facts.pods import Level
 from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.facts.scheduling import FALLBACK, JOB_PRIORITIES, PLACEHOLDER_PRIORITIES, SYSTEM_POOL, SYSTEM_SELECTOR, Priority
 from fleet.settings.alerts import require_objectives
-from fleet.settings.budget import Budget
+from fleet.settings.budget import Budget, PoolBudget
 from fleet.settings.caches import Cache, Volumes, class_name
 from fleet.settings.container_jobs import MAX_SET_NAME
 from fleet.settings.egress import closed_networks, may_open
@@ -340,6 +340,11 @@ class Cluster(Model):
     def watched(self) -> str:
         """What the cluster's budget counts, in words. Two budgets of one text would count the same."""
         return ""
+
+    @property
+    def budgets_of_pools(self) -> Mapping[str, PoolBudget]:
+        """Budgets of some of its pools, by name."""
+        return {}
 
     @property
     def quota_scopes(self) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import pulumi
 import pytest
 
 from components.context import Context
