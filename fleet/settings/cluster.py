@@ -506,9 +506,9 @@ class Cluster(Model):
             raise problem("program_sops", message, at=("gitops", "secrets", "by"))
         for name, secrets in (self.gitops.scope_secrets if self.gitops is not None else {}).items():
             if secrets.by != self.secrets_by.by or isinstance(secrets, ByProgram):
-                way = self.secrets_by.by
-                fix = "pulumi up writes the keys of all scopes; remove it" if way == "program" else f"write by: {way}"
-                message = f"the keys of all scopes come the same way, here {way}; {fix}"
+                message = f"the keys of all scopes come the same way, here {self.secrets_by.by}; write by: {self.secrets_by.by}"
+                if isinstance(self.secrets_by, ByProgram):
+                    message = "pulumi up writes the keys of all scopes of this cluster; remove it, or set gitops.secrets"
                 raise problem("scope_secrets", message, at=("gitops", "scopeSecrets", name, "by"), value=secrets.by)
 
     @refusal

@@ -121,7 +121,7 @@ class GitHub(GitHubScope):
     def _scope_rules(self) -> None:
         """Refuse the name of the default scope, and two names of one organization or repository."""
         if DEFAULT_SCOPE in self.scopes:
-            message = "this name means the organization or repository of gpu-ci:github itself; choose another"
+            message = "this name means the organization or repository of gpu-ci:github itself; rename the scope"
             raise problem("default_scope", message, at=("scopes", DEFAULT_SCOPE), value=DEFAULT_SCOPE)
         names: dict[str, str] = {}
         for name, scope in self.every.items():
