@@ -36,16 +36,17 @@ def govern(name: str, budget: Budget | None, stack: str, vcpus: Mapping[str, int
         )
 
 
-def govern_pools(name: str, budgets: Mapping[str, PoolBudget], stack: str, opts: pulumi.ResourceOptions) -> None:
-    """The budgets `<name>-<budget>-budget` of pools of the cluster `name`: what machines and disks cost.
+def govern_pools(name: str, budgets: Mapping[str, PoolBudget], stack: str, *, parent: pulumi.Resource) -> None:
+    """The budgets `<name>-pools.<budget>-budget` of pools of the cluster `name`: what machines and disks of their nodes cost.
 
     Nodes have the tags from their launch template, so a budget changes no node. Each of the tags takes effect as in `govern`.
     """
     for key, budget in budgets.items():
         tags = {tag: [value] for tag, value in fixed_tags(stack, name).items()} | {POOL_LABEL: list(budget.pools)}
-        # Several tags in cost_filters are not documented to be joined by "and".
-        both = {"ands": [{"tags": {"key": tag, "values": values}} for tag, values in tags.items()]}
-        _budget(f"{name}-{key}", budget, opts, filter_expression=both, metrics="UnblendedCost")
+        # Several tags in cost_filters are not documented to be joined by "and". No name of a cluster has a dot.
+        counted = {"ands": [{"tags": {"key": tag, "values": values}} for tag, values in tags.items()]}
+        opts = pulumi.ResourceOptions(parent=parent)
+        _budget(f"{name}-pools.{key}", budget, opts, filter_expression=counted, metrics="UnblendedCost")
 
 
 def _budget(name: str, budget: Budget, opts: pulumi.ResourceOptions, **counted: Any) -> None:

@@ -54,7 +54,7 @@ def build(
         )
         for pool_name in settings.pools
     }
-    govern_pools(name, settings.pool_budgets, context.stack, here.opts)
+    govern_pools(name, settings.pool_budgets, context.stack, parent=cluster)
     amis = {ami: GpuAmi(f"{name}-{ami}-ami", GpuAmiArgs(here, ami), opts=here.opts) for ami in settings.amis}
     inside = Inside(
         name=name,

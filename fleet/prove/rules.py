@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pydantic.alias_generators import to_camel
-
 from fleet.charts import NAMESPACES
 from fleet.facts.cloud_limits import limit
 from fleet.facts.errors import FleetError, Problem, shown
@@ -55,9 +53,9 @@ def _names(fleet: Fleet) -> Iterator[Violation]:
             message = f"cluster and pool names together have at most {most} characters; shorten one"
             for name in (name for name in settings.pools if len(cluster) + len(name) > most):
                 yield Violation("joined_length", message, ("clusters", cluster, "pools", name), name)
-        for kind in ("pools", "runners", "workloads", "caches", "jobs", "pool_budgets"):
-            for name in getattr(settings, kind, ()):
-                claims.append(Claim((kind, f"{cluster}-{name}"), cluster, ("clusters", cluster, to_camel(kind), name)))
+        for kind in ("pools", "runners", "workloads", "caches", "jobs"):
+            for name in getattr(settings, kind):
+                claims.append(Claim((kind, f"{cluster}-{name}"), cluster, ("clusters", cluster, kind, name)))
     for claim, other in conflicts(claims):
         _, cluster, kind, name = claim.at
         message = f"'{cluster}-{name}' is also the joined name of one of cluster {other}'s {kind}; rename one"
