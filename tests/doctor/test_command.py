@@ -137,6 +137,14 @@ def test_the_key_comes_from_the_cli_only_if_the_stack_has_it(tmp_path: Path, mon
     assert asked == [("config", "get", "gpu-ci:githubPrivateKey", "--stack", "staging")]
 
 
+def test_a_file_is_the_key_of_the_scope_that_is_named_before_it() -> None:
+    path = ROOT / "examples" / "Pulumi.two-organizations.yaml"
+    fleet = fleet_of(load("two-organizations", ROOT, stack_file=path))
+    files = doctor._files(fleet, ("one.pem", "research=two.pem"))
+    assert files == {PRIVATE_KEY: Path("one.pem"), f"{PRIVATE_KEY}-research": Path("two.pem")}
+    assert doctor._files(fleet, ("other=two.pem",)) == {PRIVATE_KEY: Path("other=two.pem")}, "then it is a path"
+
+
 def secret() -> tuple[str, str]:
     """The replacement that gives the stack file the App's key, encrypted."""
     return "  gpu-ci:tags:", "  gpu-ci:githubPrivateKey: {secure: v1:abc:def}\n  gpu-ci:tags:"

@@ -15,9 +15,12 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from fleet.loading.config import fleet_of
+from fleet.loading.stackfile import load
 from fleet.providers.finding import Finding
 from gpu_ci.doctor import github
 from gpu_ci.doctor.sources.github import api_of
+from tests.builders import ROOT
 from tests.doctor.fleets import edited, lines, shipped
 from tests.doctor.loopback import Loopback, serve, serve_raw
 
@@ -237,3 +240,39 @@ def test_without_pyjwt_the_app_is_skipped(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_each_kind_of_github_has_its_own_address(url: str, api: str) -> None:
     assert api_of(url) == api
+
+
+def two_organizations() -> Any:
+    """The fleet of the example with two scopes."""
+    return fleet_of(load("two-organizations", ROOT, stack_file=ROOT / "examples" / "Pulumi.two-organizations.yaml"))
+
+
+def test_each_scope_is_asked_with_its_own_key_and_its_own_groups() -> None:
+    theirs = installation(id=23456789, account={"login": "other"})
+    more = {
+        "/app/installations/23456789": (200, theirs),
+        "/orgs/example-research/installation": (404, {}),
+        "/orgs/example-research/actions/runner-groups": (200, {"total_count": 0, "runner_groups": []}),
+    }
+    asked: list[str] = []
+
+    def key_of(secret: str) -> tuple[str, str]:
+        asked.append(secret)
+        return KEY, ""
+
+    with serve(answers() | more) as server:
+        found = list(github.findings("two-organizations", two_organizations(), key_of, TOKEN, server.url))
+    assert asked == ["githubPrivateKey", "githubPrivateKey-research"]
+    assert [line for line in lines(found) if line.startswith("wrong")] == [
+        "wrong: installation 23456789 of the App belongs to other",
+        "wrong: example-research has no runner group gpu-research",
+    ]
+    assert "ok: example has the runner group gpu" in lines(found)
+    assert not any("group gpu-research" in line and "example has" in line for line in lines(found))
+
+
+def test_without_a_key_each_scope_is_named() -> None:
+    found = list(github.findings("two-organizations", two_organizations(), lambda _: ("", "no key"), "", "http://127.0.0.1:9"))
+    assert [line for line in lines(found) if "no key" in line] == [
+        f"skipped: the App of scope {scope}, its permissions and its installation: no key" for scope in ("default", "research")
+    ]
