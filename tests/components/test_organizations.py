@@ -44,7 +44,7 @@ def with_both() -> Recording:
 
 
 def wire(resource: Resource) -> str:
-    """All inputs of a resource, with what is secret in them."""
+    """All inputs of a resource, with their secrets."""
     return str(resource.wire)
 
 

@@ -78,7 +78,7 @@ def test_jobs_of_a_repository_also_reach_the_sets_of_its_organization(
     refused(told, {"gpu-t4": runner(**labels)}, {name: runner(**other)}, research=APP)
     with pytest.raises(FleetError) as error:
         two({"gpu-t4": runner(**labels)}, {name: runner(**other)}, research=APP)
-    assert len(error.value.problems) == 1, "told once, although both scopes have the rule"
+    assert len(error.value.problems) == 1, "reported once, although both scopes have the rule"
 
 
 def test_a_label_of_an_organization_selects_no_other_set_of_its_repository() -> None:

@@ -71,11 +71,11 @@ def test_one_job_is_by_the_name_and_one_by_the_labels_of_the_first_set_that_has_
 def test_with_a_repository_both_jobs_run_and_no_cluster_is_asked(gh: Path) -> None:
     status, out, _ = run_command("--repository", "example/gpu-ci")
     assert status == 0
-    assert "acme/gpu-ci: 2 of 2 smoke tests passed" in out
+    assert "example/gpu-ci: 2 of 2 smoke tests passed" in out
     started = ran(gh, "workflow run")
     assert started == [
-        'workflow run test-gpu.yml --repo acme/gpu-ci -f runs-on={"labels": "gpu-t4", "group": "gpu"}',
-        'workflow run test-gpu.yml --repo acme/gpu-ci -f runs-on={"labels": ["self-hosted", "linux", "x64", "gpu", "cuda"], '
+        'workflow run test-gpu.yml --repo example/gpu-ci -f runs-on={"labels": "gpu-t4", "group": "gpu"}',
+        'workflow run test-gpu.yml --repo example/gpu-ci -f runs-on={"labels": ["self-hosted", "linux", "x64", "gpu", "cuda"], '
         '"group": "gpu"}',
     ]
     assert [line.split()[2] for line in ran(gh, "run view")] == ["1", "2"], "each job is the run that is newer than any before"
