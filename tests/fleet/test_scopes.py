@@ -102,7 +102,7 @@ def test_two_repositories_of_one_owner_share_nothing() -> None:
 
 @given(st.lists(st.sampled_from(["a", "B", "c-d", "a.b"]), min_size=1, max_size=2), st.lists(st.sampled_from("aBb"), max_size=2))
 def test_a_scope_serves_itself_and_what_is_below_it(path: list[str], more: list[str]) -> None:
-    scope = GitHubScope.model_construct(url=f"https://github.com/{'/'.join(path)}")
+    scope = GitHubScope.model_construct(url=f"https://github.com/{'/'.join(path)}", app_id="1", installation_id="2")
     below = f"github.com/{'/'.join([*path, *more])}"
     assert scope.serves(below)
     assert scope.serves(below.swapcase().replace("GITHUB.COM", "github.com"))
