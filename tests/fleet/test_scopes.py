@@ -76,9 +76,13 @@ def test_jobs_of_a_repository_also_reach_the_sets_of_its_organization(
 ) -> None:
     name = "gpu-t4" if not labels else "gpu-east"
     refused(told, {"gpu-t4": runner(**labels)}, {name: runner(**other)}, research=APP)
-    with pytest.raises(FleetError) as error:
-        two({"gpu-t4": runner(**labels)}, {name: runner(**other)}, research=APP)
-    assert len(error.value.problems) == 1, "reported once, although both scopes have the rule"
+
+
+def test_an_error_that_holds_for_the_jobs_of_two_scopes_is_reported_once() -> None:
+    runners = {"one": runner(labels=["gpu"]), "two": runner(labels=["cuda"]), "of-app": runner(github="research")}
+    with pytest.raises(FleetError, match="both have generic labels") as error:
+        fleet({"usw2": cluster(runners=runners)}, research=APP)
+    assert len(error.value.problems) == 1
 
 
 def test_a_label_of_an_organization_selects_no_other_set_of_its_repository() -> None:
