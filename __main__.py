@@ -11,10 +11,10 @@ from fleet.providers.fleet import NAMESPACE
 config = pulumi.Config(NAMESPACE)
 try:
     fleet = read_fleet(config)
-    # Before the key is asked for, which such a stack has not.
+    # Before keys are asked for, which such a stack has not.
     require_deployable(fleet, pulumi.get_stack())
-    key = config.require_secret("githubPrivateKey") if fleet.needs_key else pulumi.Output.secret("")
-    outputs = build(fleet, pulumi.get_project(), pulumi.get_stack(), key)
+    keys = {scope: config.require_secret(key) for scope, key in fleet.secrets.items()}
+    outputs = build(fleet, pulumi.get_project(), pulumi.get_stack(), keys)
 except (FleetError, PlacementError) as error:
     raise pulumi.RunError(str(error)) from error
 for name, value in outputs.items():

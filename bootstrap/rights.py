@@ -23,7 +23,7 @@ from fleet.loading.config import fleet_of
 from fleet.providers.eks.build_caches import provider_arn
 from fleet.providers.eks.cluster import EksCluster, EksPools, control_plane_logs
 from fleet.providers.eks.existing import ExistingEksCluster
-from fleet.providers.fleet import NAMESPACE, SECRETS
+from fleet.providers.fleet import NAMESPACE
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.cluster import physical_name
 
@@ -113,8 +113,7 @@ class Target:
     @classmethod
     def of(cls, account: str, stack: str, root: Path) -> Target:
         """From the file of a stack in `root`. Raises InputError with a line for each problem of that file, and FleetError."""
-        config = stackfile.with_stand_ins(stackfile.load(stack, root), SECRETS)
-        fleet = fleet_of(config)
+        fleet = fleet_of(stackfile.load(stack, root))
         clusters = {name: cluster for name, cluster in fleet.clusters.items() if isinstance(cluster, EksPools)}
         if not clusters:
             message = f"no cluster of Pulumi.{stack}.yaml is in AWS, so it needs no role; remove the stack here"

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import pulumi
 
-from components.context import Context
+from components.context import Context, PrivateKeys
 from components.destroy_guard import guarded
 from components.outputs import Built, StackOutputs
 from fleet.facts.day import today
@@ -20,7 +20,7 @@ from fleet.providers.registry import PROVIDERS
 class Builder(Protocol):
     """Declares one cluster of a fleet and returns its outputs."""
 
-    def __call__(self, name: str, settings: Any, fleet: Fleet, context: Context, private_key: pulumi.Output[str], /) -> Built: ...
+    def __call__(self, name: str, settings: Any, fleet: Fleet, context: Context, private_keys: PrivateKeys, /) -> Built: ...
 
 
 _BUILDERS = {"eks": "components.eks.stack", "oke": "components.oci.stack", "kubernetes": "components.kubernetes.stack"}
@@ -65,8 +65,8 @@ def bound_roles(policy_arn: str) -> None:
     pulumi.runtime.register_resource_transform(bound)
 
 
-def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str]) -> StackOutputs:
-    """Declare the fleet's resources. Returns the stack outputs.
+def build(fleet: Fleet, project: str, stack: str, private_keys: PrivateKeys) -> StackOutputs:
+    """Declare the fleet's resources. Returns the stack outputs. `private_keys` are those of the Apps by GitHub scope.
 
     Before the first resource, raises PlacementError if a runner set, workload or job fits no node, and in an update also if
     something cannot work today: a preview warns. Raises RunError as `require_deployable` does, and if GPU_CI_AS_OF is not a day.
@@ -82,7 +82,7 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     for name, cluster in fleet.clusters_by_name():
         # A stack imports only the SDKs of its own providers: each costs seconds and memory.
         declare: Builder = importlib.import_module(_BUILDERS[cluster.provider]).build
-        built = declare(name, cluster, fleet, context, private_key)
+        built = declare(name, cluster, fleet, context, private_keys)
         outputs["clusters"][name] = built.outputs
         if built.kubeconfig is not None:
             outputs["kubeconfigs"][name] = pulumi.Output.secret(built.kubeconfig)

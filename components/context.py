@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import pulumi
 
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.cluster import physical_name
+
+PrivateKeys = Mapping[str, pulumi.Input[str]]
+"""Private keys of GitHub Apps by the name of the scope. They are secrets."""
 
 
 @dataclass(frozen=True, slots=True)

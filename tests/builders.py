@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from fleet.loading.config import load
 from fleet.providers import fleet as settings
+from fleet.settings.github import PRIVATE_KEY
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner
 from tests import yaml12
@@ -255,7 +256,7 @@ def stack_in(text: str) -> dict[str, Any]:
     """What `read_stack` gives, from the text of a stack file."""
     held: dict[str, Any] = json.loads(_config_of(text))
     ours = {key.partition(":")[2]: value for key, value in held.items() if key.startswith(f"{settings.NAMESPACE}:")}
-    return {key: value for key, value in ours.items() if key not in settings.SECRETS}
+    return {key: value for key, value in ours.items() if not key.startswith(PRIVATE_KEY)}
 
 
 @cache

@@ -524,10 +524,23 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
     held = {name: draw(st.one_of([kind(part) for kind in kinds])) for name, part in zip(names, parts, strict=True)}
     _number_reservations(held)
     _number_folders(held)
+    if draw(st.booleans()):
+        second = github | {"url": "https://github.com/example/research", "installationId": "3"}
+        github["scopes"] = {"research": second}
+        name = draw(st.sampled_from(list(held)))
+        held[name] = _of_scope(held[name])
     return {
         "github": github | draw(st.fixed_dictionaries({}, optional={"group": NAMES})),
         "clusters": held,
     } | draw(st.fixed_dictionaries({}, optional={"tags": st.dictionaries(NAMES, NAMES, max_size=6)}))
+
+
+def _of_scope(held: dict[str, Any], **of_classes: Any) -> dict[str, Any]:
+    """The cluster with the scope research for its classes, whose secret in Git comes as that of the first scope."""
+    classes = {name: each | of_classes for name, each in held["runners"].items()}
+    secrets = held.get("gitops", {}).get("secrets", {"by": "external-secrets" if held["provider"] == "talos" else "program"})
+    more = {"scopeSecrets": {"research": secrets}} if "gitops" in held and secrets["by"] != "program" else {}
+    return held | {"github": "research", "runners": classes} | ({"gitops": held["gitops"] | more} if more else {})
 
 
 def _number_folders(held: dict[str, Any]) -> None:
@@ -611,6 +624,7 @@ _GIVEN_VCN = {"vcn": "ocid1.vcn.oc1..example", "endpointSubnet": _ocid("subnet",
 _GIVEN = {"vpcId": "vpc-01234567", "privateSubnets": {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}}
 _NODES = {"min": 1, "max": 3}
 _GITHUB = {"url": "https://github.com/example", "appId": "1", "installationId": "2", "group": "gpu"}
+_SCOPES = _GITHUB | {"scopes": {"research": _GITHUB | {"url": "https://github.com/example/research", "appId": "3"}}}
 _PREEMPTION = {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any", "borrowWithinCohort": "Never"}
 
 
@@ -759,6 +773,7 @@ _EKS = tuple(
         logRetentionDays=30,
         privateEgress=["10.20.0.0/16"],
         budget=_BUDGET,
+        poolBudgets={"ml": _BUDGET | {"pools": ["t4"]}},
         protect=True,
         queues=_queues("t4"),
         caches=_caches(models={"storage": "efs"}, work={"storage": "ebs", "iops": 4000, "throughput": 250}),
@@ -1052,7 +1067,10 @@ _ORDERED = {
 }
 """Runner classes, queue flavors and jobs of several pools, and classes of several clusters."""
 FULL = (
-    *(config(github=_GITHUB, tags={"owner": "ci"}, clusters={"one": held}) for held in (*_EKS, *_OKE, *_TALOS)),
+    *(
+        config(github=_SCOPES, tags={"owner": "ci"}, clusters={"one": _of_scope(held, github="research")})
+        for held in (*_EKS, *_OKE, *_TALOS)
+    ),
     config(clusters=_ORDERED, permissionsBoundary="arn:aws:iam::aws:policy/PowerUserAccess"),
 )
 """Valid configs that use every key between them."""

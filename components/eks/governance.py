@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
-from fleet.providers.tags import STACK_TAG
-from fleet.settings.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget
+from fleet.facts.scheduling import POOL_LABEL
+from fleet.providers.tags import STACK_TAG, fixed_tags
+from fleet.settings.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget, PoolBudget
 
 
 def govern(name: str, budget: Budget | None, stack: str, vcpus: Mapping[str, int], *, parent: pulumi.Resource) -> None:
@@ -21,25 +23,8 @@ def govern(name: str, budget: Budget | None, stack: str, vcpus: Mapping[str, int
     internal/service/servicequotas/service_quota.go). No resource waits for AWS's answer, which may take days.
     """
     if budget is not None:
-        aws.budgets.Budget(
-            f"{name}-budget",
-            budget_type="COST",
-            time_unit="MONTHLY",
-            limit_amount=str(budget.monthly_usd),
-            limit_unit="USD",
-            cost_filters=[{"name": "TagKeyValue", "values": [f"user:{STACK_TAG}${stack}"]}],
-            notifications=[
-                {
-                    "comparison_operator": "GREATER_THAN",
-                    "threshold": float(percent),
-                    "threshold_type": "PERCENTAGE",
-                    "notification_type": kind,
-                    "subscriber_email_addresses": list(budget.emails),
-                }
-                for kind, percent in (("ACTUAL", ACTUAL_PERCENT), ("FORECASTED", FORECAST_PERCENT))
-            ],
-            opts=pulumi.ResourceOptions(parent=parent),
-        )
+        filters = [{"name": "TagKeyValue", "values": [f"user:{STACK_TAG}${stack}"]}]
+        _budget(name, budget, pulumi.ResourceOptions(parent=parent), cost_filters=filters)
     for code, count in vcpus.items():
         aws.servicequotas.ServiceQuota(
             f"{name}-quota-{code}",
@@ -49,3 +34,39 @@ def govern(name: str, budget: Budget | None, stack: str, vcpus: Mapping[str, int
             # Every update would file a request: AWS refuses a smaller number, and a denied request would be repeated.
             opts=pulumi.ResourceOptions(parent=parent, ignore_changes=["value"]),
         )
+
+
+def govern_pools(name: str, budgets: Mapping[str, PoolBudget], stack: str, *, parent: pulumi.Resource) -> None:
+    """The budgets `<name>-pools.<budget>-budget` of pools of the cluster `name`: what machines and disks of their nodes cost.
+
+    Nodes have the tags from their launch template, so a budget changes no node. Each of the tags takes effect as in `govern`.
+    """
+    for key, budget in budgets.items():
+        tags = {tag: [value] for tag, value in fixed_tags(stack, name).items()} | {POOL_LABEL: list(budget.pools)}
+        # Several tags in cost_filters are not documented to be joined by "and". No name of a cluster has a dot.
+        counted = {"ands": [{"tags": {"key": tag, "values": values}} for tag, values in tags.items()]}
+        opts = pulumi.ResourceOptions(parent=parent)
+        _budget(f"{name}-pools.{key}", budget, opts, filter_expression=counted, metrics="UnblendedCost")
+
+
+def _budget(name: str, budget: Budget, opts: pulumi.ResourceOptions, **counted: Any) -> None:
+    """The budget `<name>-budget` with its two alarms. `counted` says what it counts."""
+    aws.budgets.Budget(
+        f"{name}-budget",
+        budget_type="COST",
+        time_unit="MONTHLY",
+        limit_amount=str(budget.monthly_usd),
+        limit_unit="USD",
+        notifications=[
+            {
+                "comparison_operator": "GREATER_THAN",
+                "threshold": float(percent),
+                "threshold_type": "PERCENTAGE",
+                "notification_type": kind,
+                "subscriber_email_addresses": list(budget.emails),
+            }
+            for kind, percent in (("ACTUAL", ACTUAL_PERCENT), ("FORECASTED", FORECAST_PERCENT))
+        ],
+        **counted,
+        opts=opts,
+    )

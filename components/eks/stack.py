@@ -8,13 +8,14 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_eks as eks
 
-from components.context import Context
+from components.context import Context, PrivateKeys
 from components.eks.build_cache import BuildCache, BuildCacheArgs
 from components.eks.caches import EksCaches
 from components.eks.cloudwatch import CloudWatch
 from components.eks.eks_gpu_cluster import EksClusterSettings, EksGpuCluster
 from components.eks.eks_gpu_cluster import Read as ClusterArgs
 from components.eks.existing_eks_cluster import ExistingEksCluster, ExistingEksClusterArgs
+from components.eks.governance import govern_pools
 from components.eks.gpu_ami import GpuAmi, GpuAmiArgs
 from components.eks.gpu_node_group import GpuNodeGroup, NodeGroupSettings
 from components.eks.gpu_node_group import Read as GroupArgs
@@ -36,7 +37,7 @@ from fleet.settings.namespaces import jobs_namespace, runner_namespace
 
 
 def build(
-    name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet, context: Context, private_key: pulumi.Output[str]
+    name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet, context: Context, private_keys: PrivateKeys
 ) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
     here = _cluster(name, settings, fleet, context)
@@ -53,6 +54,7 @@ def build(
         )
         for pool_name in settings.pools
     }
+    govern_pools(name, settings.pool_budgets, context.stack, parent=cluster)
     amis = {ami: GpuAmi(f"{name}-{ami}-ami", GpuAmiArgs(here, ami), opts=here.opts) for ami in settings.amis}
     inside = Inside(
         name=name,
@@ -72,7 +74,7 @@ def build(
         "subnetIds": cluster.subnets,
         "nodeRoleArn": cluster.node_role_arn,
         "nodeGroups": {pool_name: list(group.names.values()) for pool_name, group in groups.items()},
-        "runnerSets": install(inside, fleet, private_key),
+        "runnerSets": install(inside, fleet, private_keys),
     }
     if amis:
         outputs["amiPipelines"] = {ami: pipeline.pipeline_arn for ami, pipeline in amis.items()}

@@ -48,8 +48,8 @@ class GitTree(Component[GitTreeArgs]):
         if not deployable:
             custom(f"{name}-applicationset", applicationset(args.git), parent=self, depends_on=())
         for set_name, runner in inside.settings.runners.items() if deployable else ():
-            namespace = runner_namespace(set_name)
-            for manifest in github_app(namespace, github, args.git, inside.settings.secrets_by):
+            namespace, scope = runner_namespace(set_name), inside.settings.scope_of(runner)
+            for manifest in github_app(namespace, github.every[scope], args.git, inside.settings.secrets_of(scope)):
                 custom(f"{name}.{namespace}.github-app", manifest, parent=self, depends_on=())
             if isinstance(runner, PodRunner):
                 self._deliver(
@@ -79,5 +79,5 @@ def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> Non
         disk_tags=fixed_tags(context.stack, name),
     )
     GitTree(f"{name}-tree", GitTreeArgs(inside, fleet, git), opts=inside.opts)
-    arc = furnish(inside, fleet, None)
+    arc = furnish(inside, fleet, {})
     declare_sweeps(inside, {} if deployable else runner_sets(inside, fleet, arc), arc)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pulumi
 
+from components.context import PrivateKeys
 from components.kubernetes.arc_runner_set import ArcRunnerSet, Read
 from components.kubernetes.deliver import Deliver, delivery
 from components.kubernetes.enablement import DevicePluginStack, GpuOperator
@@ -103,26 +104,26 @@ class Inside:
 
 
 def install(
-    inside: Inside, fleet: Fleet, private_key: pulumi.Input[str], machine_set: MachineSet | None = None
+    inside: Inside, fleet: Fleet, private_keys: PrivateKeys, machine_set: MachineSet | None = None
 ) -> dict[str, RunnerSetOutputs]:
     """Declare a cluster's contents. Returns the outputs of each runner set, by its name.
 
-    `private_key` is the GitHub App's, a secret. `machine_set` declares a set whose runners are VMs. Raises TypeError for a
-    runner class that is not a pod and has no builder.
+    `private_keys` are those of the GitHub Apps. `machine_set` declares a set whose runners are VMs. Raises TypeError for a runner
+    class that is not a pod and has no builder.
     """
     if inside.settings.gitops is None:
-        arc = furnish(inside, fleet, private_key)
+        arc = furnish(inside, fleet, private_keys)
         sets = runner_sets(inside, fleet, arc, machine_set)
         declare_sweeps(inside, sets, arc)
     else:
-        sets = _bootstrap(inside, fleet, inside.settings.gitops, private_key, machine_set)
+        sets = _bootstrap(inside, fleet, inside.settings.gitops, private_keys, machine_set)
     return {name: {"namespace": runner_set.namespace_name, "labels": runner_set.runs_on} for name, runner_set in sets.items()}
 
 
-def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None) -> Arc:
+def furnish(inside: Inside, fleet: Fleet, private_keys: PrivateKeys) -> Arc:
     """Declare the charts that make GPUs schedulable, ARC, and the teams' objects. Returns what runner sets share.
 
-    `private_key` is the GitHub App's, if the program writes the App's Secret.
+    `private_keys` are those of the GitHub Apps by scope, if the program writes their Secrets.
     """
     enabled = _enable(inside)
     for chart in plain_charts(inside.settings):
@@ -138,17 +139,17 @@ def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None)
     _monitor(inside, fleet, operator | ({ARC_NAMESPACE: controller.home} if controller.home is not None else {}))
     return Arc(
         fleet.github,
-        private_key,
+        private_keys,
         after=(*inside.ready, controller.priority, *classes, *((controller.release,) if controller.release else ())),
         closed=inside.settings.closed_networks,
         git=inside.git,
-        secrets=inside.settings.secrets_by,
+        secrets_of=inside.settings.secrets_of,
         home=controller.home,
     )
 
 
 def _bootstrap(
-    inside: Inside, fleet: Fleet, git: GitOps, private_key: pulumi.Input[str], machine_set: MachineSet | None
+    inside: Inside, fleet: Fleet, git: GitOps, private_keys: PrivateKeys, machine_set: MachineSet | None
 ) -> dict[str, RunnerSet]:
     """Declare what only the program can, and ArgoCD, which installs the rest from Git.
 
@@ -162,7 +163,7 @@ def _bootstrap(
         declared += [spaces, *_caches(inside, spaces).values()]
     arc = Arc(
         fleet.github,
-        private_key if isinstance(inside.settings.secrets_by, ByProgram) else None,
+        private_keys if isinstance(inside.settings.secrets_by, ByProgram) else {},
         after=inside.ready,
         closed=inside.settings.closed_networks,
         installs=False,
@@ -180,7 +181,8 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
         if isinstance(runner, PodRunner):
             pods = pod_set_of(inside.settings, name, runner, fleet.github, waiting_per_node(inside.settings, runner))
             opts = _after(inside.opts, arc.after)
-            sets[name] = ArcRunnerSet.typed(f"{inside.name}-{name}", Read(arc.installed(pods), *arc.app), opts)
+            scope = inside.settings.scope_of(runner)
+            sets[name] = ArcRunnerSet.typed(f"{inside.name}-{name}", Read(arc.installed(pods, scope), *arc.app(scope)), opts)
         elif runner.whole_machine is not None and machine_set is not None:
             sets[name] = machine_set(name, runner, arc)
         else:

@@ -11,6 +11,7 @@ import pulumi_kubernetes as kubernetes
 
 from components.arguments import settings, wrong
 from components.component import Component
+from components.context import PrivateKeys
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Delivery, delivery
 from components.kubernetes.namespaces import namespace
@@ -195,34 +196,36 @@ Set = TypeVar("Set", bound=SetSettings)
 class Arc:
     """What all runner sets of a cluster share.
 
-    `private_key` is the GitHub App's key, if the program writes the App's Secret. `after` must exist before a set, and is deleted
-    after it: system nodes, the controller and the priority class. `closed` are networks that no pod of a set can reach, except
-    the parts that the set opens. With `git` each set is an ArgoCD Application; objects in Git make its Secret as `secrets` says.
-    Without `installs` another program installs the charts. `home` is the controller's namespace, if the program creates it.
+    `private_keys` are the keys of the Apps of those GitHub scopes whose Secrets the program writes. `after` must exist before a
+    set, and is deleted after it: system nodes, the controller and the priority class. `closed` are networks that no pod of a set
+    can reach, except the parts that the set opens. With `git` each set is an ArgoCD Application; objects in Git make its Secret
+    as `secrets_of` its scope says. Without `installs` another program installs the charts. `home` is the controller's namespace,
+    if the program creates it.
     """
 
     github: GitHub
-    private_key: pulumi.Input[str] | None
+    private_keys: PrivateKeys
     after: Sequence[pulumi.Resource]
     closed: Sequence[str] = CLOSED
     git: GitOps | None = None
-    secrets: GitSecrets | None = None
+    secrets_of: Callable[[str], GitSecrets] | None = None
     installs: bool = True
     home: pulumi.Resource | None = None
 
-    @property
-    def app(self) -> App:
-        """The App whose Secret the program writes, and its key; neither if another program writes it."""
-        if self.private_key is None:
+    def app(self, scope: str) -> App:
+        """The App of a scope whose Secret the program writes, and its key; neither if another program writes it."""
+        if scope not in self.private_keys:
             return None, None
-        of_app = GitHubApp.model_construct(app_id=self.github.app_id, installation_id=self.github.installation_id)
-        return of_app, pulumi.Output.secret(self.private_key)
+        settings = self.github.every[scope]
+        of_app = GitHubApp.model_construct(app_id=settings.app_id, installation_id=settings.installation_id)
+        return of_app, pulumi.Output.secret(self.private_keys[scope])
 
-    def installed(self, made: Set) -> Set:
-        """A set as the program installs it: with the objects in Git that create the App's Secret, and by Git or Helm."""
+    def installed(self, made: Set, scope: str) -> Set:
+        """A set of a scope as the program installs it: with the objects in Git that create its Secret, and by Git or Helm."""
         secrets: tuple[Manifest, ...] = ()
-        if self.git is not None and self.secrets is not None:
-            secrets = github_app(runner_namespace(made.runner_scale_set_name), self.github, self.git, self.secrets)
+        if self.git is not None and self.secrets_of is not None:
+            namespace = runner_namespace(made.runner_scale_set_name)
+            secrets = github_app(namespace, self.github.every[scope], self.git, self.secrets_of(scope))
         git = self.git.model_copy(update={"secrets": None}) if self.git is not None else None
         return made.model_copy(
             update={

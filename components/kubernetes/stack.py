@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pulumi
 
-from components.context import Context
+from components.context import Context, PrivateKeys
 from components.kubernetes.inside import Inside, install
 from components.kubernetes.provider import ExistingCluster, ExistingClusterArgs, kubernetes_provider
 from components.outputs import Built
@@ -12,11 +12,11 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.kubernetes.cluster import KubernetesCluster
 
 
-def build(name: str, settings: KubernetesCluster, fleet: Fleet, _: Context, private_key: pulumi.Output[str]) -> Built:
+def build(name: str, settings: KubernetesCluster, fleet: Fleet, _: Context, private_keys: PrivateKeys) -> Built:
     """Declare the contents of the cluster `name`."""
     existing = settings.existing
     ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.context, settings.provider))
     provider = kubernetes_provider(name, existing.context, kubeconfig=existing.kubeconfig, context=existing.context)
     inside = Inside(name, settings, (), pulumi.ResourceOptions(providers=[provider]))
-    sets = install(inside, fleet, private_key)
+    sets = install(inside, fleet, private_keys)
     return Built({"provider": "kubernetes", "clusterName": existing.context, "runnerSets": sets}, None)

@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from components.context import Context
+from components.context import Context, PrivateKeys
 from components.kubernetes.inside import Inside, MachineSet, install
 from components.kubernetes.priorities import PriorityExpander, PriorityExpanderArgs
 from components.kubernetes.provider import from_registry
@@ -40,7 +40,7 @@ from fleet.providers.tags import fixed_tags
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 
-def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
+def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private_keys: PrivateKeys) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
     here = _cluster(name, settings, fleet, context)
     cluster = here.cluster
@@ -71,7 +71,7 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
         outputs["clusterName"], outputs["vcnId"] = here.physical_name, here.cluster.vcn_id
         machine_set = partial(_machine_set, here, _gateway(here))
         inside = _stored(inside, here)
-    outputs["runnerSets"] = install(inside, fleet, private_key, machine_set)
+    outputs["runnerSets"] = install(inside, fleet, private_keys, machine_set)
     return Built(outputs, cluster.kubeconfig)
 
 
@@ -169,8 +169,11 @@ def _machine_set(
     if metrics is not None and set_name in metrics.set_group_ids:
         more["metrics_url"], pushes = metrics.gateway.url(set_name), metrics.set_group_ids[set_name]
         after += metrics.rules
-    machines = arc.installed(machine_set_of(settings, here.physical_name, set_name, runner, arc.github).model_copy(update=more))
-    args = Read(machines, *arc.app, cluster.cluster_id, cluster.node_subnet_id, cluster.machine_security_group_id or "", pushes)
+    made, scope = machine_set_of(settings, here.physical_name, set_name, runner, arc.github), settings.scope_of(runner)
+    machines = arc.installed(made.model_copy(update=more), scope)
+    args = Read(
+        machines, *arc.app(scope), cluster.cluster_id, cluster.node_subnet_id, cluster.machine_security_group_id or "", pushes
+    )
     opts = pulumi.ResourceOptions.merge(
         from_registry(settings.mirror, [here.cloud, cluster.kubernetes_provider]), pulumi.ResourceOptions(depends_on=after)
     )

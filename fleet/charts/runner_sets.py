@@ -55,10 +55,10 @@ class SetSettings(Model):
 
 def of_cluster(cluster: Cluster, name: str, runner: Runner, github: GitHub) -> dict[str, Any]:
     """The fields that a set of every kind has from its cluster."""
-    place = place_in(cluster, runner)
+    place, scope = place_in(cluster, runner), github.every[cluster.scope_of(runner)]
     of_set: dict[str, Any] = {
-        "github_url": github.url,
-        "group": runner.group or github.group,
+        "github_url": scope.url,
+        "group": runner.group or scope.group,
         "runner_scale_set_name": name,
         "listener_node_selector": dict(place.listener_selector),
         "priority_class": place.priority_class,

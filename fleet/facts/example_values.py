@@ -15,7 +15,7 @@ _DOMAIN = r"example(?:\.(?:com|net|org))?|[^@/]*\.(?:example(?:\.(?:com|net|org)
 _FORMS = (
     ("an example OCID", r"ocid1\.[a-z0-9]+\.oc1\.[a-z0-9-]*\.example.*"),
     ("the prefix of an example tenancy", r"abcd:.*-AD-[1-3]"),
-    ("an example organization", r"(?i:https://github\.com/example(?:/.*)?)"),
+    ("an example organization", r"(?i:https://github\.com/example(?:-research)?(?:/.*)?)"),
     ("a repository of an example organization", r"(?i:example/[\w.-]+)"),
     ("an address that receives no mail", rf"(?i:[^@\s]+@(?:{_DOMAIN}))"),
     ("an example AWS account", r"(?:.*[^0-9])?(?:111122223333|123456789012|210987654321)(?:[^0-9].*)?"),
@@ -26,7 +26,7 @@ _FORMS = (
 def meaning(key: str, value: str) -> str:
     """What kind of example the value of a setting is; empty if it is none. `key` is the last name in the setting's path."""
     # Values that are examples only under their key.
-    if value == {"appId": "123456", "installationId": "12345678"}.get(key):
+    if value in {"appId": ("123456", "234567"), "installationId": ("12345678", "23456789")}.get(key, ()):
         return "an example id of GitHub"
     if (network := _network(value)) is not None:
         if key == _NETWORKS:

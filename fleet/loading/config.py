@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from fleet.facts.errors import MOST_PROBLEMS, FleetError, Problem, instead, shown
@@ -11,37 +11,45 @@ from fleet.loading import stackfile
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import StackConfig, wrong
 from fleet.prove import rules
-from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
+from fleet.providers.fleet import NAMESPACE, Fleet
+from fleet.settings.github import PRIVATE_KEY
 from fleet.settings.reading import KEY_IN_FILE, is_private_key, read
 
 CONFIG_KEYS = tuple(field.alias or name for name, field in Fleet.model_fields.items())
-"""The config keys of the fleet's model. The other keys are `SECRETS`."""
+"""The config keys of the fleet's model. The other keys are those of secrets."""
 
 
-def check_keys(keys: Iterable[str], secret: Collection[str]) -> None:
+def check_keys(config: Mapping[str, object], secret: Collection[str]) -> None:
     """Check the config's keys (without namespace); `secret` are the encrypted keys.
 
     Raises FleetError for an unknown key, a secret in clear text, and a secret inside the model. Such a secret would make a whole
     key secret, and its plain text would be in tags and chart values.
     """
-    all_keys = sorted({*CONFIG_KEYS, *SECRETS})
+    secrets = _secrets(config.get("github"))
+    all_keys = sorted({*CONFIG_KEYS, *secrets})
     problems = []
-    for key in keys:
-        if key not in (*CONFIG_KEYS, *SECRETS):
+    for key in config:
+        if key not in all_keys:
             private = is_private_key(key, "")
             message = f"unknown key; {KEY_IN_FILE if private else instead(key, all_keys, 'known keys: ' + ', '.join(all_keys))}"
         elif key in CONFIG_KEYS and key in secret:
             message = (
-                f"contains a secret, which would be in clear text in tags and values; move it out ({SECRETS[0]} is "
+                f"contains a secret, which would be in clear text in tags and values; move it out ({PRIVATE_KEY} is "
                 "the key for secrets)"
             )
-        elif key in SECRETS and key not in secret:
+        elif key in secrets and key not in secret:
             message = f"a secret in clear text; {KEY_IN_FILE}"
         else:
             continue
         problems.append(Problem((f"{NAMESPACE}:{key}",), message, ""))
     if problems:
         raise FleetError(tuple(problems))
+
+
+def _secrets(github: object) -> tuple[str, ...]:
+    """The config keys of private keys: of the App of `gpu-ci:github`, and of the Apps of its scopes. No model has read it yet."""
+    scopes = github.get("scopes") if isinstance(github, Mapping) else None
+    return (PRIVATE_KEY, *(f"{PRIVATE_KEY}-{name}" for name in (scopes if isinstance(scopes, Mapping) else ())))
 
 
 def load(config: Mapping[str, object]) -> Fleet:
@@ -60,7 +68,7 @@ def load_fleet(config: Mapping[str, object], secret: Collection[str], project: s
 
     Raises FleetError with every problem, including unknown keys, and keys that must or must not be secret.
     """
-    check_keys(sorted(config), secret)
+    check_keys(dict(sorted(config.items())), secret)
     fleet = load({key: config[key] for key in CONFIG_KEYS if config.get(key) is not None})
     rules.require_names(fleet, project, stack)
     return fleet

@@ -6,7 +6,7 @@ A window of a schedule has its price for one week.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -21,7 +21,7 @@ from fleet.prove.room import fits, standing
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import cpu_part
 from fleet.providers.registry import PROVIDERS
-from fleet.settings.budget import MONTH
+from fleet.settings.budget import MONTH, Budget
 from fleet.settings.cluster import Cluster
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner, Runner, RunnerPod
@@ -45,8 +45,12 @@ def lines(name: str, cluster: Cluster, day: date) -> Iterator[Line]:
 
 
 def remarks(fleet: Fleet, day: date) -> Iterator[str]:
-    """Warnings about budgets that are lower than what their clusters cost without jobs. An unknown price counts as 0 here."""
+    """Warnings about budgets that are lower than what they count costs without jobs. An unknown price counts as 0 here."""
     for name, cluster in fleet.clusters_by_name():
+        for key, budget in cluster.budgets_of_pools.items():
+            items = {f"pool {pool}" for pool in budget.pools}
+            watched = [line for line in lines(name, cluster, day) if line.item in items]
+            yield from _low(f"{name}: poolBudgets.{key}", budget, watched, f"its pools {', '.join(budget.pools)}")
         if cluster.budget is None:
             continue
         watched = [
@@ -55,10 +59,15 @@ def remarks(fleet: Fleet, day: date) -> Iterator[str]:
             if (found.provider, found.watched) == (cluster.provider, cluster.watched)
             for line in lines(other, found, day)
         ]
-        if (month := average(watched).usd * MONTH) > cluster.budget.monthly_usd:
-            text = f"without jobs, {month:.0f} USD a month are spent on {cluster.watched}"
-            fix = f"and monthlyUsd is {cluster.budget.monthly_usd}; raise monthlyUsd, or the alarm is sent every month"
-            yield costs(f"{name}: budget: {text}, {fix}", act=True)
+        yield from _low(f"{name}: budget", cluster.budget, watched, cluster.watched)
+
+
+def _low(what: str, budget: Budget, watched: Iterable[Line], counted: str) -> Iterator[str]:
+    """The warning about a budget that is lower than the cost of these lines without jobs."""
+    if (month := average(watched).usd * MONTH) > budget.monthly_usd:
+        text = f"without jobs, {month:.0f} USD a month are spent on {counted}"
+        fix = f"and monthlyUsd is {budget.monthly_usd}; raise monthlyUsd, or the alarm is sent every month"
+        yield costs(f"{what}: {text}, {fix}", act=True)
 
 
 def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:

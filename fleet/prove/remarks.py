@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import permutations
-from urllib.parse import urlsplit
 
 from fleet.charts.chart import Where
 from fleet.charts.container_jobs import OWN_POD
@@ -47,38 +46,39 @@ def capacity(fleet: Fleet) -> Iterator[str]:
         yield from provider_of(cluster).capacity_remarks(name, cluster)
 
 
-def ways(fleet: Fleet, name: str, runner: Runner) -> Mapping[str, str]:
+def ways(fleet: Fleet, cluster: str, name: str, runner: Runner) -> Mapping[str, str]:
     """The `runs-on` of a job that reaches a set, as JSON: by its name and, if the set has labels, by all its labels."""
-    group = fleet.group_of(runner)
+    group = fleet.group_of(cluster, runner)
     by_way: dict[str, str | list[str]] = {"name": name} | ({"labels": list(runner.labels)} if runner.labels else {})
     return {way: json.dumps({"labels": value, "group": group}) for way, value in by_way.items()}
 
 
 def labels(fleet: Fleet) -> Iterator[str]:
-    """A line for all sets with labels, about whether GitHub gives them a job that names several. It depends on the server.
+    """A line for all sets with labels of a server, about whether GitHub gives them a job that names several.
 
     ARC sends the labels of a set to GitHub only when it creates the set (actions-runner-controller gha-runner-scale-set-0.14.2,
     autoscalingrunnerset_controller.go). Whether a job with several labels always reaches the set is disputed: README.md of
     actions/scaleset says so, and actions-runner-controller#4425 and onedr0p/home-ops#11330 report jobs that wait. A job that
     names the set alone always reaches it.
     """
-    labeled = [f"{cluster}/{name}" for cluster, name, runner in fleet.runner_sets() if runner.labels]
-    if not labeled:
-        return
-    host = urlsplit(fleet.github.url).hostname or ""
-    if host == "github.com":
-        doubt = "whether github.com gives a set every job that names several of its labels is disputed"
-    elif host.endswith(".ghe.com"):
-        doubt = "users of GitHub Enterprise report that jobs with labels wait (actions-runner-controller#4425)"
-    else:
-        doubt = (
-            "GitHub Enterprise Server takes labels from 3.18 on, with the feature flag "
-            "DistributedTask.AllowRunnerScaleSetCustomLabels; otherwise it drops them without an error"
+    labeled: dict[str, list[str]] = {}
+    for cluster, name, runner in fleet.runner_sets():
+        if runner.labels:
+            labeled.setdefault(fleet.scope_of(cluster, runner).host, []).append(f"{cluster}/{name}")
+    for host, names in labeled.items():
+        if host == "github.com":
+            doubt = "whether github.com gives a set every job that names several of its labels is disputed"
+        elif host.endswith(".ghe.com"):
+            doubt = "users of GitHub Enterprise report that jobs with labels wait (actions-runner-controller#4425)"
+        else:
+            doubt = (
+                "GitHub Enterprise Server takes labels from 3.18 on, with the feature flag "
+                "DistributedTask.AllowRunnerScaleSetCustomLabels; otherwise it drops them without an error"
+            )
+        yield (
+            f"labels of {' and '.join(names)}: {doubt}; a job that names the set alone always reaches it; GitHub learns new "
+            f"labels only when the set is created again ({PAGE})"
         )
-    yield (
-        f"labels of {' and '.join(labeled)}: {doubt}; a job that names the set alone always reaches it; GitHub learns new labels "
-        f"only when the set is created again ({PAGE})"
-    )
 
 
 def runs_on(name: str, *again: str) -> str:

@@ -15,6 +15,8 @@ from fleet.providers.provider import IN_CONFIG, Claim, Violation, conflicts
 from fleet.providers.registry import provider_of
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.cluster import Cluster, physical_name
+from fleet.settings.github import DEFAULT_SCOPE, PRIVATE_KEY
+from fleet.settings.gitops import ByProgram, Sops
 from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, TAKEN
 from fleet.settings.reading import standing
 
@@ -121,6 +123,21 @@ def _budgets(fleet: Fleet) -> Iterator[Violation]:
     for claim, other in conflicts(claims):
         watched = fleet.clusters[claim.owner].watched
         yield Violation("budget_twice", f"cluster {other}'s budget already covers {watched}; keep one of them", claim.at)
+
+
+def _scope_secrets(fleet: Fleet) -> Iterator[Violation]:
+    """In Git, each GitHub App has a key of its own, and a file of SOPS has the installation of one scope."""
+    for cluster, settings in fleet.clusters_by_name():
+        if settings.gitops is None or isinstance(settings.secrets_by, ByProgram):
+            continue
+        at, ours = ("clusters", cluster, "gitops", "scopeSecrets"), {*settings.scopes} - {DEFAULT_SCOPE}
+        for scope in sorted(ours - settings.gitops.scope_secrets.keys()):
+            if isinstance(settings.secrets_by, Sops) or fleet.github.secret_of(scope) != PRIVATE_KEY:
+                message = f"scope {scope} needs its own entry, because secrets has the key of another App or installation; add it"
+                yield Violation("scope_secret", message, at)
+        for scope in sorted(settings.gitops.scope_secrets.keys() - ours):
+            message = "no runner class of the cluster has a further scope of this name; remove it, or correct its name"
+            yield Violation("unused_secret", message, (*at, scope), scope)
 
 
 def _quotas(fleet: Fleet) -> Iterator[Violation]:
@@ -239,6 +256,7 @@ _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _own_rules,
     _reservations,
     _budgets,
+    _scope_secrets,
     _quotas,
     _tags,
     _autoscaler,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from fleet.prove.image_fit import node_driver
@@ -14,19 +14,37 @@ from fleet.providers.registry import provider_of
 from fleet.settings.compatibility import lacks_cuda
 from fleet.settings.pool import Pool
 from fleet.settings.pool_order import ContradictionError, pool_ranks
-from fleet.settings.runner import GENERIC_LABELS
+from fleet.settings.runner import GENERIC_LABELS, Runner
 from fleet.settings.sharing import resource_of
 
+_Sets = Sequence[tuple[str, str, Runner]]
+"""Runner sets: cluster, name and class of each."""
 
-def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
-    """At most one runner set carries generic labels, or the sets of one class.
+
+def _together(rule: Callable[[Fleet, _Sets], Iterator[Violation]]) -> Callable[[Fleet], Iterator[Violation]]:
+    """The rule about sets that one job may reach. The jobs of a repository also reach the sets of its organization."""
+
+    def of_fleet(fleet: Fleet) -> Iterator[Violation]:
+        seen: dict[tuple[str, ...], Violation] = {}
+        for scope in fleet.scopes.values():
+            sets = [entry for entry in fleet.runner_sets() if fleet.scope_of(entry[0], entry[2]).serves(scope.path)]
+            for violation in rule(fleet, sets):
+                seen.setdefault((violation.rule, violation.message, *violation.at), violation)
+        yield from seen.values()
+
+    return of_fleet
+
+
+@_together
+def _generic_labels(_fleet: Fleet, sets: _Sets) -> Iterator[Violation]:
+    """At most one runner set of a GitHub scope carries generic labels, or the sets of one class.
 
     The order of clusters is not always the file's, because Pulumi sorts their names. So the error names both sets. It points to
     the set of machines, or else to the second set.
     """
     labeled = [
         (("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", runner, common)
-        for cluster, name, runner in fleet.runner_sets()
+        for cluster, name, runner in sets
         if (common := [label for label in map(str.lower, runner.labels) if label in GENERIC_LABELS])
     ]
     if len({class_of(of, runner) for _, of, runner, _ in labeled}) < 2:
@@ -42,15 +60,16 @@ def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
     yield Violation("generic_label", message, at, list(runner.labels))
 
 
-def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
+@_together
+def _runner_sets(fleet: Fleet, sets: _Sets) -> Iterator[Violation]:
     """A name has one runner set in each runner group, and a label reaches one set or the sets of one class.
 
     GitHub offers a job to every set that has all labels of its runs-on (rhobuild/runpool#150). No set has all labels that select
     another class, because each label other than a generic one belongs to one class. GitHub ignores the case of labels.
     """
-    sets = list(fleet.runner_sets())
     names = (
-        Claim((fleet.group_of(runner), name), cluster, ("clusters", cluster, "runners", name)) for cluster, name, runner in sets
+        Claim((fleet.group_of(cluster, runner), name), cluster, ("clusters", cluster, "runners", name))
+        for cluster, name, runner in sets
     )
     for claim, other in conflicts(names):
         group, name = claim.key if isinstance(claim.key, tuple) else ("", "")
@@ -76,12 +95,17 @@ def _reruns(fleet: Fleet) -> Iterator[Violation]:
     """Jobs that spot interrupted run again on sets of pods in the same group: the same GPU, as many, and in the end no spot."""
     sets = pod_sets(fleet).values()
     for spot_set in (spot_set for spot_set in sets if spot_set.runner.rerun_on is not None):
-        runner, group = spot_set.runner, fleet.group_of(spot_set.runner)
+        runner, group = spot_set.runner, fleet.group_of(spot_set.cluster, spot_set.runner)
+        seat = (fleet.scope_of(spot_set.cluster, runner).path, group)
         at = ("clusters", spot_set.cluster, "runners", spot_set.name)
         if not spot_set.spot_pools:
             message = "no pool of this class is spot, so no interruption ends its jobs; remove it"
             yield Violation("rerun_without_spot", message, (*at, "rerunOn"))
-        of_group = [target for target in sets if fleet.group_of(target.runner) == group]
+        of_group = [
+            target
+            for target in sets
+            if (fleet.scope_of(target.cluster, target.runner).path, fleet.group_of(target.cluster, target.runner)) == seat
+        ]
         others = [target for target in of_group if target.name != spot_set.name]
         for key, name, able in (("rerunFirstOn", runner.rerun_first_on, of_group), ("rerunOn", runner.rerun_on, others)):
             if name is not None and name not in (names_known := dict.fromkeys(target.name for target in able)):

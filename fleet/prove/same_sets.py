@@ -93,7 +93,8 @@ def _properties(fleet: Fleet, member: Set) -> dict[str, str]:
     pools = [member.settings.pools[name] for name in member.runner.ordered]
     return {
         "label list": ", ".join(sorted(map(str.lower, runner.labels))) or "none",
-        "group": fleet.group_of(runner),
+        "GitHub scope": fleet.scope_of(member.cluster, runner).url,
+        "group": fleet.group_of(member.cluster, runner),
         # Providers differ in what isolates jobs: OKE enforces no network policies.
         "provider": member.settings.provider,
         "privateEgress": ", ".join(map(str, sorted(member.settings.private_egress))) or "none",

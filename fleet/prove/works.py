@@ -39,11 +39,16 @@ def github_server(fleet: Fleet) -> Iterator[Remark]:
 
     They are at a private address, or at a name that may have one.
     """
-    host = urlsplit(fleet.github.url).hostname or ""
-    public = host == "github.com" or host.endswith(".ghe.com")
     for name, cluster in fleet.clusters_by_name():
         walled = {key: runner for key, runner in cluster.pod_runners.items() if not getattr(runner, _NO_WALL, None)}
-        if not public and any(runner.proxy is None or not runner.proxy.carries(host) for runner in walled.values()):
+        hosts = {key: fleet.scope_of(name, runner).host for key, runner in walled.items()}
+        private = dict.fromkeys(
+            host
+            for key, host in hosts.items()
+            if not (host == "github.com" or host.endswith(".ghe.com"))
+            and ((through := walled[key].proxy) is None or not through.carries(host))
+        )
+        for host in private:
             yield from _unreached(name, cluster, f"GitHub server {host}", host)
         for key, runner in walled.items():
             for server in runner.template.name_servers if runner.template is not None else ():

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Annotated, Any
 
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from fleet.facts.errors import instead
 from fleet.providers.provider import Provider
 from fleet.providers.registry import PROVIDERS, provider_of
 from fleet.settings.cluster import Cluster
 from fleet.settings.existing import CREATED, EXISTS
-from fleet.settings.github import GitHub
+from fleet.settings.github import GitHub, GitHubScope
 from fleet.settings.gitops import ByProgram
 from fleet.settings.model import DnsLabel, Model, TagKey, TagValue, matching, problem, refusal
 from fleet.settings.runner import Runner
 
 NAMESPACE = "gpu-ci"
-SECRETS = ("githubPrivateKey",)
-"""Config keys of secrets. They are not in the model, because a nested secret would make the whole object secret."""
 
 
 def guard_urn(stack: str) -> str:
@@ -100,21 +99,64 @@ class Fleet(Model):
             message = f"a cluster is in account {account}, and a role's boundary is a policy of its own account; correct it"
             raise problem("boundary_account", message, at=at)
 
+    @refusal
+    def _scope_rules(self) -> None:
+        """Refuse an unknown GitHub scope, and one whose jobs no runner class takes."""
+        for cluster, settings in self.clusters_by_name():
+            places: dict[tuple[str, ...], str | None] = {("github",): settings.github}
+            places |= {("runners", name, "github"): runner.github for name, runner in settings.runners.items()}
+            for place, scope in places.items():
+                if scope is not None and scope not in self.github.every:
+                    fix = instead(scope, self.github.every, f"name one of: {', '.join(self.github.every)}, or add it there")
+                    message = f"gpu-ci:github.scopes has no scope of this name; {fix}"
+                    raise problem("unknown_scope", message, at=("clusters", cluster, *place), value=scope)
+        for name in self.github.scopes.keys() - self.scopes.keys():
+            message = f"no runner class takes the jobs of this scope; write github: {name} in a class, or remove the scope"
+            raise problem("unused_scope", message, at=self.github.at(name))
+
     @property
     def deployable(self) -> bool:
         """Whether `pulumi up` creates the clusters. A stack has only clusters that it creates, or none."""
         return all(provider_of(cluster).deployable for _, cluster in self.clusters_by_name())
 
     @property
-    def needs_key(self) -> bool:
-        """Whether `pulumi up` writes the GitHub App's key into a cluster. The stack's config must then contain it."""
-        return any(isinstance(settings.secrets_by, ByProgram) for _, settings in self.clusters_by_name())
+    def secrets(self) -> dict[str, str]:
+        """The config key of the App's private key by GitHub scope, where `pulumi up` writes the key into a cluster.
+
+        These keys are not in the model, because a nested secret would make the whole object secret.
+        """
+        writing = [settings for _, settings in self.clusters_by_name() if isinstance(settings.secrets_by, ByProgram)]
+        used = {scope for settings in writing for scope in settings.scopes}
+        return {name: self.github.secret_of(name) for name in self.github.every if name in used}
+
+    @property
+    def scopes(self) -> dict[str, GitHubScope]:
+        """The GitHub scopes whose jobs the runner classes take, by name."""
+        used = {scope for _, settings in self.clusters_by_name() for scope in settings.scopes}
+        return {name: scope for name, scope in self.github.every.items() if name in used}
 
     @property
     def shared_names(self) -> tuple[str, ...]:
-        """Names of sets that exist in several groups. A runs-on must then name the group as well."""
-        counts = Counter(name for _, name, _ in self.runner_sets())
-        return tuple(name for name, count in counts.items() if count > 1)
+        """Names of sets that exist in several groups which a job may reach. Its runs-on must then name the group as well."""
+        pairs = combinations(self.runner_sets(), 2)
+        return tuple(
+            dict.fromkeys(
+                name
+                for (of, name, runner), (other_of, other, beside) in pairs
+                if name == other and self.scope_of(of, runner).meets(self.scope_of(other_of, beside))
+            )
+        )
+
+    def reached_by(self, repository: str) -> Iterator[tuple[str, str, Runner]]:
+        """The runner sets that jobs of a repository, owner/name on any server, may reach; all of them for an empty text."""
+        for cluster, name, runner in self.runner_sets():
+            scope = self.scope_of(cluster, runner)
+            if not repository or scope.serves(f"{scope.host}/{repository}"):
+                yield cluster, name, runner
+
+    def scope_of(self, cluster: str, runner: Runner) -> GitHubScope:
+        """The GitHub scope of a set."""
+        return self.github.every[self.clusters[cluster].scope_of(runner)]
 
     def clusters_by_name(self, only: str | None = None) -> Iterator[tuple[str, Cluster]]:
         """Clusters by name, in the order of the config: all, or the one of the name `only`."""
@@ -136,6 +178,6 @@ class Fleet(Model):
             for name, runner in settings.runners.items():
                 yield cluster, name, runner
 
-    def group_of(self, runner: Runner) -> str:
+    def group_of(self, cluster: str, runner: Runner) -> str:
         """The runner group of a set."""
-        return runner.group or self.github.group
+        return runner.group or self.scope_of(cluster, runner).group

@@ -25,3 +25,10 @@ class Budget(Model):
     """Amount of the budget. OCI reads the number in the currency of the tenancy's rate card. Unit: whole USD a month."""
     emails: Annotated[tuple[Email, ...], Field(min_length=1, max_length=10), IN_ANY_ORDER]
     """Recipients of the alarms, at most ten. Source: docs.aws.amazon.com, API_budgets_NotificationWithSubscribers."""
+
+
+class PoolBudget(Budget):
+    """A monthly budget of some pools of a cluster, for example those of a team or of a runner class."""
+
+    pools: Annotated[tuple[str, ...], Field(min_length=1), IN_ANY_ORDER]
+    """The pools whose nodes it counts. It does not see what they share: control plane, system pool, NAT gateways, caches."""

@@ -15,12 +15,13 @@ from fleet.facts.pods import Level
 from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.facts.scheduling import FALLBACK, JOB_PRIORITIES, PLACEHOLDER_PRIORITIES, SYSTEM_POOL, SYSTEM_SELECTOR, Priority
 from fleet.settings.alerts import require_objectives
-from fleet.settings.budget import Budget
+from fleet.settings.budget import Budget, PoolBudget
 from fleet.settings.caches import Cache, Volumes, class_name
 from fleet.settings.container_jobs import MAX_SET_NAME
 from fleet.settings.egress import closed_networks, may_open
 from fleet.settings.enablement import EnabledPool, require_enablement
 from fleet.settings.existing import ENABLEMENTS, NODE_AGENT, Existing
+from fleet.settings.github import DEFAULT_SCOPE
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.health import Health
 from fleet.settings.jobs import StackJob, require_jobs
@@ -73,6 +74,9 @@ class Cluster(Model):
     enablement: str
     """What advertises the GPUs of the nodes to Kubernetes: NVIDIA's device plugin, NVIDIA's GPU operator, or OKE's add-on
     (docs/layers.md). Mark: first."""
+    github: DnsLabel | None = None
+    """The scope of `gpu-ci:github.scopes` whose jobs the runner classes take, if they name none (docs/organizations.md). Default:
+    `default`, the organization or repository of `gpu-ci:github` itself. Example: `research`"""
     delivery: Literal["helm", "argocd"] = "helm"
     """Who installs the charts: `helm` means `pulumi up`, `argocd` means ArgoCD from a Git repository (docs/gitops.md)."""
     gitops: GitOps | None = None
@@ -186,6 +190,19 @@ class Cluster(Model):
     def secrets_by(self) -> GitSecrets:
         """How the GitHub App's secret of each runner set is created."""
         return (self.gitops.secrets if self.gitops is not None else None) or self.SECRETS_BY
+
+    def secrets_of(self, scope: str) -> GitSecrets:
+        """How the secret of the App of a GitHub scope is created."""
+        return self.gitops.scope_secrets.get(scope, self.secrets_by) if self.gitops is not None else self.secrets_by
+
+    def scope_of(self, runner: Runner) -> str:
+        """The name of a class's GitHub scope."""
+        return runner.github or self.github or DEFAULT_SCOPE
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The names of the GitHub scopes of its classes; without a class that of its default."""
+        return tuple(dict.fromkeys(map(self.scope_of, self.runners.values()))) or (self.github or DEFAULT_SCOPE,)
 
     @property
     def closed_networks(self) -> tuple[str, ...]:
@@ -327,6 +344,11 @@ class Cluster(Model):
     def watched(self) -> str:
         """What the cluster's budget counts, in words. Two budgets of one text would count the same."""
         return ""
+
+    @property
+    def budgets_of_pools(self) -> Mapping[str, PoolBudget]:
+        """Budgets of some of its pools, by name."""
+        return {}
 
     @property
     def quota_scopes(self) -> tuple[str, ...]:
@@ -486,6 +508,12 @@ class Cluster(Model):
                 "use program, external-secrets or sealed-secrets"
             )
             raise problem("program_sops", message, at=("gitops", "secrets", "by"))
+        for name, secrets in (self.gitops.scope_secrets if self.gitops is not None else {}).items():
+            if secrets.by != self.secrets_by.by or isinstance(secrets, ByProgram):
+                message = f"the keys of all scopes come the same way, here {self.secrets_by.by}; write by: {self.secrets_by.by}"
+                if isinstance(self.secrets_by, ByProgram):
+                    message = "pulumi up writes the keys of all scopes of this cluster; remove it, or set gitops.secrets"
+                raise problem("scope_secrets", message, at=("gitops", "scopeSecrets", name, "by"), value=secrets.by)
 
     @refusal
     def _monitoring_rules(self) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from fleet.settings.model import YAML_WORDS, Form, Model, QuotedText, matching, problem
+from fleet.settings.model import YAML_WORDS, DnsLabel, Form, Model, QuotedText, matching, problem, refusal
 
 _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
 
@@ -53,6 +53,12 @@ APP_SECRET = "github-app"  # noqa: S105 - the name of a Kubernetes Secret, not a
 """The Secret with the App's ids and key, in the namespace of each runner set."""
 
 
+DEFAULT_SCOPE = "default"
+"""The name of the scope of `gpu-ci:github` itself."""
+PRIVATE_KEY = "githubPrivateKey"
+"""Config key of the private key of the default scope's App. That of another App has the scope's name after a hyphen."""
+
+
 class GitHubApp(Model):
     """A GitHub App and its installation."""
 
@@ -62,15 +68,78 @@ class GitHubApp(Model):
     """ID of the App's installation in the organization, in quotes. It is the number at the end of the installation's URL."""
 
 
-class GitHub(GitHubApp):
-    """The GitHub scope and the GitHub App of the runners. The App's private key is the secret `gpu-ci:githubPrivateKey`."""
+class GitHubScope(GitHubApp):
+    """An organization or repository, and the GitHub App that registers its runners."""
 
     url: ScopeUrl
     """URL of the organization or repository that the runners belong to. A GitHub App cannot register runners of an enterprise."""
     group: RunnerGroup = "default"
-    """Runner group of every runner class without a `group` of its own. Create it on GitHub first. Mark: first."""
+    """Runner group of every runner class of this scope without a `group` of its own. Create it on GitHub first. Mark: first."""
+
+    @property
+    def host(self) -> str:
+        """The server in lower case: github.com."""
+        return self.owner.partition("/")[0]
 
     @property
     def owner(self) -> str:
         """Host and owner of the scope, in lower case: github.com/acme."""
-        return "/".join(self.url.removeprefix("https://").split("/")[:2]).lower()
+        return "/".join(self.path.split("/")[:2])
+
+    @property
+    def repository(self) -> str:
+        """The repository as owner/name, if the scope is one; empty for an organization."""
+        _, _, path = self.url.removeprefix("https://").partition("/")
+        return path if "/" in path else ""
+
+    @property
+    def path(self) -> str:
+        """Host and path in lower case: github.com/acme, github.com/acme/app."""
+        return self.url.removeprefix("https://").lower()
+
+    def serves(self, place: str) -> bool:
+        """Whether jobs of an organization or a repository reach its runners. `place` is host and path: github.com/acme/app."""
+        return f"{place}/".lower().startswith(f"{self.path}/")
+
+    def meets(self, other: GitHubScope) -> bool:
+        """Whether a job may reach runners of both: one is the other, or its organization."""
+        return self.serves(other.path) or other.serves(self.path)
+
+
+class GitHub(GitHubScope):
+    """The GitHub scope of every runner class that names none, and further scopes by name.
+
+    The private key of its App is the secret `gpu-ci:githubPrivateKey`, that of a further scope `gpu-ci:githubPrivateKey-<name>`.
+    """
+
+    scopes: dict[DnsLabel, GitHubScope] = Field(default_factory=dict)
+    """Further organizations and repositories, by a name of your choice. `github` of a cluster or of a runner class selects one
+    (docs/organizations.md). Default: none. Example: `{research: {url: "https://github.com/acme-research", appId: "2481633",
+    installationId: "63410299"}}`"""
+
+    @refusal
+    def _scope_rules(self) -> None:
+        """Refuse the name of the default scope, and two names of one organization or repository."""
+        if DEFAULT_SCOPE in self.scopes:
+            message = "this name means the organization or repository of gpu-ci:github itself; rename the scope"
+            raise problem("default_scope", message, at=("scopes", DEFAULT_SCOPE), value=DEFAULT_SCOPE)
+        names: dict[str, str] = {}
+        for name, scope in self.every.items():
+            if (first := names.setdefault(scope.path, name)) != name:
+                message = f"scope {first} has the same url; write github: {first} for its classes, with a group if they differ"
+                raise problem("scope_twice", message, at=("scopes", name, "url"), value=scope.url)
+
+    @property
+    def every(self) -> dict[str, GitHubScope]:
+        """The scopes by name. The first is the default scope."""
+        return {DEFAULT_SCOPE: self, **self.scopes}
+
+    def secret_of(self, name: str) -> str:
+        """The config key of the private key of a scope's App. An App that is installed twice has one key."""
+        scope = self.every[name]
+        own = (scope.host, scope.app_id) != (self.host, self.app_id)
+        return f"{PRIVATE_KEY}-{name}" if own else PRIVATE_KEY
+
+    def at(self, name: str) -> tuple[str, ...]:
+        """The path of a scope in a stack's config."""
+        return ("github",) if name == DEFAULT_SCOPE else ("github", "scopes", name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Tag
+from pydantic import Field, Tag
 
 from fleet.settings.model import DnsLabel, Model, matching, selected_by
 
@@ -106,5 +106,8 @@ class GitOps(Model):
     project: ObjectName = "default"
     """ArgoCD's project. It must allow this repository and that of every chart. Example: `gpu-ci`"""
     secrets: AnyGitSecrets | None = None
-    """How the GitHub App's key gets into the cluster; `by` selects the keys. Default: `pulumi up` if it creates the cluster,
-    else the External Secrets operator. Mark: first."""
+    """How the GitHub App's key gets into the cluster; `by` selects the keys. Default: `pulumi up` if it creates the cluster, else
+    the External Secrets operator. Mark: first."""
+    scope_secrets: dict[DnsLabel, AnyGitSecrets] = Field(default_factory=dict)
+    """The same for further scopes of `gpu-ci:github`, by name. Required for each App that is not that of `gpu-ci:github`, unless
+    `pulumi up` writes the keys. Default: `secrets`. Example: `{research: {by: external-secrets, key: github-app-research}}`"""

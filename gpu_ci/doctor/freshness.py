@@ -20,11 +20,13 @@ _FRESHEN = "gpu-ci freshen --only"
 
 def findings(fleet: Fleet, web: Web, day: date, session: Callable[[], Any] | None = None) -> Iterator[Finding]:
     """The findings on a day. `session` replaces what gives the session of a cloud's SDK, or raises SourceError."""
-    host, _, path = fleet.github.url.removeprefix("https://").partition("/")
-    if host == "github.com" or host.endswith(".ghe.com"):
-        yield from guarded(_runner(web, host, path, day), AREA, "the runner", (SourceError,))
-    else:
-        yield skipped(AREA, f"the runner: {host} is a server of your own, and GitHub has no list of its last days")
+    # Every organization of a server has the same last days.
+    for host, scope in {scope.host: scope for scope in reversed(fleet.scopes.values())}.items():
+        path = scope.url.removeprefix("https://").partition("/")[2]
+        if host == "github.com" or host.endswith(".ghe.com"):
+            yield from guarded(_runner(web, host, path, day), AREA, "the runner", (SourceError,))
+        else:
+            yield skipped(AREA, f"the runner: {host} is a server of your own, and GitHub has no list of its last days")
     yield from guarded(_arc(web), AREA, "ARC", (SourceError,))
     for provider, clusters in fleet.by_provider():
         yield from provider.freshness(clusters, session)

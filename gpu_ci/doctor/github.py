@@ -8,42 +8,48 @@ Sources: GitHub's REST reference (apps; self-hosted runner groups), and "Authent
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter
 
 from fleet.providers.finding import Finding, SourceError, guarded, ok, skipped, wrong
-from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
+from fleet.providers.fleet import NAMESPACE, Fleet
+from fleet.settings.github import GitHubScope
 from gpu_ci.doctor import backend
 from gpu_ci.doctor.sources.github import api_of, ask
 
 AREA = "github"
 
 
-def findings(stack: str, fleet: Fleet, key: str, no_key: str, token: str, api: str = "") -> Iterator[Finding]:
-    """The findings for the fleet's GitHub scope.
+def findings(stack: str, fleet: Fleet, key_of: Callable[[str], tuple[str, str]], token: str, api: str = "") -> Iterator[Finding]:
+    """The findings for each GitHub scope of the fleet.
 
-    `key` is the App's private key in PEM form; if it is empty, `no_key` is the reason. `token` is a person's token for the runner
-    groups, empty if there is none. `api` replaces the address of the API.
+    `key_of` a secret's config key is the App's private key in PEM form, or an empty text and the reason. `token` is a person's
+    token for the runner groups, empty if there is none. `api` replaces the address of the API.
     """
-    address = api or api_of(fleet.github.url)
-    set_key = backend.set_secret(stack, f"{NAMESPACE}:{SECRETS[0]}")
-    unknown = iter((skipped(AREA, f"the App, its permissions and its installation: {no_key}"),))
-    app = _app(fleet, key, address, set_key) if key else unknown
-    yield from guarded(app, AREA, "the App", (SourceError,))
-    yield from guarded(_groups(fleet, token, address), AREA, "runner groups", (SourceError,))
+    for name, scope in fleet.scopes.items():
+        address, secret = api or api_of(scope.url), fleet.github.secret_of(name)
+        key, no_key = key_of(secret)
+        at = ".".join((*fleet.github.at(name), "installationId"))
+        whose = f" of scope {name}" if len(fleet.scopes) > 1 else ""
+        unknown = iter((skipped(AREA, f"the App{whose}, its permissions and its installation: {no_key}"),))
+        app = _app(scope, key, address, backend.set_secret(stack, f"{NAMESPACE}:{secret}"), at) if key else unknown
+        yield from guarded(app, AREA, f"the App{whose}", (SourceError,))
+        sets = (entry for entry in fleet.runner_sets() if fleet.scope_of(entry[0], entry[2]) is scope)
+        groups = dict.fromkeys(fleet.group_of(cluster, runner) for cluster, _, runner in sets)
+        yield from guarded(_groups(scope, groups, token, address), AREA, f"runner groups{whose}", (SourceError,))
 
 
-def _scope(fleet: Fleet) -> tuple[str, str]:
+def _parts(scope: GitHubScope) -> tuple[str, str]:
     """(organization, repository) of the runners; the repository is empty for an organization."""
-    owner, _, repository = urlsplit(fleet.github.url).path.strip("/").partition("/")
+    owner, _, repository = urlsplit(scope.url).path.strip("/").partition("/")
     return owner, repository
 
 
-def _app(fleet: Fleet, key: str, api: str, set_key: str) -> Iterator[Finding]:
-    github, (owner, repository) = fleet.github, _scope(fleet)
+def _app(github: GitHubScope, key: str, api: str, set_key: str, at: str) -> Iterator[Finding]:
+    owner, repository = _parts(github)
     try:
         import jwt  # noqa: PLC0415 - of the optional extra
     except ImportError:
@@ -75,14 +81,15 @@ def _app(fleet: Fleet, key: str, api: str, set_key: str) -> Iterator[Finding]:
     login = account.get("login") or account.get("slug") or "no account"
     if not installed or login.lower() != owner.lower():
         state = f"belongs to {login}" if installed else "does not exist"
-        yield wrong(AREA, f"installation {github.installation_id} of the App {state}", _fix(api, owner, repository, token, app))
+        yield wrong(AREA, f"installation {github.installation_id} of the App {state}", _fix(api, github, token, app, at))
         return
     yield ok(AREA, f"installation {github.installation_id} belongs to {owner}")
     yield _permissions(installed, "administration" if repository else "organization_self_hosted_runners")
 
 
-def _fix(api: str, owner: str, repository: str, token: str, app: dict[str, Any]) -> str:
+def _fix(api: str, github: GitHubScope, token: str, app: dict[str, Any], at: str) -> str:
     """What to write as installationId, or where to install the App."""
+    owner, repository = _parts(github)
     try:
         installation = _get(
             api, f"/repos/{owner}/{repository}/installation" if repository else f"/orgs/{owner}/installation", token
@@ -91,7 +98,7 @@ def _fix(api: str, owner: str, repository: str, token: str, app: dict[str, Any])
         if not error.status:
             raise
         return f"install the App for {owner}: {app['html_url']}"
-    return f'set github.installationId to "{installation["id"]}"'
+    return f'set {at} to "{installation["id"]}"'
 
 
 def _permissions(installed: dict[str, Any], wanted: str) -> Finding:
@@ -105,8 +112,8 @@ def _permissions(installed: dict[str, Any], wanted: str) -> Finding:
     return ok(AREA, f"the installation has {wanted}: write")
 
 
-def _groups(fleet: Fleet, token: str, api: str) -> Iterator[Finding]:
-    owner, repository = _scope(fleet)
+def _groups(scope: GitHubScope, groups: Iterable[str], token: str, api: str) -> Iterator[Finding]:
+    owner, repository = _parts(scope)
     if repository:
         yield skipped(AREA, "runner groups: a repository has none")
         return
@@ -117,7 +124,7 @@ def _groups(fleet: Fleet, token: str, api: str) -> Iterator[Finding]:
     names = {
         each["name"].lower() for each in _get(api, f"/orgs/{owner}/actions/runner-groups?per_page=100", token)["runner_groups"]
     }
-    for group in dict.fromkeys(fleet.group_of(runner) for _, _, runner in fleet.runner_sets()):
+    for group in groups:
         if group.lower() in names:
             yield ok(AREA, f"{owner} has the runner group {group}")
         else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fleet.loading.example_values import ExampleValue, example_values
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.finding import Finding, ok, wrong
-from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
+from fleet.providers.fleet import NAMESPACE, Fleet
 from gpu_ci.doctor import backend
 
 AREA = "settings"
@@ -32,7 +32,7 @@ def findings(config: StackConfig, fleet: Fleet) -> Iterator[Finding]:
         yield wrong(AREA, f"{kind}: {keys}", f"{SHOWS[kind]}, then {write}" if kind in SHOWS else write)
     if not kinds:
         yield ok(AREA, f"{config.path.name} has no example values")
-    for key in (f"{NAMESPACE}:{secret}" for secret in SECRETS if fleet.needs_key):
+    for key in (f"{NAMESPACE}:{secret}" for secret in dict.fromkeys(fleet.secrets.values())):
         if key in config.secret_keys:
             yield ok(AREA, f"{key} is set, as a secret")
         else:

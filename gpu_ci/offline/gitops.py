@@ -149,11 +149,11 @@ def _of_tree(manifest: Mapping[str, Any], cluster: str, charts: Mapping[tuple[st
 
 def _secrets(folder: str, settings: Cluster, root: Path) -> Iterator[tuple[str, str]]:
     """The folders that Kustomize reads, if SOPS keeps the secret."""
-    by = settings.secrets_by
-    if not isinstance(by, Sops):
-        return
-    text = encrypted_secret(root / by.file, by.file)
-    for runner_set in settings.runners:
+    for runner_set, runner in settings.runners.items():
+        by = settings.secrets_of(settings.scope_of(runner))
+        if not isinstance(by, Sops):
+            return
+        text = encrypted_secret(root / by.file, by.file)
         namespace = runner_namespace(runner_set)
         yield f"{folder}/{SECRETS_FOLDER}/{namespace}/{ENCRYPTED}", text
         for name, document in sops_folder(namespace).items():

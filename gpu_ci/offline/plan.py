@@ -26,7 +26,7 @@ from fleet.prove import image_fit, remarks, room, spot, works
 from fleet.prove import placement as placing
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
-from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
+from fleet.providers.fleet import NAMESPACE, Fleet
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import ENDED, Configured, Remediation, Remedies, Verdict, by_time, judge
 from gpu_ci.offline.manifests.urns import means_manifests
@@ -214,7 +214,7 @@ class Plan:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Config keys whose values are not read offline, because the stack file has them encrypted or not at all."""
-        keys = {f"{NAMESPACE}:{key}" for key in SECRETS} if self.fleet.needs_key else set()
+        keys = {f"{NAMESPACE}:{key}" for key in self.fleet.secrets.values()}
         return tuple(sorted(self.config.secret_keys | keys))
 
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -314,8 +314,7 @@ def make_plan(
     if plan.refused or not plan.judged:
         return plan
     progress("building resources")
-    if fleet.needs_key:
-        config = stackfile.with_stand_ins(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
+    config = stackfile.with_stand_ins(config, [f"{NAMESPACE}:{key}" for key in fleet.secrets.values()])
     remedies = Remedies(policies)
     program, git = declared(root, config, fleet, remedies)
     recording = joined(program, git)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from fleet.facts.errors import Fault, InputError
+from fleet.facts.errors import Fault, InputError, quoted
 from fleet.facts.yaml_text import text_of
 from fleet.loading.config import read_fleet
 from fleet.loading.documents import documents
+from fleet.loading.files import listed
 from gpu_ci.offline.annotations import Annotation, shown_from
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.folders import files
@@ -42,11 +43,12 @@ def _fails(answer: Answer, strict: bool) -> bool:
     return answer.state == "no runner" or (strict and answer.state == "undeterminable")
 
 
-def check_workflows(target: str, stack: str, root: Path) -> WorkflowCheck | None:
+def check_workflows(target: str, stack: str, root: Path, repository: str = "") -> WorkflowCheck | None:
     """Judge the workflows of a folder or a file. None for what a check of manifests is to judge, or to refuse.
 
-    That is everything with a manifest, without a workflow, or with a file that cannot be read. Raises InputError with a line for
-    each wrong workflow, and for each problem of the stack file.
+    That is everything with a manifest, without a workflow, or with a file that cannot be read. `repository`, as owner/name, is
+    that of the workflows. Raises InputError with a line for each wrong workflow, for each problem of the stack file, and without
+    `repository` for a stack that serves several organizations.
     """
     seen, wrong = Workflows(), list[str]()
     for path in files("DIR", Path(target), (".yaml", ".yml", ".json"), FIX) if target else ():
@@ -68,7 +70,13 @@ def check_workflows(target: str, stack: str, root: Path) -> WorkflowCheck | None
         raise InputError("\n".join(wrong))
     if not seen.jobs:
         return None
-    sets = served(read_fleet(stack, root=root))
+    fleet = read_fleet(stack, root=root)
+    urls = [scope.url for scope in fleet.scopes.values()]
+    if not repository and len(urls) > 1:
+        raise InputError(f"--repository: the stack serves {listed(urls)}; name the repository of the workflows, OWNER/REPOSITORY")
+    sets = served(fleet, repository)
+    if not sets and repository:
+        raise InputError(f"--repository: no runner set takes jobs of {quoted(repository)}; the stack serves {listed(urls)}")
     return WorkflowCheck(stack, target, tuple(judge(job, sets) for job in seen.jobs))
 
 

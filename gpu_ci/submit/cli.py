@@ -196,11 +196,11 @@ def smoke_command(
     """
     fleet = read_fleet(stack, file)
     start = smoke.START if start_within is None else _seconds("--start-within", start_within)
-    jobs = smoke.github_jobs(fleet, cluster)
+    jobs = smoke.github_jobs(fleet, cluster, repository or "")
     if repository is not None:
         smoke.require_repository(repository)
         if not jobs:
-            raise InputError("--repository: there is no runner set to run a job on; leave the option out")
+            raise InputError("--repository: no runner set takes jobs of this repository; leave the option out")
         if context is None:
             return _on_github(jobs, repository, start)
     chosen = smoke.chosen(fleet, cluster, pool or ())

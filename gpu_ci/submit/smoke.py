@@ -199,11 +199,14 @@ class GitHubJob:
         return ["gh", "workflow", "run", WORKFLOW, "--repo", repository, "-f", f"runs-on={self.runs_on}"]
 
 
-def github_jobs(fleet: Fleet, cluster: str | None) -> list[GitHubJob]:
-    """The jobs for the first runner set with labels, or else for the first set, of one cluster or of all. None without a set."""
-    sets = [member for member in fleet.runner_sets() if cluster in (None, member[0])]
+def github_jobs(fleet: Fleet, cluster: str | None, repository: str = "") -> list[GitHubJob]:
+    """The jobs for the first runner set with labels, or else for the first set, of one cluster or of all. None without a set.
+
+    With `repository`, as owner/name, only for sets that its jobs reach.
+    """
+    sets = [member for member in fleet.reached_by(repository) if cluster in (None, member[0])]
     for of, runner_set, runner in sorted(sets, key=lambda member: not member[2].labels)[:1]:
-        return [GitHubJob(f"{of}/{runner_set}", way, runs_on) for way, runs_on in ways(fleet, runner_set, runner).items()]
+        return [GitHubJob(f"{of}/{runner_set}", way, runs_on) for way, runs_on in ways(fleet, of, runner_set, runner).items()]
     return []
 
 

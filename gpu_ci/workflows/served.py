@@ -42,9 +42,10 @@ class Served:
         return min(kind.gpus for kind in machine.types) if machine is not None else 0
 
 
-def served(fleet: Fleet) -> tuple[Served, ...]:
-    """The runner sets of a fleet."""
+def served(fleet: Fleet, repository: str = "") -> tuple[Served, ...]:
+    """The runner sets of a fleet, or those that jobs of a repository (owner/name) may reach."""
     shared = fleet.shared_names
     return tuple(
-        Served(cluster, name, fleet.group_of(runner), runner, name in shared) for cluster, name, runner in fleet.runner_sets()
+        Served(cluster, name, fleet.group_of(cluster, runner), runner, name in shared)
+        for cluster, name, runner in fleet.reached_by(repository)
     )

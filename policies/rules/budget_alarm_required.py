@@ -2,15 +2,18 @@
 
 Judged for each cloud in which the stack can have GPUs (`groups.py`). AWS needs a budget with a notification that has a
 subscriber, or a cost anomaly monitor with a subscription that has a subscriber. The region of an AWS budget does not matter,
-because it covers the whole account. OCI needs a budget with an alert rule that has recipients.
+because it covers the whole account. A budget that counts only nodes of some pools is no such alarm, because it does not see the
+rest. OCI needs a budget with an alert rule that has recipients.
 """
 
 from collections.abc import Callable
 from functools import partial
 
+from fleet.facts.scheduling import POOL_LABEL
+
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, groups, several
-from .read import Data, Later, count, entries, some, text, walk
+from .read import Data, Later, count, entries, items, some, text, walk
 from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, unseen
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
@@ -54,7 +57,14 @@ def _aws(stack: Stack, later: Later) -> bool:
 
     if any(stack.of(MONITOR)) and some(lambda _: stack.of(SUBSCRIPTION), subscribed, later):
         return True
-    return any(some(partial(entries, budget.props, "notifications"), notifies, later) for budget in stack.of(AWS_BUDGET))
+    whole = (budget for budget in stack.of(AWS_BUDGET) if not _of_pools(budget, later))
+    return any(some(partial(entries, budget.props, "notifications"), notifies, later) for budget in whole)
+
+
+def _of_pools(budget: Resource, later: Later) -> bool:
+    """Whether a budget counts only nodes of some pools."""
+    ands = partial(items, walk(budget.props, "filterExpression", "ands"))
+    return some(ands, lambda part: walk(part[1], "tags", "key") == POOL_LABEL, later)
 
 
 def _oci(stack: Stack, later: Later) -> bool:

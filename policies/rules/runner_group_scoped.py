@@ -3,10 +3,10 @@
 Judged: the values of chart gha-runner-scale-set, and ARC's runner set. A runner set of one repository needs no group, because
 repositories have no runner groups.
 
-Without `owners` the pack accepts every owner: all runner sets of the program register at `github.url`, so there is nothing to
-compare. The pack does not read that setting, because the engine's Python host passes it only in an environment variable with
-every decrypted secret of the stack (pulumi/pulumi, sdk/python/cmd/pulumi-language-python, RunPlugin). The manifests of `offline
-check` have their own URLs, so `gpu-ci check` takes the owner from the stack file.
+Without `owners` the pack accepts every owner: all runner sets of the program register at a scope of `github`, so there is
+nothing to compare. The pack does not read that setting, because the engine's Python host passes it only in an environment
+variable with every decrypted secret of the stack (pulumi/pulumi, sdk/python/cmd/pulumi-language-python, RunPlugin). The manifests
+of `offline check` have their own URLs, so `gpu-ci check` takes the owners from the stack file.
 """
 
 import re

@@ -64,7 +64,7 @@ def bare(stack: str, path: Path) -> None:
 
     def program() -> None:
         settings = pulumi.Config("gpu-ci")
-        build(read_fleet(settings), "gpu-ci", stack, settings.require_secret("githubPrivateKey"))
+        build(read_fleet(settings), "gpu-ci", stack, {"default": settings.require_secret("githubPrivateKey")})
 
     pulumi.runtime.test(program)()
 

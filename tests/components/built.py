@@ -35,7 +35,7 @@ def built(*, preview: bool = True, **settings: Any) -> Recording:
     """A stack named test with these settings: as a preview, or as an update whose ids are `<name>-id`."""
 
     def program() -> None:
-        build(load(config(**settings)), "gpu-ci", "test", pulumi.Output.secret("a made-up key"))
+        build(load(config(**settings)), "gpu-ci", "test", {"default": pulumi.Output.secret("a made-up key")})
 
     return build_alone(program, f"{settings}", preview=preview, answers=None if preview else ANSWERS)
 

@@ -59,7 +59,7 @@ def answered(answers: Mapping[str, Answer], **changes: Any) -> Recording:
 
 def _build(described: Fleet) -> None:
     context = Context("gpu-ci", "test", TAGS)
-    build("sjc", described.clusters["sjc"], described, context, pulumi.Output.secret(KEY))
+    build("sjc", described.clusters["sjc"], described, context, {"default": pulumi.Output.secret(KEY)})
 
 
 CNCF_PLACE = place() | {"subnet": "ocid1.subnet.oc1.sjc.examplepublic"}

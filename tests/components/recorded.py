@@ -34,8 +34,9 @@ _kept: dict[str, Recording] = {}
 
 @cache
 def stack_config(stack: str) -> StackConfig:
-    """The stack's config with a placeholder for the App's key."""
-    return stackfile.with_stand_ins(stackfile.load(stack, ROOT, stack_file=STACKS[stack]), [SECRET])
+    """The stack's config with a placeholder for the key of each App."""
+    config = stackfile.load(stack, ROOT, stack_file=STACKS[stack])
+    return stackfile.with_stand_ins(config, [SECRET, *fleet_of(config).secrets.values()])
 
 
 @cache

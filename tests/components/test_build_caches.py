@@ -99,7 +99,7 @@ def test_up_runs_in_the_account_of_the_settings_alone(created: Recording) -> Non
 
 def test_the_outputs_name_the_role_that_writes() -> None:
     built: dict[str, Any] = {}
-    build_alone(lambda: built.update(build(fleet(), "gpu-ci", "test", pulumi.Output.secret("a made-up key"))) and None)
+    build_alone(lambda: built.update(build(fleet(), "gpu-ci", "test", {"default": pulumi.Output.secret("a key")})) and None)
     arn = "arn:aws:iam::111122223333:role/example-ccache-write"
     assert built["clusters"]["usw2"]["buildCaches"] == {BUCKET: arn}
 

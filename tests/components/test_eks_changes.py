@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import pulumi
 import pytest
 
 from components.context import Context
@@ -22,13 +21,15 @@ CACHES = {"work": {"storage": "ebs", "size": "20Gi", "namespaces": ["ci-work"]}}
 TAG = "aws:autoscaling/tag:Tag"
 LOG_GROUP = "aws:cloudwatch/logGroup:LogGroup"
 
+KEYS = {"default": "a key"}
+
 
 def deployed(tags: Mapping[str, str] = TAGS, **changes: Any) -> Recording:
     """A cluster with the pool t4, as an update records it: every id is known."""
     described = load(config(clusters={"usw2": cluster(**changes)}))
 
     def program() -> None:
-        build("usw2", described.clusters["usw2"], described, Context("gpu-ci", "test", dict(tags)), pulumi.Output.secret("a key"))
+        build("usw2", described.clusters["usw2"], described, Context("gpu-ci", "test", dict(tags)), KEYS)
 
     return build_alone(program, f"{tags} {changes}", preview=False)
 

@@ -250,7 +250,7 @@ def test_a_stack_that_nobody_deploys_is_refused_in_one_line_that_says_what_to_ru
     config = stack_config("homelab")
 
     def program() -> None:
-        build(read_fleet(pulumi.Config("gpu-ci")), "gpu-ci", "homelab", pulumi.Output.secret("key"))
+        build(read_fleet(pulumi.Config("gpu-ci")), "gpu-ci", "homelab", {"default": pulumi.Output.secret("key")})
 
     with pytest.raises(pulumi.RunError) as refused:
         record(program, config)

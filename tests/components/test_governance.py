@@ -67,7 +67,7 @@ def eks(*, preview: bool = True, **changes):
     def program() -> None:
         described = fleet(**changes)
         context = Context("gpu-ci", "test", TAGS)
-        build_eks("usw2", described.clusters["usw2"], described, context, pulumi.Output.secret("a made-up private key"))
+        build_eks("usw2", described.clusters["usw2"], described, context, {"default": pulumi.Output.secret("a made-up key")})
 
     return build_alone(program, f"{changes}", preview=preview)
 

@@ -59,7 +59,7 @@ for held in DESCRIBED["clusters"]["usw2"]["jobs"].values():
 
 
 def _build(described: dict[str, Any]) -> None:
-    build(load(described), "gpu-ci", "test", pulumi.Output.secret("a made-up key"))
+    build(load(described), "gpu-ci", "test", {"default": pulumi.Output.secret("a made-up key")})
 
 
 @pytest.fixture(scope="module", params=["planned", "updated"])

@@ -45,7 +45,7 @@ def build(workloads: dict[str, dict[str, Any]], **changes: Any) -> Recording:
         provider = kubernetes.Provider("cluster", kubeconfig="{}")
         opts = pulumi.ResourceOptions(providers=[provider])
         ready = [kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))]
-        install(Inside("usw2", fleet.clusters["usw2"], ready, opts), fleet, pulumi.Output.secret("key"))
+        install(Inside("usw2", fleet.clusters["usw2"], ready, opts), fleet, {"default": pulumi.Output.secret("key")})
 
     return build_alone(program, f"{workloads} {changes}")
 
@@ -145,4 +145,4 @@ def test_a_cluster_without_workloads_has_none_of_it():
 def test_a_workload_that_does_not_fit_stops_the_program_before_the_first_resource():
     fleet = load(config(clusters={"usw2": cluster(workloads={"big": workload("ollama", gpus=2)})}))
     with pytest.raises(PlacementError, match=r"usw2\.workloads\.big: asks for 2 GPUs"):
-        build_fleet(fleet, "gpu-ci", "test", pulumi.Output.secret("key"))
+        build_fleet(fleet, "gpu-ci", "test", {"default": pulumi.Output.secret("key")})

@@ -43,7 +43,7 @@ def build(machine_set: MachineSet | None = None, operator: OperatorSettings | No
         opts = pulumi.ResourceOptions(providers=[provider])
         ready = [kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))]
         inside = Inside("sjc", cluster, ready, opts)
-        pulumi.export("runnerSets", install(inside, fleet, pulumi.Output.secret("key"), machine_set))
+        pulumi.export("runnerSets", install(inside, fleet, {"default": pulumi.Output.secret("key")}, machine_set))
 
     return build_alone(program)
 
@@ -64,9 +64,9 @@ def machine_set(name: str, runner: MachineRunner, arc: Arc) -> ScaleSet:
 
     provider = kubernetes.Provider("other", kubeconfig="{}")
     opts = pulumi.ResourceOptions(providers=[provider])
-    assert arc.private_key is not None
+    assert arc.private_keys
     settings = SetSettings.model_construct(github_url=arc.github.url, runner_scale_set_name=name, isolate=False)
-    args = ScaleSetArgs(chart, settings, arc.app, arc.after, companions)
+    args = ScaleSetArgs(chart, settings, arc.app("default"), arc.after, companions)
     return ScaleSet(f"sjc-{name}", args, opts=opts)
 
 

@@ -32,6 +32,8 @@ Live = Mapping[str, tuple[int, int, int]]
 """Minimum, maximum and present nodes by the name of a group in AWS."""
 GONE = (-1, -1, -1)
 
+KEYS = {"default": "a key"}
+
 
 def cloud(
     live: Live,
@@ -70,7 +72,7 @@ def deployed(answers: Mapping[str, Answer], *, preview: bool = False, **changes:
     described = load(config(clusters={"usw2": cluster(zones=ABC, **changes)}))
 
     def program() -> None:
-        build("usw2", described.clusters["usw2"], described, Context("gpu-ci", "test", {}), pulumi.Output.secret("a key"))
+        build("usw2", described.clusters["usw2"], described, Context("gpu-ci", "test", {}), KEYS)
 
     return record(program, ALONE, preview=preview, answers=answers)
 
@@ -261,7 +263,7 @@ def test_an_existing_cluster_is_asked_by_its_own_name() -> None:
     described = load(config(clusters={"usw2": existing_eks(pools={"t4": pool(nodes={"min": 1, "max": 2})})}))
 
     def program() -> None:
-        build("usw2", described.clusters["usw2"], described, Context("gpu-ci", "test", {}), pulumi.Output.secret("a key"))
+        build("usw2", described.clusters["usw2"], described, Context("gpu-ci", "test", {}), KEYS)
 
     name = described.clusters["usw2"].existing.name
     live = {"usw2-t4-us-west-2a-nodes-0123abc": (0, 1, 0)}

@@ -54,7 +54,7 @@ def with_parts(parts: Mapping[str, dict[str, Any]]) -> Recording:
     def program() -> None:
         opts = pulumi.ResourceOptions(providers=[kubernetes.Provider("cluster", kubeconfig="{}")])
         backings = {name: Backing(cache.block_volumes({}, "paravirtualized")) for name, cache in settings.caches.items()}
-        install(Inside("sjc", settings, [], opts, backings), described, pulumi.Output.secret("a key"))
+        install(Inside("sjc", settings, [], opts, backings), described, {"default": pulumi.Output.secret("a key")})
 
     return build_alone(program, f"{parts}")
 

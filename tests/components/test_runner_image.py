@@ -267,7 +267,7 @@ def test_up_refuses_the_credentials_of_another_tenancy() -> None:
     answers = {**oke.ANSWERS, NAMESPACE: lambda _: {"namespace": "other"}}
 
     def program() -> None:
-        build(described, "gpu-ci", "test", pulumi.Output.secret("a made-up key"))
+        build(described, "gpu-ci", "test", {"default": pulumi.Output.secret("a made-up key")})
 
     with pytest.raises(Exception, match=r"registry\.namespace is axexample, and the credentials belong to the tenancy of other"):
         build_alone(program, preview=False, answers=answers)

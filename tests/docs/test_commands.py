@@ -22,6 +22,7 @@ from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, POOL_LABEL, Tolera
 from fleet.prove import placement
 from fleet.prove.namespace_limits import limit_range, resource_quota
 from fleet.providers import fleet as settings
+from fleet.settings.github import PRIVATE_KEY
 from fleet.settings.model import Cpu, Memory
 from policies.rules.gpu_limits_required import RULE
 from tests.deployments.builders import ours
@@ -290,7 +291,11 @@ def pulumi_faults(words: list[str]) -> Iterator[str]:
         if option in words and not _there(words[words.index(option) + 1]):
             yield words[words.index(option) + 1]
     deployed = [key for stack in ours().stacks.values() for key in stack.secrets.values()]
-    secrets = deployed if folder == "deployments" else [f"{settings.NAMESPACE}:{key}" for key in settings.SECRETS]
+    secrets = (
+        deployed
+        if folder == "deployments"
+        else [f"{settings.NAMESPACE}:{PRIVATE_KEY}", f"{settings.NAMESPACE}:{PRIVATE_KEY}-research"]
+    )
     if "--secret" in words and words[words.index("--secret") + 1] not in secrets:
         yield words[words.index("--secret") + 1]
     if "-s" in words and not _there(str(Path(folder, f"Pulumi.{words[words.index('-s') + 1]}.yaml"))):

@@ -186,7 +186,7 @@ def test_cncfs_label_reaches_a_set_of_machines_of_as_many_a10_in_cncfs_group(nam
         name,
         runner,
         "https://github.com/example",
-        stack("prod").group_of(runner),
+        stack("prod").group_of("sjc", runner),
         region=sjc().region,
         compartment=sjc().compartment,
     )
@@ -214,7 +214,7 @@ def test_the_pages_workflow_reaches_a_set_of_prod_by_label_and_group():
     (job,) = YAML(typ="safe", pure=True).load(workflow)["jobs"].values()
     assert job["runs-on"].keys() == {"labels", "group"}, "the object form"
     assert job["runs-on"]["labels"] in A10
-    assert job["runs-on"]["group"] == stack("prod").group_of(sjc().runners[job["runs-on"]["labels"]])
+    assert job["runs-on"]["group"] == stack("prod").group_of("sjc", sjc().runners[job["runs-on"]["labels"]])
 
 
 def test_the_older_label_is_no_sets_name_and_may_be_added_to_one():

@@ -74,9 +74,9 @@ def label_faults(value: Any, page: Path) -> Iterator[str]:
         return
     fleets = [stack(name) for name in PAGES_NAME]
     sets = [
-        ((name, *runner.labels), fleet.group_of(runner))
+        ((name, *runner.labels), fleet.group_of(of, runner))
         for fleet in fleets
-        for cluster in fleet.clusters.values()
+        for of, cluster in fleet.clusters.items()
         for name, runner in cluster.runners.items()
     ]
     sets += [

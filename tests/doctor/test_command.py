@@ -18,6 +18,7 @@ from fleet.facts.example_values import meaning
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from fleet.providers.finding import Finding, ok, skipped, wrong
+from fleet.settings.github import PRIVATE_KEY
 from gpu_ci.cli import app
 from gpu_ci.doctor import backend, github, network, settings
 from gpu_ci.doctor.sources import web
@@ -129,11 +130,19 @@ def test_the_key_comes_from_the_cli_only_if_the_stack_has_it(tmp_path: Path, mon
     monkeypatch.setattr(backend, "read", read)
     bare = load("staging", ROOT)
     fleet = fleet_of(bare)
-    assert doctor._key(bare, fleet, None) == ("", "the stack's config has no key of the App; give it: --key-file FILE")
+    assert doctor._key(bare, fleet, {}, PRIVATE_KEY) == ("", "the stack's config has no key of the App; give it: --key-file FILE")
     assert asked == []
     with_key = load("staging", ROOT, stack_file=copy("staging", tmp_path, secret()))
-    assert doctor._key(with_key, fleet, None)[0] == KEY
+    assert doctor._key(with_key, fleet, {}, PRIVATE_KEY)[0] == KEY
     assert asked == [("config", "get", "gpu-ci:githubPrivateKey", "--stack", "staging")]
+
+
+def test_a_file_is_the_key_of_the_scope_that_is_named_before_it() -> None:
+    path = ROOT / "examples" / "Pulumi.two-organizations.yaml"
+    fleet = fleet_of(load("two-organizations", ROOT, stack_file=path))
+    files = doctor._files(fleet, ("one.pem", "research=two.pem"))
+    assert files == {PRIVATE_KEY: Path("one.pem"), f"{PRIVATE_KEY}-research": Path("two.pem")}
+    assert doctor._files(fleet, ("other=two.pem",)) == {PRIVATE_KEY: Path("other=two.pem")}, "then it is a path"
 
 
 def secret() -> tuple[str, str]:

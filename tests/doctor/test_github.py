@@ -15,9 +15,12 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from fleet.loading.config import fleet_of
+from fleet.loading.stackfile import load
 from fleet.providers.finding import Finding
 from gpu_ci.doctor import github
 from gpu_ci.doctor.sources.github import api_of
+from tests.builders import ROOT
 from tests.doctor.fleets import edited, lines, shipped
 from tests.doctor.loopback import Loopback, serve, serve_raw
 
@@ -62,7 +65,7 @@ def answers(**changes: Any) -> dict[str, tuple[int, Any]]:
 
 def ask(fleet: Any, given: Any, key: str = KEY, token: str = TOKEN) -> tuple[list[Finding], Loopback]:
     with serve(given) as server:
-        return list(github.findings("staging", fleet, key, "no key is set", token, server.url)), server
+        return list(github.findings("staging", fleet, lambda _: (key, "no key is set"), token, server.url)), server
 
 
 def test_an_app_and_groups_that_fit_are_ok() -> None:
@@ -180,7 +183,7 @@ def test_a_token_that_may_not_read_groups_is_skipped_with_githubs_answer() -> No
 
 
 def test_a_github_that_cannot_be_reached_is_skipped() -> None:
-    found = list(github.findings("staging", shipped("staging"), KEY, "", TOKEN, "http://127.0.0.1:9"))
+    found = list(github.findings("staging", shipped("staging"), lambda _: (KEY, ""), TOKEN, "http://127.0.0.1:9"))
     assert {each.state for each in found} == {"skipped"}
     assert all("GitHub cannot be reached" in each.said for each in found)
 
@@ -194,7 +197,7 @@ def test_a_github_that_cannot_be_reached_is_skipped() -> None:
 )
 def test_an_answer_that_is_not_http_or_ends_early_is_skipped(raw: bytes, why: str) -> None:
     with serve_raw(raw) as url:
-        (_, only) = github.findings("staging", shipped("staging"), "", "no key is set", TOKEN, url)
+        (_, only) = github.findings("staging", shipped("staging"), lambda _: ("", "no key is set"), TOKEN, url)
     assert only.state == "skipped"
     assert only.said == f"runner groups: GitHub cannot be reached ({why})"
 
@@ -237,3 +240,39 @@ def test_without_pyjwt_the_app_is_skipped(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_each_kind_of_github_has_its_own_address(url: str, api: str) -> None:
     assert api_of(url) == api
+
+
+def two_organizations() -> Any:
+    """The fleet of the example with two scopes."""
+    return fleet_of(load("two-organizations", ROOT, stack_file=ROOT / "examples" / "Pulumi.two-organizations.yaml"))
+
+
+def test_each_scope_is_asked_with_its_own_key_and_its_own_groups() -> None:
+    theirs = installation(id=23456789, account={"login": "other"})
+    more = {
+        "/app/installations/23456789": (200, theirs),
+        "/orgs/example-research/installation": (404, {}),
+        "/orgs/example-research/actions/runner-groups": (200, {"total_count": 0, "runner_groups": []}),
+    }
+    asked: list[str] = []
+
+    def key_of(secret: str) -> tuple[str, str]:
+        asked.append(secret)
+        return KEY, ""
+
+    with serve(answers() | more) as server:
+        found = list(github.findings("two-organizations", two_organizations(), key_of, TOKEN, server.url))
+    assert asked == ["githubPrivateKey", "githubPrivateKey-research"]
+    assert [line for line in lines(found) if line.startswith("wrong")] == [
+        "wrong: installation 23456789 of the App belongs to other",
+        "wrong: example-research has no runner group gpu-research",
+    ]
+    assert "ok: example has the runner group gpu" in lines(found)
+    assert not any("group gpu-research" in line and "example has" in line for line in lines(found))
+
+
+def test_without_a_key_each_scope_is_named() -> None:
+    found = list(github.findings("two-organizations", two_organizations(), lambda _: ("", "no key"), "", "http://127.0.0.1:9"))
+    assert [line for line in lines(found) if "no key" in line] == [
+        f"skipped: the App of scope {scope}, its permissions and its installation: no key" for scope in ("default", "research")
+    ]

@@ -309,7 +309,7 @@ def physical(stack: str, cluster: str) -> str:
 def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str, Chart]:
     """The charts of one cluster by release name, as the program makes them."""
     settings = fleet.clusters[cluster]
-    profile, url = PROVIDERS[settings.provider].profile, fleet.github.url
+    profile = PROVIDERS[settings.provider].profile
     more: dict[str, Any] = {}
     cdi = any(pool.cdi for pool in settings.pools.values())
     configs = plugin_configs_chart(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
@@ -336,7 +336,7 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
         found.append(kueue(settings.queues.namespaces, fair_sharing=shared, selector=system, metrics=scraped))
     found += (*plain_charts(settings), *monitoring_charts(settings, physical(stack, cluster)))
     for name, runner in settings.runners.items():
-        group = fleet.group_of(runner)
+        group, url = fleet.group_of(cluster, runner), fleet.scope_of(cluster, runner).url
         if isinstance(runner, PodRunner):
             pools = [settings.pools[each] for each in runner.ordered]
             pool, selectors = pools[0], [held.node_selector(each) for each, held in zip(runner.ordered, pools, strict=True)]

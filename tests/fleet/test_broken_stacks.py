@@ -49,6 +49,66 @@ _ONE_SUBNET = "a subnet is in one zone, and here several have the same; give eac
 _DEFAULT_SET = "only one default set per GitHub scope may have them, and jobs select every other set by its name or its own label"
 # File: path, rule and how to fix it, value as JSON (empty if the key is missing).
 BROKEN: dict[str, tuple[str, str, str]] = {
+    "scope-unknown": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.github",
+        "gpu-ci:github.scopes has no scope of this name; did you mean research?",
+        '"reserch"',
+    ),
+    "scope-of-a-cluster-unknown": (
+        "gpu-ci:clusters.usw2.github",
+        "gpu-ci:github.scopes has no scope of this name; name one of: default, or add it there",
+        '"research"',
+    ),
+    "scope-unused": (
+        "gpu-ci:github.scopes.research",
+        "no runner class takes the jobs of this scope; write github: research in a class, or remove the scope",
+        '{"url": "https://github.com/example-research", "appId": "23…',
+    ),
+    "scope-named-default": (
+        "gpu-ci:github.scopes.default",
+        "this name means the organization or repository of gpu-ci:github itself; rename the scope",
+        '"default"',
+    ),
+    "scope-twice": (
+        "gpu-ci:github.scopes.research.url",
+        "scope default has the same url; write github: default for its classes, with a group if they differ",
+        '"https://github.com/Example"',
+    ),
+    "scope-of-an-enterprise": (
+        "gpu-ci:github.scopes.research.url",
+        "a GitHub App cannot register runners of an enterprise; give the URL of an organization or repository",
+        '"https://github.com/enterprises/example"',
+    ),
+    "scope-secret-beside-program": (
+        "gpu-ci:clusters.usw2.gitops.scopeSecrets.research.by",
+        "pulumi up writes the keys of all scopes of this cluster; remove it, or set gitops.secrets",
+        '"external-secrets"',
+    ),
+    "scope-secret-missing": (
+        "gpu-ci:clusters.usw2.gitops.scopeSecrets",
+        "scope research needs its own entry, because secrets has the key of another App or installation; add it",
+        "",
+    ),
+    "scope-secret-unused": (
+        "gpu-ci:clusters.usw2.gitops.scopeSecrets.research",
+        "no runner class of the cluster has a further scope of this name; remove it, or correct its name",
+        '"research"',
+    ),
+    "pool-budget-of-no-pool": (
+        "gpu-ci:clusters.usw2.poolBudgets.ml.pools.0",
+        "no pool of that name in this cluster; did you mean t4?",
+        '"t44"',
+    ),
+    "pool-budget-with-a-pool-twice": (
+        "gpu-ci:clusters.usw2.poolBudgets.ml.pools",
+        "a pool is given twice; remove one",
+        '["t4", "t4"]',
+    ),
+    "pool-budget-on-oke": (
+        "gpu-ci:clusters.sjc.poolBudgets",
+        "unknown key; it belongs to provider eks, remove it",
+        '{"ml": {"monthlyUsd": 100, "emails": ["ci@example.com"], "p…',
+    ),
     "container-set-name": (
         "gpu-ci:clusters.usw2.runners.gpu-t4-for-the-long-tests-of-a-team2",
         "the name of a set with containers: job has at most 35 characters, this one has 36, and GitHub's hooks would cut off "
@@ -2545,7 +2605,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "unknown-key-vm-per-job": (
         "gpu-ci:clusters.sjc.runners.per-job.counts",
         (
-            "unknown key; known keys: kind, labels, group, cuda, shapes, capacity, role, image, disk, toolkit, nvkind, "
+            "unknown key; known keys: kind, labels, group, github, cuda, shapes, capacity, role, image, disk, toolkit, nvkind, "
             "launcherImage, scale, places, launcher, lifetime"
         ),
         "2",

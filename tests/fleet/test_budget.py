@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from fleet.facts.pricing import total
 from fleet.loading.config import load
 from fleet.prove import bill
 from fleet.settings.budget import MONTH
-from tests.builders import cluster, config, oke_cluster, oke_runner, runner
+from tests.builders import cluster, config, oke_cluster, oke_runner, pool, runner
 from tests.day import AS_OF
 
 EAST = {"region": "us-east-1", "zones": ["us-east-1a", "us-east-1b"], "runners": {"gpu-east": runner()}}
@@ -80,3 +81,10 @@ def test_a_budget_that_may_not_see_the_machines_is_told() -> None:
 def _oke(**changes: Any) -> tuple[str, ...]:
     found: tuple[str, ...] = load(config(clusters={"sjc": oke_cluster(**TENANCY, **changes)})).clusters["sjc"].remarks
     return found
+
+
+def test_a_budget_of_pools_that_their_warm_nodes_spend_is_told() -> None:
+    warm = cluster(pools={"t4": pool(nodes={"min": 1, "max": 2}), "more": pool()})
+    of = {"vision": budget(100, pools=["t4"]), "cold": budget(1, pools=["more"]), "enough": budget(9000, pools=["t4", "more"])}
+    (told,) = remarks(usw2=warm | {"poolBudgets": of})
+    assert re.match(r"usw2: poolBudgets\.vision: without jobs, [0-9]{3} USD a month are spent on its pools t4, and", told)

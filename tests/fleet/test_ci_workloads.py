@@ -221,7 +221,7 @@ def test_a_job_reaches_a_set_that_has_all_its_labels_and_its_group_or_none(label
     held = {
         f"{cluster}/{name}": {name, *runner.labels}
         for cluster, name, runner in PROD.runner_sets()
-        if group in ("", PROD.group_of(runner))
+        if group in ("", PROD.group_of(cluster, runner))
     }
     fitting = [name for name, own in held.items() if labels <= own]
     assert found.runner_set == (fitting[0] if len(fitting) == 1 else "")

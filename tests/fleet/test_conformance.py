@@ -33,7 +33,6 @@ from fleet.facts.scheduling import (
     system_labels,
     term,
 )
-from fleet.loading import stackfile
 from fleet.loading.config import load
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import Fleet
@@ -62,7 +61,7 @@ from tests.builders import (
     vm_per_job,
 )
 from tests.cases import cases
-from tests.components.recorded import APPLICATION, RELEASE, SECRET, runner_sets
+from tests.components.recorded import APPLICATION, RELEASE, runner_sets, stack_config
 from tests.fleet.conformance import (
     STACKS,
     Contract,
@@ -452,7 +451,7 @@ def test_every_taint_of_a_provider_is_in_the_vocabulary() -> None:
 def built(request: pytest.FixtureRequest) -> tuple[Fleet, Recording]:
     """A stack's fleet, and what results from it: by the program, by Git, or by both."""
     path = STACKS[request.param]
-    stack = stackfile.with_stand_ins(stackfile.load(request.param, ROOT, stack_file=path), [SECRET])
+    stack = stack_config(request.param)
     fleet = load(read_stack(path))
     return fleet, joined(*plans.declared(ROOT, stack, fleet))
 

@@ -168,7 +168,7 @@ def test_a_runs_on_reaches_the_sets_of_one_class(stack: str) -> None:
     fleet = load(read_stack(STACKS[stack]))
     same = {each.called: first for first, sets in classes(fleet).items() for each in sets}
     sets = {
-        (fleet.group_of(each), f"{of}/{name}"): {name, *map(str.lower, each.labels)} for of, name, each in fleet.runner_sets()
+        (fleet.group_of(of, each), f"{of}/{name}"): {name, *map(str.lower, each.labels)} for of, name, each in fleet.runner_sets()
     }
     for (group, called), labels in sets.items():
         for count in range(1, min(len(labels), 3) + 1):

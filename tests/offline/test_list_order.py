@@ -168,7 +168,7 @@ def config_of(stack: str) -> StackConfig:
     objects = {f"gpu-ci:{key}": value for key, value in document.items()} | {"pulumi:disable-default-providers": ["*"]}
     values = {key: value if isinstance(value, str) else json.dumps(value) for key, value in objects.items()}
     plain = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", values, frozenset(), objects)
-    return stackfile.with_stand_ins(plain, [SECRET])
+    return stackfile.with_stand_ins(plain, [SECRET, *fleet_of(plain).secrets.values()])
 
 
 def turned(config: StackConfig, places: Collection[At]) -> StackConfig:

@@ -395,3 +395,20 @@ def test_a_run_of_a_github_enterprise_server_is_asked_there_with_its_token(monke
     assert "undeterminable" in done.stdout
     assert {sent["Authorization"] for sent in server.sent} == {"Bearer of-the-server"}
     assert {method for method, _ in server.asked} == {"GET"}
+
+
+TWO = (
+    "--stack",
+    "two-organizations",
+    "--as-of",
+    "2026-11-20",
+    "--file",
+    str(ROOT / "examples" / "Pulumi.two-organizations.yaml"),
+)
+
+
+def test_a_job_on_a_set_of_another_organization_is_refused_and_the_organization_is_named() -> None:
+    entry = only(answers([job(1, "train", "gpu-t4-research")]), *TWO)
+    assert entry["cause"] == "runner refused"
+    assert entry["text"].startswith("the runners of stack two-organizations belong to https://github.com/example-research, and")
+    assert only(answers([job(1, "train", "gpu-t4")]), *TWO)["cause"] != "runner refused"

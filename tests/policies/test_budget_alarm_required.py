@@ -108,6 +108,16 @@ def test_who_is_told_may_be_unknown_but_not_whether() -> None:
     assert judge_stack(RULE, (BOX, but(other, "notifications", UNKNOWN), BUDGET)) == CLEAN, "one alarm is enough"
 
 
+def test_a_budget_of_some_pools_is_no_alarm_of_the_account() -> None:
+    def counting(key: str) -> Member:
+        tags = {"tags": {"key": key, "values": ["t4"]}}
+        return replace(BUDGET, props={**BUDGET.props, "filterExpression": {"ands": [tags]}})
+
+    assert judge_stack(RULE, (BOX, counting("gpu-ci/pool"))).messages == (aws("box"),)
+    assert judge_stack(RULE, (BOX, counting("gpu-ci/pool"), replace(BUDGET, name="whole"))) == CLEAN
+    assert judge_stack(RULE, (BOX, counting("gpu-ci/stack"))) == CLEAN
+
+
 AWS_GPUS: dict[str, tuple[tuple[Member, ...], Any]] = {
     "usw2/t4": ((TEMPLATE, T4), BUDGET),
     "asg": ((SCALING_GROUP,), BUDGET),

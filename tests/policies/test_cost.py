@@ -85,7 +85,7 @@ def built(fleet: Fleet) -> Recording:
     """All resources of a fleet, built alone: those that are deployed, and those that Git has."""
 
     def deployed() -> None:
-        build(fleet, "gpu-ci", "test", pulumi.Output.secret("a made-up key"))
+        build(fleet, "gpu-ci", "test", {"default": pulumi.Output.secret("a made-up key")})
 
     def of_git() -> None:
         declare(fleet, Context("gpu-ci", "test", {}))

@@ -45,7 +45,7 @@ def recorded(held: str) -> Recording:
         provider = kubernetes.Provider("cluster", kubeconfig="{}")
         opts = pulumi.ResourceOptions(providers=[provider])
         ready = [kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))]
-        install(Inside("usw2", fleet.clusters["usw2"], ready, opts), fleet, pulumi.Output.secret("key"))
+        install(Inside("usw2", fleet.clusters["usw2"], ready, opts), fleet, {"default": pulumi.Output.secret("key")})
 
     return build_alone(program)
 

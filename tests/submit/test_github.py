@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fleet.loading.config import load
+from fleet.loading.config import load, read_fleet
+from fleet.loading.home import ROOT
 from gpu_ci.cli import app
 from gpu_ci.submit import smoke
 from gpu_ci.submit.errors import InputError, SubmitError
@@ -68,13 +69,13 @@ def test_one_job_is_by_the_name_and_one_by_the_labels_of_the_first_set_that_has_
 
 
 def test_with_a_repository_both_jobs_run_and_no_cluster_is_asked(gh: Path) -> None:
-    status, out, _ = run_command("--repository", "acme/gpu-ci")
+    status, out, _ = run_command("--repository", "example/gpu-ci")
     assert status == 0
-    assert "acme/gpu-ci: 2 of 2 smoke tests passed" in out
+    assert "example/gpu-ci: 2 of 2 smoke tests passed" in out
     started = ran(gh, "workflow run")
     assert started == [
-        'workflow run test-gpu.yml --repo acme/gpu-ci -f runs-on={"labels": "gpu-t4", "group": "gpu"}',
-        'workflow run test-gpu.yml --repo acme/gpu-ci -f runs-on={"labels": ["self-hosted", "linux", "x64", "gpu", "cuda"], '
+        'workflow run test-gpu.yml --repo example/gpu-ci -f runs-on={"labels": "gpu-t4", "group": "gpu"}',
+        'workflow run test-gpu.yml --repo example/gpu-ci -f runs-on={"labels": ["self-hosted", "linux", "x64", "gpu", "cuda"], '
         '"group": "gpu"}',
     ]
     assert [line.split()[2] for line in ran(gh, "run view")] == ["1", "2"], "each job is the run that is newer than any before"
@@ -82,7 +83,7 @@ def test_with_a_repository_both_jobs_run_and_no_cluster_is_asked(gh: Path) -> No
 
 def test_a_job_by_name_that_fails_ends_the_test(gh: Path) -> None:
     answer(gh, "view", "completed", "failure")
-    status, out, _ = run_command("--repository", "acme/gpu-ci")
+    status, out, _ = run_command("--repository", "example/gpu-ci")
     assert status == 1
     assert "1 not run" in out
     assert len(ran(gh, "workflow run")) == 1
@@ -143,3 +144,10 @@ def test_without_a_repository_the_commands_are_printed() -> None:
     lines = [line for line in err.splitlines() if "gh workflow run" in line]
     assert [line.partition(": ")[0] for line in lines] == ["usw2/gpu-t4, GitHub job by name", "usw2/gpu-t4, GitHub job by labels"]
     assert """-f 'runs-on={"labels": "gpu-t4", "group": "gpu"}'""" in lines[0]
+
+
+def test_the_job_of_a_repository_runs_on_a_set_of_its_organization() -> None:
+    fleet = read_fleet("two-organizations", ROOT / "examples" / "Pulumi.two-organizations.yaml")
+    assert [job.runner_set for job in smoke.github_jobs(fleet, None, "example-research/sim")] == ["usw2/gpu-t4-research"]
+    assert [job.runner_set for job in smoke.github_jobs(fleet, None, "example/sim")] == ["usw2/gpu-t4"]
+    assert smoke.github_jobs(fleet, None, "acme/sim") == []

@@ -93,7 +93,9 @@ def proof(fleet: Fleet, workload: CiWorkload) -> Proof:
 
 
 def _proof(fleet: Fleet, placements: Iterable[Placement], workload: CiWorkload) -> Proof:
-    sets = [(found, (found.runner_set, *found.runner.labels), fleet.group_of(found.runner)) for found in placements]
+    sets = [
+        (found, (found.runner_set, *found.runner.labels), fleet.group_of(found.cluster, found.runner)) for found in placements
+    ]
     reached: dict[str, list[Placement]] = {}
     for found, labels, group in sets:
         if workload.runs_on.matches(labels, group):

@@ -10,10 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
+from fleet.loading.config import read_fleet
 from fleet.loading.home import ROOT
 from fleet.settings.runner import PodRunner
 from gpu_ci.audit.findings import audit
 from gpu_ci.cli import app
+from gpu_ci.offline import workflows
 from gpu_ci.offline.workflows import WorkflowCheck, check_workflows
 from gpu_ci.workflows import reader
 from gpu_ci.workflows.expressions import combinations, filled
@@ -620,3 +622,23 @@ def test_an_audit_follows_the_same_calls(tmp_path):
     for name in ("calls.yml", "reusable.yml"):
         (folder / name).write_text((SHAPES / name).read_text())
     assert {entry.name for entry in audit(tmp_path).jobs if "gpu-a10" in entry.runs_on.labels} == {"wrong / test"}
+
+
+def test_workflows_of_one_of_several_organizations_reach_its_own_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = ROOT / "examples" / "Pulumi.two-organizations.yaml"
+    fleet = read_fleet("two-organizations", file, root=ROOT)
+    monkeypatch.setattr(workflows, "read_fleet", lambda *_, **__: fleet)
+    path = tmp_path / "job.yml"
+    path.write_text("on: push\njobs:\n  one:\n    runs-on: gpu-t4\n    timeout-minutes: 9\n    steps: [{run: nvidia-smi}]\n")
+
+    def states(repository: str) -> list[tuple[str, tuple[str, ...]]]:
+        checked = check_workflows(str(path), "two-organizations", ROOT, repository)
+        assert checked is not None
+        return [(answer.state, answer.sets) for answer in checked.answers]
+
+    assert states("example/app") == [("runs", ("usw2/gpu-t4",))]
+    assert states("example-research/app") == [("no runner", ())], "the set of that name is of the other organization"
+    with pytest.raises(InputError, match="--repository: the stack serves https"):
+        states("")
+    with pytest.raises(InputError, match="--repository: no runner set takes jobs of 'acme/app'"):
+        states("acme/app")

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, ValidationInfo
 
 from fleet.charts.cloudwatch import CLOUDWATCH
 from fleet.facts import eks_images, versions
+from fleet.facts.errors import instead
 from fleet.facts.hardware import machines, quota_code
 from fleet.facts.lifecycle import Use, of_node_image
 from fleet.facts.remark import below, costs, todo
@@ -27,6 +28,7 @@ from fleet.providers.eks.node_options import SPREAD_PER_ZONE
 from fleet.providers.eks.nodes import AmiName, EksPool, warm_remarks
 from fleet.providers.eks.runners import EksPodRunner
 from fleet.settings import compatibility
+from fleet.settings.budget import PoolBudget
 from fleet.settings.build_caches import BuildCaches
 from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
@@ -157,6 +159,24 @@ class EksPools(Cluster):
     build_caches: BuildCaches | None = None
     """S3 buckets with the compiled objects of CI jobs (docs/build-caches.md)."""
     runners: dict[SetName, EksPodRunner]
+    pool_budgets: dict[DnsLabel, PoolBudget] = Field(default_factory=dict)
+    """Budgets of pools by name, beside `budget`, with alarms by email. They stop nothing (docs/costs.md). Default: none."""
+
+    @property
+    def budgets_of_pools(self) -> Mapping[str, PoolBudget]:
+        """As in the base class: the nodes of its pools have tags that an AWS budget can count."""
+        return self.pool_budgets
+
+    @refusal
+    def _pool_budget_rules(self) -> None:
+        """Refuse a budget of a pool that the cluster does not have, or with one pool twice."""
+        for name, budget in self.pool_budgets.items():
+            require_once("budget_pool", "a pool is given twice; remove one", budget.pools, at=("poolBudgets", name, "pools"))
+            for index, pool in enumerate(budget.pools):
+                if pool not in self.pools:
+                    fix = instead(pool, self.pools, f"name some of: {', '.join(self.pools) or 'none, so remove the budget'}")
+                    message = f"no pool of that name in this cluster; {fix}"
+                    raise problem("budget_pool", message, at=("poolBudgets", name, "pools", str(index)))
 
     def disk_parts(self, gib: int) -> Mapping[str, float]:
         """As in the base class: a gp3 volume."""

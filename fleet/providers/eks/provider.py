@@ -90,18 +90,19 @@ class Eks(Provider[EksPools]):
     def rules(self, clusters: Mapping[str, EksPools], github: GitHub) -> Iterator[Violation]:
         """Build caches trust tokens of github.com, and an account has one OIDC provider for them."""
         caching = [(name, caches) for name, cluster in clusters.items() if (caches := cluster.build_caches) is not None]
-        if caching and not github.owner.startswith("github.com/"):
-            message = "build caches trust the tokens of github.com, and this server has others; remove buildCaches"
-            yield Violation("cache_issuer", message, ("github", "url"))
-        owner = github.owner.partition("/")[2]
+        for scope in dict.fromkeys(scope for name, _ in caching for scope in clusters[name].scopes):
+            if github.every[scope].host != "github.com":
+                message = "build caches trust the tokens of github.com, and this server has others; remove buildCaches"
+                yield Violation("cache_issuer", message, (*github.at(scope), "url"))
         for name, caches in caching:
+            names = [*dict.fromkeys(github.every[scope].owner.partition("/")[2] for scope in clusters[name].scopes)]
             for bucket, cache in caches.buckets.items():
                 for index, repository in enumerate(cache.repositories):
                     writer = re.split("[/@]", repository)[0].lower()
-                    if writer not in (owner, *map(str.lower, caches.owners)):
+                    if writer not in (*names, *map(str.lower, caches.owners)):
                         at = ("clusters", name, "buildCaches", "buckets", bucket, "repositories", str(index))
                         fix = f"add {writer} to owners, or remove it"
-                        message = f"its jobs could write the cache, and its owner is not {owner}; {fix}"
+                        message = f"its jobs could write the cache, and its owner is not {' or '.join(names)}; {fix}"
                         yield Violation("cache_owner", message, at, repository)
         creating = ((name, caches.account) for name, caches in caching if caches.oidc_provider == "create")
         claims = (Claim(account, name, ("clusters", name, "buildCaches", "oidcProvider")) for name, account in creating)

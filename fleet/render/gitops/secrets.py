@@ -5,7 +5,7 @@ from __future__ import annotations
 from fleet.facts.manifest import Manifest, manifest
 from fleet.render.gitops.application import application_of, folder
 from fleet.render.gitops.manifest import WAVE, WAVE_OF_SECRETS
-from fleet.settings.github import APP_SECRET, GitHub
+from fleet.settings.github import APP_SECRET, GitHubApp
 from fleet.settings.gitops import ExternalSecrets, GitOps, GitSecrets, SealedSecrets, Sops
 
 KEY = "github_app_private_key"
@@ -17,7 +17,7 @@ ENCRYPTED = "github-app.enc.yaml"
 _CLUSTER_WIDE = {"sealedsecrets.bitnami.com/cluster-wide": "true"}
 
 
-def github_app(namespace: str, github: GitHub, git: GitOps, secrets: GitSecrets) -> tuple[Manifest, ...]:
+def github_app(namespace: str, github: GitHubApp, git: GitOps, secrets: GitSecrets) -> tuple[Manifest, ...]:
     """The object that creates the Secret in a runner set's namespace. Empty if the program writes the Secret itself."""
     # The two numbers identify the App. Neither is secret.
     identity = {"github_app_id": github.app_id, "github_app_installation_id": github.installation_id}

@@ -24,6 +24,9 @@ from gpu_ci.offline.progress import Progress
 def check(
     stack: Stack,
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of manifests or of workflows, or one file.")],
+    repository: Annotated[
+        str, typer.Option("--repository", help="Repository of the workflows, OWNER/REPOSITORY, if the stack serves several.")
+    ] = "",
     as_json: Json = False,
     with_annotations: Annotations = False,
     as_of: AsOf = None,
@@ -41,7 +44,7 @@ def check(
             print_annotations(of_input(error, Path.cwd()))
 
     with exit_status(annotate_error, as_json):
-        if (jobs := workflows.check_workflows(folder, stack, ROOT)) is not None:
+        if (jobs := workflows.check_workflows(folder, stack, ROOT, repository)) is not None:
             sys.stdout.write(workflows.to_json(jobs, strict) + "\n" if as_json else mask(workflows.to_text(jobs, strict, quiet)))
             if with_annotations:
                 print_annotations(workflows.annotated(jobs, strict))

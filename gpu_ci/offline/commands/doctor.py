@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from fleet.loading.home import ROOT, project_file
 from fleet.loading.project import Project
 from fleet.loading.stackfile import StackConfig, load
 from fleet.providers.finding import OK, SKIPPED, WRONG, Finding, ok, skipped, wrong
-from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
+from fleet.providers.fleet import NAMESPACE, Fleet
 from gpu_ci.app import PROVE, File, Json, Quiet, Stack, app, console, exit_status
 from gpu_ci.doctor import backend, freshness, github, network, settings, tools
 from gpu_ci.doctor.sources.web import Web
@@ -35,7 +36,9 @@ def doctor(
     stack: Stack,
     file: File = None,
     address: Annotated[str | None, typer.Option("--address", help="The public IPv4 address of this machine.")] = None,
-    key_file: Annotated[Path | None, typer.Option("--key-file", help="Private key of the GitHub App, in PEM form.")] = None,
+    key_file: Annotated[
+        list[str] | None, typer.Option("--key-file", help="Private key of the GitHub App, in PEM form: FILE, or SCOPE=FILE.")
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -47,7 +50,7 @@ def doctor(
     with exit_status(as_json=as_json):
         config = load(stack, ROOT, stack_file=file)
         findings = []
-        for finding in _findings(config, fleet_of(config), address, key_file):
+        for finding in _findings(config, fleet_of(config), address, key_file or ()):
             findings.append(finding)
             if not as_json and (finding.state == WRONG or not quiet):
                 _print(finding)
@@ -63,8 +66,7 @@ def doctor(
         raise typer.Exit(1 if counts[WRONG] else 0)
 
 
-def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_file: Path | None) -> Iterator[Finding]:
-    key, no_key = _key(config, fleet, key_file)
+def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_files: Sequence[str]) -> Iterator[Finding]:
     settled = fleet.clusters.values()
     minors = {cluster.kubernetes_version for cluster in settled}
     yield from tools.findings({cluster.provider for cluster in settled}, Project.read(project_file(ROOT)).needed, minors)
@@ -76,22 +78,35 @@ def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_file: 
     for provider, clusters in fleet.by_provider():
         yield from provider.findings(clusters)
     token = os.environ.get("GH_TOKEN") or os.environ.get("GITHUB_TOKEN") or ""
-    yield from github.findings(config.stack, fleet, key, no_key, token)
+    yield from github.findings(config.stack, fleet, partial(_key, config, fleet, _files(fleet, key_files)), token)
     yield from freshness.findings(fleet, Web(token), day_of())
 
 
-def _key(config: StackConfig, fleet: Fleet, file: Path | None) -> tuple[str, str]:
-    """(the App's key, "") from the file or from Pulumi's CLI; ("", reason) if neither gives it. Raises InputError."""
-    if file is not None:
+def _files(fleet: Fleet, options: Sequence[str]) -> dict[str, Path]:
+    """The files of --key-file by the config key of the App's private key. One without a scope is for the first App."""
+    first, files = next(iter(fleet.scopes)), dict[str, Path]()
+    for option in options:
+        name, _, path = option.partition("=")
+        scope, file = (name, path) if path and name in fleet.scopes else (first, option)
+        files[fleet.github.secret_of(scope)] = Path(file)
+    return files
+
+
+def _key(config: StackConfig, fleet: Fleet, files: Mapping[str, Path], secret: str) -> tuple[str, str]:
+    """(an App's key, "") from a file or from Pulumi's CLI; ("", reason) if neither gives it. Raises InputError.
+
+    `secret` is the config key of the App's private key.
+    """
+    if (file := files.get(secret)) is not None:
         try:
             return read_bytes(file).decode(), ""
         except (OSError, ValueError) as error:
             raise InputError(f"--key-file: cannot read {file} ({type(error).__name__}); give a file in PEM form") from None
-    name = f"{NAMESPACE}:{SECRETS[0]}"
-    if not fleet.needs_key or name not in config.secret_keys:
-        return "", "the stack's config has no key of the App; give it: --key-file FILE"
+    name, way = f"{NAMESPACE}:{secret}", "--key-file FILE" if len(fleet.scopes) == 1 else "--key-file SCOPE=FILE"
+    if secret not in fleet.secrets.values() or name not in config.secret_keys:
+        return "", f"the stack's config has no key of the App; give it: {way}"
     printed, why = backend.read(ROOT, "config", "get", name, "--stack", config.stack)
-    return printed or "", f"{why}; give the key: --key-file FILE"
+    return printed or "", f"{why}; give the key: {way}"
 
 
 def _policies(stack: str) -> Iterator[Finding]:

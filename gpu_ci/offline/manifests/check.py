@@ -123,17 +123,17 @@ def make_check(
 
 
 def _settings(stack: str, root: Path) -> Mapping[str, object]:
-    """The stack's policy config. If it lists no owners, the owner of `github.url` is the only one.
+    """The stack's policy config. If it lists no owners, the owners of the stack's GitHub scopes are the only ones.
 
-    A plan needs no such list, because every runner set of the program registers at `github.url`. Manifests have their own URLs.
+    A plan needs no such list, because every runner set of the program registers at such a scope. Manifests have their own URLs.
     """
     settings = policy_settings(stack, root)
     entry = settings.get(_OWNERS_OF, {})
     values = {"enforcementLevel": entry} if isinstance(entry, str) else entry
     if stack not in stackfile.stacks(root) or not isinstance(values, Mapping) or values.get("owners"):
         return settings
-    owner = read_fleet(stack, root=root).github.owner
-    return {**settings, _OWNERS_OF: {**values, "owners": [owner]}}
+    owners = [*dict.fromkeys(scope.owner for scope in read_fleet(stack, root=root).scopes.values())]
+    return {**settings, _OWNERS_OF: {**values, "owners": owners}}
 
 
 def line_of(manifest: Manifest, message: str) -> int:

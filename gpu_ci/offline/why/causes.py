@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from urllib.parse import urlsplit
 
 from fleet.facts.errors import instead
 from fleet.facts.lifecycle import RUNNER_REPOSITORY, of_image
@@ -62,12 +61,12 @@ class Stack:
     def ask(self) -> str:
         """Whom to ask about its runners."""
         owner = self.fleet.tags.get("owner")
-        return f"{owner} (tag owner of stack {self.name})" if owner else f"the administrators of {self.fleet.github.url}"
+        urls = " and ".join(scope.url for scope in self.fleet.scopes.values())
+        return f"{owner} (tag owner of stack {self.name})" if owner else f"the administrators of {urls}"
 
-    @property
-    def grouped(self) -> bool:
-        """Whether its runners are in groups: those of an organization are, those of a repository are not."""
-        return "/" not in urlsplit(self.fleet.github.url).path.strip("/")
+    def grouped(self, sets: Sets) -> bool:
+        """Whether the runners of sets are in groups: those of an organization are, those of a repository are not."""
+        return any(not self.fleet.scope_of(cluster, runner).repository for (cluster, _), runner in sets.items())
 
     @cached_property
     def placements(self) -> tuple[Placement, ...]:
@@ -85,10 +84,10 @@ class Stack:
         own = self.fleet.clusters[cluster].with_image(runner).image if isinstance(runner, PodRunner) else None
         return own or RUNNER_IMAGE
 
-    def serves(self, repository: Repository) -> bool:
-        """Whether its runners belong to this repository or its organization."""
-        scope, place_of = urlsplit(self.fleet.github.url), f"{repository.host}/{repository.path}/".lower()
-        return place_of.startswith(f"{scope.netloc}{scope.path.rstrip('/')}/".lower())
+    def serving(self, sets: Sets, repository: Repository) -> Sets:
+        """Those of the sets whose runners belong to this repository or its organization."""
+        place_of = f"{repository.host}/{repository.path}"
+        return {key: runner for key, runner in sets.items() if self.fleet.scope_of(key[0], runner).serves(place_of)}
 
 
 def reasons(seen: Seen, stack: Stack | None) -> Iterator[Reason]:
@@ -122,7 +121,7 @@ def _of_labels(job: Job, seen: Seen, stack: Stack | None) -> Reason:
         fix = instead(" ".join(job.labels), words, f"its sets are {', '.join(dict.fromkeys(name for _, name, _ in members))}")
         text = f"no runner set of stack {stack.name} has {' and '.join(job.labels)}, so no runner of it takes the job; {fix}"
         return Reason(job, NO_LABEL, text, ask)
-    return _of_sets(job, seen, stack, sets)
+    return _of_sets(job, seen, stack, stack.serving(sets, seen.repository) or sets)
 
 
 def _refusal(seen: Seen, stack: Stack, sets: Sets, running: int) -> str:
@@ -130,16 +129,17 @@ def _refusal(seen: Seen, stack: Stack, sets: Sets, running: int) -> str:
 
     A set that runs a job has a version that GitHub accepts, and a group that this repository may use.
     """
-    if not stack.serves(seen.repository):
-        return f"the runners of stack {stack.name} belong to {stack.fleet.github.url}, and the run to {seen.repository.path}"
+    if not stack.serving(sets, seen.repository):
+        urls = dict.fromkeys(stack.fleet.scope_of(cluster, runner).url for (cluster, _), runner in sets.items())
+        return f"the runners of stack {stack.name} belong to {' and '.join(urls)}, and the run to {seen.repository.path}"
     if running:
         return ""
     images = [stack.image(cluster, runner) for (cluster, _), runner in sets.items()]
     lives = [of_image(image, stack.day) for image in images if image.startswith(f"{RUNNER_REPOSITORY}:")]
     if len(lives) == len(sets) and all(life is not None and life.over(stack.day) for life in lives):
         return next(life.words(stack.day) for life in lives if life is not None)
-    names = dict.fromkeys(map(stack.fleet.group_of, sets.values()))
-    if stack.grouped and seen.groups is not None and not seen.groups & {name.lower() for name in names}:
+    names = dict.fromkeys(stack.fleet.group_of(cluster, runner) for (cluster, _), runner in sets.items())
+    if stack.grouped(sets) and seen.groups is not None and not seen.groups & {name.lower() for name in names}:
         return f"{seen.repository.path} may not use runner group {' or '.join(names)}, or there is no such group"
     return ""
 
@@ -177,7 +177,7 @@ def _commands(seen: Seen, stack: Stack, sets: Sets) -> Iterator[str]:
     for cluster, name in sets:
         yield f"kubectl describe pods --namespace {runner_namespace(name)} # cluster {cluster}"
     yield f"gpu-ci doctor {stack.name}"
-    if stack.grouped and seen.groups is None:
+    if stack.grouped(sets) and seen.groups is None:
         path = f"orgs/{seen.repository.owner}/actions/runner-groups?visible_to_repository={seen.repository.name}"
         yield f"gh api '{path}' --jq '.runner_groups[].name'"
 

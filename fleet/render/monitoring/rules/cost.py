@@ -26,6 +26,7 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.render.monitoring.rules.rule import Rule, node_matchers, one_of, record, set_of_space
 from fleet.settings.cluster import Cluster
+from fleet.settings.github import DEFAULT_SCOPE
 from fleet.settings.namespaces import JOBS, runner_namespace
 from fleet.settings.pool import Pool
 
@@ -100,21 +101,23 @@ def _pods(cluster: Cluster, *, resources: str, nodes: str) -> Rule:
 
 
 def _listed(fleet: Fleet, cluster: Cluster) -> tuple[str, ...]:
-    """Repositories that keep their name: those of the settings, and the one that the GitHub scope consists of."""
-    scope = fleet.github.url.removeprefix("https://").split("/")[1:]
-    scope_repository = ("/".join(scope),) if len(scope) == 2 else ()
-    return scope_repository + (cluster.monitoring.repositories if cluster.monitoring is not None else ())
+    """Repositories that keep their name: those of the settings, and those that GitHub scopes of the cluster consist of."""
+    scopes = (fleet.github.every[scope].repository for scope in cluster.scopes)
+    return tuple(filter(None, scopes)) + (cluster.monitoring.repositories if cluster.monitoring is not None else ())
 
 
 def _teams(fleet: Fleet, cluster: Cluster) -> Iterator[Rule]:
     """What each team's work costs. A team owns its namespaces (`queues.teams`), and the runner sets of its runner group.
 
-    A runner group and a team with the same name are one team. A repository's owner is not a team, because it is the same for all
+    A runner group and a team with the same name are one team. A group of a named GitHub scope has the scope's name before it,
+    because two organizations may have groups of one name. A repository's owner is not a team, because it is the same for all
     repositories of an organization.
     """
     namespaces: defaultdict[str, list[str]] = defaultdict(list)
     for name, runner in cluster.runners.items():
-        namespaces[fleet.group_of(runner)].append(runner_namespace(name))
+        scope = cluster.scope_of(runner)
+        group = runner.group or fleet.github.every[scope].group
+        namespaces[group if scope == DEFAULT_SCOPE else f"{scope}/{group}"].append(runner_namespace(name))
     for name, team in (cluster.queues.teams if cluster.queues is not None else {}).items():
         namespaces[name].extend(team.namespaces)
     for name, spaces in namespaces.items():
