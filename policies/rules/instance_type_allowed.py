@@ -19,12 +19,12 @@ _ALLOWED_TYPES = "allowedInstanceTypes"
 
 
 def _check(args: Args, later: Later) -> Faults:
-    allowed = strings(args.config, "types")
+    allowed = (*strings(args.config, "types"), *strings(args.config, "extraTypes"))
     if args.type == KARPENTER_NODE_POOL:
         yield from _karpenter(args.props, allowed, later)
         return
     for choice in choices(args.type, args.props, later):
-        if not _allows(allowed, choice.name):
+        if not allows(allowed, choice.name):
             yield f"{choice.path}: {_refused(choice.name, allowed)}"
     for path, attributes in _by_attributes(args.type, args.props, later):
         with later:
@@ -33,7 +33,7 @@ def _check(args: Args, later: Later) -> Faults:
                 yield f"{path}.{_ALLOWED_TYPES} is not set: attributes alone allow every type; write {_listed(allowed)}"
             for index, item in items(names, later):
                 # EC2 accepts a * in these names too. An allowed entry must then cover every type that the name matches.
-                if not _allows(allowed, text(item)):
+                if not allows(allowed, text(item)):
                     yield f"{path}.{_ALLOWED_TYPES}[{index}]: {_refused(item, allowed)}"
 
 
@@ -60,7 +60,7 @@ def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Faults:
             for index, entry in items(names, unread):
                 # A family is allowed if all its sizes are.
                 name = text(entry) if key == INSTANCE_TYPE_LABEL else f"{text(entry)}.*"
-                if not _allows(allowed, name):
+                if not allows(allowed, name):
                     bad.append(f"{path}.values[{index}]: {_refused(name, allowed)}")
             if count(names) and not (bad or unread):
                 return
@@ -76,12 +76,13 @@ def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Faults:
 
 
 @lru_cache(maxsize=4096)
-def _allows(allowed: tuple[str, ...], name: str) -> bool:
+def allows(allowed: tuple[str, ...], name: str) -> bool:
+    """Whether one of the entries allows a type."""
     return any(fnmatchcase(name, entry) for entry in allowed)
 
 
 def _refused(name: Data, allowed: tuple[str, ...]) -> str:
-    return f"{shown(name)} is not an allowed type; use one of {_listed(allowed)}, or {entry('types', line(text(name)))}"
+    return f"{shown(name)} is not an allowed type; use one of {_listed(allowed)}, or {entry('extraTypes', line(text(name)))}"
 
 
 def _listed(allowed: tuple[str, ...]) -> str:

@@ -54,7 +54,7 @@ OPEN = "attributes alone allow every type"
 
 
 def fault(path: str, name: str, listed: str = "g5.xlarge, m6i.*") -> str:
-    return f'{path}: "{name}" is not an allowed type; use one of {listed}, or add "{name}" to {config_of(RULE.id, "types")}'
+    return f'{path}: "{name}" is not an allowed type; use one of {listed}, or add "{name}" to {config_of(RULE.id, "extraTypes")}'
 
 
 DEFAULT = ", ".join(DEFAULTS[:8]) + ", …"
@@ -237,3 +237,9 @@ SUITE = Suite(
         ),
     ),
 )
+
+
+def test_extra_types_add_to_the_list() -> None:
+    extra = judge(RULE, "aws:ec2/instance:Instance", {"instanceType": "p5.48xlarge"}, {"extraTypes": ["p5.48xlarge"]})
+    assert extra.messages == ()
+    assert judge(RULE, "aws:ec2/instance:Instance", {"instanceType": "g5.xlarge"}, {"extraTypes": ["p5.48xlarge"]}).messages == ()

@@ -1,0 +1,218 @@
+"""The policy values that a fleet needs, with headroom and reasons: of a new stack, and of one that grows.
+
+`CEILINGS` are a quarter above what the fleet has, so that a small change needs no new agreement. All other values are exact.
+A `why` has a part for each value, "maxGpus: Full pools have 8 GPUs …". So the reason of a changed value goes, and no other one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from fleet.facts.pricing import average, total
+from fleet.facts.scheduling import FALLBACK
+from fleet.facts.tables import rows
+from fleet.prove import bill
+from fleet.providers.fleet import Fleet
+from fleet.providers.registry import provider_of
+from fleet.settings.cluster import Cluster
+from fleet.settings.pool import Pool
+from fleet.settings.workloads import PoolWorkload
+from gpu_ci.offline.judge import configure
+from policies.rules import RULES
+from policies.rules.instance_type_allowed import allows
+
+HEADROOM = 25
+"""Percent."""
+CEILINGS = {
+    **dict.fromkeys(("maxPerWorkload", "maxGpusPerPool", "maxGpusPerMachineSet", "maxGpus", "worstUsdPerHour"), 1.0),
+    "idleUsdPerHour": 0.1,
+}
+"""The values with headroom, and the step to which each is rounded up."""
+_OF_FLEET = ("maxGpus", "worstUsdPerHour", "idleUsdPerHour")
+"""Ceilings that a new stack has also where its fleet needs less than the default."""
+_FLOORS = ("minTypes", "minZones")
+"""What a fleet needs lower; it needs all others higher."""
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a fleet needs of one value of a policy: the exact number, or the entries that a list has to have."""
+
+    policy: str
+    key: str
+    least: Any
+    why: str
+    limit: float | None = None
+    """A limit that a person chose, which replaces the headroom."""
+
+    @property
+    def value(self) -> Any:
+        """The value to write."""
+        step = CEILINGS.get(self.key)
+        if self.limit is not None or step is None:
+            return self.least if self.limit is None else self.limit
+        return _plain(math.ceil(round(self.least * (1 + HEADROOM / 100) / step, 6)) * step)
+
+    @property
+    def reason(self) -> str:
+        """The part of `why` for this value."""
+        room = f", and {HEADROOM} % more are headroom" if self.limit is None and self.key in CEILINGS else ""
+        return f"{self.why}{room}."
+
+
+def new_entries(fleet: Fleet, kind: str, day: date, budget: float | None = None) -> dict[str, Entry]:
+    """The entries of a new stack of this kind, by policy: the values that its policies would refuse, its ceilings, and `why`.
+
+    `budget` is the ceiling of the worst hour in USD; None for that of the fleet with headroom.
+    """
+    enabled = {rule.id for rule in RULES if rule.levels[kind] != "disabled"}
+    chosen: dict[str, list[Need]] = {}
+    for need in needs(fleet, day, budget):
+        default = _defaults(need.policy, day)[need.key]
+        needed = need.key in _OF_FLEET or (need.value < default if need.key in _FLOORS else need.value > default)
+        if need.policy in enabled and need.value and needed:
+            chosen.setdefault(need.policy, []).append(need)
+    return {policy: _entry({}, of_policy) for policy, of_policy in chosen.items()}
+
+
+def grown(fleet: Fleet, entries: Mapping[str, Any], policies: Collection[str], day: date) -> dict[str, Entry]:
+    """The new entries of those of `policies` that refuse what the fleet needs, each as a whole. `entries` are those of today."""
+    chosen: dict[str, list[Need]] = {}
+    for need in needs(fleet, day, types=_types(entries.get("instance-type-allowed", {}), day)):
+        entry = entries.get(need.policy, {})
+        now = {**_defaults(need.policy, day), **(entry if isinstance(entry, Mapping) else {})}[need.key]
+        lacking = need.least and (need.least < now if need.key in _FLOORS else isinstance(now, list | tuple) or need.least > now)
+        if need.policy in policies and lacking:
+            chosen.setdefault(need.policy, []).append(need)
+    return {policy: _entry(entries.get(policy, {}), of_policy) for policy, of_policy in chosen.items()}
+
+
+def needs(fleet: Fleet, day: date, budget: float | None = None, types: Collection[str] | None = None) -> Iterator[Need]:
+    """What a fleet needs of each value that its size decides. `types` are the machine types that are allowed already."""
+    clusters = [cluster for _, cluster in fleet.clusters_by_name()]
+    bought = {f"{name}/{pool}": held for name, one in fleet.clusters_by_name() if _buys(one) for pool, held in one.pools.items()}
+    runners = {f"{name}/{runner}": held for name, one in fleet.clusters_by_name() for runner, held in one.runners.items()}
+    sets = {name: (runner.span.max, runner.whole_machine) for name, runner in runners.items()}
+    machines = {name: span * whole.types[0].gpus for name, (span, whole) in sets.items() if whole is not None}
+    yield from _of_jobs(clusters)
+    yield from _of_spot(clusters, bought)
+    yield from _of_idle(bought, {name: runner.span.min for name, runner in runners.items() if _takes_gpus(runner)})
+    pools = {name: _gpus(pool) for name, pool in bought.items()}
+    for key, sizes, words in (("maxGpusPerPool", pools, "pool"), ("maxGpusPerMachineSet", machines, "set of VMs")):
+        if sizes:
+            largest = max(sizes, key=lambda name: sizes[name])
+            yield Need("gpu-pool-max-size", key, sizes[largest], f"The largest {words}, {largest}, has {sizes[largest]} GPUs")
+    if pools or machines:
+        full = [f"full pools have {sum(pools.values())} GPUs"] * bool(pools)
+        parts = " and ".join([*full, *[f"VMs of jobs have {sum(machines.values())} GPUs"] * bool(machines)])
+        every = sum(pools.values()) + sum(machines.values())
+        yield Need("stack-gpu-ceiling", "maxGpus", every, parts[0].upper() + parts[1:])
+        counted = bill.bill(fleet, day)
+        idle, worst = average(counted).usd, total(counted)[1].usd
+        origin = "" if budget is None else f", and the budget is {budget:.2f}"
+        limit = None if budget is None else round(budget, 2)
+        yield Need("stack-cost-ceiling", "worstUsdPerHour", worst, f"The worst hour costs {worst:.2f} USD{origin}", limit)
+        yield Need("stack-cost-ceiling", "idleUsdPerHour", idle, f"An hour without jobs costs {idle:.2f} USD")
+    rooms = [provider_of(cluster).system_machines(cluster) for cluster in clusters]
+    names = [name for pool in bought.values() for name in pool.instance_types]
+    names += [machine.name for _, whole in sets.values() if whole is not None for machine in whole.types]
+    names += [machine.name for room in rooms if room is not None for machine in room[0]]
+    allowed = tuple(_types({}, day) if types is None else types)
+    if lacking := [name for name in dict.fromkeys(names) if not allows(allowed, name)]:
+        yield Need("instance-type-allowed", "extraTypes", lacking, f"Pools, machines or controllers use {', '.join(lacking)}")
+
+
+def _of_jobs(clusters: Collection[Cluster]) -> Iterator[Need]:
+    pods = [runner for cluster in clusters for runner in cluster.pod_runners.values()]
+    works = [work.units for cluster in clusters for work in cluster.workloads.values() if isinstance(work, PoolWorkload)]
+    largest = max((*(runner.gpus for runner in pods), *works), default=0)
+    for key in ("maxPerContainer", "maxPerPod"):
+        yield Need("gpu-limit-ceiling", key, largest, f"The largest job takes {largest} GPUs")
+    together = max((runner.gpus * runner.span.max for runner in pods), default=0)
+    yield Need("gpu-limit-ceiling", "maxPerWorkload", together, f"All runners of the largest set take {together} GPUs")
+
+
+def _of_spot(clusters: Collection[Cluster], bought: Mapping[str, Pool]) -> Iterator[Need]:
+    spot = [pool for pool in bought.values() if pool.capacity == "spot"]
+    if not spot:
+        return
+    similar = min((pool.instance_types for pool in spot), key=len)
+    yield Need(
+        "spot-diversified",
+        "minTypes",
+        len(similar),
+        f"The types with these GPUs and of similar size are {', '.join(similar)}",
+    )
+    in_region = {row["region"]: len(row["zones"].split()) for row in rows("zones.csv")}
+    zones = min(len(cluster.node_zones) or in_region.get(cluster.region, 2) for cluster in clusters)
+    yield Need("spot-diversified", "minZones", zones, f"Zones of the nodes: {zones}")
+    behind = max((pool.nodes.max for pool in bought.values() if pool.role == FALLBACK), default=0)
+    yield Need("spot-with-fallback", "maxFallback", behind, f"The largest fallback pool has {behind} nodes")
+
+
+def _of_idle(bought: Mapping[str, Pool], waiting: Mapping[str, int]) -> Iterator[Need]:
+    """Nodes and runners that wait for jobs. Capacity that is paid anyway may wait."""
+    least = {name: pool.nodes.min for name, pool in bought.items() if pool.capacity in ("spot", "on-demand")} | dict(waiting)
+    if any(least.values()):
+        kept = ", ".join(f"{name} {count}" for name, count in least.items() if count)
+        yield Need("scale-to-zero", "minAllowed", max(least.values()), f"These keep nodes or runners without jobs: {kept}")
+
+
+def _buys(cluster: Cluster) -> bool:
+    return bool(provider_of(cluster).cloud)
+
+
+def _takes_gpus(runner: Any) -> bool:
+    return runner.whole_machine is not None or bool(getattr(runner, "gpus", 0))
+
+
+def _gpus(pool: Pool) -> int:
+    return pool.nodes.max * max(machine.gpus for machine in pool.machines)
+
+
+def _types(entry: Any, day: date) -> tuple[str, ...]:
+    """The machine types that an entry of instance-type-allowed allows."""
+    config = {**_defaults("instance-type-allowed", day), **(entry if isinstance(entry, Mapping) else {})}
+    return (*config["types"], *config["extraTypes"])
+
+
+def _defaults(policy: str, day: date) -> Mapping[str, Any]:
+    return configure([rule for rule in RULES if rule.id == policy], {}, day)[0].config
+
+
+def _plain(number: float) -> float:
+    rounded = round(number, 2)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+# -- why ---------------------------------------------------------------------------------------------------------------
+
+
+def _entry(before: Any, needed: Collection[Need]) -> Entry:
+    """The entry with the values that are needed and the reasons for them. A list keeps its entries after the new ones."""
+    old = before if isinstance(before, Mapping) else {} if before == {} else {"enforcementLevel": before}
+    values = {need.key: [*need.value, *old.get(need.key, ())] if isinstance(need.value, list) else need.value for need in needed}
+    return {**old, **values, "why": why(old, {need.key: need.reason for need in needed})}
+
+
+def why(old: Entry, reasons: Mapping[str, str]) -> str:
+    """The reasons of an entry after values changed: the new ones, and those of its other values in their old words."""
+    others = {key for key in old if key not in (*reasons, "why", "exceptions")}
+    key = f"(?:{'|'.join(map(re.escape, (*old, *reasons)))})"
+    words, *labeled = re.split(rf"(?:^|\s+)\b({key}(?: and {key})*): ", str(old.get("why", "")))
+    parts = [(label.split(" and "), part) for label, part in zip(labeled[::2], labeled[1::2], strict=True)]
+    if words:  # of a person, for all values that have no words of their own
+        labels = {"why", "exceptions", *(name for names, _ in parts for name in names)}
+        parts.insert(0, ([name for name in old if name not in labels], words))
+    kept = [(" and ".join(name for name in names if name in others), part) for names, part in parts]
+    # The entries that a list had keep their reason.
+    lists = {name: part for names, part in parts for name in names if isinstance(old.get(name), list)}
+    new = [(name, " ".join(filter(None, (lists.get(name), reason)))) for name, reason in reasons.items()]
+    return " ".join(f"{label}: {part}" for label, part in (*kept, *new) if label)
