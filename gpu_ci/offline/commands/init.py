@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Annotated, Any, TypeVar
+from collections.abc import Mapping
+from typing import Annotated
 
 import typer
-from rich.prompt import Prompt
 
 from fleet.facts.errors import InputError
 from fleet.loading.home import INSTALLED, ROOT
@@ -21,11 +18,11 @@ from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import PROVIDERS, Answers
 from gpu_ci.offline.init.files import New, prepared, require_free, write
 from gpu_ci.offline.init.parts import Found
+from gpu_ci.offline.init.questions import Questions
 from gpu_ci.offline.progress import Progress
 from policies.rules.rule import STACK_KINDS
 
 _Text = str | None
-_Read = TypeVar("_Read")
 
 
 @app.command(rich_help_panel=WRITE)
@@ -78,40 +75,6 @@ def init(
         _report(new)
 
 
-class _Questions:
-    """Takes each answer from its flag, or else from the terminal. Without a terminal it collects the flags that are missing."""
-
-    def __init__(self, given: dict[str, str | None]) -> None:
-        self.given = given
-        self.missing: list[str] = []
-
-    def answer(self, name: str, question: str, choices: Sequence[str], default: str, reader: Callable[[str], _Read]) -> _Read:
-        """The value that `reader` reads from the text. On a terminal it asks again until the text is valid. Raises InputError."""
-        if (flag := self.given.get(name)) is not None:
-            return reader(flag)
-        listed = f" ({', '.join(choices)})" if choices else ""
-        proposed: dict[str, Any] = {"default": default} if choices else {}
-        if not _terminal():
-            self.missing.append(f"--{name}{listed}")
-            return reader(default)
-        while True:
-            try:
-                return reader(Prompt.ask(f"{question}{listed}", console=console(), **proposed))
-            except EOFError:
-                raise InputError(f"--{name}: the input ended without an answer; give this option") from None
-            except InputError as error:
-                sys.stdout.write(f"{error}\n")
-
-    def choice(self, name: str, question: str, choices: Sequence[str]) -> str:
-        """One of the choices, of which the first is proposed."""
-        return self.answer(name, question, choices, choices[0], partial(ask.one_of, f"--{name}", known=choices))
-
-    def require(self) -> None:
-        """Raise InputError if flags are missing."""
-        if self.missing:
-            raise InputError(f"{self.missing[0].split()[0]}: required without a terminal; add {' and '.join(self.missing)}")
-
-
 def _answers(stack: str, found: Found | None, given: dict[str, str | None], files: list[str]) -> Answers:
     """The answers from flags, from the cluster that was read, and from the terminal. Raises InputError."""
     given |= {"machines": " ".join(map(shlex.quote, files)) or None}
@@ -124,7 +87,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
                 "--from-context: the cluster has no GPU nodes, and new ones are possible on EKS and OKE only; add some"
             )
         given |= {"provider": given["provider"] or own, "region": given["region"] or found.region or None}
-    asked = _Questions(given)
+    asked = Questions(given)
     answer = asked.answer
     provider = asked.choice("provider", "Where do the jobs run?", PROVIDERS)
     # The choices for all other answers depend on it.
@@ -169,10 +132,6 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
     if here.owns and not machines:
         raise InputError("--machines: names no file; write there what gpu-ci probe prints of each machine")
     return Answers(stack, provider, region, gpu, url, jobs, kind, usd, machines)
-
-
-def _terminal() -> bool:
-    return sys.stdin.isatty()
 
 
 def _report(new: New) -> None:

@@ -20,10 +20,12 @@ from fleet.settings.runner import GENERIC_LABELS
 from fleet.settings.sharing import units_of
 from gpu_ci.offline.grow.draft import Draft
 from gpu_ci.offline.grow.stack import GrowingStack
-from gpu_ci.offline.init.answers import Answers, gpus, joined, one_of, regions
+from gpu_ci.offline.init.answers import STARTERS, Answers, gpus, joined, one_of, regions
 from gpu_ci.offline.init.parts import Jobs, Part, small
 from gpu_ci.offline.init.text import cluster_lines
 
+PROVIDERS = tuple(answer for answer, starter in STARTERS.items() if not starter.owns and not starter.reads)
+"""Where a cluster can be that joins others: `pulumi up` deploys it, and it buys its nodes."""
 _NAMED = "Has no labels, so only jobs that name it run here."
 _REPLACE = "# REPLACE: a value of the region that this cluster was copied from."
 
@@ -169,6 +171,7 @@ def add_region(stack: GrowingStack, source: str, region: str, name: str | None) 
     for runner in [runner for runner, row in settings.runners.items() if row.whole_machine is not None]:
         # Machines of jobs have places in several regions already.
         draft.remove((name, "runners", runner))
+        stack.notes.append(f"{runner} is not copied: its machines have places in several regions")
     draft = Draft(name, "".join(_copied(draft.text, settings.region, region)))
     _insert(stack, draft, name, same_as=source, budget=False)
     return name
@@ -196,16 +199,21 @@ def _insert(stack: GrowingStack, draft: Draft, name: str, same_as: str, budget: 
             draft.put((name, "runners", runner, "rerunOn"), renamed[again])
         if renamed[runner] != runner:
             draft.rename((name, "runners", runner), renamed[runner])
-    alone: set[str] = set()
-    before = stack.draft.text, stack.draft.values
+    alone: dict[str, str] = {}
+    empty = stack.draft.text
     while True:
         one = _united(draft, name, renamed, same_as, alone)
         stack.draft.add(stack.clusters, name, one.lines_of((name,)))
-        wrong = {runner for runner in renamed.values() for fault in stack.faults() if f".{name}.runners.{runner}." in fault.path}
-        if not same_as or not wrong - alone:
+        faults = stack.faults() if same_as else ()
+        wrong = {runner: fault.message for runner in renamed.values() for fault in faults if f".{runner}." in fault.path}
+        twice = any(fault.rule == "quota_twice" for fault in faults) and draft.value((name, "declareQuotas")) is not None
+        if not (wrong.keys() - alone.keys() or twice):
+            stack.notes += [f"{runner} is a class of its own: {why}" for runner, why in alone.items()]
             return
         alone |= wrong
-        stack.draft = Draft(stack.draft.name, before[0])
+        if twice:
+            draft.remove((name, "declareQuotas"))
+        stack.draft = Draft(stack.draft.name, empty)
 
 
 def _united(draft: Draft, name: str, renamed: dict[str, str], first: str, alone: Collection[str]) -> Draft:
@@ -217,7 +225,8 @@ def _united(draft: Draft, name: str, renamed: dict[str, str], first: str, alone:
             continue
         if first and new not in alone:
             if one.value((name, "runners", new, "sameAs")) is None:
-                one.add((name, "runners", new), "sameAs", [f"sameAs: {first}/{old}"])
+                key = "pools" if "pools" in one.value((name, "runners", new)) else "pool"
+                one.add((name, "runners", new), "sameAs", [f"sameAs: {first}/{old}"], before=key)
         else:
             one.remove((name, "runners", new, "labels"))
             one.comment((name, "runners", new), _NAMED)

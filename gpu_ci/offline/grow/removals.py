@@ -7,6 +7,7 @@ from typing import Any
 
 from fleet.facts.errors import InputError, instead, quoted
 from fleet.facts.places import Keys
+from fleet.facts.scheduling import FALLBACK
 from gpu_ci.offline.grow.stack import GrowingStack
 
 _OPTION = "--with-references"
@@ -30,6 +31,9 @@ def remove_class(stack: GrowingStack, cluster: str, name: str, *, references: bo
     own = stack.draft.value(path)
     pools = [own["pool"]] if "pool" in own else own.get("pools", [])
     alone = [pool for pool in pools if all(place[: len(path)] == path for place in _of_pool(stack, cluster, pool))]
+    behind = [pool for pool in alone if stack.fleet.clusters[cluster].pools[pool].role == FALLBACK]
+    if behind and not references:
+        raise InputError(f"NAME: only class {name} uses fallback pool {behind[0]}; add {_OPTION} to remove its pools too")
     _remove(stack, "class", path, places, references)
     for pool in alone if references else ():
         stack.draft.remove(stack.at(cluster, "pools", pool))

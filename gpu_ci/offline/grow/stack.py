@@ -20,7 +20,10 @@ _KEYS = (f"{NAMESPACE}:clusters", "clusters")
 
 
 class GrowingStack:
-    """A stack of the project in `root`, whose file is valid. Raises InputError if it is not."""
+    """A stack of the project in `root`, whose file is valid. Raises InputError if it is not.
+
+    `draft` is the file with the edits so far, `notes` says why an edit is not the usual one.
+    """
 
     def __init__(self, stack: str, root: Path, file: Path | None = None) -> None:
         config = stackfile.load(stack, root, stack_file=file)
@@ -34,6 +37,7 @@ class GrowingStack:
         if key is None:
             raise InputError(f"{self.draft.name}: has no {_KEYS[0]}; only clusters of this file can grow")
         self.clusters: Keys = ("config", key)
+        self.notes: list[str] = []
 
     def cluster(self, name: str | None, option: str = "--cluster") -> str:
         """The cluster of this name; without one the only cluster. Raises InputError."""
