@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -82,10 +82,15 @@ def new_entries(fleet: Fleet, kind: str, day: date, budget: float | None = None)
     return {policy: _entry({}, of_policy) for policy, of_policy in chosen.items()}
 
 
-def grown(fleet: Fleet, entries: Mapping[str, Any], policies: Collection[str], day: date) -> dict[str, Entry]:
-    """The new entries of those of `policies` that refuse what the fleet needs, each as a whole. `entries` are those of today."""
+def grown(
+    fleet: Fleet, entries: Mapping[str, Any], policies: Collection[str], day: date, more: Iterable[Need] = ()
+) -> dict[str, Entry]:
+    """The new entries of those of `policies` that refuse what the fleet needs, each as a whole. `entries` are those of today.
+
+    `more` is what resources need and the fleet does not show.
+    """
     chosen: dict[str, list[Need]] = {}
-    for need in needs(fleet, day, types=_types(entries.get("instance-type-allowed", {}), day)):
+    for need in (*needs(fleet, day, types=_types(entries.get("instance-type-allowed", {}), day)), *more):
         entry = entries.get(need.policy, {})
         now = {**_defaults(need.policy, day), **(entry if isinstance(entry, Mapping) else {})}[need.key]
         lacking = need.least and (need.least < now if need.key in _FLOORS else isinstance(now, list | tuple) or need.least > now)

@@ -23,9 +23,9 @@ def edited(text: str, stack: str, entries: Mapping[str, Mapping[str, Any]], file
 
     A list may get entries at its start. Raises InputError for a table that is not written with a header.
     """
-    wanted_data = tomllib.loads(text)
+    expected = tomllib.loads(text)
     for policy, entry in entries.items():
-        old = wanted_data[stack].get(policy)
+        old = expected[stack].get(policy)
         if old is None:
             at = _end(text, rf"{_name(stack)}\s*[.\]]")
             text = text[:at].rstrip("\n") + f"\n\n{table(stack, policy, entry)}" + text[at:]
@@ -33,16 +33,14 @@ def edited(text: str, stack: str, entries: Mapping[str, Mapping[str, Any]], file
             for key, value in entry.items():
                 if key not in old or old[key] != value:
                     text = _put(text, rf"{_name(stack)}\s*\.\s*{_name(policy)}\s*\]", key, value, old.get(key))
-        wanted_data[stack][policy] = {**(old or {}), **entry}
+        expected[stack][policy] = {**(old or {}), **entry}
     try:
-        if tomllib.loads(text) == wanted_data:
+        if tomllib.loads(text) == expected:
             return text
     except tomllib.TOMLDecodeError:
         pass
-    names = ", ".join(f"[{stack}.{policy}]" for policy in entries)
-    raise InputError(
-        f"{file}: a table is not written in the form that can be edited; write a header {names} with a key on each line"
-    )
+    headers = ", ".join(f"[{stack}.{policy}]" for policy in entries)
+    raise InputError(f"{file}: {stack}: cannot be edited in the form that it has; write {headers} with a key on each line")
 
 
 def _name(key: str) -> str:

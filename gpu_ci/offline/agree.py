@@ -1,0 +1,117 @@
+"""Agrees to more: plans a stack, and finds the policy values that refuse its fleet and that the fleet needs.
+
+The plan after the change is made of the very texts that `replace_files` writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from difflib import unified_diff
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fleet.facts.errors import InputError
+from gpu_ci.offline.inventory.page import document
+from gpu_ci.offline.plan import Plan, Progress, make_plan
+from gpu_ci.offline.policyconfig import STACKS, policy_configs, policy_settings, stacks_text
+from gpu_ci.offline.policyvalues import Need, grown
+from gpu_ci.offline.tomltables import edited
+
+_REGISTRY = re.compile(r'add "([^"]+)" to \S+ \S*\bextraRegistries')
+"""How the message of a policy names a registry that its list lacks (`policies.rules.rule.entry`)."""
+
+Files = Mapping[str, tuple[str, str]]
+"""The text of each file before ("" if there is none) and after, by path below the project."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """The plan with today's policy values and with the new ones, and the files that change. `source` is the one people edit."""
+
+    before: Plan
+    after: Plan
+    source: str
+    files: Files
+
+    @property
+    def diff(self) -> str:
+        """The unified diff of the file that people edit; "" if no value changes."""
+        old, new = (text.splitlines(keepends=True) for text in self.files.get(self.source, ("", "")))
+        return "".join(unified_diff(old, new, f"a/{self.source}", f"b/{self.source}"))
+
+
+def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Progress = lambda _: None) -> Agreement:
+    """What a stack needs to pass its policies. Changes nothing. Raises InputError for a stack without policy values."""
+    config = f"policies/config/{stack}.json"
+    tables = tomllib.loads(stacks_text(root))
+    source = STACKS if stack in tables else config
+    if source == config and not (root / config).is_file():
+        raise InputError(
+            f"{STACKS}: has no [{stack}], and there is no {config}; write the header [{stack}] with the stack's kind, such as "
+            f'kind = "staging", or make a new stack by gpu-ci init'
+        )
+    text = (root / source).read_text(encoding="utf-8")
+    with TemporaryDirectory(prefix="gpu-ci-agree-") as name:
+        folder = Path(name)
+        (folder / config).parent.mkdir(parents=True)
+
+        def planned(values: str) -> Plan:
+            (folder / source).write_text(values, encoding="utf-8")
+            if source == STACKS:
+                (folder / config).write_text(policy_configs(folder)[config], encoding="utf-8")
+            return make_plan(stack, root, file, progress, day, policies_of=folder)
+
+        before = after = planned(text)
+        entries = tables[stack] if source == STACKS else dict(policy_settings(stack, folder))
+        policies = {verdict.rule for verdict in before.blocked()}
+        if changes := grown(before.fleet, entries, policies, day, _registries(before)):
+            if source == STACKS:
+                text = edited(text, stack, changes, source)
+            else:
+                text = json.dumps({**entries, **changes}, indent=2, ensure_ascii=False) + "\n"
+            after = planned(text)
+        made = {path: (folder / path).read_text(encoding="utf-8") for path in (source, config)}
+    page = f"docs/inventory-{stack}.md"
+    if file is None and (root / page).is_file() and not after.refused:
+        made[page] = document(stack, after.fleet)
+    old = {path: (root / path).read_text(encoding="utf-8") if (root / path).is_file() else "" for path in made}
+    return Agreement(before, after, source, {path: (old[path], new) for path, new in made.items() if old[path] != new})
+
+
+def _registries(plan: Plan) -> Iterator[Need]:
+    """The repositories of images that are in no allowed registry."""
+    found = [name for verdict in plan.blocked() if verdict.rule == "images-pinned" for name in _REGISTRY.findall(verdict.message)]
+    if lacking := list(dict.fromkeys(found)):
+        yield Need("images-pinned", "extraRegistries", lacking, f"Images of the stack come from {', '.join(lacking)}")
+
+
+def replace_files(files: Files, root: Path) -> None:
+    """Write all files, or none. Raises InputError if one changed meanwhile or if a folder cannot be written."""
+    drafts = {path: root / f"{path}.{os.getpid()}.new" for path in files}
+    done: list[str] = []
+    try:
+        for path, (old, new) in files.items():
+            if ((root / path).read_text(encoding="utf-8") if (root / path).is_file() else "") != old:
+                raise InputError(f"{path}: changed since it was read; run the command again")
+            drafts[path].write_text(new, encoding="utf-8")
+        for path, draft in drafts.items():
+            draft.replace(root / path)
+            done.append(path)
+    except BaseException as error:
+        for path in done:
+            if files[path][0]:
+                (root / path).write_text(files[path][0], encoding="utf-8")
+            else:
+                (root / path).unlink()
+        if isinstance(error, OSError):
+            raise InputError(f"STACK: cannot be written ({error.strerror or error}); make the folder writable") from error
+        raise
+    finally:
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)

@@ -1,0 +1,85 @@
+"""`gpu-ci agree`: the policy values that a fleet needs, with reasons and price."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.prompt import Confirm
+
+from fleet.facts.credentials import mask
+from fleet.facts.errors import InputError
+from fleet.loading.home import ROOT
+from fleet.settings.budget import MONTH
+from gpu_ci.app import WRITE, AsOf, File, Stack, app, console, exit_status
+from gpu_ci.offline.agree import Agreement, agreement, replace_files
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.plan import require_sdk
+from gpu_ci.offline.progress import Progress
+from gpu_ci.offline.report import report
+
+
+@app.command(rich_help_panel=WRITE)
+def agree(
+    stack: Stack,
+    file: File = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Write without a question.")] = False,
+    as_of: AsOf = None,
+) -> None:
+    """Allow what a stack's fleet needs: policy values with reasons, 25 % above it.
+
+    It prints the change and the price, asks on a terminal, and writes nothing unless the plan then passes.
+    """
+    with exit_status():
+        require_sdk("agree")
+        with Progress() as progress:
+            agreed = agreement(stack, ROOT, file, day_of(as_of), progress)
+        out = console()
+        if not agreed.after.passes():
+            report(agreed.after, out, quiet=True)
+            out.print("No policy value admits this. Nothing was written: change the stack file first.")
+            raise typer.Exit(1)
+        if agreed.diff:
+            sys.stdout.write(mask(agreed.diff))
+            for line in price(agreed):
+                out.print(line)
+            if not yes and not _confirmed():
+                out.print("Nothing was written.")
+                raise typer.Exit(1)
+        else:
+            out.print("Nothing to agree: the policies admit the fleet.")
+        replace_files(agreed.files, ROOT)
+        if agreed.files:
+            out.print(f"Wrote {', '.join(agreed.files)}.")
+        report(agreed.after, out, quiet=True)
+
+
+def price(agreed: Agreement) -> list[str]:
+    """What the fleet costs, and the limits of its cost before and after."""
+    idle, worst = agreed.after.average, agreed.after.cost[1]
+    month = "" if idle.unknown else f" ({idle.usd * MONTH:.0f} a month)"
+    limits = []
+    for key, word in (("idleUsdPerHour", "idle"), ("worstUsdPerHour", "worst")):
+        values = [
+            next(configured.config[key] for configured in plan.policies if key in configured.config)
+            for plan in (agreed.before, agreed.after)
+        ]
+        limits.append(f"{word} {' → '.join(f'{value:.2f}' for value in dict.fromkeys(values))}")
+    return [
+        f"The fleet costs {idle} USD an hour without jobs{month}, {worst} at worst.",
+        f"Its limits, USD an hour: {', '.join(limits)}.",
+    ]
+
+
+def _confirmed() -> bool:
+    if not _terminal():
+        raise InputError("--yes: required without a terminal; read the change above, then add --yes")
+    try:
+        return Confirm.ask("Write these values?", console=console(), default=False)
+    except EOFError:
+        return False
+
+
+def _terminal() -> bool:
+    return sys.stdin.isatty()
