@@ -97,16 +97,17 @@ def replace_files(files: Files, root: Path) -> None:
     done: list[str] = []
     try:
         for path, (old, new) in files.items():
-            if ((root / path).read_text(encoding="utf-8") if (root / path).is_file() else "") != old:
+            # Bytes, because a file may have line ends of Windows.
+            if ((root / path).read_bytes() if (root / path).is_file() else b"") != old.encode():
                 raise InputError(f"{path}: changed since it was read; run the command again")
-            drafts[path].write_text(new, encoding="utf-8")
+            drafts[path].write_bytes(new.encode())
         for path, draft in drafts.items():
             draft.replace(root / path)
             done.append(path)
     except BaseException as error:
         for path in done:
             if files[path][0]:
-                (root / path).write_text(files[path][0], encoding="utf-8")
+                (root / path).write_bytes(files[path][0].encode())
             else:
                 (root / path).unlink()
         if isinstance(error, OSError):

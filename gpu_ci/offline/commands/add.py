@@ -6,12 +6,10 @@ from typing import Annotated
 
 import typer
 
-from fleet.facts.errors import InputError
 from gpu_ci.app import WRITE, AsOf, File, Gpu, Stack, app, exit_status
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.grow import additions
-from gpu_ci.offline.grow.command import Yes, growing, finish, one_of_list
-from gpu_ci.offline.grow.stack import GrowingStack
+from gpu_ci.offline.grow.additions import PROVIDERS, Pools, Sizes, add_class, add_cluster, add_pool, add_region
+from gpu_ci.offline.grow.change import Yes, finish, growing
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import Answers
 from gpu_ci.offline.init.questions import Questions
@@ -20,7 +18,14 @@ _Text = str | None
 _Cluster = Annotated[_Text, typer.Option("--cluster", help="The cluster, if the stack has several.")]
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name in the stack file.")]
 
-group = typer.Typer(no_args_is_help=True, help="Add a pool, a runner class, a region or a cluster to a stack.")
+group = typer.Typer(
+    no_args_is_help=True,
+    help="""\
+Add a pool, class, region or cluster to a stack file.
+
+It shows the change, the price and what happens to running jobs. It asks on a terminal, and writes nothing unless the plan
+passes.""",
+)
 app.add_typer(group, name="add", rich_help_panel=WRITE)
 
 
@@ -30,20 +35,19 @@ def pool(
     name: _Name,
     gpu: Gpu = None,
     cluster: _Cluster = None,
-    capacity: Annotated[_Text, typer.Option("--capacity", help="spot or on-demand; default: spot if the cloud sells the GPU so.")] = None,
+    capacity: Annotated[_Text, typer.Option("--capacity", help="spot or on-demand; default: spot if the GPU is sold so.")] = None,
     role: Annotated[_Text, typer.Option("--role", help="burst, release or fallback; default: by the capacity.")] = None,
     types: Annotated[list[str] | None, typer.Option("--type", help="A machine type instead of the cheapest. Repeat it.")] = None,
     most: Annotated[int, typer.Option("--max", help="The most nodes.")] = 4,
     fallback: Annotated[bool, typer.Option("--fallback", help="Also add a pool on demand behind it, with one node.")] = False,
-    of_class: Annotated[_Text, typer.Option("--class", help="The class whose jobs it runs; a new name writes a new class.")] = None,
+    of_class: Annotated[
+        _Text, typer.Option("--class", help="The class whose jobs it runs; a new name writes a new class.")
+    ] = None,
     file: File = None,
     yes: Yes = False,
     as_of: AsOf = None,
 ) -> None:
-    """Add a GPU pool, with --class also to a runner class.
-
-    It shows the change, the price and what happens to running jobs, asks on a terminal, and writes nothing unless the plan passes.
-    """
+    """Add a GPU pool, with --class also to a runner class."""
     with exit_status():
         grown = growing(stack, file)
         where = grown.cluster(cluster)
@@ -51,14 +55,10 @@ def pool(
         asked = Questions({"gpu": gpu, "capacity": capacity, "role": role})
         model = asked.choice("gpu", "Which GPU?", ask.gpus(here.provider, here.region))
         asked.require()
-        chosen = {key: ask.one_of(f"--{key}", text, kinds) for key, text, kinds in _kinds(capacity, role) if text is not None}
-        wanted = additions.Pools(name, model, types=tuple(types or ()), most=most, fallback=fallback, runner_class=of_class or "", **chosen)
-        additions.add_pool(grown, where, wanted)
-        finish(grown, file, day_of(as_of), yes=yes)
-
-
-def _kinds(capacity: _Text, role: _Text) -> tuple[tuple[str, _Text, tuple[str, ...]], ...]:
-    return ("capacity", capacity, ("spot", "on-demand")), ("role", role, ("burst", "release", "fallback"))
+        bought = capacity and ask.one_of("--capacity", capacity, ("spot", "on-demand"))
+        runs = role and ask.one_of("--role", role, ("burst", "release", "fallback"))
+        add_pool(grown, where, Pools(name, model, bought, runs, tuple(types or ()), most, fallback, of_class))
+        finish(grown, day_of(as_of), yes=yes, own_file=file is None)
 
 
 @group.command(name="class")
@@ -68,27 +68,31 @@ def runner_class(
     pools: Annotated[_Text, typer.Option("--pools", help="Its pools with commas between, the first choice first.")] = None,
     cluster: _Cluster = None,
     gpus: Annotated[int, typer.Option("--gpus", min=1, help="GPUs of each job, or shares of a GPU.")] = 1,
-    cpu: Annotated[_Text, typer.Option("--cpu", help="CPU of each job, as REQUEST-LIMIT such as 4-8; default: its share.")] = None,
+    cpu: Annotated[
+        _Text, typer.Option("--cpu", help="CPU of each job, as REQUEST-LIMIT such as 4-8; default: its share.")
+    ] = None,
     memory: Annotated[_Text, typer.Option("--memory", help="Memory of each job, such as 16Gi-32Gi; default: its share.")] = None,
-    most: Annotated[int | None, typer.Option("--max", help="The most jobs at the same time; default: those of full pools.")] = None,
+    most: Annotated[
+        int | None, typer.Option("--max", help="The most jobs at the same time; default: those of full pools.")
+    ] = None,
     labels: Annotated[_Text, typer.Option("--labels", help="Labels beside the name, with commas between.")] = None,
     file: File = None,
     yes: Yes = False,
     as_of: AsOf = None,
 ) -> None:
-    """Add a runner class over pools that exist, with its share of their machines.
-
-    It shows the change, the price and what happens to running jobs, asks on a terminal, and writes nothing unless the plan passes.
-    """
+    """Add a runner class over pools that exist, with its share of their machines."""
     with exit_status():
         grown = growing(stack, file)
         where = grown.cluster(cluster)
         asked = Questions({"pools": pools})
-        names = asked.answer("pools", "Which pools, with commas?", [*grown.fleet.clusters[where].pools], "", one_of_list)
+        names = asked.answer("pools", "Which pools, with commas?", [*grown.fleet.clusters[where].pools], "", _words)
         asked.require()
-        sizes = additions.Sizes(gpus, cpu or "", memory or "", most, tuple(one_of_list(labels or "")))
-        additions.add_class(grown, where, name, names, sizes)
-        finish(grown, file, day_of(as_of), yes=yes)
+        add_class(grown, where, name, names, Sizes(gpus, cpu, memory, most, _words(labels or "")))
+        finish(grown, day_of(as_of), yes=yes, own_file=file is None)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
 @group.command()
@@ -96,26 +100,25 @@ def region(
     stack: Stack,
     region: Annotated[str, typer.Argument(metavar="REGION", help="Region of the same cloud, such as eu-west-1.")],
     cluster: Annotated[_Text, typer.Option("--cluster", help="The cluster to copy, if the stack has several.")] = None,
-    name: Annotated[_Text, typer.Option("--name", help="Name of the new cluster; default: from the region, such as euw1.")] = None,
+    name: Annotated[
+        _Text, typer.Option("--name", help="Name of the new cluster; default: from the region, such as euw1.")
+    ] = None,
     file: File = None,
     yes: Yes = False,
     as_of: AsOf = None,
 ) -> None:
-    """Add a copy of a cluster in another region. Its classes get names of their own; those with labels are the same class.
-
-    It shows the change, the price and what happens to running jobs, asks on a terminal, and writes nothing unless the plan passes.
-    """
+    """Add a copy of a cluster in another region. Its classes get names of their own, and `sameAs` where rules allow it."""
     with exit_status():
         grown = growing(stack, file)
-        additions.add_region(grown, grown.cluster(cluster), region, name)
-        finish(grown, file, day_of(as_of), yes=yes)
+        add_region(grown, grown.cluster(cluster), region, name)
+        finish(grown, day_of(as_of), yes=yes, own_file=file is None)
 
 
 @group.command()
 def cluster(
     stack: Stack,
     name: _Name,
-    provider: Annotated[_Text, typer.Option("--provider", help=f"One of: {', '.join(additions.PROVIDERS)}.")] = None,
+    provider: Annotated[_Text, typer.Option("--provider", help=f"One of: {', '.join(PROVIDERS)}.")] = None,
     region: Annotated[_Text, typer.Option("--region", help="Region of the cloud.")] = None,
     gpu: Gpu = None,
     jobs: Annotated[_Text, typer.Option("--jobs", help=f"With commas between: {', '.join(ask.JOBS)}.")] = None,
@@ -124,24 +127,16 @@ def cluster(
     yes: Yes = False,
     as_of: AsOf = None,
 ) -> None:
-    """Add a cluster of any cloud, as `init` writes it.
-
-    It shows the change, the price and what happens to running jobs, asks on a terminal, and writes nothing unless the plan passes.
-    """
+    """Add a cluster of any cloud, as `init` writes it."""
     with exit_status():
-        grown = growing(stack, file)
-        day = day_of(as_of)
-        additions.add_cluster(grown, name, _asked(grown, {"provider": provider, "region": region, "gpu": gpu, "jobs": jobs}), most, day)
-        finish(grown, file, day, yes=yes)
-
-
-def _asked(grown: GrowingStack, given: dict[str, str | None]) -> Answers:
-    asked = Questions(given)
-    provider = asked.choice("provider", "Where do the jobs run?", additions.PROVIDERS)
-    asked.require()
-    region = asked.choice("region", "Which region?", ask.regions(provider))
-    model = asked.choice("gpu", "Which GPU?", ask.gpus(provider, region))
-    kinds = ask.jobs_of(provider)
-    jobs = asked.answer("jobs", "Which kinds of jobs, with commas?", kinds, "tests", lambda text: ask.jobs(text, provider))
-    asked.require()
-    return Answers(grown.stack, provider, region, model, grown.fleet.github.url, jobs, "")
+        grown, day = growing(stack, file), day_of(as_of)
+        asked = Questions({"provider": provider, "region": region, "gpu": gpu, "jobs": jobs})
+        cloud = asked.choice("provider", "Where do the jobs run?", PROVIDERS)
+        asked.require()
+        place = asked.choice("region", "Which region?", ask.regions(cloud))
+        model = asked.choice("gpu", "Which GPU?", ask.gpus(cloud, place))
+        of_cloud = ask.jobs_of(cloud)
+        kinds = asked.answer("jobs", "Which kinds of jobs, with commas?", of_cloud, "tests", lambda text: ask.jobs(text, cloud))
+        asked.require()
+        add_cluster(grown, name, Answers(stack, cloud, place, model, grown.fleet.github.url, kinds, ""), most, day)
+        finish(grown, day, yes=yes, own_file=file is None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from fleet.facts import hardware
-from fleet.facts.errors import InputError, instead, quoted
+from fleet.facts.errors import Fault, InputError, instead, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.pricing import average, total
 from fleet.prove import bill
@@ -32,27 +32,27 @@ _REPLACE = "# REPLACE: a value of the region that this cluster was copied from."
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The answers for pools. `role`, `capacity` and `types` are those of `init` if they are empty."""
+    """The answers for pools. `capacity`, `role` and `types` are those of `init` if they are empty."""
 
     name: str
     gpu: str
-    capacity: str = ""
-    role: str = ""
-    types: tuple[str, ...] = ()
-    most: int = 4
-    fallback: bool = False
-    runner_class: str = ""
+    capacity: str | None
+    role: str | None
+    types: tuple[str, ...]
+    most: int
+    fallback: bool
+    runner_class: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """The answers for a class. CPU and memory are one size, or a request and a limit with a hyphen between."""
 
-    gpus: int = 1
-    cpu: str = ""
-    memory: str = ""
-    most: int | None = None
-    labels: tuple[str, ...] = ()
+    gpus: int
+    cpu: str | None
+    memory: str | None
+    most: int | None
+    labels: tuple[str, ...]
 
 
 def add_pool(stack: GrowingStack, cluster: str, wanted: Pools) -> None:
@@ -71,7 +71,10 @@ def add_pool(stack: GrowingStack, cluster: str, wanted: Pools) -> None:
     if wanted.fallback:
         if capacity != SPOT:
             raise InputError(f"--fallback: only a spot pool needs a pool behind it, and this one is {capacity}; remove it")
-        name, about = f"{wanted.name.removesuffix('-spot')}-ondemand", "Runs the same jobs while spot has no capacity: docs/fallback.md."
+        name, about = (
+            f"{wanted.name.removesuffix('-spot')}-ondemand",
+            "Runs the same jobs while spot has no capacity: docs/fallback.md.",
+        )
         parts.append(Part(name, types[:1], ON_DEMAND, "fallback", 1, about, extra=extra))
     for part in parts:
         stack.require_new("pool", stack.at(cluster, "pools", part.name))
@@ -117,8 +120,7 @@ def add_class(stack: GrowingStack, cluster: str, name: str, pools: Sequence[str]
     _write_class(stack, cluster, jobs)
     path = stack.at(cluster, "runners", name)
     for key, text in (("cpu", sizes.cpu), ("memory", sizes.memory)):
-        request, _, limit = text.partition("-")
-        for part, amount in (("request", request), ("limit", limit or request)) if text else ():
+        for part, amount in zip(("request", "limit"), (text.split("-", 1) * 2)[:2] if text else (), strict=False):
             stack.draft.put((*path, key, part), amount)
     if sizes.most is not None:
         stack.draft.put((*path, "scale", "max"), str(sizes.most))
@@ -181,7 +183,9 @@ def _copied(text: str, old: str, new: str) -> list[str]:
     """The lines of a cluster in another region. Those with a resource of the old region are marked."""
     rows = []
     for row in text.splitlines(keepends=True):
-        if not row.lstrip().startswith("#") and re.search(rf"\.{re.escape(old)}\.|\b(?:vpc|subnet|sg|ami|cr|lt)-[0-9a-f]{{8}}", row):
+        if not row.lstrip().startswith("#") and re.search(
+            rf"\.{re.escape(old)}\.|\b(?:vpc|subnet|sg|ami|cr|lt)-[0-9a-f]{{8}}", row
+        ):
             rows.append(f"{row[: len(row) - len(row.lstrip())]}{_REPLACE}\n")
         rows.append(row.replace(f".{old}.", f".{new}."))
     return rows
@@ -204,7 +208,11 @@ def _insert(stack: GrowingStack, draft: Draft, name: str, same_as: str, budget: 
     while True:
         one = _united(draft, name, renamed, same_as, alone)
         stack.draft.add(stack.clusters, name, one.lines_of((name,)))
-        faults = stack.faults() if same_as else ()
+        try:
+            faults: tuple[Fault, ...] = ()
+            stack.grown()
+        except InputError as error:
+            faults = error.faults
         wrong = {runner: fault.message for runner in renamed.values() for fault in faults if f".{runner}." in fault.path}
         twice = any(fault.rule == "quota_twice" for fault in faults) and draft.value((name, "declareQuotas")) is not None
         if not (wrong.keys() - alone.keys() or twice):

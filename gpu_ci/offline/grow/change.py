@@ -2,68 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable
 from datetime import date
 from difflib import unified_diff
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated
 
+import typer
+
+from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
-from gpu_ci.offline.agree import Agreement, Files, agreement
+from fleet.loading.home import ROOT
+from gpu_ci.app import console
+from gpu_ci.offline.agree import Agreement, agreement, replace_files
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.grow.stack import GrowingStack
+from gpu_ci.offline.init.questions import confirmed
 from gpu_ci.offline.inventory.page import document
-from gpu_ci.offline.plan import Plan, make_plan
+from gpu_ci.offline.plan import Plan, make_plan, require_sdk
+from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.report import effect_lines
 
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A planned edit. `files` has the texts before and after by path below the project, the stack file last."""
-
-    before: Plan
-    agreed: Agreement
-    files: Files
-    stack_file: str
-
-    @property
-    def after(self) -> Plan:
-        """The plan after the edit, with the new policy values."""
-        return self.agreed.after
-
-    def lines(self) -> Iterator[str]:
-        """What `pulumi up` does because of the change, and the price before and after."""
-        return effect_lines(Comparison(self.before, self.after))
-
-    def diff(self) -> str:
-        """The unified diff of the files that people edit."""
-        old, new = (text.splitlines(keepends=True) for text in self.files[self.stack_file])
-        return "".join(unified_diff(old, new, f"a/{self.stack_file}", f"b/{self.stack_file}")) + self.agreed.diff
+Yes = Annotated[bool, typer.Option("--yes", help="Write without a question.")]
 
 
-def planned(stack: GrowingStack, day: date, progress: Callable[[str], None], *, own_file: bool) -> Change:
-    """Plan the stack before and after its edits. Nothing is written. `own_file`: whether it is the stack's usual file.
+def growing(stack: str, file: Path | None) -> GrowingStack:
+    """The stack to edit. Raises InputError."""
+    require_sdk("add, remove")
+    return GrowingStack(stack, ROOT, file)
 
-    Raises InputError if the settings after the edit are wrong, if its plan does not pass, and for a change that `pulumi up` refuses.
+
+def finish(stack: GrowingStack, day: date, *, yes: bool, own_file: bool) -> None:
+    """Show the change and write it, if a person or `yes` agrees. Raises InputError without both, and Exit after a no.
+
+    `own_file`: whether it is the stack's usual file, which has an inventory.
+    """
+    with Progress() as progress:
+        before, agreed = planned(stack, day, progress)
+    name = str(stack.path.relative_to(stack.root) if stack.path.is_relative_to(stack.root) else stack.path)
+    old, new = (text.splitlines(keepends=True) for text in (stack.before, stack.draft.text))
+    sys.stdout.write(mask("".join(unified_diff(old, new, f"a/{name}", f"b/{name}")) + agreed.diff))
+    out = console()
+    for line in (*stack.notes, *effect_lines(Comparison(before, agreed.after))):
+        out.print(line, markup=False, highlight=False)
+    if not yes and not confirmed("Write this?"):
+        out.print("Nothing was written.")
+        raise typer.Exit(1)
+    files = dict(agreed.files)
+    page = f"docs/inventory-{stack.stack}.md"
+    if own_file and (stack.root / page).is_file():
+        files[page] = (stack.root / page).read_text(encoding="utf-8"), document(stack.stack, agreed.after.fleet)
+    # Last: whoever is killed before it has the old fleet.
+    files[name] = stack.before, stack.draft.text
+    replace_files(files, stack.root)
+    out.print(f"Wrote {', '.join(files)}. Commit them together.")
+
+
+def planned(stack: GrowingStack, day: date, progress: Callable[[str], None]) -> tuple[Plan, Agreement]:
+    """The plan before the edits, and the one after them with the policy values that it needs. Nothing is written.
+
+    Raises InputError if the settings are wrong, if the plan does not pass, and for a change that `pulumi up` refuses.
     """
     stack.grown()
-    progress("planning the stack as it is")
     before = make_plan(stack.stack, stack.root, stack.path, progress, day)
     with TemporaryDirectory(prefix="gpu-ci-") as folder:
-        path = Path(folder) / f"Pulumi.{stack.stack}.yaml"
-        path.write_bytes(stack.draft.checked().encode())
-        agreed = agreement(stack.stack, stack.root, path, day, progress)
+        agreed = agreement(stack.stack, stack.root, stack.written(Path(folder)), day, progress)
     after = agreed.after
     faults = [refusal.error for refusal in after.refused] + [verdict.message for verdict in after.blocked()]
     faults += [change.what for change in Comparison(before, after).changes if change.is_refused]
     if faults:
         raise InputError("\n".join(f"after this edit: {fault}" for fault in dict.fromkeys(faults)))
-    files = dict(agreed.files)
-    page = f"docs/inventory-{stack.stack}.md"
-    if own_file and (stack.root / page).is_file():
-        files[page] = (stack.root / page).read_text(encoding="utf-8"), document(stack.stack, after.fleet)
-    name = str(stack.path.relative_to(stack.root) if stack.path.is_relative_to(stack.root) else stack.path)
-    # Last: whoever is killed before it has the old fleet.
-    files[name] = stack.before, stack.draft.text
-    return Change(before, agreed, files, name)
+    return before, agreed

@@ -36,16 +36,19 @@ class Draft:
             now = str(error)
         if now != json.dumps(self.values, sort_keys=True):
             why = "an anchor, a merge key or an unusual layout is near the place"
-            raise InputError(f"{self.name}: this edit would change other settings too: {why}; nothing was written, edit it by hand")
+            raise InputError(
+                f"{self.name}: this edit would change other settings too: {why}; nothing was written, edit it by hand"
+            )
         return self.text
 
     def value(self, path: Keys) -> Any:
         """The value at a path; None if there is none."""
         value = self.values
         for key in path:
-            if not isinstance(value, dict | list) or (isinstance(value, dict) and key not in value):
-                return None
-            value = value[key]
+            if isinstance(value, dict):
+                value = value.get(key)
+            else:
+                value = value[key] if isinstance(value, list) and isinstance(key, int) else None
         return value
 
     def lines_of(self, path: Keys) -> list[str]:
@@ -115,7 +118,7 @@ class Draft:
         names = [*holder.parts]
         at = names.index(path[-1])
         if holder.kind == "flow":
-            self._remove_flow(holder, part, at)
+            self._remove_flow([*holder.parts.values()], at)
         else:
             start, end = self._span(part)
             follows = at + 1 < len(names) and self._blank_above(self._span(holder.parts[names[at + 1]])[0])
@@ -139,7 +142,9 @@ class Draft:
             if part.kind == "alias":
                 line = self.text.count("\n", 0, part.start) + 1
                 where = f"{self.name}:{line}: {'.'.join(map(str, path[: depth + 1]))}"
-                raise InputError(f"{where}: is the alias {self.text[part.start : part.end]}; write it out here, or edit it by hand")
+                raise InputError(
+                    f"{where}: is the alias {self.text[part.start : part.end]}; write it out here, or edit it by hand"
+                )
         return part
 
     def _line(self, offset: int) -> int:
@@ -213,7 +218,9 @@ class Draft:
         parts = [*holder.parts.values()]
         last = parts[-1]
         if holder.kind == "flow":
-            self._add_flow(last, _in_braces(lines), own_line=self._line(last.at) > holder.start)
+            # An entry on a line of its own gets company on such a line.
+            line = f"{self._eol}{' ' * self._column(last.at)}" if self._line(last.at) > holder.start else " "
+            self._replace(last.end, last.end, f",{line}{_in_braces(lines)}")
             return
         column = self._column(parts[0].at)
         if all(part.kind == "flow" and part.parts for part in parts):
@@ -240,32 +247,13 @@ class Draft:
             rows.append(f"{' ' * (column + scaled)}{line.strip()}" if line.strip() else "")
         return rows
 
-    def _add_flow(self, last: Part, text: str, *, own_line: bool) -> None:
-        comma = re.compile(r"[ \t]*,?").match(self.text, last.end)
-        after = comma.end() if comma else last.end
-        rest = self.text[after : self._next(after)].strip()
-        if not own_line or (rest and not rest.startswith("#")):
-            self._replace(last.end, last.end, f", {text}")
-            return
-        has_comma = self.text[after - 1] == ","
-        row = " " * self._column(last.at) + text + "," * has_comma
-        self._write(self._next(after), [row])
-        self._replace(last.end, last.end, "" if has_comma else ",")
-
-    def _remove_flow(self, holder: Part, part: Part, at: int) -> None:
-        parts = [*holder.parts.values()]
-        start, end = self._line(part.at), self._next(part.end)
-        alone = not self.text[start : part.at].strip() and re.fullmatch(r"[ \t]*,?\s*(#.*\s*)?", self.text[part.end : end])
-        before = parts[at - 1].end if at else holder.start
+    def _remove_flow(self, parts: Sequence[Part], at: int) -> None:
+        """Remove an entry of a mapping or list in braces, with the comma before or after it."""
         last = at + 1 == len(parts)
-        if alone and start > before and (last or parts[at + 1].at >= end):
-            self._replace(start, end, "")
-            if last and "," not in self.text[part.end : end].partition("#")[0]:
-                self._replace(before, before + len((re.compile(r"[ \t]*,").match(self.text, before) or [""])[0]), "")
-        elif last:
-            self._replace(before, part.end, "")
-        else:
-            self._replace(part.at, parts[at + 1].at, "")
+        start, end = (parts[at - 1].end, parts[at].end) if last else (parts[at].at, parts[at + 1].at)
+        if "#" in self.text[start : parts[at].at] + self.text[parts[at].end : end]:
+            raise InputError(f"{self.name}: a comment is beside the entry in braces; edit it by hand")
+        self._replace(start, end, "")
 
 
 def _in_braces(lines: Sequence[str]) -> str:

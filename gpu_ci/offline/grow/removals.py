@@ -10,19 +10,25 @@ from fleet.facts.places import Keys
 from fleet.facts.scheduling import FALLBACK
 from gpu_ci.offline.grow.stack import GrowingStack
 
+KINDS = ("pool", "class", "region", "cluster")
 _OPTION = "--with-references"
 
 
-def remove_pool(stack: GrowingStack, cluster: str, name: str, *, references: bool) -> None:
-    """Remove a pool. With `references` also from the lists that name other pools too. Raises InputError."""
-    _require(stack, "pool", stack.at(cluster, "pools", name))
-    _remove(stack, "pool", stack.at(cluster, "pools", name), _of_pool(stack, cluster, name), references)
+def remove_entry(stack: GrowingStack, kind: str, cluster: str | None, name: str, *, references: bool) -> None:
+    """Remove an entry of one of KINDS. With `references` also what names it, where that works without. Raises InputError."""
+    if kind == "pool":
+        cluster = stack.cluster(cluster)
+        path = _entry(stack, kind, stack.at(cluster, "pools", name))
+        _remove(stack, kind, path, _of_pool(stack, cluster, name), references)
+    elif kind == "class":
+        _remove_class(stack, stack.cluster(cluster), name, references)
+    else:
+        _remove_cluster(stack, _cluster_of(stack, name) if kind == "region" else name, references)
 
 
-def remove_class(stack: GrowingStack, cluster: str, name: str, *, references: bool) -> None:
-    """Remove a runner class. With `references` also what names it, and the pools that only it names. Raises InputError."""
-    path = stack.at(cluster, "runners", name)
-    _require(stack, "class", path)
+def _remove_class(stack: GrowingStack, cluster: str, name: str, references: bool) -> None:
+    """With `references` also the pools that only this class names."""
+    path = _entry(stack, "class", stack.at(cluster, "runners", name))
     places = [
         *_places(stack, stack.clusters, ("rerunOn",), name),
         *_places(stack, stack.clusters, ("sameAs",), f"{cluster}/{name}"),
@@ -39,17 +45,16 @@ def remove_class(stack: GrowingStack, cluster: str, name: str, *, references: bo
         stack.draft.remove(stack.at(cluster, "pools", pool))
 
 
-def remove_cluster(stack: GrowingStack, name: str, *, references: bool) -> None:
-    """Remove a cluster. With `references` also every `sameAs` that names one of its classes. Raises InputError."""
-    _require(stack, "cluster", stack.at(name))
+def _remove_cluster(stack: GrowingStack, name: str, references: bool) -> None:
+    path = _entry(stack, "cluster", stack.at(name))
     if len(stack.fleet.clusters) == 1:
         raise InputError(f"NAME: {name} is the only cluster; `pulumi destroy -s {stack.stack}` deletes a whole stack")
-    sets = {f"{name}/{runner}" for runner in stack.fleet.clusters[name].runners}
+    sets = [f"{name}/{runner}" for runner in stack.fleet.clusters[name].runners]
     places = [place for one in sets for place in _places(stack, stack.clusters, ("sameAs",), one)]
-    _remove(stack, "cluster", stack.at(name), [place for place in places if place[: len(stack.at(name))] != stack.at(name)], references)
+    _remove(stack, "cluster", path, places, references)
 
 
-def cluster_of(stack: GrowingStack, region: str) -> str:
+def _cluster_of(stack: GrowingStack, region: str) -> str:
     """The only cluster in a region. Raises InputError."""
     names = [name for name, one in stack.fleet.clusters_by_name() if one.region == region]
     if len(names) == 1:
@@ -61,11 +66,13 @@ def cluster_of(stack: GrowingStack, region: str) -> str:
     raise InputError(f"REGION: the stack has no cluster there; got {quoted(region)}; {hint}")
 
 
-def _require(stack: GrowingStack, what: str, path: Keys) -> None:
+def _entry(stack: GrowingStack, what: str, path: Keys) -> Keys:
+    """The path, if there is such an entry. Raises InputError."""
     if stack.draft.value(path) is None:
         names = [*(stack.draft.value(path[:-1]) or {})]
         hint = instead(str(path[-1]), names, f"give one of: {', '.join(names) or 'none'}")
         raise InputError(f"NAME: the stack has no such {what}; got {quoted(path[-1])}; {hint}")
+    return path
 
 
 def _of_pool(stack: GrowingStack, cluster: str, name: str) -> list[Keys]:

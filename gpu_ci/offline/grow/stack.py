@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fleet.facts.errors import Fault, InputError, instead, quoted
+from fleet.facts.errors import InputError, instead, quoted
 from fleet.facts.limits import read_bytes
 from fleet.facts.places import Keys
 from fleet.loading import stackfile
@@ -64,25 +64,22 @@ class GrowingStack:
         starter = provider_of(settings).starter
         if starter is None or starter.owns or starter.reads:
             why = "has machines of your own or nodes that exist already, which no command can choose"
-            raise InputError(f"clusters.{cluster}: provider {settings.provider} {why}; write this part by hand (docs/settings.md)")
+            raise InputError(
+                f"clusters.{cluster}: provider {settings.provider} {why}; write this part by hand (docs/settings.md)"
+            )
         return Answers(self.stack, starter.answers[-1 if settings.found else 0], settings.region, gpu, "", (), "")
 
     def grown(self) -> Fleet:
         """The fleet after the edits. Raises InputError with a line for each rule that it breaks."""
-        if faults := self.faults():
-            raise InputError("\n".join(f"after this edit: {fault.path}: {fault.message}" for fault in faults))
-        return self._read()
-
-    def faults(self) -> tuple[Fault, ...]:
-        """The rules that the stack file breaks after the edits."""
-        try:
-            self._read()
-        except InputError as error:
-            return error.faults
-        return ()
-
-    def _read(self) -> Fleet:
         with TemporaryDirectory(prefix="gpu-ci-") as folder:
-            path = Path(folder) / f"Pulumi.{self.stack}.yaml"
-            path.write_bytes(self.draft.checked().encode())
-            return read_fleet(self.stack, path, self.root)
+            try:
+                return read_fleet(self.stack, self.written(Path(folder)), self.root)
+            except InputError as error:
+                lines = (f"after this edit: {fault.path}: {fault.message}" for fault in error.faults)
+                raise InputError("\n".join(lines), error.faults) from None
+
+    def written(self, folder: Path) -> Path:
+        """The file with the edits, in another folder. Raises InputError if the edits would change other settings."""
+        path = folder / f"Pulumi.{self.stack}.yaml"
+        path.write_bytes(self.draft.checked().encode())
+        return path

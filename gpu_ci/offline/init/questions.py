@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from rich.prompt import Prompt
+from rich.prompt import Confirm, Prompt
 
 from fleet.facts.errors import InputError
 from gpu_ci.app import console
@@ -19,6 +19,16 @@ _Read = TypeVar("_Read")
 def on_terminal() -> bool:
     """Whether a person can answer."""
     return sys.stdin.isatty()
+
+
+def confirmed(question: str) -> bool:
+    """Whether a person says yes. Raises InputError without a terminal."""
+    if not on_terminal():
+        raise InputError("--yes: required without a terminal; read the change above, then add --yes")
+    try:
+        return Confirm.ask(question, console=console(), default=False)
+    except EOFError:
+        return False
 
 
 class Questions:

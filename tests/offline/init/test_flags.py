@@ -19,6 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gpu_ci.cli import app
+from gpu_ci.offline.commands import init
 from gpu_ci.offline.init import files, questions
 from gpu_ci.offline.policyconfig import STACKS
 from tests.builders import ROOT
