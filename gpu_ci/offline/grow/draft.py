@@ -64,7 +64,7 @@ class Draft:
     def add(self, path: Keys, name: str, lines: Sequence[str], before: str = "") -> None:
         """Add a key to the mapping at a path, at its end or before another key. The mapping may be missing in its own mapping."""
         value = document_of("added", "\n".join(lines)).value
-        self._add(path, name, lines, before)
+        self._add(path, lines, before)
         holder = self.values
         for key in path:
             if isinstance(holder, dict) and holder.get(key) is None:
@@ -195,16 +195,15 @@ class Draft:
         ends = place < len(self.text) or self.text.endswith("\n")
         self._replace(place, place, text + self._eol if ends else self._eol + text)
 
-    def _add(self, path: Keys, name: str, lines: Sequence[str], before: str) -> None:
-        *outer, key = path
-        holder = self._part(path[:-1]) if path else None
-        if holder is not None and key not in holder.parts and self.value(path) is None:
-            self._add(tuple(outer), str(key), [f"{key}:", *(f"  {line}" for line in lines)], "runners")
+    def _add(self, path: Keys, lines: Sequence[str], before: str) -> None:
+        holder = self._part(path[:-1])
+        if path and path[-1] not in holder.parts and self.value(path) is None:
+            self._add(path[:-1], [f"{path[-1]}:", *(f"  {line}" for line in lines)], "runners")
             return
         part = self._part(path)
         if part.parts:
-            self._add_beside(part, name, lines, before)
-        elif holder is not None and holder.kind == "block":
+            self._add_beside(part, lines, before)
+        elif holder.kind == "block":
             # Nothing, null or {}: the entry goes below the key.
             while self.text[part.start - 1] == " " and part.start > part.key_end:
                 part = part._replace(start=part.start - 1)
@@ -213,7 +212,7 @@ class Draft:
         else:
             self._replace(part.start, part.end, f"{{{_in_braces(lines)}}}")
 
-    def _add_beside(self, holder: Part, name: str, lines: Sequence[str], before: str) -> None:
+    def _add_beside(self, holder: Part, lines: Sequence[str], before: str) -> None:
         """Add an entry to others, in their style."""
         parts = [*holder.parts.values()]
         last = parts[-1]
