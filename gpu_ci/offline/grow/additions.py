@@ -20,11 +20,12 @@ from fleet.settings.runner import GENERIC_LABELS
 from fleet.settings.sharing import units_of
 from gpu_ci.offline.grow.draft import Draft
 from gpu_ci.offline.grow.stack import GrowingStack
-from gpu_ci.offline.init.answers import STARTERS, Answers, gpus, joined, one_of, regions
+from gpu_ci.offline.init import answers as ask
+from gpu_ci.offline.init.answers import Answers, gpus, joined, one_of, regions
 from gpu_ci.offline.init.parts import Jobs, Part, small
 from gpu_ci.offline.init.text import cluster_lines
 
-PROVIDERS = tuple(answer for answer, starter in STARTERS.items() if not starter.owns and not starter.reads)
+PROVIDERS = tuple(answer for answer in ask.PROVIDERS if not (ask.STARTERS[answer].owns or ask.STARTERS[answer].reads))
 """Where a cluster can be that joins others: `pulumi up` deploys it, and it buys its nodes."""
 _NAMED = "Has no labels, so only jobs that name it run here."
 _REPLACE = "# REPLACE: a value of the region that this cluster was copied from."

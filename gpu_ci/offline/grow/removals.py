@@ -69,7 +69,7 @@ def _cluster_of(stack: GrowingStack, region: str) -> str:
 def _entry(stack: GrowingStack, what: str, path: Keys) -> Keys:
     """The path, if there is such an entry. Raises InputError."""
     if stack.draft.value(path) is None:
-        names = [*(stack.draft.value(path[:-1]) or {})]
+        names = stack.names(path[:-1])
         hint = instead(str(path[-1]), names, f"give one of: {', '.join(names) or 'none'}")
         raise InputError(f"NAME: the stack has no such {what}; got {quoted(path[-1])}; {hint}")
     return path

@@ -41,13 +41,17 @@ class GrowingStack:
 
     def cluster(self, name: str | None, option: str = "--cluster") -> str:
         """The cluster of this name; without one the only cluster. Raises InputError."""
-        names = [*self.fleet.clusters]
+        names = self.names(self.clusters)
         if name is None and len(names) > 1:
             raise InputError(f"{option}: required, because the stack has several clusters; give one of: {', '.join(names)}")
         if name is not None and name not in names:
             hint = instead(name, names, f"give one of: {', '.join(names)}")
             raise InputError(f"{option}: the stack has no such cluster; got {quoted(name)}; {hint}")
         return name or names[0]
+
+    def names(self, path: Keys) -> list[str]:
+        """The names of the entries at a path, in the order of the file."""
+        return [*(self.draft.value(path) or {})]
 
     def at(self, cluster: str, *keys: str | int) -> Keys:
         """The path of a cluster's settings in the file."""

@@ -27,6 +27,13 @@ def stack(path: Path) -> GrowingStack:
     return GrowingStack(path.name.split(".")[1], ROOT, path)
 
 
+def removed(grown: GrowingStack, folder: Path, kind: str, name: str, cluster: str | None = None) -> str:
+    """The text without an entry again."""
+    again = GrowingStack(grown.stack, ROOT, grown.written(folder))
+    remove_entry(again, kind, cluster, name, references=True)
+    return again.draft.checked()
+
+
 def wish(name: str, gpu: str, **changes: Any) -> Pools:
     usual: dict[str, Any] = {"capacity": None, "role": None, "types": (), "most": 4, "fallback": False, "runner_class": None}
     return Pools(name, gpu, **(usual | changes))
@@ -60,9 +67,11 @@ def test_a_pool_with_its_class_is_written_with_what_belongs_to_it(project: Proje
     ):
         assert text in done.stdout
     values = tomllib.loads(project.text("policies/stacks.toml"))["acme"]
-    assert "g6.2xlarge" in str(values["instance-type-allowed"])
     assert "25 % more are headroom" in values["stack-gpu-ceiling"]["why"]
-    assert json.loads(project.text("policies/config/acme.json"))["stack-gpu-ceiling"]["maxGpus"] == values["stack-gpu-ceiling"]["maxGpus"]
+    assert (
+        json.loads(project.text("policies/config/acme.json"))["stack-gpu-ceiling"]["maxGpus"]
+        == values["stack-gpu-ceiling"]["maxGpus"]
+    )
     assert "l4-spot" in project.text("docs/inventory-acme.md")
     assert project.run("plan", "acme", "--file", str(project.root / "Pulumi.acme.yaml")).exit_code in (0, 1), "it loads"
     gone = project.run("remove", "class", "acme", "gpu-l4", "--with-references", "--yes")
@@ -79,7 +88,9 @@ def test_without_a_terminal_it_shows_the_change_and_writes_nothing(project: Proj
     assert project.files() == before
 
 
-def test_on_a_terminal_it_asks_for_what_is_missing_and_before_it_writes(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_it_asks_for_what_is_missing_and_before_it_writes(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(questions, "on_terminal", lambda: True)
     before = project.files()
     done = project.run("add", "class", "acme", "gpu-again", answers="t4-release\nn\n")
@@ -118,28 +129,28 @@ def test_a_fleet_whose_plan_fails_is_not_written(project: Project) -> None:
 
 
 def buying(path: Path) -> list[str]:
+    """The clusters that buy nodes."""
     grown = stack(path)
     names = []
     for name in grown.fleet.clusters:
         try:
             grown.answers(name)
-            names.append(name)
         except InputError:
             continue
+        if grown.fleet.clusters[name].pools:
+            names.append(name)
     return names
 
 
 @pytest.mark.parametrize("path", STACK_FILES, ids=lambda path: path.name)
-def test_every_stack_file_grows_and_shrinks_to_the_same_bytes(path: Path) -> None:
+def test_every_stack_file_grows_and_shrinks_to_the_same_bytes(path: Path, tmp_path: Path) -> None:
     for cluster in buying(path):
         grown = stack(path)
         gpu = "L4" if grown.fleet.clusters[cluster].provider == "eks" else "A10"
         add_pool(grown, cluster, wish("new-pool", gpu, capacity="on-demand", runner_class="new-class"))
-        add_class(grown, cluster, "new-other", ["new-pool"], Sizes(1, "2-4", "8Gi", 3, ("new-label",))) if False else None
         fleet = grown.grown()
         assert fleet.clusters[cluster].runners["new-class"].ordered == ("new-pool",)  # type: ignore[attr-defined]
-        remove_entry(grown, "class", cluster, "new-class", references=True)
-        assert grown.draft.checked() == grown.before
+        assert removed(grown, tmp_path, "class", "new-class", cluster) == grown.before
 
 
 # -- pools and classes ---------------------------------------------------------------------------------------------------
@@ -188,8 +199,7 @@ def test_a_second_region_has_the_same_shape_and_names_of_its_own(project: Projec
     assert new.pools == old.pools
     assert [*new.runners] == [f"{name}-euw1" for name in old.runners]
     assert (old.budget is None, new.budget is None) == (False, True)
-    remove_entry(grown, "region", None, "eu-west-1", references=True)
-    assert grown.draft.checked() == grown.before
+    assert removed(grown, project.root / "docs", "region", "eu-west-1") == grown.before
 
 
 def test_classes_with_room_for_all_jobs_are_one_class_in_both_regions() -> None:
@@ -213,7 +223,7 @@ def test_a_region_of_oci_keeps_the_prefix_of_the_tenancy_and_marks_what_is_of_th
     grown = stack(ROOT / "Pulumi.prod.yaml")
     add_region(grown, "sjc", "us-ashburn-1", None)
     fleet = grown.grown()
-    assert fleet.clusters["iad"].node_zones == ("abcd:US-ASHBURN-AD-1",)
+    assert grown.draft.value(grown.at("iad", "zones")) == ["abcd:US-ASHBURN-AD-1"]
     assert [*fleet.clusters["iad"].runners] == ["oci-a10-iad"]
     text = grown.draft.checked()
     mark = "# REPLACE: a value of the region that this cluster was copied from.\n"
@@ -233,8 +243,7 @@ def test_a_cluster_of_another_kind_joins(provider: str, region: str, gpu: str, p
     assert all(not runner.labels for runner in fleet.clusters["second"].runners.values())
     # One budget for each account.
     assert (fleet.clusters["second"].budget is None) == (provider == "existing-eks")
-    remove_entry(grown, "cluster", None, "second", references=False)
-    assert grown.draft.checked() == grown.before
+    assert removed(grown, project.root / "docs", "cluster", "second") == grown.before
 
 
 # -- refusals ------------------------------------------------------------------------------------------------------------
@@ -265,7 +274,10 @@ def test_a_cluster_of_another_kind_joins(provider: str, region: str, gpu: str, p
         ("class acme x", "--pools: required without a terminal; add --pools (t4-spot, t4-ondemand, t4-release)"),
         ("region acme us-west-2", "REGION: cluster usw2 is in us-west-2 already; give another region, or add a pool"),
         ("region acme mars", "REGION: not known; got 'mars'; give one of: us-west-2,"),
-        ("cluster acme usw2 --provider eks --region us-west-2 --gpu T4 --jobs tests", "NAME: the stack has cluster usw2 already;"),
+        (
+            "cluster acme usw2 --provider eks --region us-west-2 --gpu T4 --jobs tests",
+            "NAME: the stack has cluster usw2 already;",
+        ),
         ("cluster acme x --provider talos", "--provider: not known; got 'talos'; "),
         ("cluster acme x", "--provider: required without a terminal; add --provider (eks, oke, existing-eks, existing-oke)"),
         ("pool nobody x --gpu T4", "stack: there must be a file for the stack;"),

@@ -30,7 +30,10 @@ def test_a_protected_cluster_stays(project: Project) -> None:
     before = project.files()
     done = project.run("remove", "cluster", "prod", "sjc", "--yes")
     assert done.exit_code == 2
-    assert "after this edit: sjc: removal of cluster sjc deletes sjc-control-plane with `protect`, so Pulumi refuses; set " in done.stderr
+    assert (
+        "after this edit: sjc: removal of cluster sjc deletes sjc-control-plane with `protect`, so Pulumi refuses; set "
+        in done.stderr
+    )
     assert project.files() == before
 
 
@@ -98,9 +101,21 @@ def test_a_rerun_goes_with_the_class_that_it_names(project: Project) -> None:
             "pool runners",
             "NAME: pool runners is in use by clusters.usw2.runners.gpu-t4.runnerPool; edit these first",
         ),
-        ("Pulumi.staging.yaml", "cluster usw2", "NAME: usw2 is the only cluster; `pulumi destroy -s staging` deletes a whole stack"),
-        ("Pulumi.staging.yaml", "pool t4", "NAME: the stack has no such pool; got 't4'; give one of: t4-spot, t4-ondemand, t4-release"),
-        ("Pulumi.prod.yaml", "region eu-west-1", "REGION: the stack has no cluster there; got 'eu-west-1'; did you mean us-east-1?"),
+        (
+            "Pulumi.staging.yaml",
+            "cluster usw2",
+            "NAME: usw2 is the only cluster; `pulumi destroy -s staging` deletes a whole stack",
+        ),
+        (
+            "Pulumi.staging.yaml",
+            "pool t4",
+            "NAME: the stack has no such pool; got 't4'; give one of: t4-spot, t4-ondemand, t4-release",
+        ),
+        (
+            "Pulumi.prod.yaml",
+            "region eu-west-1",
+            "REGION: the stack has no cluster there; got 'eu-west-1'; did you mean us-east-1?",
+        ),
     ],
 )
 def test_a_refusal_names_every_place(path: str, words: str, message: str) -> None:
