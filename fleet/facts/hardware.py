@@ -183,7 +183,7 @@ def unit_price(item: str, region: str) -> Price | None:
     those that every volume includes), "ebs-snapshot-gb" (a GiB of snapshot). On OCI: "oke-enhanced-cluster", "oci-e5-ocpu" and
     "oci-e5-gb" (VM.Standard.E5.Flex, an OCPU and a GB), "oci-volume-gb" (a GB of balanced block volume), "oci-vpu-gb" (one more
     VPU for a GB of it), "oci-fss-gb" (a GB in File Storage). Everywhere: "github-runner-minute" (a minute of a runner of your
-    own).
+    own), "github-gpu-minute" (a minute of GitHub's own runner with a T4 and 4 CPUs).
     """
     return _price(item, region, _UNIT)
 

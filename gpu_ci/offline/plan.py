@@ -166,6 +166,7 @@ class Plan:
         yield from remarks.monitoring(self.fleet)
         yield from stack_jobs.remarks(self.fleet)
         yield from self._idle_exceptions()
+        yield from self._spot_only()
         if self.recording is not None:
             messages = (line for line in self.recording.messages if not line.text.startswith(works.REFUSED))
             yield from (f"{message.severity}: {message.text}" for message in messages)
@@ -184,6 +185,17 @@ class Plan:
                 idle = f"{EXCEPTIONS}[{index}]" not in messages and not means_manifests(entry["urn"])
                 if idle and configured.level is not Level.DISABLED:
                     yield todo(f"policy {name}: {EXCEPTIONS}[{index}] ({entry['urn']}) hides nothing; remove it")
+
+    def _spot_only(self) -> Iterator[str]:
+        """The spot pools that a person lets run without a fallback."""
+        pools = {name for _, cluster in self.fleet.clusters_by_name() for name in cluster.pools}
+        for configured in self.policies:
+            for item in configured.config.get("spotOnly", ()):
+                where = f"policy {configured.policy.id}: spotOnly: pool {item['pool']}"
+                if item["pool"] in pools:
+                    yield f"{where} has no fallback, so its jobs may wait while spot has no capacity: {item['why']}"
+                else:
+                    yield todo(f"{where} is no pool of this stack; remove it")
 
     @cached_property
     def ends(self) -> tuple[End, ...]:

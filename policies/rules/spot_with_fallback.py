@@ -9,6 +9,8 @@ A fallback is small, and keeps no node while it is not needed. A pool of reserve
 it costs the same when it is not used. A pool that may buy both (by a Karpenter requirement, or an OKE placement without
 preemption) is its own fallback. On-demand base capacity of a spot group does not count as a fallback.
 
+A spot pool of `spotOnly` needs no fallback: a person says why its jobs may wait for hours.
+
 A pool with the role `fallback` must come after a spot pool: each runner set that may run there can also run in a spot pool with
 that GPU, and there is such a set. In a cluster without a GPU runner set the rule does not judge the role, because the sets may be
 in another stack.
@@ -28,7 +30,7 @@ from .node_groups import pooled
 from .node_labels import labels_of, wanted
 from .pods import takes_gpus
 from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, most, requirements
-from .read import Data, Later, bound, entries, line, shown, text, walk, whole
+from .read import Data, Later, bound, entries, items, line, shown, text, walk, whole
 from .record import Resource
 from .rule import Stack, StackRule, Violations, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
@@ -56,6 +58,11 @@ class _Pool:
         """Its logical name, for messages."""
         return line(self.at.resource.name)
 
+    @property
+    def key(self) -> str:
+        """Its name in the settings if its nodes have that label, else its logical name."""
+        return self.labels.get(POOL_LABEL) or self.at.resource.name
+
     def suits(self, spot: _Pool) -> bool:
         """Whether it is a pool of the same cluster and GPU that may buy something other than spot."""
         return bool(self.buys - {SPOT}) and self.at.near(spot.at) and self.shares(spot)
@@ -82,7 +89,9 @@ def _check(stack: Stack, later: Later) -> Violations:
     unlabeled, unread_sets, outside = Later(), Later(), Later()
     readings = [_read(resource, later, unlabeled) for resource in pooled(stack.of(POOLS))]
     pools = [pool for pool in readings if pool is not None]
-    spots, behind = [pool for pool in pools if pool.buys == {SPOT}], [pool for pool in pools if pool.role == FALLBACK]
+    agreed = {text(walk(item, "pool")) for _, item in items(stack.config.get("spotOnly"), Later())}
+    spots = [pool for pool in pools if pool.buys == {SPOT} and pool.key not in agreed]
+    behind = [pool for pool in pools if pool.role == FALLBACK]
     sets = list(_sets(stack, pools, unread_sets)) if spots or behind or unlabeled else []
     if sets and unlabeled:
         # Data set may run in a pool with an unknown label.
@@ -220,14 +229,15 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
 def _missing(spot: _Pool, user: _Set | None) -> str:
     models = ", ".join(line(model.upper()) for model in sorted(spot.models)[:5]) or "GPUs of its launch template"
     where = f"spot pool {spot.name} ({models})"
+    alone = f", or accept that they wait: write pool {line(spot.key)} and why in {setting('spotOnly')}"
     if user is None:
         return (
             f"{where} has no fallback in {named(spot.at.cluster)}: its jobs wait if spot runs out; add an on-demand pool with "
-            "that GPU, with a minimum of 0, and let its runner sets run there too"
+            f"that GPU, with a minimum of 0, and let its runner sets run there too{alone}"
         )
     return (
         f"its runners can run in {where}, and in no other pool with that GPU: their jobs wait if spot runs out; name an "
-        "on-demand pool after the spot pool"
+        f"on-demand pool after the spot pool{alone}"
     )
 
 

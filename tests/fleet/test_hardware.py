@@ -70,6 +70,7 @@ UNITS = {
     "public-ipv4": 0.005,
     "log-gb": 0.5,
     "github-runner-minute": 0.0,
+    "github-gpu-minute": 0.052,
     "kms-key": 1 / 730,
     "ecr-gb": 0.10 / 730,
     "gp3-gb": 0.08 / 730,
@@ -300,7 +301,7 @@ def test_a_price_row_is_positive_dated_sourced_and_of_something_known(row: dict[
     assert row["source"].strip()
     if row["capacity"] == "unit":
         assert row["item"] in UNITS
-        everywhere = row["item"].startswith(("oke-", "oci-")) or row["item"] in ("public-ipv4", "github-runner-minute")
+        everywhere = row["item"].startswith(("oke-", "oci-", "github-")) or row["item"] == "public-ipv4"
         assert (row["region"] == "*") == everywhere or row["item"] == "log-gb", "OCI has one price list for all regions"
     else:
         sold = ("on-demand", "spot", *["capacity-block"] * hardware.machine(row["item"]).capacity_block)

@@ -34,7 +34,8 @@ L4 = """\
         l4-spot: {instanceTypes: [g6.2xlarge, g6.4xlarge], capacity: spot, role: burst, nodes: {max: 3}}
         l4-ondemand: {instanceTypes: [g6.2xlarge], capacity: on-demand, role: fallback, nodes: {max: 1}}
       runners:
-        gpu-l4: {pools: [l4-spot, l4-ondemand], cpu: {request: 6, limit: 8}, memory: {request: 24Gi, limit: 24Gi}}
+        gpu-l4:
+          {pools: [l4-spot, l4-ondemand], cpu: {request: 6, limit: 8}, memory: {request: 24Gi, limit: 28Gi}, scale: {max: 6}}
 """
 VPC = "      network: {vpcId: vpc-0a1b2c3d4e5f60718, privateSubnets: {"
 VPC += ", ".join(f"us-west-2{zone}: subnet-0a1b2c3d4e5f6000{zone}" for zone in "abc") + "}}\n"
@@ -88,7 +89,7 @@ class Project:
 
     @property
     def values(self) -> dict[str, Any]:
-        return tomllib.loads(self.text(STACKS))["acme"]
+        return dict(tomllib.loads(self.text(STACKS))["acme"])
 
 
 @pytest.fixture(scope="module")
@@ -197,6 +198,23 @@ def test_what_no_value_admits_is_named_and_nothing_is_written(project: Project) 
     assert "mandatory spot-with-fallback: usw2-gpu-t4-chart: its runners can run in spot pool" in done.stdout
     assert "gpu-pool-max-size" not in done.stdout, "that a value admits"
     assert "No policy value admits this. Nothing was written" in done.stdout
+
+
+def test_spot_only_needs_the_words_of_a_person(project: Project) -> None:
+    project.edit(*SPOT_ONLY)
+    refused = agree("--yes")
+    assert refused.exit_code == 1
+    assert "write pool t4-spot and why in policies/stacks.toml: acme.spot-with-fallback.spotOnly" in refused.stdout
+    consent = '[acme.spot-with-fallback]\nspotOnly = [{pool = "t4-spot", why = "Nightly jobs may wait."}]\nwhy = "See there."\n'
+    (project.root / STACKS).write_text(f"{project.text(STACKS)}\n{consent}")
+    assert agree().exit_code == 0
+    plan = agreement("acme", project.root, None, AS_OF).after
+    said = "policy spot-with-fallback: spotOnly: pool t4-spot has no fallback, so its jobs may wait while spot has no capacity"
+    assert f"{said}: Nightly jobs may wait." in plan.remarks
+    project.edit(("t4-spot", "t4-burst"))
+    plan = agreement("acme", project.root, None, AS_OF).after
+    assert not plan.passes()
+    assert "policy spot-with-fallback: spotOnly: pool t4-spot is no pool of this stack; remove it" in plan.remarks
 
 
 def test_a_job_that_fits_nowhere_is_refused_too(project: Project) -> None:
@@ -322,7 +340,7 @@ kind = "dev"
 
 
 def test_a_table_keeps_everything_but_its_values() -> None:
-    entries = {"p": {"number": 5, "list": ["z", "x", "y"], "new": 2, "why": "So."}, "q": {"number": 1}}
+    entries: dict[str, dict[str, Any]] = {"p": {"number": 5, "list": ["z", "x", "y"], "new": 2, "why": "So."}, "q": {"number": 1}}
     assert edited(TABLES, "a", entries, STACKS) == (
         TABLES.replace("= 4", "= 5")
         .replace('  "x"', '  "z",\n  "x"')
@@ -339,7 +357,7 @@ def test_a_table_without_a_header_is_refused(form: str) -> None:
 
 @given(st.dictionaries(st.sampled_from("abc"), st.integers(0, 9), min_size=1), st.text("#\"'\\é\n", max_size=6))
 def test_any_entry_can_be_written(values: dict[str, int], words: str) -> None:
-    entry = {**values, "why": words}
+    entry: dict[str, Any] = {**values, "why": words}
     again = edited(edited(TABLES, "a", {"p": entry}, STACKS), "a", {"p": entry}, STACKS)
     assert tomllib.loads(again)["a"]["p"] == {**tomllib.loads(TABLES)["a"]["p"], **entry}
 

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from fleet.facts.errors import InputError
 from fleet.facts.scheduling import FALLBACK, POOL_LABEL, ROLE_LABEL, node_choice
+from gpu_ci.offline.judge import configure
 from policies.rules.spot_with_fallback import RULE
+from tests.day import AS_OF
 from tests.policies.cases import Member, StackCase
 from tests.policies.container_fixtures import JOB, hooked, hooks
 from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, judge_stack, urn
@@ -45,16 +48,21 @@ ONLY_SPOT = with_values(0, "spot")
 ON_DEMAND = with_values(0, "on-demand")
 
 
+def agreed(name: str) -> str:
+    pool = SPOT["labels"][POOL_LABEL] if name == "burst" else name
+    return f", or accept that they wait: write pool {pool} and why in {config_of(RULE.id, 'spotOnly')}"
+
+
 def missing(name: str, gpus: str = "T4", cluster: str = "cluster usw2") -> str:
     return (
         f"spot pool {name} ({gpus}) has no fallback in {cluster}: its jobs wait if spot runs out; add an on-demand pool "
-        "with that GPU, with a minimum of 0, and let its runner sets run there too"
+        f"with that GPU, with a minimum of 0, and let its runner sets run there too{agreed(name)}"
     )
 
 
 LONELY = (
     "its runners can run in spot pool burst (T4), and in no other pool with that GPU: their jobs wait if spot runs out; name an "
-    "on-demand pool after the spot pool"
+    f"on-demand pool after the spot pool{agreed('burst')}"
 )
 
 
@@ -107,6 +115,18 @@ def test_the_fallback_has_the_same_gpu(types: Any, passes: bool) -> None:
 def test_another_spot_pool_is_no_fallback() -> None:
     other = Member(EKS, "other", changed(SPOT, "labels", POOL_LABEL, "other"))
     assert messages(BURST, other) == (missing("burst"), missing("other"))
+
+
+def test_a_person_may_accept_that_the_jobs_of_a_spot_pool_wait() -> None:
+    other = Member(EKS, "other", changed(SPOT, "labels", POOL_LABEL, "other"))
+    accepted = [{"pool": "t4", "why": "Nightly jobs may wait for a day."}]
+    assert messages(BURST, spotOnly=accepted) == messages(BURST, naming("t4"), spotOnly=accepted) == ()
+    assert messages(BURST, other, spotOnly=accepted) == (missing("other"),), "for the pools that are named alone"
+
+
+def test_consent_needs_a_reason() -> None:
+    with pytest.raises(InputError, match=r"spot-with-fallback.spotOnly\[0\].why: is required"):
+        configure([RULE], {RULE.id: {"spotOnly": [{"pool": "t4"}]}}, AS_OF)
 
 
 def test_a_pool_of_another_cluster_is_no_fallback() -> None:

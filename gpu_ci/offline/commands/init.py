@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping
 from typing import Annotated
@@ -9,9 +10,13 @@ from typing import Annotated
 import typer
 
 from fleet.facts.errors import InputError
+from fleet.facts.hardware import unit_price
+from fleet.facts.pricing import quoted
 from fleet.loading.home import INSTALLED, ROOT
+from fleet.prove.bill import runner_hour
 from fleet.settings.budget import MONTH
 from fleet.settings.machines import OwnMachine
+from fleet.settings.runner import PodRunner
 from gpu_ci.app import WRITE, Gpu, app, console, exit_status
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.init import answers as ask
@@ -19,6 +24,7 @@ from gpu_ci.offline.init.answers import PROVIDERS, Answers
 from gpu_ci.offline.init.files import New, prepared, require_free, write
 from gpu_ci.offline.init.parts import Found
 from gpu_ci.offline.init.questions import Questions
+from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.progress import Progress
 from policies.rules.rule import STACK_KINDS
 
@@ -147,6 +153,24 @@ def _report(new: New) -> None:
         out.print(f"  {jobs} in {', '.join(names)}")
     month = "" if idle.unknown else f" ({idle.usd * MONTH:.0f} a month)"
     out.print(f"  price: {idle} USD an hour without jobs{month}, {worst} at worst")
+    if hours := worth_hours(new.plan):
+        out.print(f"  below about {hours} GPU hours a month GitHub's T4 runners, {_github_hour():.2f} USD an hour, are cheaper")
     plan = f"gpu-ci plan {stack}" if INSTALLED else f"make plan STACK={stack}"
     out.print(f"Next: {plan} shows everything. `grep -n -A1 REPLACE Pulumi.{stack}.yaml` lists what only you know.")
     out.print("From there to the first job: docs/getting-started.md")
+
+
+def worth_hours(plan: Plan) -> int:
+    """The GPU hours of a month below which GitHub's runners with a GPU cost less than the fleet: its hours without jobs and the
+    first class' cheapest hours of a GPU. 0 if a price is unknown or if GitHub's is lower at any number of hours.
+    """
+    idle, placement = plan.average, plan.placements[0] if plan.placements else None
+    if placement is None or idle.unknown or not isinstance(placement.runner, PodRunner) or not placement.runner.gpus:
+        return 0
+    hour = runner_hour(placement, plan.fleet.clusters[placement.cluster].region)[0]
+    saved = _github_hour() - hour.usd / placement.runner.gpus
+    return 0 if hour.unknown or saved <= 0 else math.ceil(idle.usd * MONTH / saved)
+
+
+def _github_hour() -> float:
+    return quoted(unit_price("github-gpu-minute", "*")).usd * 60

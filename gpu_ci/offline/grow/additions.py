@@ -67,6 +67,8 @@ def add_pool(stack: GrowingStack, cluster: str, wanted: Pools) -> None:
     # A pool for jobs that may be interrupted has to be on spot, if the cloud sells the GPU so.
     role = wanted.role or ("release" if capacity != SPOT and on_spot else "burst")
     extra = answers.starter.on_disks if all(machine.nvme_gb for machine in types) else ()
+    images = {pool.get("image") for pool in (stack.draft.value(stack.at(cluster, "pools")) or {}).values()}
+    extra += tuple(f"image: {image}" for image in images if image and len(images) == 1)
     kinds = types if wanted.types or capacity == SPOT else types[:1]
     parts = [Part(wanted.name, kinds, capacity, role, wanted.most, extra=extra)]
     if wanted.fallback:

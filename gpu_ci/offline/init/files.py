@@ -29,7 +29,7 @@ from gpu_ci.offline.policyvalues import new_entries
 from gpu_ci.offline.tomltables import table
 
 _MOST, _USUAL = 20, 4
-"""Nodes of the pool for tests: with a budget at most, and without one."""
+"""Nodes of the pool for tests: with a budget at most, and without one. 0 is a single node of the cheapest machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,15 @@ def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: d
 
     most = _USUAL
     if answers.budget is not None:  # more nodes cost more in the worst hour
-        most = bisect_right(range(1, _MOST + 1), answers.budget, key=lambda most: total(bill.bill(written(most, 1), day))[1].usd)
-    idle, worst = total(bill.bill(written(max(most, 1), 1), day))
-    if most:
+        sizes = range(_MOST + 1)
+        most = bisect_right(sizes, answers.budget, key=lambda most: total(bill.bill(written(most, 1), day))[1].usd) - 1
+    idle, worst = total(bill.bill(written(max(most, 0), 1), day))
+    if most >= 0:
         # The alarm's budget covers 160 hours of the worst case in a month: those of the working days.
         return chosen, written(most, math.ceil((idle.usd * MONTH + worst.usd * 160) / 100) * 100)
     raise InputError(
-        f"--budget: the smallest fleet with {chosen.gpu} that init writes for these jobs costs {worst.usd:.2f} USD in its "
-        f"worst hour ({worst.usd * MONTH:.0f} a month); raise the budget, or name fewer --jobs"
+        f"--budget: the smallest fleet with {chosen.gpu} for these jobs costs {worst.usd:.2f} USD in its worst hour "
+        f"({worst.usd * MONTH:.0f} a month); raise the budget, or name fewer --jobs"
     )
 
 

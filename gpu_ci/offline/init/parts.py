@@ -81,10 +81,12 @@ def slug(gpu: str) -> str:
 def pools(answers: Answers, most: int, extra: tuple[str, ...] = ()) -> dict[str, tuple[Part, ...]]:
     """The pools of a cluster that buys nodes, by the kind of job. The pool for tests has at most `most` nodes.
 
-    A single one is on demand, because spot needs a second one and a pool behind it.
+    A single one is on demand, because spot needs a second one and a pool behind it. With `most` 0 it is one node of the cheapest
+    machine, whose local disks are too small for the images.
     """
-    types, model = small(answers), slug(answers.gpu)
-    disks = extra if all(machine.nvme_gb for machine in types) else ()
+    least, most = most == 0, max(most, 1)
+    types, model = small(answers, cheapest=least), slug(answers.gpu)
+    disks = extra if all(machine.nvme_gb for machine in types) and not least else ()
     parts: dict[str, tuple[Part, ...]] = {}
     on_spot = all(map(hardware.preemptible, types))
     if "tests" in answers.jobs and on_spot and most > 1:
@@ -115,13 +117,16 @@ def runner_sets(answers: Answers, held: Mapping[str, tuple[Part, ...]], extra: t
         yield Jobs(f"{set_name}-training", held["training"], gpus, f"Each job gets the {gpus} GPUs of one node.", extra=extra)
 
 
-def small(answers: Answers) -> tuple[Machine, ...]:
-    """The cheapest machine with few GPUs, and a second similar one if there is one. Raises InputError if there is none."""
+def small(answers: Answers, *, cheapest: bool = False) -> tuple[Machine, ...]:
+    """The cheapest useful machine with few GPUs, and a second similar one. With `cheapest` also one with few CPUs.
+
+    Raises InputError if there is none.
+    """
     machines = offered(answers.provider, answers.region, answers.gpu)
     least = min(machine.gpus for machine in machines)
     few = [each for each in machines if each.gpus == least]
     # Smaller machines have no room for a useful runner beside kubelet and the DaemonSets.
-    first, *more = [each for each in few if each.vcpus >= 8 * least] or few
+    first, *more = [each for each in few if each.vcpus >= 8 * least and not cheapest] or few
     alike = [each for each in more if each.gpu_memory_mib == first.gpu_memory_mib and spread(first, each) <= MAX_SPREAD]
     return (first, *alike)[:MIN_TYPES]
 

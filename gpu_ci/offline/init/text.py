@@ -24,7 +24,7 @@ _ASKED = (
 
 
 def text(answers: Answers, found: Found | None, most: int, monthly: int) -> str:
-    """The stack file. `most` bounds the nodes for tests, `monthly` is the budget of the alarm in USD a month.
+    """The stack file. `most` bounds the nodes for tests, and 0 is the least fleet of all. `monthly` is the alarm's budget in USD.
 
     `found` is what a cluster that exists already shows of itself. Raises InputError for jobs that no machine can run.
     """
@@ -87,6 +87,7 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
         "region": answers.region,
         "zones": zones,
         "monthly": str(monthly),
+        "system": str(4 if most else 2),
         "protect": _PROTECT if answers.kind == "prod" else (),
         "pools": _below("pools", (part for parts in held.values() for part in parts)),
         "runners": runners,
@@ -116,7 +117,7 @@ def _machines(answers: Answers, zones: str, most: int) -> Iterator[str]:
         region=answers.region,
         driver=answers.starter.driver,
         zones=zones,
-        most=str(min(most, 4)),
+        most=str(max(min(most, 4), 1)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pty
 import re
@@ -24,6 +25,7 @@ from gpu_ci.offline.init import files, questions
 from gpu_ci.offline.policyconfig import STACKS
 from tests.builders import ROOT
 from tests.offline.init.conftest import Project
+from tests.offline.init.test_fleets import FLEETS
 
 TALOS: dict[str, Any] = {"provider": "talos", "region": None, "gpu": None}
 GIVEN = {"--provider": "eks", "--region": "us-west-2", "--gpu": "T4", "--organization": "acme", "--jobs": "tests"}
@@ -62,7 +64,7 @@ def test_without_a_terminal_a_missing_flag_is_one_error_line(flag: str, project:
         ({"organization": "https://github.com/enterprises/acme"}, "--organization: a GitHub App cannot register runners of an"),
         ({"organization": "a b"}, "--organization: not a GitHub scope; write https://github.com/<organization>"),
         ({"budget": "12"}, "--budget: a budget is USD an hour or a month, such as 5/hour or 3000/month; got '12'"),
-        ({"budget": "1/hour"}, "--budget: the smallest fleet with T4 that init writes for these jobs costs "),
+        ({"budget": "1/hour"}, "--budget: the smallest fleet with T4 for these jobs costs "),
         ({"kind": "acme"}, "--kind: not known; got 'acme'; give one of: dev, staging, prod"),
         (
             {"provider": "existing-context"},
@@ -268,3 +270,18 @@ def test_ctrl_c_at_a_question_leaves_nothing_and_no_color_is_plain():
     assert b"\x1b" not in shown, "an escape sequence"
     assert not (ROOT / "Pulumi.ctrl-c.yaml").exists()
     assert (ROOT / "policies" / "stacks.toml").read_text() == before
+
+
+def test_it_says_from_how_many_hours_on_a_fleet_is_worth_it(project: Project):
+    done = run()
+    (new,) = project.made
+    idle, node, github = new.plan.average.usd, 0.752, 0.052 * 60
+    hours = math.ceil(idle * 730 / (github - node))
+    assert 100 < hours < 120, "market.md counts 107 for the smallest fleet"
+    assert f"  below about {hours} GPU hours a month GitHub's T4 runners, 3.12 USD an hour, are cheaper\n" in done.output
+
+
+def test_machines_of_one_s_own_are_not_compared_with_github(project: Project):
+    done = CliRunner().invoke(app, ["init", "home", *FLEETS["home"].split()])
+    assert done.exit_code == 0
+    assert "GitHub's T4 runners" not in done.output

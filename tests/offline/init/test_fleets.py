@@ -31,6 +31,8 @@ FLEETS = {
     "rtx": "--provider eks --region us-east-1 --gpu rtx-pro-6000 --organization acme --jobs tests --kind dev",
     "by-the-hour": "--provider eks --region us-west-2 --budget 6/hour --organization acme --jobs tests,release",
     "for-little": "--provider eks --region eu-west-1 --gpu T4 --budget 4/hour --organization acme --jobs tests",
+    "for-least": "--provider eks --region eu-west-1 --gpu T4 --budget 3/hour --organization acme --jobs tests",
+    "for-least-oke": "--provider oke --region us-ashburn-1 --gpu A10 --budget 3/hour --organization acme --jobs tests",
     "by-the-month": "--provider eks --region eu-west-2 --gpu L4 --budget 9000/month --organization acme --jobs tests --kind prod",
     "a-name-of-thirty-characters-ok": "--provider eks --region us-east-1 --gpu T4 --organization acme --jobs tests,training",
     "server": "--provider eks --region us-east-1 --gpu T4 --organization https://ghe.example.net/my.team-1 --jobs release",
@@ -49,7 +51,7 @@ FLEETS = {
     "garage": f"--provider talos --machines {TOWER} --organization https://github.com/acme/infra --jobs tests",
 }
 """The flags of each stack."""
-JUDGED = {"acme", "lab-1", "one-type", "oracle-all", "oracle-budget", "metal", "phoenix", "home"}
+JUDGED = {"acme", "for-least", "for-least-oke", "lab-1", "one-type", "oracle-all", "oracle-budget", "metal", "phoenix", "home"}
 """Those for which policies take all their paths, and those whose limits were raised; test_context.py has clusters that exist."""
 LINTED = YamlLintConfig(file=str(ROOT / ".ci" / "yamllint.yaml"))
 SIZES = ("above the", "above its", "no runner set uses it", "waits", "idle cost")
