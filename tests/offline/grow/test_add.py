@@ -103,7 +103,8 @@ def test_on_a_terminal_it_asks_for_what_is_missing_and_before_it_writes(
 
 @pytest.mark.parametrize("kills", range(4))
 def test_a_stop_in_the_middle_leaves_every_file_as_it_was(kills: int, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, replace, done = project.files(), Path.replace, []
+    before, replace = project.files(), Path.replace
+    done: list[Path] = []
 
     def stopped(path: Path, target: Path) -> Path:
         if len(done) == kills:
@@ -149,7 +150,7 @@ def test_every_stack_file_grows_and_shrinks_to_the_same_bytes(path: Path, tmp_pa
         gpu = "L4" if grown.fleet.clusters[cluster].provider == "eks" else "A10"
         add_pool(grown, cluster, wish("new-pool", gpu, capacity="on-demand", runner_class="new-class"))
         fleet = grown.grown()
-        assert fleet.clusters[cluster].runners["new-class"].ordered == ("new-pool",)  # type: ignore[attr-defined]
+        assert fleet.clusters[cluster].runners["new-class"].ordered == ("new-pool",)
         assert removed(grown, tmp_path, "class", "new-class", cluster) == grown.before
 
 
@@ -205,7 +206,7 @@ def test_a_second_region_has_the_same_shape_and_names_of_its_own(project: Projec
 def test_classes_with_room_for_all_jobs_are_one_class_in_both_regions() -> None:
     grown = stack(ROOT / "examples/Pulumi.two-regions.yaml")
     add_region(grown, "usw2", "eu-west-1", "ireland")
-    assert grown.grown().clusters["ireland"].runners["gpu-t4-west-ireland"].same_as == "usw2/gpu-t4-west"  # type: ignore[attr-defined]
+    assert grown.grown().clusters["ireland"].runners["gpu-t4-west-ireland"].same_as == "usw2/gpu-t4-west"
     assert not grown.notes
 
 
@@ -213,7 +214,7 @@ def test_a_class_that_rules_keep_apart_says_why() -> None:
     grown = stack(ROOT / "Pulumi.staging.yaml")
     add_region(grown, "usw2", "eu-west-1", None)
     runner = grown.grown().clusters["euw1"].runners["gpu-t4-euw1"]
-    assert (runner.labels, runner.same_as) == ((), None)  # type: ignore[attr-defined]
+    assert (runner.labels, runner.same_as) == ((), None)
     (note,) = grown.notes
     assert note.startswith("gpu-t4-euw1 is a class of its own: GitHub may give all jobs of this set and its equals")
     assert "# The default set" not in grown.draft.text[len(grown.before) :]

@@ -145,16 +145,20 @@ def test_lists_in_block_style_get_an_item_of_their_style() -> None:
         ("base: &base {pools: {a: 1}}\n<<: *base\n", "Pulumi.acme.yaml: pools: a merge key gives it; edit it by hand"),
         (
             "pools: &pools\n  a: 1\nothers: *pools\n",
-            "Pulumi.acme.yaml: this edit would change other settings too: an anchor, a merge key or an unusual layout is near the "
-            "place; nothing was written, edit it by hand",
+            "Pulumi.acme.yaml: this edit would change other settings too: an anchor, a merge key or an unusual layout is near "
+            "the place; nothing was written, edit it by hand",
         ),
     ],
 )
 def test_a_place_whose_text_is_elsewhere_is_refused(text: str, message: str) -> None:
     edited = draft(text)
-    with pytest.raises(InputError) as error:
+
+    def add() -> None:
         edited.add(("pools",), "b", ["b: 2"])
         edited.checked()
+
+    with pytest.raises(InputError) as error:
+        add()
     assert str(error.value) == message
 
 
