@@ -22,7 +22,7 @@ from fleet.providers.fleet import Fleet
 from gpu_ci.acceptance import record
 from gpu_ci.acceptance.runner import Run, Script, Shell
 from gpu_ci.acceptance.steps import Scan, Steps, tested
-from gpu_ci.app import RUN, Repository, Stack, app, exit_status
+from gpu_ci.app import RUN, Repository, Stack, Yes, app, exit_status
 from gpu_ci.offline.day import day_of
 
 
@@ -36,7 +36,7 @@ def accept(
     ] = None,
     repository: Repository = None,
     keep: Annotated[bool, typer.Option("--no-destroy", help="Do not destroy. The budget then ends with the run.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the run.")] = False,
+    yes: Yes = False,
     record_file: Annotated[
         Path | None, typer.Option("--record", help="Write the record here; default: docs/acceptance/<day>-<providers>.json.")
     ] = None,

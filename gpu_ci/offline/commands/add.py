@@ -6,16 +6,17 @@ from typing import Annotated
 
 import typer
 
-from gpu_ci.app import WRITE, AsOf, File, Gpu, Stack, app, exit_status
+from gpu_ci.app import WRITE, AsOf, Cluster, File, Gpu, Stack, Yes, app, exit_status
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.grow.additions import PROVIDERS, Pools, Sizes, add_class, add_cluster, add_pool, add_region
-from gpu_ci.offline.grow.change import Yes, finish, growing
+from gpu_ci.offline.grow.change import finish, growing
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import Answers
-from gpu_ci.offline.init.questions import Questions
+from gpu_ci.offline.init.files import USUAL
+from gpu_ci.offline.init.questions import JobKinds, Provider, Questions, Region
 
 _Text = str | None
-_Cluster = Annotated[_Text, typer.Option("--cluster", help="The cluster, if the stack has several.")]
+_Most = Annotated[int | None, typer.Option("--max", min=1, help="The most nodes of the pool, or the most jobs of the class.")]
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name in the stack file.")]
 
 group = typer.Typer(
@@ -34,11 +35,11 @@ def pool(
     stack: Stack,
     name: _Name,
     gpu: Gpu = None,
-    cluster: _Cluster = None,
+    cluster: Cluster = None,
     capacity: Annotated[_Text, typer.Option("--capacity", help="spot or on-demand; default: spot if the GPU is sold so.")] = None,
     role: Annotated[_Text, typer.Option("--role", help="burst, release or fallback; default: by the capacity.")] = None,
     types: Annotated[list[str] | None, typer.Option("--type", help="A machine type instead of the cheapest. Repeat it.")] = None,
-    most: Annotated[int, typer.Option("--max", help="The most nodes.")] = 4,
+    most: _Most = None,
     fallback: Annotated[bool, typer.Option("--fallback", help="Also add a pool on demand behind it, with one node.")] = False,
     of_class: Annotated[
         _Text, typer.Option("--class", help="The class whose jobs it runs; a new name writes a new class.")
@@ -57,7 +58,7 @@ def pool(
         asked.require()
         bought = capacity and ask.one_of("--capacity", capacity, ("spot", "on-demand"))
         runs = role and ask.one_of("--role", role, ("burst", "release", "fallback"))
-        add_pool(grown, where, Pools(name, model, bought, runs, tuple(types or ()), most, fallback, of_class))
+        add_pool(grown, where, Pools(name, model, bought, runs, tuple(types or ()), most or USUAL, fallback, of_class))
         finish(grown, day_of(as_of), yes=yes, own_file=file is None)
 
 
@@ -66,15 +67,15 @@ def runner_class(
     stack: Stack,
     name: _Name,
     pools: Annotated[_Text, typer.Option("--pools", help="Its pools with commas between, the first choice first.")] = None,
-    cluster: _Cluster = None,
-    gpus: Annotated[int, typer.Option("--gpus", min=1, help="GPUs of each job, or shares of a GPU.")] = 1,
+    cluster: Cluster = None,
+    gpus: Annotated[int, typer.Option("--gpus-per-job", min=1, help="GPUs of each job, or shares of a GPU.")] = 1,
     cpu: Annotated[
-        _Text, typer.Option("--cpu", help="CPU of each job, as REQUEST-LIMIT such as 4-8; default: its share.")
+        _Text, typer.Option("--cpu-range", help="CPU of each job, as REQUEST-LIMIT such as 4-8; default: its share.")
     ] = None,
-    memory: Annotated[_Text, typer.Option("--memory", help="Memory of each job, such as 16Gi-32Gi; default: its share.")] = None,
-    most: Annotated[
-        int | None, typer.Option("--max", help="The most jobs at the same time; default: those of full pools.")
+    memory: Annotated[
+        _Text, typer.Option("--memory-range", help="Memory of each job, such as 16Gi-32Gi; default: its share.")
     ] = None,
+    most: _Most = None,
     labels: Annotated[_Text, typer.Option("--labels", help="Labels beside the name, with commas between.")] = None,
     file: File = None,
     yes: Yes = False,
@@ -100,9 +101,9 @@ def _words(text: str) -> tuple[str, ...]:
 def region(
     stack: Stack,
     region: Annotated[str, typer.Argument(metavar="REGION", help="Region of the same cloud, such as eu-west-1.")],
-    cluster: Annotated[_Text, typer.Option("--cluster", help="The cluster to copy, if the stack has several.")] = None,
+    cluster: Cluster = None,
     name: Annotated[
-        _Text, typer.Option("--name", help="Name of the new cluster; default: from the region, such as euw1.")
+        _Text, typer.Option("--cluster-name", help="Name of the new cluster; default: from the region, such as euw1.")
     ] = None,
     file: File = None,
     yes: Yes = False,
@@ -119,11 +120,11 @@ def region(
 def cluster(
     stack: Stack,
     name: _Name,
-    provider: Annotated[_Text, typer.Option("--provider", help=f"One of: {', '.join(PROVIDERS)}.")] = None,
-    region: Annotated[_Text, typer.Option("--region", help="Region of the cloud.")] = None,
+    provider: Provider = None,
+    region: Region = None,
     gpu: Gpu = None,
-    jobs: Annotated[_Text, typer.Option("--jobs", help=f"With commas between: {', '.join(ask.JOBS)}.")] = None,
-    most: Annotated[int, typer.Option("--max", help="The most nodes of the pool for tests.")] = 4,
+    jobs: JobKinds = None,
+    most: _Most = None,
     file: File = None,
     yes: Yes = False,
     as_of: AsOf = None,
@@ -139,5 +140,5 @@ def cluster(
         of_cloud = ask.jobs_of(cloud)
         kinds = asked.answer("jobs", "Which kinds of jobs, with commas?", of_cloud, "tests", lambda text: ask.jobs(text, cloud))
         asked.require()
-        add_cluster(grown, name, Answers(stack, cloud, place, model, grown.fleet.github.url, kinds, ""), most, day)
+        add_cluster(grown, name, Answers(stack, cloud, place, model, grown.fleet.github.url, kinds, ""), most or USUAL, day)
         finish(grown, day, yes=yes, own_file=file is None)

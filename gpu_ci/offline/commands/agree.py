@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
 import typer
 
 from fleet.facts.credentials import mask
 from fleet.loading.home import ROOT
 from fleet.settings.budget import MONTH
-from gpu_ci.app import WRITE, AsOf, File, Stack, app, console, exit_status
+from gpu_ci.app import WRITE, AsOf, File, Stack, Yes, app, console, exit_status
 from gpu_ci.offline.agree import Agreement, agreement, replace_files
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.init.questions import confirmed
@@ -23,7 +22,7 @@ from gpu_ci.offline.report import report
 def agree(
     stack: Stack,
     file: File = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Write without a question.")] = False,
+    yes: Yes = False,
     as_of: AsOf = None,
 ) -> None:
     """Allow what a stack's fleet needs: policy values with reasons, 25 % above it.

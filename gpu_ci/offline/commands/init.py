@@ -23,7 +23,7 @@ from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import PROVIDERS, Answers
 from gpu_ci.offline.init.files import New, prepared, require_free, write
 from gpu_ci.offline.init.parts import Found
-from gpu_ci.offline.init.questions import Questions
+from gpu_ci.offline.init.questions import JobKinds, Provider, Questions, Region
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.progress import Progress
 from policies.rules.rule import STACK_KINDS
@@ -34,8 +34,8 @@ _Text = str | None
 @app.command(rich_help_panel=WRITE)
 def init(
     stack: Annotated[str, typer.Argument(help="Name of the new stack: acme writes Pulumi.acme.yaml.")],
-    provider: Annotated[_Text, typer.Option("--provider", help=f"One of: {', '.join(PROVIDERS)}.")] = None,
-    region: Annotated[_Text, typer.Option("--region", help="Region of the cloud, such as us-west-2 or us-ashburn-1.")] = None,
+    provider: Provider = None,
+    region: Region = None,
     gpu: Gpu = None,
     budget: Annotated[
         _Text,
@@ -47,7 +47,7 @@ def init(
     organization: Annotated[
         _Text, typer.Option("--organization", help="GitHub organization or repository: a URL, or a name on github.com.")
     ] = None,
-    jobs: Annotated[_Text, typer.Option("--jobs", help=f"With commas between: {', '.join(ask.JOBS)}.")] = None,
+    jobs: JobKinds = None,
     kind: Annotated[str, typer.Option("--kind", help="How strict policies are: dev, staging or prod.")] = "staging",
     machines: Annotated[
         list[str] | None,

@@ -8,7 +8,6 @@ from datetime import date
 from difflib import unified_diff
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
 
 import typer
 
@@ -24,8 +23,6 @@ from gpu_ci.offline.inventory.page import document
 from gpu_ci.offline.plan import Plan, make_plan, require_sdk
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.report import effect_lines
-
-Yes = Annotated[bool, typer.Option("--yes", help="Write without a question.")]
 
 
 def growing(stack: str, file: Path | None) -> GrowingStack:

@@ -10,7 +10,13 @@ from fleet.facts.places import Keys
 from fleet.facts.scheduling import FALLBACK
 from gpu_ci.offline.grow.stack import GrowingStack
 
-KINDS = ("pool", "class", "region", "cluster")
+KINDS = {
+    "pool": "Remove a pool; with --with-references also from the lists of classes that have other pools.",
+    "class": "Remove a runner class; with --with-references also the pools that only it uses.",
+    "region": "Remove the only cluster of a region; with --with-references also every `sameAs` that names it.",
+    "cluster": "Remove a cluster; with --with-references also every `sameAs` that names it.",
+}
+"""What can be removed, with the help of the command."""
 _OPTION = "--with-references"
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+import typer
 from rich.prompt import Confirm, Prompt
 
 from fleet.facts.errors import InputError
 from gpu_ci.app import console
-from gpu_ci.offline.init.answers import one_of
+from gpu_ci.offline.init.answers import JOBS, PROVIDERS, one_of
 
 _Read = TypeVar("_Read")
+Provider = Annotated[str | None, typer.Option("--provider", help=f"One of: {', '.join(PROVIDERS)}.")]
+Region = Annotated[str | None, typer.Option("--region", help="Region of the cloud, such as us-west-2 or us-ashburn-1.")]
+JobKinds = Annotated[str | None, typer.Option("--jobs", help=f"With commas between: {', '.join(JOBS)}.")]
+"""Options of all commands that write a cluster."""
 
 
 def on_terminal() -> bool:
