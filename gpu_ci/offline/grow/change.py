@@ -51,7 +51,7 @@ def finish(stack: GrowingStack, day: date, *, yes: bool, own_file: bool) -> None
     page = f"docs/inventory-{stack.stack}.md"
     if own_file and (stack.root / page).is_file():
         files[page] = (stack.root / page).read_text(encoding="utf-8"), document(stack.stack, agreed.after.fleet)
-    # Last: whoever is killed before it has the old fleet.
+    # Last: a command that is killed before it leaves the old fleet.
     files[name] = stack.before, stack.draft.text
     replace_files(files, stack.root)
     out.print(f"Wrote {', '.join(files)}. Commit them together.")

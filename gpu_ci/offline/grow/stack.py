@@ -63,7 +63,7 @@ class GrowingStack:
             raise InputError(f"NAME: the stack has {what} {path[-1]} already; give another name, or edit it")
 
     def answers(self, cluster: str, gpu: str = "") -> Answers:
-        """What `init` would have been told for this cluster. Raises InputError for machines that are nobody's to buy."""
+        """The answers of `init` for this cluster. Raises InputError for a provider that sells no machines."""
         settings = self.fleet.clusters[cluster]
         starter = provider_of(settings).starter
         if starter is None or starter.owns or starter.reads:

@@ -281,7 +281,7 @@ def test_a_cluster_of_another_kind_joins(provider: str, region: str, gpu: str, p
         ),
         ("cluster acme x --provider talos", "--provider: not known; got 'talos'; "),
         ("cluster acme x", "--provider: required without a terminal; add --provider (eks, oke, existing-eks, existing-oke)"),
-        ("pool nobody x --gpu T4", "stack: there must be a file for the stack;"),
+        ("pool other x --gpu T4", "stack: there must be a file for the stack;"),
     ],
 )
 def test_a_wrong_wish_is_one_line(words: str, message: str, project: Project) -> None:
