@@ -42,7 +42,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes 
 CODE = $(shell git ls-files '*.py' | cut -d/ -f1 | sort -u)
 
 .DEFAULT_GOAL := help
-TARGETS := help init add remove plan render doctor pending check smoke acceptance docs pictures policy-pack image image-test image-push test test-code test-pages test-alerts search lint lint-images size site format bench lock clean
+TARGETS := help init add remove agree plan render doctor pending check smoke acceptance docs pictures policy-pack image image-test image-push test test-code test-pages test-alerts search lint lint-images size site format bench lock clean
 .PHONY: $(TARGETS)
 
 # Without this, `make plan prod` would plan the default stack, and fail only then.
@@ -69,6 +69,9 @@ remove: .venv/run ## Remove a pool, class, region or cluster from a stack: STACK
 
 plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [BASE=DIR] [ARGS=--markdown]
 	@$(BIN)/gpu-ci plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"
+
+agree: .venv/run ## Allow what a stack's fleet needs, with reasons and price: STACK=staging [FILE=path] [ARGS=--yes]
+	@$(BIN)/gpu-ci agree $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
 
 render: .venv/run ## Write a stack's manifests and chart values, or what ArgoCD reads: STACK=staging OUT=DIR [CHECK=1: compare]
 	@$(BIN)/gpu-ci render --out "$$OUT" $${FILE:+--file "$$FILE"} $${CHECK:+--check} $(ARGS) -- "$$STACK"

@@ -1,6 +1,6 @@
 """Agrees to more: plans a stack, and finds the policy values that refuse its fleet and that the fleet needs.
 
-The plan after the change is made of the very texts that `replace_files` writes.
+The plan after the change is made of exactly the texts that `replace_files` writes.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Pr
             f"{STACKS}: has no [{stack}], and there is no {config}; write the header [{stack}] with the stack's kind, such as "
             f'kind = "staging", or make a new stack by gpu-ci init'
         )
-    text = (root / source).read_text(encoding="utf-8")
+    text = _text(root / source)
     with TemporaryDirectory(prefix="gpu-ci-agree-") as name:
         folder = Path(name)
         (folder / config).parent.mkdir(parents=True)
 
         def planned(values: str) -> Plan:
-            (folder / source).write_text(values, encoding="utf-8")
+            (folder / source).write_text(values, encoding="utf-8", newline="")
             if source == STACKS:
                 (folder / config).write_text(policy_configs(folder)[config], encoding="utf-8")
             return make_plan(stack, root, file, progress, day, policies_of=folder)
@@ -76,12 +76,17 @@ def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Pr
             else:
                 text = json.dumps({**entries, **changes}, indent=2, ensure_ascii=False) + "\n"
             after = planned(text)
-        made = {path: (folder / path).read_text(encoding="utf-8") for path in (source, config)}
+        made = {path: _text(folder / path) for path in (source, config)}
     page = f"docs/inventory-{stack}.md"
     if file is None and (root / page).is_file() and not after.refused:
         made[page] = document(stack, after.fleet)
-    old = {path: (root / path).read_text(encoding="utf-8") if (root / path).is_file() else "" for path in made}
+    old = {path: _text(root / path) for path in made}
     return Agreement(before, after, source, {path: (old[path], new) for path, new in made.items() if old[path] != new})
+
+
+def _text(path: Path) -> str:
+    """The text with its own line ends; "" if there is no file."""
+    return path.read_bytes().decode() if path.is_file() else ""
 
 
 def _registries(plan: Plan) -> Iterator[Need]:
@@ -97,17 +102,16 @@ def replace_files(files: Files, root: Path) -> None:
     done: list[str] = []
     try:
         for path, (old, new) in files.items():
-            # Bytes, because a file may have line ends of Windows.
-            if ((root / path).read_bytes() if (root / path).is_file() else b"") != old.encode():
+            if _text(root / path) != old:
                 raise InputError(f"{path}: changed since it was read; run the command again")
-            drafts[path].write_bytes(new.encode())
+            drafts[path].write_text(new, encoding="utf-8", newline="")
         for path, draft in drafts.items():
             draft.replace(root / path)
             done.append(path)
     except BaseException as error:
         for path in done:
             if files[path][0]:
-                (root / path).write_bytes(files[path][0].encode())
+                (root / path).write_text(files[path][0], encoding="utf-8", newline="")
             else:
                 (root / path).unlink()
         if isinstance(error, OSError):

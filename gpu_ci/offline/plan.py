@@ -195,7 +195,7 @@ class Plan:
                 if item["pool"] in pools:
                     yield f"{where} has no fallback, so its jobs may wait while spot has no capacity: {item['why']}"
                 else:
-                    yield todo(f"{where} is no pool of this stack; remove it")
+                    yield todo(f"{where} is not a pool of this stack; remove it")
 
     @cached_property
     def ends(self) -> tuple[End, ...]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.pricing import average, total
-from fleet.facts.scheduling import FALLBACK
 from fleet.facts.tables import rows
 from fleet.prove import bill
 from fleet.providers.fleet import Fleet
@@ -25,6 +25,7 @@ from fleet.settings.workloads import PoolWorkload
 from gpu_ci.offline.judge import configure
 from policies.rules import RULES
 from policies.rules.instance_type_allowed import allows
+from policies.rules.read import gpus
 
 HEADROOM = 25
 """Percent."""
@@ -113,12 +114,11 @@ def needs(fleet: Fleet, day: date, budget: float | None = None, types: Collectio
     for key, sizes, words in (("maxGpusPerPool", pools, "pool"), ("maxGpusPerMachineSet", machines, "set of VMs")):
         if sizes:
             largest = max(sizes, key=lambda name: sizes[name])
-            yield Need("gpu-pool-max-size", key, sizes[largest], f"The largest {words}, {largest}, has {sizes[largest]} GPUs")
+            yield Need("gpu-pool-max-size", key, sizes[largest], f"The largest {words}, {largest}, has {gpus(sizes[largest])}")
     if pools or machines:
-        full = [f"full pools have {sum(pools.values())} GPUs"] * bool(pools)
-        parts = " and ".join([*full, *[f"VMs of jobs have {sum(machines.values())} GPUs"] * bool(machines)])
-        every = sum(pools.values()) + sum(machines.values())
-        yield Need("stack-gpu-ceiling", "maxGpus", every, parts[0].upper() + parts[1:])
+        every = {"Full pools have": sum(pools.values()), "VMs of jobs have": sum(machines.values())}
+        parts = ". ".join(f"{words} {gpus(count)}" for words, count in every.items() if count)
+        yield Need("stack-gpu-ceiling", "maxGpus", sum(every.values()), parts)
         counted = bill.bill(fleet, day)
         idle, worst = average(counted).usd, total(counted)[1].usd
         origin = "" if budget is None else f", and the budget is {budget:.2f}"
@@ -139,13 +139,13 @@ def _of_jobs(clusters: Collection[Cluster]) -> Iterator[Need]:
     works = [work.units for cluster in clusters for work in cluster.workloads.values() if isinstance(work, PoolWorkload)]
     largest = max((*(runner.gpus for runner in pods), *works), default=0)
     for key in ("maxPerContainer", "maxPerPod"):
-        yield Need("gpu-limit-ceiling", key, largest, f"The largest job takes {largest} GPUs")
+        yield Need("gpu-limit-ceiling", key, largest, f"The largest job takes {gpus(largest)}")
     together = max((runner.gpus * runner.span.max for runner in pods), default=0)
-    yield Need("gpu-limit-ceiling", "maxPerWorkload", together, f"All runners of the largest set take {together} GPUs")
+    yield Need("gpu-limit-ceiling", "maxPerWorkload", together, f"All runners of the largest set take {gpus(together)}")
 
 
 def _of_spot(clusters: Collection[Cluster], bought: Mapping[str, Pool]) -> Iterator[Need]:
-    spot = [pool for pool in bought.values() if pool.capacity == "spot"]
+    spot = [pool for pool in bought.values() if _on_spot(pool)]
     if not spot:
         return
     similar = min((pool.instance_types for pool in spot), key=len)
@@ -158,13 +158,25 @@ def _of_spot(clusters: Collection[Cluster], bought: Mapping[str, Pool]) -> Itera
     in_region = {row["region"]: len(row["zones"].split()) for row in rows("zones.csv")}
     zones = min(len(cluster.node_zones) or in_region.get(cluster.region, 2) for cluster in clusters)
     yield Need("spot-diversified", "minZones", zones, f"Zones of the nodes: {zones}")
-    behind = max((pool.nodes.max for pool in bought.values() if pool.role == FALLBACK), default=0)
-    yield Need("spot-with-fallback", "maxFallback", behind, f"The largest fallback pool has {behind} nodes")
+    behind = max(map(_behind, clusters))
+    yield Need("spot-with-fallback", "maxFallback", behind, f"Nodes of the largest fallback pool: {behind}")
+
+
+def _behind(cluster: Cluster) -> int:
+    """Nodes of the largest fallback: each runner class on spot has its smallest pool on demand as one."""
+    named = ([cluster.pools[pool] for pool in runner.ordered] for runner in cluster.pod_runners.values())
+    spans = ([pool.nodes.max for pool in pools if pool.capacity == ON_DEMAND] for pools in named if any(map(_on_spot, pools)))
+    return max((min(span) for span in spans if span), default=0)
+
+
+def _on_spot(pool: Pool) -> bool:
+    return pool.capacity == SPOT
 
 
 def _of_idle(bought: Mapping[str, Pool], waiting: Mapping[str, int]) -> Iterator[Need]:
     """Nodes and runners that wait for jobs. Capacity that is paid anyway may wait."""
-    least = {name: pool.nodes.min for name, pool in bought.items() if pool.capacity in ("spot", "on-demand")} | dict(waiting)
+    unpaid = {name: pool for name, pool in bought.items() if _gpus(pool) and pool.capacity in (SPOT, ON_DEMAND)}
+    least = {name: pool.nodes.min for name, pool in unpaid.items()} | dict(waiting)
     if any(least.values()):
         kept = ", ".join(f"{name} {count}" for name, count in least.items() if count)
         yield Need("scale-to-zero", "minAllowed", max(least.values()), f"These keep nodes or runners without jobs: {kept}")
@@ -220,4 +232,6 @@ def why(old: Entry, reasons: Mapping[str, str]) -> str:
     # The entries that a list had keep their reason.
     lists = {name: part for names, part in parts for name in names if isinstance(old.get(name), list)}
     new = [(name, " ".join(filter(None, (lists.get(name), reason)))) for name, reason in reasons.items()]
-    return " ".join(f"{label}: {part}" for label, part in (*kept, *new) if label)
+    order = [*old, *reasons]
+    ordered = sorted((part for part in (*kept, *new) if part[0]), key=lambda part: order.index(part[0].split(" ")[0]))
+    return " ".join(f"{label}: {part}" for label, part in ordered)

@@ -23,7 +23,7 @@ def edited(text: str, stack: str, entries: Mapping[str, Mapping[str, Any]], file
 
     A list may get entries at its start. Raises InputError for a table that is not written with a header.
     """
-    expected = tomllib.loads(text)
+    expected, windows, text = tomllib.loads(text), "\r\n" in text, text.replace("\r\n", "\n")
     for policy, entry in entries.items():
         old = expected[stack].get(policy)
         if old is None:
@@ -36,7 +36,7 @@ def edited(text: str, stack: str, entries: Mapping[str, Mapping[str, Any]], file
         expected[stack][policy] = {**(old or {}), **entry}
     try:
         if tomllib.loads(text) == expected:
-            return text
+            return text.replace("\n", "\r\n") if windows else text
     except tomllib.TOMLDecodeError:
         pass
     headers = ", ".join(f"[{stack}.{policy}]" for policy in entries)
@@ -82,7 +82,7 @@ def _put(text: str, header: str, key: str, value: Any, old: Any) -> str:
 
 def _value_end(text: str, start: int, end: int) -> int:
     """The end of the value: before the first comment or line end at which it is whole."""
-    for stop in re.compile(r"#|\r?\n|\Z").finditer(text, start, end):
+    for stop in re.compile(r"#|\n|\Z").finditer(text, start, end):
         try:
             tomllib.loads(f"key = {text[start : stop.start()]}")
         except tomllib.TOMLDecodeError:

@@ -12,6 +12,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from gpu_ci.offline.agree import agreement
+from gpu_ci.offline.day import day_of
 from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.policyconfig import STACKS, settings_of
 from tests.docs.markdown import ROOT, Fence, fences
@@ -30,6 +32,8 @@ class Snippet:
     path: tuple[str, ...]
     settings: Mapping[str, Any]
     policies: Mapping[str, Mapping[str, Any]]
+    agreed: bool
+    """Whether the next block lets `make agree` write these values."""
 
     @property
     def runners(self) -> frozenset[tuple[str, str]]:
@@ -55,7 +59,8 @@ def _snippet(block: Fence, head: re.Match[str], after: Fence | None) -> Snippet:
     keys = tuple(head["path"].split("."))
     path = () if keys == ("config",) else (f"gpu-ci:{keys[0]}", *keys[1:])
     settings = YAML(typ="safe", pure=True).load(block.text)
-    return Snippet(block.place, head["file"], head["stack"], path, settings, _policies(block, after, head["stack"]))
+    agreed = after is not None and after.page == block.page and after.text.strip() == f"make agree STACK={head['stack']}"
+    return Snippet(block.place, head["file"], head["stack"], path, settings, _policies(block, after, head["stack"]), agreed)
 
 
 def _policies(block: Fence, after: Fence | None, stack: str) -> Mapping[str, Mapping[str, Any]]:
@@ -100,4 +105,6 @@ def _merge(into: Any, settings: Mapping[str, Any]) -> None:
 def planned(folder: Path, snippet: Snippet, *, with_policies: bool = True) -> Plan:
     """The plan of the stack after pasting; without `with_policies` only the stack file has changed."""
     stack_file = pasted(folder, snippet)
+    if snippet.agreed and with_policies:
+        return agreement(snippet.stack, ROOT, stack_file, day_of()).after
     return make_plan(snippet.stack, ROOT, stack_file, policies_of=folder if with_policies else ROOT)

@@ -44,11 +44,12 @@ def test_a_snippet_plans_clean_with_its_policy_values_and_without_them_each_mess
     assert [(verdict.rule, verdict.message) for verdict in plan.blocked()] == []
     assert plan.passes(), plan.refused
     assert snippet.runners <= {(found.cluster, found.runner_set) for found in plan.placements}
-    if not snippet.policies:
+    if not (snippet.policies or snippet.agreed):
         return
     # In the same test, so that both plans have one recording.
     plan = planned(without, snippet, with_policies=False)
     assert plan.blocked(), "then the page needs no block of policy values"
     for verdict in plan.blocked():
-        needed = snippet.policies[verdict.rule]
+        needed = snippet.policies.get(verdict.rule, {})
+        assert snippet.agreed or needed
         assert "exceptions" in needed or re.search(rf"{STACKS}: {snippet.stack}\.{verdict.rule}\.\w+", verdict.message)

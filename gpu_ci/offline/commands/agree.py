@@ -36,7 +36,7 @@ def agree(
         out = console()
         if not agreed.after.passes():
             report(agreed.after, out, quiet=True)
-            out.print("No policy value admits this. Nothing was written: change the stack file first.")
+            out.print("agree has no value for this, and wrote nothing. Change the stack file, or write the value named above.")
             raise typer.Exit(1)
         if agreed.diff:
             sys.stdout.write(mask(agreed.diff))
