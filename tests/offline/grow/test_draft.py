@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ def places(text: str) -> list[tuple[str, ...]]:
 
 @given(file=st.sampled_from(FILES), form=st.sampled_from([*FORMS]), data=st.data())
 def test_adding_and_removing_gives_the_same_bytes(file: Path, form: str, data: st.DataObject) -> None:
+    # A list of mappings has two columns for each level, which the form with four spaces would break.
+    assume(form != "four spaces" or not re.search(r"^ *- \w+:", file.read_text(), re.MULTILINE))
     text = FORMS[form](file.read_text())
     path = ("config", *data.draw(st.sampled_from(places(file.read_text()))))
     before = draft(text)
@@ -49,6 +52,7 @@ def test_adding_and_removing_gives_the_same_bytes(file: Path, form: str, data: s
     before.add(path, "new-entry", ENTRY, before=first)
     grown = before.checked()
     assert before.value((*path, "new-entry")) == VALUE
+    assert ("\r\n" in text) == ("\n" not in grown.replace("\r\n", "")), "one kind of line ends"
     # Every line of the file is there, in its order.
     rest = iter(grown.splitlines())
     assert all(any(row == other for other in rest) for row in text.splitlines())
@@ -72,9 +76,8 @@ def test_removing_an_entry_removes_only_it_and_its_comments(file: Path, data: st
         holder = holder[key]
     del holder[name]
     assert document_of("", after.checked()).value == expected
-    gone = [row for row in text.splitlines() if row not in after.text.splitlines()]
-    assert len(after.text.splitlines()) < len(text.splitlines())
-    assert any(row.strip().startswith(f"{name}:") for row in gone)
+    heads = [[row.strip().startswith(f"{name}:") for row in side.splitlines()] for side in (text, after.text)]
+    assert sum(heads[0]) > sum(heads[1])
 
 
 @pytest.mark.parametrize(
@@ -121,12 +124,20 @@ def test_a_comment_inside_an_entry_keeps_it_in_block_style() -> None:
         ("a: 1\n# of b\nb: 2  # two\n\nc: 3\n", ("b",), "a: 1\n\nc: 3\n"),
         ("a: 1\n\nb: 2\n\nc: 3\n", ("b",), "a: 1\n\nc: 3\n"),
         ("# of a\n\na: 1\nb: 2", ("b",), "# of a\n\na: 1"),
+        ("a:\n  x: 1\n  # of x\nb: 2\n", ("b",), "a:\n  x: 1\n  # of x\n"),
     ],
 )
 def test_removing_keeps_what_is_beside(before: str, path: tuple[str | int, ...], after: str) -> None:
     edited = draft(before)
     edited.remove(path)
     assert edited.checked() == after
+
+
+def test_an_entry_has_the_spaces_of_the_file_and_its_lists_their_form() -> None:
+    edited = draft("config:\n    clusters:\n        a:\n            x: 1\n")
+    edited.add(("config", "clusters"), "b", ["b:", "  l:", "    - k: 1", "      m: 2", "  n: 3"])
+    new = ("        b:", "            l:", "                - k: 1", "                  m: 2", "            n: 3")
+    assert edited.checked() == "config:\n    clusters:\n        a:\n            x: 1\n" + "".join(f"{row}\n" for row in new)
 
 
 def test_lists_in_block_style_get_an_item_of_their_style() -> None:
