@@ -93,8 +93,8 @@ def _check(stack: Stack, later: Later) -> Violations:
     spots = [pool for pool in pools if pool.buys == {SPOT} and pool.key not in agreed]
     behind = [pool for pool in pools if pool.role == FALLBACK]
     sets = list(_sets(stack, pools, unread_sets)) if spots or behind or unlabeled else []
-    if sets and unlabeled:
-        # Data set may run in a pool with an unknown label.
+    if (sets or agreed) and unlabeled:
+        # A set may run in a pool with an unknown label, and a person may have accepted that the jobs of that pool wait.
         unlabeled.settle()
     graded = {pool.at.resource.urn: _graded(pool, limit) for pool in pools if pool.buys - {SPOT}}
     reported: dict[tuple[str, str], None] = {}

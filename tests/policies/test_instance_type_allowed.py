@@ -182,6 +182,7 @@ SUITE = Suite(
         Case(EKS, SPOT),
         Case(EKS, SYSTEM),
         Case(EKS, changed(SPOT, "instanceTypes", ["p4d.24xlarge"]), config=only("p4d.24xlarge")),
+        Case(EKS, changed(SPOT, "instanceTypes", ["p4d.24xlarge"]), config={"extraTypes": ["p4d.24xlarge"]}),
         Case(OKE, V100),
         Case(KARPENTER, NODE_POOL),
         Case(ASG, GROUP),

@@ -295,6 +295,7 @@ SUITE = Suite(
     passing=(
         StackCase((BURST, TWIN)),
         StackCase((BURST, twin(scalingConfig={"minSize": 0, "maxSize": 4})), config={"maxFallback": 4}),
+        StackCase((BURST,), config={"spotOnly": [{"pool": "t4", "why": "Nightly jobs may wait for a day."}]}),
         StackCase((BURST, Member(EKS, "reserved", RESERVED))),
         StackCase((oke_cluster(), oke("v100", V100), oke("release", V100_RELEASES))),
         StackCase((karpenter("a10g", NODE_POOL),)),
