@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -177,21 +177,30 @@ def add_region(stack: GrowingStack, source: str, region: str, name: str | None) 
         # Machines of jobs have places in several regions already.
         draft.remove((name, "runners", runner))
         stack.notes.append(f"{runner} is not copied: its machines have places in several regions")
-    draft = Draft(name, "".join(_copied(draft.text, settings.region, region)))
+    moved = {key(one): key(two) for key in (str, answers.starter.cluster_name) for one, two in ((settings.region, region),)}
+    draft = Draft(name, "".join(_copied(draft.text, moved, (source, name))))
     _insert(stack, draft, name, same_as=source, budget=False)
     return name
 
 
-def _copied(text: str, old: str, new: str) -> list[str]:
-    """The lines of a cluster in another region. Those with a resource of the old region are marked."""
-    rows = []
+def _copied(text: str, moved: dict[str, str], names: tuple[str, str]) -> Iterator[str]:
+    """The lines of a cluster in another region, whose words `moved` has. Those with a resource of the old region are marked."""
+    old = "|".join(map(re.escape, moved))
     for row in text.splitlines(keepends=True):
-        if not row.lstrip().startswith("#") and re.search(
-            rf"\.{re.escape(old)}\.|\b(?:vpc|subnet|sg|ami|cr|lt)-[0-9a-f]{{8}}", row
-        ):
-            rows.append(f"{row[: len(row) - len(row.lstrip())]}{_REPLACE}\n")
-        rows.append(row.replace(f".{old}.", f".{new}."))
-    return rows
+        line = row.lstrip()
+        if not line.startswith("#") and re.search(rf"\.(?:{old})\.|\b(?:vpc|subnet|sg|ami|cr|lt)-[0-9a-f]{{8}}", row):
+            yield f"{row.removesuffix(line)}{_REPLACE}\n"
+        new = re.sub(rf"\.({old})\.", lambda match: f".{moved[match[1]]}.", row)
+        # ArgoCD reads a folder of its own for each cluster.
+        yield re.sub(rf"\b{names[0]}\b", names[1], new) if line.startswith("path: ") else new
+
+
+def _renamed(text: str, old: str, new: str) -> str:
+    """The text of a cluster with another name of a class: as a key, in what names classes, and in comments."""
+    comments = "|# .*?" * ("-" in old)
+    word = rf"(?<![\w./-]){re.escape(old)}(?![\w./-])"
+    text = re.sub(rf"{word}(?=[\"']?:\s)", new, text)
+    return re.sub(rf"^( *(?:(?:rerunOn|runners): .*?|- {comments})){word}", rf"\g<1>{new}", text, flags=re.MULTILINE)
 
 
 def _insert(stack: GrowingStack, draft: Draft, name: str, same_as: str, budget: bool) -> None:
@@ -201,11 +210,10 @@ def _insert(stack: GrowingStack, draft: Draft, name: str, same_as: str, budget: 
     sets = draft.value((name, "runners")) or {}
     taken = {runner for _, one in stack.fleet.clusters_by_name() for runner in one.runners}
     renamed = {runner: f"{runner}-{name}" if runner in taken else runner for runner in sets}
-    for runner, values in sets.copy().items():
-        if (again := values.get("rerunOn")) in renamed:
-            draft.put((name, "runners", runner, "rerunOn"), renamed[again])
-        if renamed[runner] != runner:
-            draft.rename((name, "runners", runner), renamed[runner])
+    text = draft.text
+    for runner in (runner for runner in renamed if renamed[runner] != runner):
+        text = _renamed(text, runner, renamed[runner])
+    draft = Draft(name, text)
     alone: dict[str, str] = {}
     empty = stack.draft.text
     while True:

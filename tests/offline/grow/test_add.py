@@ -210,6 +210,15 @@ def test_classes_with_room_for_all_jobs_are_one_class_in_both_regions() -> None:
     assert not grown.notes
 
 
+@pytest.mark.parametrize(("name", "cluster"), [("gitops", "use1"), ("monitoring", "usw2"), ("gpu-work", "use1")])
+def test_what_names_classes_and_folders_has_the_new_names(name: str, cluster: str) -> None:
+    grown = stack(ROOT / f"examples/Pulumi.{name}.yaml")
+    add_region(grown, cluster, "eu-west-1", "new")
+    fleet = grown.grown()
+    assert all(runner.endswith("-new") for runner in fleet.clusters["new"].runners)
+    assert len(fleet.clusters["new"].runners) == len(fleet.clusters[cluster].runners)
+
+
 def test_a_class_that_rules_keep_apart_says_why() -> None:
     grown = stack(ROOT / "Pulumi.staging.yaml")
     add_region(grown, "usw2", "eu-west-1", None)
