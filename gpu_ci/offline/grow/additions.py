@@ -166,7 +166,10 @@ def add_region(stack: GrowingStack, source: str, region: str, name: str | None) 
         raise InputError(f"REGION: cluster {source} is in {region} already; give another region, or add a pool")
     name = name or answers.starter.cluster_name(region)
     stack.require_new("cluster", stack.at(name))
-    draft = Draft(name, "\n".join(stack.draft.lines_of(stack.at(source))) + "\n")
+    try:
+        draft = Draft(name, "\n".join(stack.draft.lines_of(stack.at(source))) + "\n")
+    except InputError:
+        raise InputError(f"clusters.{source}: uses an anchor from elsewhere in the file; write the copy by hand") from None
     draft.rename((source,), name)
     draft.put((name, "region"), region)
     if (zones := draft.value((name, "zones"))) is not None:

@@ -219,6 +219,16 @@ def test_what_names_classes_and_folders_has_the_new_names(name: str, cluster: st
     assert len(fleet.clusters["new"].runners) == len(fleet.clusters[cluster].runners)
 
 
+def test_a_cluster_that_uses_an_anchor_from_elsewhere_is_not_copied(project: Project) -> None:
+    text = project.text().replace("  gpu-ci:clusters:", "  other:nodes: &nodes {min: 0, max: 4}\n  gpu-ci:clusters:")
+    (project.root / "Pulumi.acme.yaml").write_text(
+        text.replace("          nodes: {min: 0, max: 4}\n", "          nodes: *nodes\n")
+    )
+    with pytest.raises(InputError) as error:
+        add_region(project.stack("acme"), "usw2", "eu-west-1", None)
+    assert str(error.value) == "clusters.usw2: uses an anchor from elsewhere in the file; write the copy by hand"
+
+
 def test_a_class_that_rules_keep_apart_says_why() -> None:
     grown = stack(ROOT / "Pulumi.staging.yaml")
     add_region(grown, "usw2", "eu-west-1", None)
