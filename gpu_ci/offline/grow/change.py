@@ -55,6 +55,8 @@ def finish(stack: GrowingStack, day: date, *, yes: bool, own_file: bool) -> None
     files[name] = stack.before, stack.draft.text
     replace_files(files, stack.root)
     out.print(f"Wrote {', '.join(files)}. Commit them together.")
+    if stack.draft.text.count("REPLACE") > stack.before.count("REPLACE"):
+        out.print(f"Some of it only you know: `grep -n -A1 REPLACE {name}` lists these lines.")
 
 
 def planned(stack: GrowingStack, day: date, progress: Callable[[str], None]) -> tuple[Plan, Agreement]:

@@ -79,6 +79,17 @@ def test_a_pool_with_its_class_is_written_with_what_belongs_to_it(project: Proje
     assert project.text().encode() == before["Pulumi.acme.yaml"]
 
 
+def test_it_says_which_lines_only_a_person_knows(project: Project) -> None:
+    words = ("--provider", "oke", "--region", "us-ashburn-1", "--gpu", "A10", "--jobs", "tests", "--yes")
+    done = project.run("add", "cluster", "acme", "ashburn", *words)
+    assert done.exit_code == 0, done.output
+    assert "Some of it only you know: `grep -n -A1 REPLACE Pulumi.acme.yaml` lists these lines.\n" in done.stdout
+    assert (
+        "only you know"
+        not in project.run("add", "class", "acme", "gpu-more", "--cluster", "usw2", "--pools", "t4-release", "--yes").stdout
+    )
+
+
 def test_without_a_terminal_it_shows_the_change_and_writes_nothing(project: Project) -> None:
     before = project.files()
     done = project.run(*L4)
