@@ -42,7 +42,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes 
 CODE = $(shell git ls-files '*.py' | cut -d/ -f1 | sort -u)
 
 .DEFAULT_GOAL := help
-TARGETS := help init plan render doctor pending check smoke acceptance docs pictures policy-pack image image-test image-push test test-code test-pages test-alerts search lint lint-images size site format bench lock clean
+TARGETS := help init add remove agree plan render doctor pending check smoke acceptance docs pictures policy-pack image image-test image-push test test-code test-pages test-alerts search lint lint-images size site format bench lock clean
 .PHONY: $(TARGETS)
 
 # Without this, `make plan prod` would plan the default stack, and fail only then.
@@ -56,6 +56,16 @@ help: ## Show the targets
 
 init: .venv/run ## Write a new stack from a few questions: STACK=acme [ARGS="--provider eks --region us-west-2 …"]
 	@$(BIN)/gpu-ci init $(ARGS) -- "$$STACK"
+
+# The command wants the kind, the stack and the name, in this order.
+GROW = set -- $(ARGS); kind=$$1 name=$$2; [ $$\# -lt 2 ] || shift 2; \
+  $(BIN)/gpu-ci $@ "$$kind" $${FILE:+--file "$$FILE"} "$$@" -- "$$STACK" "$$name"
+
+add: .venv/run ## Add a pool, class, region or cluster to a stack: STACK=acme ARGS="pool l4-spot --gpu L4 …" [FILE=path]
+	@$(GROW)
+
+remove: .venv/run ## Remove a pool, class, region or cluster from a stack: STACK=acme ARGS="pool l4-spot" [FILE=path]
+	@$(GROW)
 
 plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [BASE=DIR] [ARGS=--markdown]
 	@$(BIN)/gpu-ci plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"

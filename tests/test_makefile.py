@@ -132,6 +132,13 @@ def test_the_image_targets(make):
     assert make("image-push", "CUDA=a b", "STACK=-v", "ARGS=--run") == pushed
 
 
+@pytest.mark.parametrize("target", ["add", "remove"])
+def test_what_grows_is_a_kind_and_a_name(make, target):
+    words = make(target, "STACK=a b", "FILE=-v", "ARGS=pool l4 --gpu 'RTX A6000'")
+    assert words == [target, "pool", "--file", "-v", "--gpu", "RTX A6000", "--", "a b", "l4"]
+    assert make(target) == [target, "", "--", "staging", ""], "it says what is missing"
+
+
 def test_the_defaults(make):
     assert make("plan") == ["plan", "--", "staging"]
     assert make("render") == ["render", "--out", "build/staging", "--", "staging"]

@@ -70,7 +70,12 @@ def read_yaml(path: Path) -> Document:
     `.inf`/`.nan` (JSON has neither) and tags other than the core schema's. Also for more than 100 levels, and for aliases that
     add more than 100,000 values. Raises OSError as `text_of` does.
     """
-    reader = _Reader(str(path), text_of(path))
+    return document_of(str(path), text_of(path))
+
+
+def document_of(path: str, text: str) -> Document:
+    """Read the text of such a file. `path` is for errors. Raises InputError as `read_yaml` does."""
+    reader = _Reader(path, text)
     document = Document(None, Lines(1))
     for number, start in enumerate(reader.starts()):
         if number:
@@ -346,6 +351,50 @@ class _ValuesReader(_KubernetesReader):
 def _place(event: Any, node: _Node) -> Place:
     line: int = event.start_mark.line + 1
     return (line, node.below) if node.below else line
+
+
+# -- Places of text --------------------------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """Where a value is in its text, as offsets of characters.
+
+    Its key is from `at` to `key_end`; without a key both are `start`. The value is from `start` to `end`, without what follows
+    on the line. `kind` is block, flow, scalar or alias. `parts` are the values in it by key or index; a merge key is "<<".
+    """
+
+    at: int
+    key_end: int
+    start: int
+    end: int
+    kind: str
+    parts: Mapping[str | int, Part] = {}
+
+
+@lru_cache(maxsize=4)
+def parts_of(text: str) -> Part:
+    """The parts of a text that `document_of` accepts."""
+    events = yaml.parse(text, Loader=yaml.SafeLoader)  # libyaml counts no characters
+    next(event for event in events if isinstance(event, yaml.DocumentStartEvent))
+    return _part(text, events, next(events))
+
+
+def _part(text: str, events: Iterator[Any], event: Any, key: Any = None) -> Part:
+    """The part that an event begins."""
+    start, end, parts = event.start_mark.index, event.end_mark.index, dict[str | int, Part]()
+    at, key_end = (start, start) if key is None else (key.start_mark.index, key.end_mark.index)
+    if not isinstance(event, yaml.CollectionStartEvent):
+        end = start + len(text[start:end].rstrip())  # a block scalar ends where the next line begins
+        return Part(at, key_end, start, end, "alias" if isinstance(event, yaml.AliasEvent) else "scalar")
+    while not isinstance(inner := next(events), yaml.CollectionEndEvent):
+        if isinstance(event, yaml.MappingStartEvent):
+            name = inner.anchor if isinstance(inner, yaml.AliasEvent) else inner.value
+            parts[name] = _part(text, events, next(events), inner)
+        else:
+            parts[len(parts)] = _part(text, events, inner)
+        end = parts[[*parts][-1]].end
+    end = inner.end_mark.index if event.flow_style else end
+    return Part(at, key_end, start, end, "flow" if event.flow_style else "block", parts)
 
 
 # -- Writing -----------------------------------------------------------------------------------------------------------

@@ -251,11 +251,7 @@ def changed_lines(plan: Plan, base: Base) -> Iterator[str]:
 
 
 def _changes(comparison: Comparison) -> Iterator[str]:
-    if comparison.nothing:
-        yield "the change has no effect"
-    elif comparison.changes:
-        yield from (change.what for change in comparison.changes if change.is_loud)
-        yield f"{headline(comparison.changes)}: {counts_line(comparison.changes)}"
+    yield from _effects(comparison)
     for setting in comparison.settings:
         entry = f"{setting.kind} {setting.name}".strip()
         if setting.state != "changed":
@@ -274,13 +270,30 @@ def _changes(comparison: Comparison) -> Iterator[str]:
                 for cost in ("idle", "worst")
             )
             yield f"price of {cluster}/{item}: idle {_arrow(idle)}, worst {_arrow(worst)}"
-    for word, (before, after) in zip(("idle", "worst"), comparison.costs, strict=True):
-        yield f"total at {word}: {before} → {after} USD an hour ({difference(before, after)})"
+    yield from _totals(comparison)
     for word, verdicts in (("newly broken", comparison.newly_broken), ("fixed", comparison.fixed)):
         yield from dict.fromkeys(f"{word}: {verdict.rule}: {words.name_of(verdict.urn)}" for verdict in verdicts)
     for kind in comparison.resources:
         counts = (("added", kind.added), ("removed", kind.removed), ("changed", tuple(kind.changed)))
         yield from (f"{words.short(kind.type)}: {len(names)} {word}: {', '.join(names)}" for word, names in counts if names)
+
+
+def effect_lines(comparison: Comparison) -> Iterator[str]:
+    """What `pulumi up` of a change does to running jobs and to how many resources, and the price before and after."""
+    yield from map(words.one_line, (*_effects(comparison), *_totals(comparison)))
+
+
+def _effects(comparison: Comparison) -> Iterator[str]:
+    if comparison.nothing:
+        yield "the change has no effect"
+    elif comparison.changes:
+        yield from (change.what for change in comparison.changes if change.is_loud)
+        yield f"{headline(comparison.changes)}: {counts_line(comparison.changes)}"
+
+
+def _totals(comparison: Comparison) -> Iterator[str]:
+    for word, (before, after) in zip(("idle", "worst"), comparison.costs, strict=True):
+        yield f"total at {word}: {before} → {after} USD an hour ({difference(before, after)})"
 
 
 def _place(pair: Pair[Place]) -> Iterator[str]:

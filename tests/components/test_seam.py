@@ -68,7 +68,7 @@ OF_CLUSTER = {
     *("amis", "buildCaches", "caches", "enablement", "gitops", "health", "jobs", "monitoring", "operator", "pools"),
     *("privateEgress", "queues", "registry", "runners", "workloads", "accountQuotas", "declareQuotas", "delivery"),
     *("addonVersions", "compartmentPath", "gpuPluginAddon", "idleDelay", "machineCompartment", "machineCompartmentPath"),
-    *("nodeImages", "poolBudgets"),
+    *("nodeImages", "poolBudgets", "runnerQuotas"),
 }
 """Settings of a cluster that other components have, or the program itself."""
 MODELS: Mapping[str, tuple[type[Model], ...]] = {

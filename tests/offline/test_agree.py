@@ -18,6 +18,7 @@ from fleet.facts.errors import InputError
 from gpu_ci.cli import app
 from gpu_ci.offline.agree import agreement, replace_files
 from gpu_ci.offline.commands import agree as command
+from gpu_ci.offline.init import questions
 from gpu_ci.offline.init.answers import Answers
 from gpu_ci.offline.init.files import prepared, write
 from gpu_ci.offline.policyconfig import STACKS, require_current
@@ -180,7 +181,7 @@ def test_without_a_terminal_it_needs_yes(project: Project) -> None:
 
 @pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 1), ("", 1)])
 def test_on_a_terminal_it_asks(answer: str, status: int, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "_terminal", lambda: True)
+    monkeypatch.setattr(questions, "on_terminal", lambda: True)
     project.edit(*EDITS["an own image"])
     before = project.files()
     done = CliRunner().invoke(app, ["agree", "acme"], input=answer)

@@ -289,8 +289,7 @@ def test_where_runners_make_a_pod_for_each_job_a_small_quota_fails_jobs() -> Non
 
 def test_a_quota_of_gpus_where_the_pods_of_jobs_are_counts_their_templates() -> None:
     """The set has four runners, and each job one GPU. The program's own quota there counts pods alone."""
-    hard: dict[str, Any] = {"metadata": {"namespace": JOBS}, "spec": {"hard": {f"requests.{GPU}": "3"}}}
-    quota = Member(RESOURCE_QUOTA, "team", hard, provider=INSIDE)
+    quota = OF_JOBS
     fails = small(3, "4 runners of gpu-t4", 4, "a job beyond it fails").replace('"runners"', f'"{JOBS}"', 1)
     assert messages(hooked(), hooks(), quota) == (fails,)
     assert messages(hooked(), hooks(), but(quota, "spec", "hard", f"requests.{GPU}", "4")) == ()
@@ -338,6 +337,9 @@ def test_the_reader_of_statements_knows_the_sample_of_oracle_s_page() -> None:
 
 
 A10 = "gpu-a10-count"
+OF_JOBS = Member(
+    RESOURCE_QUOTA, "team", {"metadata": {"namespace": JOBS}, "spec": {"hard": {f"requests.{GPU}": "3"}}}, provider=INSIDE
+)
 ASKING: dict[str, tuple[tuple[Member, ...], Member, Member, tuple[str, ...], str]] = {
     "an EKS group": ((TEMPLATE, T4), vcpus(SPOT_G, 80), vcpus(SPOT_G, 64), (too_few("usw2/t4", 80, SPOT_G, "64"),), SPOT_G),
     "an Auto Scaling group": (
@@ -388,6 +390,13 @@ ASKING: dict[str, tuple[tuple[Member, ...], Member, Member, tuple[str, ...], str
     **{
         token: ((member,), HARD, but(HARD, "spec", "hard", {}), (unbounded("own"),), "custom") for token, member in CUSTOM.items()
     },
+    "a template of jobs": (
+        (hooked(), hooks()),
+        but(OF_JOBS, "spec", "hard", f"requests.{GPU}", "4"),
+        OF_JOBS,
+        (small(3, "4 runners of gpu-t4", 4, "a job beyond it fails").replace('"runners"', f'"{JOBS}"', 1),),
+        "team",
+    ),
 }
 
 SUITE = Suite(

@@ -638,7 +638,7 @@ def test_workflows_of_one_of_several_organizations_reach_its_own_sets(tmp_path: 
 
     assert states("example/app") == [("runs", ("usw2/gpu-t4",))]
     assert states("example-research/app") == [("no runner", ())], "the set of that name is of the other organization"
-    with pytest.raises(InputError, match="--repository: the stack serves https"):
+    with pytest.raises(InputError, match="--workflows-of: the stack serves https"):
         states("")
-    with pytest.raises(InputError, match="--repository: no runner set takes jobs of 'acme/app'"):
+    with pytest.raises(InputError, match="--workflows-of: no runner set takes jobs of 'acme/app'"):
         states("acme/app")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 
 import typer
-from rich.prompt import Confirm
 
 from fleet.facts.credentials import mask
-from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
 from fleet.settings.budget import MONTH
 from gpu_ci.app import WRITE, AsOf, File, Stack, Yes, app, console, exit_status
 from gpu_ci.offline.agree import Agreement, agreement, replace_files
 from gpu_ci.offline.day import day_of
+from gpu_ci.offline.init.questions import confirmed
 from gpu_ci.offline.plan import require_sdk
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.report import report
@@ -43,7 +42,7 @@ def agree(
             sys.stdout.write(mask(agreed.diff))
             for line in price(agreed):
                 out.print(line)
-            if not yes and not _confirmed():
+            if not yes and not confirmed("Write these values?"):
                 out.print("Nothing was written.")
                 raise typer.Exit(1)
         else:
@@ -69,16 +68,3 @@ def price(agreed: Agreement) -> list[str]:
         f"The fleet costs {idle} USD an hour without jobs{month}, {worst} at worst.",
         f"Its limits, USD an hour: {', '.join(limits)}.",
     ]
-
-
-def _confirmed() -> bool:
-    if not _terminal():
-        raise InputError("--yes: required without a terminal; read the change above, then add --yes")
-    try:
-        return Confirm.ask("Write these values?", console=console(), default=False)
-    except EOFError:
-        return False
-
-
-def _terminal() -> bool:
-    return sys.stdin.isatty()

@@ -25,7 +25,7 @@ def check(
     stack: Stack,
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of manifests or of workflows, or one file.")],
     repository: Annotated[
-        str, typer.Option("--repository", help="Repository of the workflows, OWNER/REPOSITORY, if the stack serves several.")
+        str, typer.Option("--workflows-of", help="Repository of the workflows, OWNER/REPOSITORY, if the stack serves several.")
     ] = "",
     as_json: Json = False,
     with_annotations: Annotations = False,

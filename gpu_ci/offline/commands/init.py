@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 import shlex
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Annotated, Any, TypeVar
+from collections.abc import Mapping
+from typing import Annotated
 
 import typer
-from rich.prompt import Prompt
 
 from fleet.facts.errors import InputError
 from fleet.facts.hardware import unit_price
@@ -26,19 +23,19 @@ from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import PROVIDERS, Answers
 from gpu_ci.offline.init.files import New, prepared, require_free, write
 from gpu_ci.offline.init.parts import Found
+from gpu_ci.offline.init.questions import JobKinds, Provider, Questions, Region
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.progress import Progress
 from policies.rules.rule import STACK_KINDS
 
 _Text = str | None
-_Read = TypeVar("_Read")
 
 
 @app.command(rich_help_panel=WRITE)
 def init(
     stack: Annotated[str, typer.Argument(help="Name of the new stack: acme writes Pulumi.acme.yaml.")],
-    provider: Annotated[_Text, typer.Option("--provider", help=f"One of: {', '.join(PROVIDERS)}.")] = None,
-    region: Annotated[_Text, typer.Option("--region", help="Region of the cloud, such as us-west-2 or us-ashburn-1.")] = None,
+    provider: Provider = None,
+    region: Region = None,
     gpu: Gpu = None,
     budget: Annotated[
         _Text,
@@ -50,7 +47,7 @@ def init(
     organization: Annotated[
         _Text, typer.Option("--organization", help="GitHub organization or repository: a URL, or a name on github.com.")
     ] = None,
-    jobs: Annotated[_Text, typer.Option("--jobs", help=f"With commas between: {', '.join(ask.JOBS)}.")] = None,
+    jobs: JobKinds = None,
     kind: Annotated[str, typer.Option("--kind", help="How strict policies are: dev, staging or prod.")] = "staging",
     machines: Annotated[
         list[str] | None,
@@ -84,40 +81,6 @@ def init(
         _report(new)
 
 
-class _Questions:
-    """Takes each answer from its flag, or else from the terminal. Without a terminal it collects the flags that are missing."""
-
-    def __init__(self, given: dict[str, str | None]) -> None:
-        self.given = given
-        self.missing: list[str] = []
-
-    def answer(self, name: str, question: str, choices: Sequence[str], default: str, reader: Callable[[str], _Read]) -> _Read:
-        """The value that `reader` reads from the text. On a terminal it asks again until the text is valid. Raises InputError."""
-        if (flag := self.given.get(name)) is not None:
-            return reader(flag)
-        listed = f" ({', '.join(choices)})" if choices else ""
-        proposed: dict[str, Any] = {"default": default} if choices else {}
-        if not _terminal():
-            self.missing.append(f"--{name}{listed}")
-            return reader(default)
-        while True:
-            try:
-                return reader(Prompt.ask(f"{question}{listed}", console=console(), **proposed))
-            except EOFError:
-                raise InputError(f"--{name}: the input ended without an answer; give this option") from None
-            except InputError as error:
-                sys.stdout.write(f"{error}\n")
-
-    def choice(self, name: str, question: str, choices: Sequence[str]) -> str:
-        """One of the choices, of which the first is proposed."""
-        return self.answer(name, question, choices, choices[0], partial(ask.one_of, f"--{name}", known=choices))
-
-    def require(self) -> None:
-        """Raise InputError if flags are missing."""
-        if self.missing:
-            raise InputError(f"{self.missing[0].split()[0]}: required without a terminal; add {' and '.join(self.missing)}")
-
-
 def _answers(stack: str, found: Found | None, given: dict[str, str | None], files: list[str]) -> Answers:
     """The answers from flags, from the cluster that was read, and from the terminal. Raises InputError."""
     given |= {"machines": " ".join(map(shlex.quote, files)) or None}
@@ -130,7 +93,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
                 "--from-context: the cluster has no GPU nodes, and new ones are possible on EKS and OKE only; add some"
             )
         given |= {"provider": given["provider"] or own, "region": given["region"] or found.region or None}
-    asked = _Questions(given)
+    asked = Questions(given)
     answer = asked.answer
     provider = asked.choice("provider", "Where do the jobs run?", PROVIDERS)
     # The choices for all other answers depend on it.
@@ -175,10 +138,6 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
     if here.owns and not machines:
         raise InputError("--machines: names no file; write there what gpu-ci probe prints of each machine")
     return Answers(stack, provider, region, gpu, url, jobs, kind, usd, machines)
-
-
-def _terminal() -> bool:
-    return sys.stdin.isatty()
 
 
 def _report(new: New) -> None:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from fleet.facts.errors import InputError
-from gpu_ci.app import DOCUMENT, app, exit_status
+from gpu_ci.app import DOCUMENT, Folder, app, exit_status
 from gpu_ci.offline.settings.page import pages
 from gpu_ci.offline.settings.schema import schema_text
 
@@ -21,16 +17,9 @@ def schema() -> None:
 
 
 @app.command(rich_help_panel=DOCUMENT)
-def settings(
-    out: Annotated[
-        Path | None, typer.Option("--out", help="A folder: write settings.md and the pages in settings/ there.")
-    ] = None,
-) -> None:
-    """Print docs/settings.md: the settings to begin with. With --out write it and the pages with every key of a stack file."""
+def settings(out: Folder) -> None:
+    """Write settings.md, with the settings to begin with, and in settings/ the pages with every key of a stack file."""
     with exit_status():
-        if out is None:
-            sys.stdout.write(pages()["settings.md"])
-            return
         try:
             (out / "settings").mkdir(parents=True, exist_ok=True)
             for page, text in pages().items():

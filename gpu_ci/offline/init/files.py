@@ -28,7 +28,7 @@ from gpu_ci.offline.policyconfig import STACKS, policy_configs, stacks_text
 from gpu_ci.offline.policyvalues import new_entries
 from gpu_ci.offline.tomltables import table
 
-_MOST, _USUAL = 20, 4
+_MOST, USUAL = 20, 4
 """Nodes of the pool for tests: with a budget at most, and without one. 0 is a single node of the cheapest machine."""
 
 
@@ -78,7 +78,7 @@ def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: d
         path.write_text(text(chosen, found, most, monthly), encoding="utf-8")
         return read_fleet(answers.stack, path, root)
 
-    most = _USUAL
+    most = USUAL
     if answers.budget is not None:  # more nodes cost more in the worst hour
         sizes = range(_MOST + 1)
         most = bisect_right(sizes, answers.budget, key=lambda most: total(bill.bill(written(most, 1), day))[1].usd) - 1

@@ -41,9 +41,14 @@ def text(answers: Answers, found: Found | None, most: int, monthly: int) -> str:
         organization=answers.organization,
         tags=_filled("tags", stack=answers.stack) if in_cloud else (),
         name=scalar(name),
-        cluster=_filled(answers.provider, here.templates, **_values(answers, found, most, monthly)),
+        cluster=cluster_lines(answers, found, most, monthly),
     )
     return "".join(f"{line}\n" for line in lines)
+
+
+def cluster_lines(answers: Answers, found: Found | None, most: int, monthly: int) -> Iterator[str]:
+    """The lines of a cluster, below its name. The arguments are those of `text`."""
+    return _filled(answers.provider, answers.starter.templates, **_values(answers, found, most, monthly))
 
 
 def _filled(template: str, folder: Path = Path(__file__).parent / "templates", **values: str | Iterable[str]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from gpu_ci.cli import app
 from gpu_ci.offline.commands import init
-from gpu_ci.offline.init import files
+from gpu_ci.offline.init import files, questions
 from gpu_ci.offline.policyconfig import STACKS
 from tests.builders import ROOT
 from tests.offline.init.conftest import Project
@@ -211,7 +211,7 @@ def test_a_larger_budget_has_more_nodes(project: Project):
 
 
 def test_on_a_terminal_it_asks_for_what_no_flag_gives(project: Project, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(init, "_terminal", lambda: True)
+    monkeypatch.setattr(questions, "on_terminal", lambda: True)
     done = CliRunner().invoke(app, ["init", "acme", "--jobs", "tests"], input="gke\neks\n\nL4\n\nacme\n")
     assert done.exit_code == 0, done.output
     (new,) = project.made
@@ -222,14 +222,14 @@ def test_on_a_terminal_it_asks_for_what_no_flag_gives(project: Project, monkeypa
 
 
 def test_a_budget_is_also_an_answer(project: Project, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(init, "_terminal", lambda: True)
+    monkeypatch.setattr(questions, "on_terminal", lambda: True)
     done = run(gpu=None, answers="7/hour\n")
     assert done.exit_code == 0, done.output
     assert project.made[0].answers.budget == 7
 
 
 def test_an_end_of_the_input_at_a_question_is_one_error_line(project: Project, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(init, "_terminal", lambda: True)
+    monkeypatch.setattr(questions, "on_terminal", lambda: True)
     done = run(region=None, answers="")
     assert (done.exit_code, done.stderr) == (2, "error: --region: the input ended without an answer; give this option\n")
     assert project.made == []

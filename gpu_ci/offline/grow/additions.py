@@ -1,0 +1,255 @@
+"""What `gpu-ci add` writes: pools, runner classes and clusters, with the machines and sizes that `init` chooses."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from fleet.facts import hardware
+from fleet.facts.errors import Fault, InputError, instead, quoted
+from fleet.facts.hardware import ON_DEMAND, SPOT
+from fleet.facts.pricing import average, total
+from fleet.prove import bill
+from fleet.providers.registry import provider_of
+from fleet.settings.budget import MONTH
+from fleet.settings.pool import Pool
+from fleet.settings.runner import GENERIC_LABELS
+from fleet.settings.sharing import units_of
+from gpu_ci.offline.grow.draft import Draft
+from gpu_ci.offline.grow.stack import GrowingStack
+from gpu_ci.offline.init import answers as ask
+from gpu_ci.offline.init.answers import Answers, gpus, joined, one_of, regions
+from gpu_ci.offline.init.parts import Jobs, Part, small
+from gpu_ci.offline.init.text import cluster_lines
+
+PROVIDERS = tuple(answer for answer in ask.PROVIDERS if not (ask.STARTERS[answer].owns or ask.STARTERS[answer].reads))
+"""Where a cluster can be that joins others: `pulumi up` deploys it, and it buys its nodes."""
+_NAMED = "Has no labels, so only jobs that name it run here."
+_REPLACE = "# REPLACE: a value of the region that this cluster was copied from."
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """The answers for pools. `capacity`, `role` and `types` are those of `init` if they are empty."""
+
+    name: str
+    gpu: str
+    capacity: str | None
+    role: str | None
+    types: tuple[str, ...]
+    most: int
+    fallback: bool
+    runner_class: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The answers for a class. CPU and memory are one size, or a request and a limit with a hyphen between."""
+
+    gpus: int
+    cpu: str | None
+    memory: str | None
+    most: int | None
+    labels: tuple[str, ...]
+
+
+def add_pool(stack: GrowingStack, cluster: str, wanted: Pools) -> None:
+    """Add a pool, with `fallback` also the one behind it, and put them into a class, which may be new. Raises InputError."""
+    answers = stack.answers(cluster)
+    gpu = one_of("--gpu", wanted.gpu, gpus(answers.provider, answers.region))
+    answers = replace(answers, gpu=gpu)
+    types = tuple(map(_machine, wanted.types)) or small(answers)
+    on_spot = all(map(hardware.preemptible, types))
+    capacity = wanted.capacity or (SPOT if on_spot else ON_DEMAND)
+    # A pool for jobs that may be interrupted has to be on spot, if the cloud sells the GPU so.
+    role = wanted.role or ("release" if capacity != SPOT and on_spot else "burst")
+    extra = answers.starter.on_disks if all(machine.nvme_gb for machine in types) else ()
+    images = {pool.get("image") for pool in (stack.draft.value(stack.at(cluster, "pools")) or {}).values()}
+    extra += tuple(f"image: {image}" for image in images if image and len(images) == 1)
+    kinds = types if wanted.types or capacity == SPOT else types[:1]
+    parts = [Part(wanted.name, kinds, capacity, role, wanted.most, extra=extra)]
+    if wanted.fallback:
+        if capacity != SPOT:
+            raise InputError(f"--fallback: only a spot pool needs a pool behind it, and this one is {capacity}; remove it")
+        name, about = (
+            f"{wanted.name.removesuffix('-spot')}-ondemand",
+            "Runs the same jobs while spot has no capacity: docs/fallback.md.",
+        )
+        parts.append(Part(name, types[:1], ON_DEMAND, "fallback", 1, about, extra=extra))
+    for part in parts:
+        stack.require_new("pool", stack.at(cluster, "pools", part.name))
+        stack.draft.add(stack.at(cluster, "pools"), part.name, [*part.lines()], before="")
+    if wanted.runner_class:
+        _serve(stack, cluster, wanted.runner_class, parts, answers)
+
+
+def _machine(name: str) -> hardware.Machine:
+    try:
+        return hardware.machine(name)
+    except hardware.UnknownMachine as error:
+        raise InputError(f"--type: {error.args[0]}; got {quoted(name)}") from None
+
+
+def _serve(stack: GrowingStack, cluster: str, name: str, parts: Sequence[Part], answers: Answers) -> None:
+    """Put pools behind those of a class, or into a new class."""
+    path = stack.at(cluster, "runners", name)
+    of_class = stack.draft.value(path)
+    if of_class is None:
+        _write_class(stack, cluster, Jobs(name, tuple(parts), 1, _NAMED, extra=answers.starter.of_pods))
+    elif "pools" in of_class:
+        for part in parts:
+            stack.draft.append((*path, "pools"), part.name)
+    elif "pool" in of_class:
+        stack.draft.replace_key((*path, "pool"), "pools", joined([of_class["pool"], *(part.name for part in parts)]))
+    else:
+        raise InputError(f"--class: {name} has no pools, because its runners are machines; give a class of pods")
+
+
+def add_class(stack: GrowingStack, cluster: str, name: str, pools: Sequence[str], sizes: Sizes) -> None:
+    """Add a class over pools that exist, with its share of their machines. Raises InputError."""
+    settings = stack.fleet.clusters[cluster]
+    stack.require_new("class", stack.at(cluster, "runners", name))
+    unknown = next((pool for pool in pools if pool not in settings.pools), None)
+    if unknown is not None or not pools:
+        hint = instead(unknown or "", settings.pools, f"give some of: {', '.join(settings.pools)}")
+        raise InputError(f"--pools: cluster {cluster} has no such pool; got {quoted(unknown or '')}; {hint}")
+    starter = provider_of(settings).starter
+    about = "Jobs reach it by its name, and by any subset of its labels." if sizes.labels else _NAMED
+    parts = tuple(_part(pool, settings.pools[pool]) for pool in pools)
+    jobs = Jobs(name, parts, sizes.gpus, about, sizes.labels, starter.of_pods if starter is not None else ())
+    _write_class(stack, cluster, jobs)
+    path = stack.at(cluster, "runners", name)
+    for key, text in (("cpu", sizes.cpu), ("memory", sizes.memory)):
+        for part, amount in zip(("request", "limit"), (text.split("-", 1) * 2)[:2] if text else (), strict=False):
+            stack.draft.put((*path, key, part), amount)
+    if sizes.most is not None:
+        stack.draft.put((*path, "scale", "max"), str(sizes.most))
+
+
+def _part(name: str, pool: Pool) -> Part:
+    """A pool as `init` knows it. A GPU that jobs share counts as its shares."""
+    if not pool.has_gpus:
+        raise InputError(f"--pools: pool {name} has no GPUs; write its class by hand, with gpus: 0 (docs/cpu-classes.md)")
+    units = (replace(machine, gpus=units_of(pool.sharing, machine)) for machine in pool.machines)
+    return Part(name, tuple(units), pool.capacity, pool.role, pool.nodes.max)
+
+
+def _write_class(stack: GrowingStack, cluster: str, jobs: Jobs) -> None:
+    stack.draft.add(stack.at(cluster, "runners"), jobs.name, [*jobs.lines()])
+
+
+def add_cluster(stack: GrowingStack, name: str, answers: Answers, most: int, day: date) -> None:
+    """Add a cluster as `init` writes it. Raises InputError."""
+    stack.require_new("cluster", stack.at(name))
+    provider = answers.provider.removeprefix("existing-")
+    paid = any(one.provider == provider and one.budget is not None for _, one in stack.fleet.clusters_by_name())
+    draft = Draft(name, "\n".join([f"{name}:", *(f"  {line}" for line in cluster_lines(answers, None, most, 1))]) + "\n")
+    _insert(stack, draft, name, same_as="", budget=not paid)
+    if not paid:
+        lines = [line for line in bill.bill(stack.grown(), day) if line.cluster == name]
+        idle, worst = average(lines), total(lines)[1]
+        # As `init`: 160 hours of the worst case are those of the working days of a month.
+        monthly = math.ceil((idle.usd * MONTH + worst.usd * 160) / 100) * 100
+        stack.draft.put(stack.at(name, "budget", "monthlyUsd"), str(monthly))
+
+
+def add_region(stack: GrowingStack, source: str, region: str, name: str | None) -> str:
+    """Add a copy of a cluster in another region; returns its name. Raises InputError."""
+    settings, answers = stack.fleet.clusters[source], stack.answers(source)
+    if settings.found is not None:
+        raise InputError(f"clusters.{source}: exists already, and a copy would name the same cluster; use gpu-ci add cluster")
+    region = one_of("REGION", region, regions(answers.provider))
+    if region == settings.region:
+        raise InputError(f"REGION: cluster {source} is in {region} already; give another region, or add a pool")
+    name = name or answers.starter.cluster_name(region)
+    stack.require_new("cluster", stack.at(name))
+    try:
+        draft = Draft(name, "\n".join(stack.draft.lines_of(stack.at(source))) + "\n")
+    except InputError:
+        raise InputError(f"clusters.{source}: uses an anchor from elsewhere in the file; write the copy by hand") from None
+    draft.rename((source,), name)
+    draft.put((name, "region"), region)
+    if (zones := draft.value((name, "zones"))) is not None:
+        prefix = f"{zones[0].partition(':')[0]}:" if ":" in zones[0] else ""
+        new = [zone.removeprefix(answers.starter.zone_prefix) for zone in replace(answers, region=region).zones][: len(zones)]
+        draft.put((name, "zones"), joined(f'"{prefix}{zone}"' if prefix else zone for zone in new))
+    for runner in [runner for runner, row in settings.runners.items() if row.whole_machine is not None]:
+        # Machines of jobs have places in several regions already.
+        draft.remove((name, "runners", runner))
+        stack.notes.append(f"{runner} is not copied: its machines have places in several regions")
+    moved = {key(one): key(two) for key in (str, answers.starter.cluster_name) for one, two in ((settings.region, region),)}
+    draft = Draft(name, "".join(_copied(draft.text, moved, (source, name))))
+    _insert(stack, draft, name, same_as=source, budget=False)
+    return name
+
+
+def _copied(text: str, moved: dict[str, str], names: tuple[str, str]) -> Iterator[str]:
+    """The lines of a cluster in another region, whose words `moved` has. Those with a resource of the old region are marked."""
+    old = "|".join(map(re.escape, moved))
+    for row in text.splitlines(keepends=True):
+        line = row.lstrip()
+        if not line.startswith("#") and re.search(rf"\.(?:{old})\.|\b(?:vpc|subnet|sg|ami|cr|lt)-[0-9a-f]{{8}}", row):
+            yield f"{row.removesuffix(line)}{_REPLACE}\n"
+        new = re.sub(rf"\.({old})\.", lambda match: f".{moved[match[1]]}.", row)
+        # ArgoCD reads a folder of its own for each cluster.
+        yield re.sub(rf"\b{names[0]}\b", names[1], new) if line.startswith("path: ") else new
+
+
+def _renamed(text: str, old: str, new: str) -> str:
+    """The text of a cluster with another name of a class: as a key, in what names classes, and in comments."""
+    comments = "|# .*?" * ("-" in old)
+    word = rf"(?<![\w./-]){re.escape(old)}(?![\w./-])"
+    text = re.sub(rf"{word}(?=[\"']?:\s)", new, text)
+    return re.sub(rf"^( *(?:(?:rerunOn|runners): .*?|- {comments})){word}", rf"\g<1>{new}", text, flags=re.MULTILINE)
+
+
+def _insert(stack: GrowingStack, draft: Draft, name: str, same_as: str, budget: bool) -> None:
+    """Add a cluster, whose classes get free names. Those with labels equal the classes of `same_as` as far as rules allow it."""
+    if not budget and draft.value((name, "budget")) is not None:
+        draft.remove((name, "budget"))
+    sets = draft.value((name, "runners")) or {}
+    taken = {runner for _, one in stack.fleet.clusters_by_name() for runner in one.runners}
+    renamed = {runner: f"{runner}-{name}" if runner in taken else runner for runner in sets}
+    text = draft.text
+    for runner in (runner for runner in renamed if renamed[runner] != runner):
+        text = _renamed(text, runner, renamed[runner])
+    draft = Draft(name, text)
+    alone: dict[str, str] = {}
+    empty = stack.draft.text
+    while True:
+        one = _united(draft, name, renamed, same_as, alone)
+        stack.draft.add(stack.clusters, name, one.lines_of((name,)))
+        try:
+            faults: tuple[Fault, ...] = ()
+            stack.grown()
+        except InputError as error:
+            faults = error.faults
+        wrong = {runner: fault.message for runner in renamed.values() for fault in faults if f".{runner}." in fault.path}
+        twice = any(fault.rule == "quota_twice" for fault in faults) and draft.value((name, "declareQuotas")) is not None
+        if not (wrong.keys() - alone.keys() or twice):
+            stack.notes += [f"{runner} is a class of its own: {why}" for runner, why in alone.items()]
+            return
+        alone |= wrong
+        if twice:
+            draft.remove((name, "declareQuotas"))
+        stack.draft = Draft(stack.draft.name, empty)
+
+
+def _united(draft: Draft, name: str, renamed: dict[str, str], first: str, alone: Collection[str]) -> Draft:
+    """The cluster whose classes equal those of the first one by `sameAs`, or lose their labels."""
+    one = Draft(name, draft.text)
+    for old, new in renamed.items():
+        labels = one.value((name, "runners", new, "labels"))
+        if not labels or (old == new and not set(labels) & set(GENERIC_LABELS)):
+            continue
+        if first and new not in alone:
+            if one.value((name, "runners", new, "sameAs")) is None:
+                key = "pools" if "pools" in one.value((name, "runners", new)) else "pool"
+                one.add((name, "runners", new), "sameAs", [f"sameAs: {first}/{old}"], before=key)
+        else:
+            one.remove((name, "runners", new, "labels"))
+            one.comment((name, "runners", new), _NAMED)
+    return one

@@ -1,0 +1,76 @@
+"""An edit of a stack file as a change: its plan before and after, the policy values that it needs, and the files to write."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import date
+from difflib import unified_diff
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import typer
+
+from fleet.facts.credentials import mask
+from fleet.facts.errors import InputError
+from fleet.loading.home import ROOT
+from gpu_ci.app import console
+from gpu_ci.offline.agree import Agreement, agreement, replace_files
+from gpu_ci.offline.compare import Comparison
+from gpu_ci.offline.grow.stack import GrowingStack
+from gpu_ci.offline.init.questions import confirmed
+from gpu_ci.offline.inventory.page import document
+from gpu_ci.offline.plan import Plan, make_plan, require_sdk
+from gpu_ci.offline.progress import Progress
+from gpu_ci.offline.report import effect_lines
+
+
+def growing(stack: str, file: Path | None) -> GrowingStack:
+    """The stack to edit. Raises InputError."""
+    require_sdk("add, remove")
+    return GrowingStack(stack, ROOT, file)
+
+
+def finish(stack: GrowingStack, day: date, *, yes: bool, own_file: bool) -> None:
+    """Show the change and write it, if a person or `yes` agrees. Raises InputError without both, and Exit after a no.
+
+    `own_file`: whether it is the stack's usual file, which has an inventory.
+    """
+    with Progress() as progress:
+        before, agreed = planned(stack, day, progress)
+    name = str(stack.path.relative_to(stack.root) if stack.path.is_relative_to(stack.root) else stack.path)
+    old, new = (text.splitlines(keepends=True) for text in (stack.before, stack.draft.text))
+    sys.stdout.write(mask("".join(unified_diff(old, new, f"a/{name}", f"b/{name}")) + agreed.diff))
+    out = console()
+    for line in (*stack.notes, *effect_lines(Comparison(before, agreed.after))):
+        out.print(line, markup=False, highlight=False)
+    if not yes and not confirmed("Write this?"):
+        out.print("Nothing was written.")
+        raise typer.Exit(1)
+    files = dict(agreed.files)
+    page = f"docs/inventory-{stack.stack}.md"
+    if own_file and (stack.root / page).is_file():
+        files[page] = (stack.root / page).read_text(encoding="utf-8"), document(stack.stack, agreed.after.fleet)
+    # Last: a command that is killed before it leaves the old fleet.
+    files[name] = stack.before, stack.draft.text
+    replace_files(files, stack.root)
+    out.print(f"Wrote {', '.join(files)}. Commit them together.")
+    if stack.draft.text.count("REPLACE") > stack.before.count("REPLACE"):
+        out.print(f"Some of it only you know: `grep -n -A1 REPLACE {name}` lists these lines.")
+
+
+def planned(stack: GrowingStack, day: date, progress: Callable[[str], None]) -> tuple[Plan, Agreement]:
+    """The plan before the edits, and the one after them with the policy values that it needs. Nothing is written.
+
+    Raises InputError if the settings are wrong, if the plan does not pass, and for a change that `pulumi up` refuses.
+    """
+    stack.grown()
+    before = make_plan(stack.stack, stack.root, stack.path, progress, day)
+    with TemporaryDirectory(prefix="gpu-ci-") as folder:
+        agreed = agreement(stack.stack, stack.root, stack.written(Path(folder)), day, progress)
+    after = agreed.after
+    faults = [refusal.error for refusal in after.refused] + [verdict.message for verdict in after.blocked()]
+    faults += [change.what for change in Comparison(before, after).changes if change.is_refused]
+    if faults:
+        raise InputError("\n".join(f"after this edit: {fault}" for fault in dict.fromkeys(faults)))
+    return before, agreed

@@ -1,0 +1,121 @@
+"""What `gpu-ci remove` takes out of a stack file, and what names it there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fleet.facts.errors import InputError, instead, quoted
+from fleet.facts.places import Keys
+from fleet.facts.scheduling import FALLBACK
+from gpu_ci.offline.grow.stack import GrowingStack
+
+KINDS = {
+    "pool": "Remove a pool; with --with-references also from the lists of classes that have other pools.",
+    "class": "Remove a runner class; with --with-references also the pools that only it uses.",
+    "region": "Remove the only cluster of a region; with --with-references also every `sameAs` that names it.",
+    "cluster": "Remove a cluster; with --with-references also every `sameAs` that names it.",
+}
+"""What can be removed, with the help of the command."""
+_OPTION = "--with-references"
+
+
+def remove_entry(stack: GrowingStack, kind: str, cluster: str | None, name: str, *, references: bool) -> None:
+    """Remove an entry of one of KINDS. With `references` also what names it, where that works without. Raises InputError."""
+    if kind == "pool":
+        cluster = stack.cluster(cluster)
+        path = _entry(stack, kind, stack.at(cluster, "pools", name))
+        _remove(stack, kind, path, _of_pool(stack, cluster, name), references)
+    elif kind == "class":
+        _remove_class(stack, stack.cluster(cluster), name, references)
+    else:
+        _remove_cluster(stack, _cluster_of(stack, name) if kind == "region" else name, references)
+
+
+def _remove_class(stack: GrowingStack, cluster: str, name: str, references: bool) -> None:
+    """With `references` also the pools that only this class names."""
+    path = _entry(stack, "class", stack.at(cluster, "runners", name))
+    places = [
+        *_places(stack, stack.clusters, ("rerunOn",), name),
+        *_places(stack, stack.clusters, ("sameAs",), f"{cluster}/{name}"),
+        *_places(stack, stack.at(cluster, "workloads"), ("runners",), name),
+    ]
+    own = stack.draft.value(path)
+    pools = [own["pool"]] if "pool" in own else own.get("pools", [])
+    alone = [pool for pool in pools if all(place[: len(path)] == path for place in _of_pool(stack, cluster, pool))]
+    behind = [pool for pool in alone if stack.fleet.clusters[cluster].pools[pool].role == FALLBACK]
+    if behind and not references:
+        raise InputError(f"NAME: only class {name} uses fallback pool {behind[0]}; add {_OPTION} to remove its pools too")
+    _remove(stack, "class", path, places, references)
+    for pool in alone if references else ():
+        stack.draft.remove(stack.at(cluster, "pools", pool))
+
+
+def _remove_cluster(stack: GrowingStack, name: str, references: bool) -> None:
+    path = _entry(stack, "cluster", stack.at(name))
+    if len(stack.fleet.clusters) == 1:
+        raise InputError(f"NAME: {name} is the only cluster; `pulumi destroy -s {stack.stack}` deletes a whole stack")
+    sets = [f"{name}/{runner}" for runner in stack.fleet.clusters[name].runners]
+    places = [place for one in sets for place in _places(stack, stack.clusters, ("sameAs",), one)]
+    _remove(stack, "cluster", path, places, references)
+
+
+def _cluster_of(stack: GrowingStack, region: str) -> str:
+    """The only cluster in a region. Raises InputError."""
+    names = [name for name, one in stack.fleet.clusters_by_name() if one.region == region]
+    if len(names) == 1:
+        return names[0]
+    regions = list(dict.fromkeys(one.region for _, one in stack.fleet.clusters_by_name()))
+    if names:
+        raise InputError(f"REGION: {region} has several clusters; write gpu-ci remove cluster with one of: {', '.join(names)}")
+    hint = instead(region, regions, f"give one of: {', '.join(regions)}")
+    raise InputError(f"REGION: the stack has no cluster there; got {quoted(region)}; {hint}")
+
+
+def _entry(stack: GrowingStack, what: str, path: Keys) -> Keys:
+    """The path, if there is such an entry. Raises InputError."""
+    if stack.draft.value(path) is None:
+        names = stack.names(path[:-1])
+        hint = instead(str(path[-1]), names, f"give one of: {', '.join(names) or 'none'}")
+        raise InputError(f"NAME: the stack has no such {what}; got {quoted(path[-1])}; {hint}")
+    return path
+
+
+def _of_pool(stack: GrowingStack, cluster: str, name: str) -> list[Keys]:
+    return [*_places(stack, stack.at(cluster), ("pool", "pools", "runnerPool"), name)]
+
+
+def _places(stack: GrowingStack, top: Keys, keys: tuple[str, ...], name: str) -> Iterator[Keys]:
+    """The paths below `top` of these keys, and of items of their lists, whose text is the name."""
+
+    def walk(path: Keys, value: Any, key: str) -> Iterator[Keys]:
+        if isinstance(value, dict):
+            for inner, part in value.items():
+                yield from walk((*path, inner), part, inner)
+        elif isinstance(value, list):
+            for number, part in enumerate(value):
+                yield from walk((*path, number), part, key)
+        elif key in keys and value == name:
+            yield path
+
+    yield from walk(top, stack.draft.value(top), "")
+
+
+def _remove(stack: GrowingStack, what: str, path: Keys, places: list[Keys], references: bool) -> None:
+    """Remove an entry and what names it. Raises InputError for a place that needs it."""
+    removable = [place for place in places if _is_optional(stack, place)]
+    if places and (not references or len(removable) < len(places)):
+        bound = [place for place in places if place not in removable]
+        shown = ", ".join(".".join(map(str, place[1:])).removeprefix("gpu-ci:") for place in (bound if references else places))
+        fix = "edit these first" if bound else f"add {_OPTION} to remove these too"
+        raise InputError(f"NAME: {what} {path[-1]} is in use by {shown}; {fix}")
+    for place in sorted(removable, key=str, reverse=True):
+        stack.draft.remove(place)
+    stack.draft.remove(path)
+
+
+def _is_optional(stack: GrowingStack, place: Keys) -> bool:
+    """Whether a place may go: an item of a list that has others, or a key that a class may lack."""
+    if isinstance(place[-1], int):
+        return len(stack.draft.value(place[:-1])) > 1
+    return place[-1] in ("sameAs", "rerunOn")
