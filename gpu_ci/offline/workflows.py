@@ -73,9 +73,7 @@ def check_workflows(target: str, stack: str, root: Path, repository: str = "") -
     fleet = read_fleet(stack, root=root)
     urls = [scope.url for scope in fleet.scopes.values()]
     if not repository and len(urls) > 1:
-        raise InputError(
-            f"--workflows-of: the stack serves {listed(urls)}; name that of the workflows, OWNER/REPOSITORY"
-        )
+        raise InputError(f"--workflows-of: the stack serves {listed(urls)}; name that of the workflows, OWNER/REPOSITORY")
     sets = served(fleet, repository)
     if not sets and repository:
         raise InputError(f"--workflows-of: no runner set takes jobs of {quoted(repository)}; the stack serves {listed(urls)}")

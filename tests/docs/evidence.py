@@ -21,6 +21,7 @@ LEVELS = {
     "cloud": "run on a cloud",
 }
 """Levels of evidence, the lowest first."""
+_FEW = 5
 MARKERS = {"reference": "charts", "kwok": "api", "hooks": "api", "engine": "engine"}
 """The level of a test by its marker; a test without one of them is `offline`."""
 RECORDS = "docs/acceptance/"
@@ -76,11 +77,12 @@ def table() -> str:
 
 
 def short_table() -> str:
-    """The names of the features at each level, the highest level first."""
+    """How many features each level has, and the first of them, the highest level first."""
     rows = []
     for level, words in reversed(LEVELS.items()):
         named = [f"[{each.name}](docs/{each.page})" for each in features() if each.level == level]
-        rows.append(f"| {words} | {', '.join(named) or 'nothing yet'} |")
+        more = [f"and {len(named) - _FEW} more"] if len(named) > _FEW else []
+        rows.append(f"| {words} | {', '.join([*named[:_FEW], *more]) or 'nothing yet'} |")
     return "\n".join(["| highest level of evidence | features |", "|---|---|", *rows]) + "\n"
 
 

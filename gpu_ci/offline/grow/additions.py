@@ -66,11 +66,10 @@ def add_pool(stack: GrowingStack, cluster: str, wanted: Pools) -> None:
     capacity = wanted.capacity or (SPOT if on_spot else ON_DEMAND)
     # A pool for jobs that may be interrupted has to be on spot, if the cloud sells the GPU so.
     role = wanted.role or ("release" if capacity != SPOT and on_spot else "burst")
-    extra = answers.starter.on_disks if all(machine.nvme_gb for machine in types) else ()
-    images = {pool.get("image") for pool in (stack.draft.value(stack.at(cluster, "pools")) or {}).values()}
-    extra += tuple(f"image: {image}" for image in images if image and len(images) == 1)
+    images = {pool.get("image") or "" for pool in (stack.draft.value(stack.at(cluster, "pools")) or {}).values()}
+    image = images.pop() if len(images) == 1 else ""
     kinds = types if wanted.types or capacity == SPOT else types[:1]
-    parts = [Part(wanted.name, kinds, capacity, role, wanted.most, extra=extra)]
+    parts = [Part(wanted.name, kinds, capacity, role, wanted.most, image=image)]
     if wanted.fallback:
         if capacity != SPOT:
             raise InputError(f"--fallback: only a spot pool needs a pool behind it, and this one is {capacity}; remove it")
@@ -78,7 +77,7 @@ def add_pool(stack: GrowingStack, cluster: str, wanted: Pools) -> None:
             f"{wanted.name.removesuffix('-spot')}-ondemand",
             "Runs the same jobs while spot has no capacity: docs/fallback.md.",
         )
-        parts.append(Part(name, types[:1], ON_DEMAND, "fallback", 1, about, extra=extra))
+        parts.append(Part(name, types[:1], ON_DEMAND, "fallback", 1, about, image))
     for part in parts:
         stack.require_new("pool", stack.at(cluster, "pools", part.name))
         stack.draft.add(stack.at(cluster, "pools"), part.name, [*part.lines()], before="")
@@ -203,7 +202,7 @@ def _renamed(text: str, old: str, new: str) -> str:
     comments = "|# .*?" * ("-" in old)
     word = rf"(?<![\w./-]){re.escape(old)}(?![\w./-])"
     text = re.sub(rf"{word}(?=[\"']?:\s)", new, text)
-    return re.sub(rf"^( *(?:(?:rerunOn|runners): .*?|- {comments})){word}", rf"\g<1>{new}", text, flags=re.MULTILINE)
+    return re.sub(rf"^( *(?:(?:rerunFirstOn|rerunOn|runners): .*?|- {comments})){word}", rf"\g<1>{new}", text, flags=re.MULTILINE)
 
 
 def _insert(stack: GrowingStack, draft: Draft, name: str, same_as: str, budget: bool) -> None:

@@ -18,6 +18,8 @@ KINDS = {
 }
 """What can be removed, with the help of the command."""
 _OPTION = "--with-references"
+_ALONE = {"sameAs": "sameAsOrder", "rerunOn": "rerunFirstOn"}
+"""Keys of a class that name another one, and the key beside each that means nothing without it."""
 
 
 def remove_entry(stack: GrowingStack, kind: str, cluster: str | None, name: str, *, references: bool) -> None:
@@ -36,9 +38,10 @@ def _remove_class(stack: GrowingStack, cluster: str, name: str, references: bool
     """With `references` also the pools that only this class names."""
     path = _entry(stack, "class", stack.at(cluster, "runners", name))
     places = [
-        *_places(stack, stack.clusters, ("rerunOn",), name),
+        *_places(stack, stack.clusters, ("rerunFirstOn", "rerunOn"), name),
         *_places(stack, stack.clusters, ("sameAs",), f"{cluster}/{name}"),
         *_places(stack, stack.at(cluster, "workloads"), ("runners",), name),
+        *_places(stack, stack.at(cluster, "runnerQuotas"), ("runners",), name),
     ]
     own = stack.draft.value(path)
     pools = [own["pool"]] if "pool" in own else own.get("pools", [])
@@ -109,6 +112,8 @@ def _remove(stack: GrowingStack, what: str, path: Keys, places: list[Keys], refe
         shown = ", ".join(".".join(map(str, place[1:])).removeprefix("gpu-ci:") for place in (bound if references else places))
         fix = "edit these first" if bound else f"add {_OPTION} to remove these too"
         raise InputError(f"NAME: {what} {path[-1]} is in use by {shown}; {fix}")
+    beside = [(*place[:-1], _ALONE[place[-1]]) for place in removable if place[-1] in _ALONE]
+    removable = [*dict.fromkeys([*removable, *(place for place in beside if stack.draft.value(place) is not None)])]
     for place in sorted(removable, key=str, reverse=True):
         stack.draft.remove(place)
     stack.draft.remove(path)
@@ -118,4 +123,4 @@ def _is_optional(stack: GrowingStack, place: Keys) -> bool:
     """Whether a place may go: an item of a list that has others, or a key that a class may lack."""
     if isinstance(place[-1], int):
         return len(stack.draft.value(place[:-1])) > 1
-    return place[-1] in ("sameAs", "rerunOn")
+    return place[-1] in (*_ALONE, *_ALONE.values())

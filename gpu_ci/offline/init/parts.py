@@ -17,7 +17,7 @@ from gpu_ci.offline.init.answers import Answers, joined, offered
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A pool of at most `most` nodes. `about` is the comment above it."""
+    """A pool of at most `most` nodes. `about` is the comment above it, `image` a kind of node image other than the default."""
 
     name: str
     machines: tuple[Machine, ...]
@@ -25,6 +25,7 @@ class Part:
     role: str
     most: int
     about: str = ""
+    image: str = ""
 
     @property
     def gpus(self) -> int:
@@ -36,6 +37,7 @@ class Part:
         yield from (f"# {line}" for line in (self.about,) if line)
         types = joined(each.name for each in self.machines)
         bought = f"capacity: {self.capacity}, role: {self.role}, nodes: {{max: {self.most}}}"
+        bought += f", image: {self.image}" if self.image else ""
         yield f"{self.name}: {{instanceTypes: {types}, {bought}}}"
 
 

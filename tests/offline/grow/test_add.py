@@ -55,9 +55,8 @@ def test_a_pool_with_its_class_is_written_with_what_belongs_to_it(project: Proje
     }
     for text in (
         "--- a/Pulumi.acme.yaml\n",
-        "+        l4-spot:\n",
-        "+          instanceTypes: [g6.2xlarge, g6.4xlarge]\n",
-        "+        l4-ondemand:\n",
+        "+        l4-spot: {instanceTypes: [g6.2xlarge, g6.4xlarge], ",
+        "+        l4-ondemand: {",
         "+          pools: [l4-spot, l4-ondemand]\n",
         "--- a/policies/stacks.toml\n",
         "no running job ends: ",
@@ -232,9 +231,7 @@ def test_what_names_classes_and_folders_has_the_new_names(name: str, cluster: st
 
 def test_a_cluster_that_uses_an_anchor_from_elsewhere_is_not_copied(project: Project) -> None:
     text = project.text().replace("  gpu-ci:clusters:", "  other:nodes: &nodes {min: 0, max: 4}\n  gpu-ci:clusters:")
-    (project.root / "Pulumi.acme.yaml").write_text(
-        text.replace("          nodes: {min: 0, max: 4}\n", "          nodes: *nodes\n")
-    )
+    (project.root / "Pulumi.acme.yaml").write_text(text.replace("role: burst, nodes: {max: 4}", "role: burst, nodes: *nodes"))
     with pytest.raises(InputError) as error:
         add_region(project.stack("acme"), "usw2", "eu-west-1", None)
     assert str(error.value) == "clusters.usw2: uses an anchor from elsewhere in the file; write the copy by hand"
