@@ -73,6 +73,9 @@ CONTAINER_FIELDS: dict[str, Any] = {
 }
 """What a class says about the containers of its jobs: every key but that of its runners' own pool."""
 
+KEPT: dict[str, Any] = {"time": "15m", "group": "gpu-ci-debug"}
+"""How a class keeps a failed job. No class with `containers: job` does."""
+
 REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-central-1", "ap-southeast-2")
 # Far faster than from_regex; the first letter keeps them clear of the names and labels that have a meaning.
 NAMES = st.text("abcxyz0189-", max_size=12).map(lambda tail: f"nx{tail}".rstrip("-"))
@@ -833,7 +836,7 @@ _EKS = tuple(
                 cuda="12.8",
             ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
-            "gpu-any": runner(pools=["t4", "apart"]),
+            "gpu-any": runner(pools=["t4", "apart"], keepFailed=KEPT),
         },
         **enablement,
         **delivery,
@@ -893,7 +896,7 @@ _OKE = (
         },
         runners={
             "oci-spot": oke_runner(pool="spot", rerunOn="oci-v100"),
-            "oci-v100": oke_runner(pool="v100"),
+            "oci-v100": oke_runner(pool="v100", keepFailed=KEPT),
             "oci-a10": oke_runner(
                 kind="pod",
                 gpus=1,

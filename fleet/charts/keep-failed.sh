@@ -13,9 +13,9 @@ fi
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 # GitHub tells a hook no result. The runner's log has it after each step (actions/runner 2.336.0, StepsRunner.cs). A long log has
 # several files, whose names begin with their time. Whoever changes the form of the log keeps nothing.
-state=$(grep -hE "^\[[^]]* INFO StepsRunner\] Current state: job state = '" /home/runner/_diag/Worker_*.log 2>/dev/null | tail -n 1)
+state=$(grep -hE "^\[[^]]* INFO StepsRunner\] Current state: job state = '[A-Za-z]*'$" /home/runner/_diag/Worker_*.log 2>/dev/null | tail -n 1)
 end=/tmp/gpu-ci-done
-if [[ $state != *"'Failed'"* || -e $end ]]; then
+if [[ $state != *"'Failed'" || -e $end ]]; then
   exit 0
 fi
 
