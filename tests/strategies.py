@@ -1018,7 +1018,8 @@ _TALOS = (
                 cuda="12.8",
                 **POD_FIELDS,
                 **CONTAINER_FIELDS,
-            )
+            ),
+            "gpu-kept": runner(pool="gpu", keepFailed=KEPT),
         },
     ),
     talos_cluster(

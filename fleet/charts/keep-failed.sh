@@ -11,8 +11,8 @@ fi
 
 # The job may have put programs of its own before these.
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-# GitHub tells a hook no result. The runner's log has it after each step (actions/runner 2.336.0, StepsRunner.cs). A long log has
-# several files, whose names begin with their time. Whoever changes the form of the log keeps nothing.
+# GitHub gives a hook no result. The runner's log has it after each step (actions/runner 2.336.0, StepsRunner.cs). A long log has
+# several files, whose names have their time. Without a line of this form no job is kept.
 state=$(grep -hE "^\[[^]]* INFO StepsRunner\] Current state: job state = '[A-Za-z]*'$" /home/runner/_diag/Worker_*.log 2>/dev/null | tail -n 1)
 end=/tmp/gpu-ci-done
 if [[ $state != *"'Failed'" || -e $end ]]; then

@@ -152,8 +152,8 @@ def kept_jobs(fleet: Fleet) -> Iterator[Remark]:
             prices = [pool.price(machine.name, settings.region) for pool in pools for machine in pool.machines]
             dearest = max(prices, key=lambda price: (price.unknown, price.usd)).times(keep.time / 3600)
             text = (
-                f"{cluster}/{name}: a failed job keeps its pod for {keep.time / 60:g} minutes, {dearest} USD on the most expensive "
-                f"node, which the worst hour includes; group {keep.group} can read whatever jobs of the class can read"
+                f"{cluster}/{name}: a failed job keeps its pod for {keep.time / 60:g} minutes, {dearest} USD on the most "
+                f"expensive node, which the worst hour includes; group {keep.group} can read whatever jobs of the class can read"
             )
             open_group = fleet.group_of(runner).lower() == "default"
             fix = "; in group default every repository may run such jobs, even a public one: give the class a group of its own"

@@ -325,14 +325,14 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "keep-failed-for-everybody": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.keepFailed.group",
         (
-            "not a Kubernetes group of your own: it begins with a letter or digit, has no space, and not the prefix system:, which "
-            "Kubernetes reserves (all users are in one of these groups); write one such as gpu-ci-debug"
+            "not a Kubernetes group of your own: it begins with a letter or digit, has no space, and not the prefix system:, "
+            "which Kubernetes reserves (all users are in one of these groups); write one such as gpu-ci-debug"
         ),
         '"system:authenticated"',
     ),
     "keep-failed-of-a-machine": (
         "gpu-ci:clusters.sjc.runners.per-job.keepFailed",
-        "it belongs to kind pod, remove it or change kind",
+        "unknown key; it belongs to kind pod, remove it or change kind",
         '{"time": "15m", "group": "gpu-ci-debug"}',
     ),
     "containers-jobs-namespace": (
