@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -17,6 +18,7 @@ from tests.kwok.server import ServerApi, api_server, apply, missing
 
 pytestmark = [pytest.mark.kwok, pytest.mark.skipif(bool(missing()), reason=f"not on PATH: {', '.join(missing())}")]
 OTHER = "runners-gpu-v100"
+_PATIENCE = 30
 _VERBS = ("get", "list", "watch", "create", "delete", "patch")
 _KINDS = (
     *product([""], ["pods", "pods/log", "pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers"]),
@@ -31,6 +33,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerApi]:
     priority = manifest("scheduling.k8s.io/v1", "PriorityClass", RUNNER_PRIORITY.name) | {"value": RUNNER_PRIORITY.value}
     with api_server(tmp_path_factory.mktemp("apiserver")) as api:
         apply(api, [priority, namespace(HOME, "restricted"), namespace(OTHER, "restricted"), *kept_jobs(pods(fleet()))])
+        # The authorizer reads roles some moments after they are stored.
+        end = time.monotonic() + _PATIENCE
+        while not rights(api, HOME, "gpu-ci-debug"):
+            assert time.monotonic() < end, "the group has no right"
+            time.sleep(0.05)
         yield api
 
 
