@@ -183,6 +183,7 @@ def runners(draw: st.DrawFn, pool: str, labels: list[str]) -> dict[str, Any]:
         "scratch": st.integers(1, 500).map("{}Gi".format),
         "group": NAMES,
         "image": NAMES.map(f"registry.example.com/{{}}:1@sha256:{'0' * 64}".format),
+        "keepFailed": st.integers(60, 1800).map(lambda seconds: {"time": f"{seconds}s", "group": "gpu-ci-debug"}),
     }
     return {
         "pool": pool,
