@@ -20,7 +20,8 @@ if [[ $state != *"'Failed'" || -e $end ]]; then
 fi
 
 inside="kubectl exec --namespace $GPU_CI_NAMESPACE $GPU_CI_POD --container runner"
-TZ=UTC0 printf -v until '%(%H:%M:%S)T' $((EPOCHSECONDS + GPU_CI_KEEP_SECONDS))
+printf -v now '%(%s)T' -1
+TZ=UTC0 printf -v until '%(%H:%M:%S)T' $((now + GPU_CI_KEEP_SECONDS))
 SECONDS=0
 printf 'The job failed. Its pod stays until %s UTC, for members of the Kubernetes group %s.\n' "$until" "$GPU_CI_KEEP_GROUP"
 printf 'Look inside:       %s --stdin --tty -- bash\n' "$inside"
