@@ -156,7 +156,7 @@ site: .venv/dev ## Build the documentation site into build/site: [ARGS=URL of th
 
 lint-images: .venv/dev ## Check the Dockerfiles and the shell scripts of images
 	$(BIN)/hadolint --config images/runner-gpu/.hadolint.yaml images/*/Dockerfile
-	$(BIN)/shellcheck images/*/*.sh images/*/hooks/*.sh
+	$(BIN)/shellcheck images/*/*.sh images/*/hooks/*.sh fleet/charts/*.sh
 
 format: .venv/dev ## Format the code
 	$(BIN)/ruff format $(CODE)

@@ -73,6 +73,9 @@ CONTAINER_FIELDS: dict[str, Any] = {
 }
 """What a class says about the containers of its jobs: every key but that of its runners' own pool."""
 
+KEPT: dict[str, Any] = {"time": "15m", "group": "gpu-ci-debug"}
+"""How a class keeps a failed job. No class with `containers: job` does."""
+
 REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-central-1", "ap-southeast-2")
 # Far faster than from_regex; the first letter keeps them clear of the names and labels that have a meaning.
 NAMES = st.text("abcxyz0189-", max_size=12).map(lambda tail: f"nx{tail}".rstrip("-"))
@@ -180,6 +183,7 @@ def runners(draw: st.DrawFn, pool: str, labels: list[str]) -> dict[str, Any]:
         "scratch": st.integers(1, 500).map("{}Gi".format),
         "group": NAMES,
         "image": NAMES.map(f"registry.example.com/{{}}:1@sha256:{'0' * 64}".format),
+        "keepFailed": st.integers(60, 1800).map(lambda seconds: {"time": f"{seconds}s", "group": "gpu-ci-debug"}),
     }
     return {
         "pool": pool,
@@ -848,7 +852,7 @@ _EKS = tuple(
                 cuda="12.8",
             ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
-            "gpu-any": runner(pools=["t4", "apart"]),
+            "gpu-any": runner(pools=["t4", "apart"], keepFailed=KEPT),
         },
         runnerQuotas={"ml": {"gpus": 999, "runners": ["gpu-t4"]}},
         **enablement,
@@ -910,7 +914,7 @@ _OKE = (
         runnerQuotas={"ml": {"gpus": 999, "runners": ["oci-spot"]}},
         runners={
             "oci-spot": oke_runner(pool="spot", rerunFirstOn="oci-spot", rerunOn="oci-v100"),
-            "oci-v100": oke_runner(pool="v100"),
+            "oci-v100": oke_runner(pool="v100", keepFailed=KEPT),
             "oci-a10": oke_runner(
                 kind="pod",
                 gpus=1,
@@ -1033,7 +1037,8 @@ _TALOS = (
                 cuda="12.8",
                 **POD_FIELDS,
                 **CONTAINER_FIELDS,
-            )
+            ),
+            "gpu-kept": runner(pool="gpu", keepFailed=KEPT),
         },
     ),
     talos_cluster(

@@ -11,6 +11,7 @@ from components.kubernetes.args import (
     CaBundleArgs,
     ExtraVolumeArgs,
     GitOpsArgs,
+    KeepFailedArgs,
     ProxyArgs,
     SecretValueArgs,
     ServicesArgs,
@@ -23,6 +24,7 @@ from fleet.charts.arc import QUICKSTART_ACCOUNT
 from fleet.charts.runner_sets import PodSet
 from fleet.render.container_jobs import WALLS, container_jobs
 from fleet.render.isolation import API_PORTS
+from fleet.render.kept_jobs import kept_jobs
 from fleet.settings.github import GitHubApp
 
 
@@ -78,6 +80,8 @@ class ArcRunnerSetArgs(TypedDict):
     """Ephemeral storage for the workspace of a job. Default: 20Gi."""
     image: NotRequired[str]
     """Image of the runner, by version or digest. Default: GitHub's runner of the pinned version."""
+    keep_failed: NotRequired[KeepFailedArgs]
+    """Keep the pod of a failed job for some minutes. Not with `containers: job`. Default: no pod stays."""
     env: NotRequired[dict[str, str]]
     """Environment variables of every job, no credentials. Default: none."""
     secret_env: NotRequired[dict[str, SecretValueArgs]]
@@ -188,7 +192,7 @@ class ArcRunnerSet(PackagedComponent[Read]):
             # Runners whose jobs have pods of their own call the API server. No step runs beside them.
             private_ports=API_PORTS if pods.in_containers else (),
             builders=pods.builders,
-            jobs=[entry for entry in container_jobs(pods) if pods.isolate or entry["kind"] not in WALLS],
+            jobs=[*(entry for entry in container_jobs(pods) if pods.isolate or entry["kind"] not in WALLS), *kept_jobs(pods)],
         )
         self.runs_on = scale_set(name, of_set, parent=self)
         self.namespace_name = pulumi.Output.from_input(of_set.chart.namespace)

@@ -94,6 +94,15 @@ class ServicesArgs(TypedDict):
     """Memory of each, in Mi or Gi. Default: 512Mi."""
 
 
+class KeepFailedArgs(TypedDict):
+    """How long the pod of a failed job stays, and who may look inside."""
+
+    time: str
+    """How long the pod stays after the last step, from 1m to 60m."""
+    group: str
+    """The Kubernetes group that may run commands in all pods of the set."""
+
+
 class ProxyArgs(TypedDict):
     """The HTTP proxy by which listener and jobs reach everything."""
 

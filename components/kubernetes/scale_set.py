@@ -66,7 +66,8 @@ class ScaleSetArgs:
 
     The program writes the Secret of `app`, if there is one. Pods of the set reach the networks `opened` inside closed ones, the
     TCP ports `private_ports` of every network, and BuildKit in the namespaces `builders`. `companions` creates the other
-    resources that they need. `jobs` are the objects of jobs that run in containers (`fleet.render.container_jobs`).
+    resources that they need. `jobs` are the objects of jobs that run in containers (`fleet.render.container_jobs`),
+    or that are kept when they fail (`fleet.render.kept_jobs`).
     """
 
     chart: Chart

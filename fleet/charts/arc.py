@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fleet.charts import kept_jobs
 from fleet.charts.chart import Chart, Pod, fixed, manifests, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Level, shared_memory
 from fleet.facts.pricing import USD_PER_HOUR
@@ -239,7 +240,9 @@ def runner_pod(
     limits = {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu
     driver = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if runner.gpus else {}
     env = driver | ({USD_PER_HOUR: usd_per_hour} if usd_per_hour else {})
-    mounts = [*([shared_memory(memory_text(runner.shm))] if mounts_shm else ()), *runner.mounts]
+    shm, keep = [shared_memory(memory_text(runner.shm))] if mounts_shm else [], runner.keep_failed
+    mounts = [*shm, *runner.mounts, *kept_jobs.mounts(keep)]
+    own = [*({"name": name, "value": value} for name, value in env.items()), *kept_jobs.variables(keep)]
     pod = {
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": GRACE,
@@ -250,7 +253,7 @@ def runner_pod(
                 "name": RUNNER_CONTAINER,
                 "image": runner.image or RUNNER_IMAGE,
                 "command": ["/home/runner/run.sh"],
-                "env": [*({"name": name, "value": value} for name, value in env.items()), *runner.variables],
+                "env": [*own, *runner.variables],
                 "resources": {"requests": requests | {"ephemeral-storage": memory_text(runner.disk)}, "limits": limits},
                 "securityContext": CONFINED,
                 "volumeMounts": [mount.mount for mount in mounts],

@@ -36,8 +36,17 @@ def role(account: str, home: str, namespace: str, rules: Sequence[Manifest]) -> 
 
     The rights are for `namespace`, or for the whole cluster if that is empty.
     """
+    return bound(account, namespace, rules, {"kind": "ServiceAccount", "name": account, "namespace": home})
+
+
+def group(name: str) -> Manifest:
+    """A group of people, as a binding names it. The API server knows it from the credentials of its members alone."""
+    return {"kind": "Group", "name": name, "apiGroup": _RBAC}
+
+
+def bound(name: str, namespace: str, rules: Sequence[Manifest], subject: Manifest) -> Iterator[Manifest]:
+    """A role with its binding to a subject, for `namespace`, or for the whole cluster if that is empty."""
     kind = "Role" if namespace else "ClusterRole"
-    subjects = [{"kind": "ServiceAccount", "name": account, "namespace": home}]
-    bound = {"roleRef": {"apiGroup": _RBAC, "kind": kind, "name": account}, "subjects": subjects}
-    yield manifest(f"{_RBAC}/v1", kind, account, namespace) | {"rules": list(rules)}
-    yield manifest(f"{_RBAC}/v1", f"{kind}Binding", account, namespace) | bound
+    binding = {"roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name}, "subjects": [subject]}
+    yield manifest(f"{_RBAC}/v1", kind, name, namespace) | {"rules": list(rules)}
+    yield manifest(f"{_RBAC}/v1", f"{kind}Binding", name, namespace) | binding

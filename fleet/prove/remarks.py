@@ -146,6 +146,27 @@ def full_pools(fleet: Fleet) -> Iterator[Remark]:
         )
 
 
+def kept_jobs(fleet: Fleet) -> Iterator[Remark]:
+    """A line for each set that keeps failed jobs: what one costs at most, and whose jobs the group can look into.
+
+    A kept job may be the last on a node of the most expensive type. It takes no node beyond the maximum of its pool.
+    """
+    for cluster, settings in fleet.clusters_by_name():
+        for name, runner in settings.pod_runners.items():
+            if (keep := runner.keep_failed) is None:
+                continue
+            pools = [settings.pools[pool] for pool in runner.ordered]
+            prices = [pool.price(machine.name, settings.region) for pool in pools for machine in pool.machines]
+            dearest = max(prices, key=lambda price: (price.unknown, price.usd)).times(keep.time / 3600)
+            text = (
+                f"{cluster}/{name}: a failed job keeps its pod for {keep.time / 60:g} minutes, {dearest} USD on the most "
+                f"expensive node, which the worst hour includes; group {keep.group} can read whatever jobs of the class can read"
+            )
+            open_group = fleet.group_of(runner).lower() == "default"
+            fix = "; in group default every repository may run such jobs, even a public one: give the class a group of its own"
+            yield costs(f"{text}{fix if open_group else ''}", act=open_group)
+
+
 def own_pods(fleet: Fleet) -> Iterator[str]:
     """A line for each cluster whose settings do not show whether its system nodes have room for the runners' own pods."""
     for name, cluster in fleet.clusters_by_name():

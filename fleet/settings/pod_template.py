@@ -311,5 +311,5 @@ class PodFields(Model):
                 )
 
 
-VOLUMES_TAKEN = {"shm": "gpu-ci", "github-server-tls-cert": "ARC's chart", "work": "ARC's chart"}
+VOLUMES_TAKEN = {"shm": "gpu-ci", "keep-failed": "gpu-ci", "github-server-tls-cert": "ARC's chart", "work": "ARC's chart"}
 """Names of volumes of a runner's pod that are not the class's, and whose they are (gha-runner-scale-set 0.14.2, _helpers.tpl)."""

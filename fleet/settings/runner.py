@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections import Counter
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from fleet.facts.pods import Amount
 from fleet.settings.compatibility import CudaFields
 from fleet.settings.container_jobs import HOOK_CONTAINERS, HOOK_FOLDERS, HOOK_VOLUMES, ONLY_CONTAINERS, ContainerFields
 from fleet.settings.github import RunnerGroup
+from fleet.settings.kept_jobs import DEFAULT_TIMEOUT, KeepFailed
 from fleet.settings.model import (
     YAML_WORDS,
     CpuSpan,
@@ -214,6 +216,9 @@ class RunnerPod(Runner, PodFields, ContainerFields):
     image: ImageReference | None = None
     """Container image of the runner, with a version or digest. Default: the runner image of the cluster's registry, else
     GitHub's. Example: `ghcr.io/acme/runner-gpu:12.1-ubuntu22.04`"""
+    keep_failed: KeepFailed | None = None
+    """Keep the pod of a failed job for some minutes, so that people can look inside (docs/failed-jobs.md). Not with
+    `containers: job`. Default: no pod stays. Example: `{time: 15m, group: gpu-ci-debug}`"""
 
     @property
     def span(self) -> Scale:
@@ -247,6 +252,9 @@ class RunnerPod(Runner, PodFields, ContainerFields):
             if (fault := limit("RunnerPod", kind).fault(value)) is not None:
                 raise problem("runner_floor", fault, at=at)
         require_shm("shm", self.shm, self.memory.limit)
+        if self.keep_failed is not None and self.in_containers:
+            message = "GitHub's hooks delete the pod of a job in a container before anything can keep it; remove one of the two"
+            raise problem("keep_containers", message, at=("keepFailed",))
         if not self.gpus and (of_gpus := [label for label in self.labels if label.lower() in GPU_LABELS]):
             message = f"label {of_gpus[0]} promises a GPU, and the class has gpus: 0; remove the label"
             raise problem("cpu_label", message, at=("labels",))
@@ -362,5 +370,11 @@ class PodRunner(CudaFields, RunnerPod):
             raise problem("rerun_first", message, at=("rerunFirstOn",))
         if self.cuda is not None and not self.gpus:
             raise problem("cuda_without_gpus", "the class has gpus: 0, so no image uses CUDA; remove it", at=("cuda",))
+        if self.keep_failed is not None and self.max_lifetime < (least := DEFAULT_TIMEOUT * 60 + self.keep_failed.time):
+            message = (
+                f"GitHub ends a job after {DEFAULT_TIMEOUT} minutes by default, and the reaper takes a runner older than "
+                f"maxLifetime for one that hangs; raise maxLifetime to {math.ceil(least / 60)}m or more, or lower this"
+            )
+            raise problem("keep_lifetime", message, at=("keepFailed", "time"))
         if self.schedules is not None:
             require_within(self.schedules, self.scale, "scale.min", "scale.max")

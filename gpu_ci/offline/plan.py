@@ -161,6 +161,7 @@ class Plan:
         yield from self.overbooked
         yield from remarks.full_pools(self.fleet)
         yield from remarks.own_pods(self.fleet)
+        yield from remarks.kept_jobs(self.fleet)
         yield from remarks.fragmented(self.placements)
         yield from room.remarks(self.fleet)
         yield from remarks.monitoring(self.fleet)

@@ -15,6 +15,7 @@ from fleet.facts.errors import InputError, quoted
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
 from fleet.prove.runs_on import RunsOn
+from fleet.settings.kept_jobs import DEFAULT_TIMEOUT
 from gpu_ci.workflows.containers import Container, containers_of
 from gpu_ci.workflows.expressions import Contexts, as_text, filled, is_open
 
@@ -32,8 +33,6 @@ _DOCKER_ACTIONS = ("docker/build-push-action@", "docker/setup-buildx-action@", "
 _BUILDX = (*_DOCKER_ACTIONS, "docker buildx")
 LOCAL = re.compile(r"[.$]/([^\0\n]*)")
 """`uses` of something in the same repository."""
-DEFAULT_TIMEOUT = 360
-"""Minutes after which GitHub ends a job that says nothing (docs.github.com, workflow syntax, timeout-minutes)."""
 _LONGEST = 10**6
 """Minutes that stand for any longer timeout. GitHub ends every job earlier."""
 _DEEPEST = 10

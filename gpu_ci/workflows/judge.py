@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
+from fleet.settings.kept_jobs import DEFAULT_TIMEOUT
 from gpu_ci.workflows import hooks
-from gpu_ci.workflows.job import DEFAULT_TIMEOUT, Job, Step
+from gpu_ci.workflows.job import Job, Step
 from gpu_ci.workflows.served import Served
 
 State = Literal["runs", "not ours", "no runner", "undeterminable"]

@@ -364,6 +364,37 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "GitHub's hooks have one of that name in each job's pod; rename yours",
         '"job"',
     ),
+    "keep-failed-in-containers": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.keepFailed",
+        "GitHub's hooks delete the pod of a job in a container before anything can keep it; remove one of the two",
+        '{"time": "15m", "group": "gpu-ci-debug"}',
+    ),
+    "keep-failed-beyond-the-reaper": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.keepFailed.time",
+        (
+            "GitHub ends a job after 360 minutes by default, and the reaper takes a runner older than maxLifetime for one that "
+            "hangs; raise maxLifetime to 405m or more, or lower this"
+        ),
+        '"45m"',
+    ),
+    "keep-failed-too-long": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.keepFailed.time",
+        "a failed job is kept from 1m to 60m; write a time such as 15m",
+        '"2h"',
+    ),
+    "keep-failed-for-everybody": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.keepFailed.group",
+        (
+            "not a Kubernetes group of your own: it begins with a letter or digit, has no space, and not the prefix system:, "
+            "which Kubernetes reserves (all users are in one of these groups); write one such as gpu-ci-debug"
+        ),
+        '"system:authenticated"',
+    ),
+    "keep-failed-of-a-machine": (
+        "gpu-ci:clusters.sjc.runners.per-job.keepFailed",
+        "unknown key; it belongs to kind pod, remove it or change kind",
+        '{"time": "15m", "group": "gpu-ci-debug"}',
+    ),
     "containers-jobs-namespace": (
         "gpu-ci:clusters.usw2.runners.gpu-t4",
         (

@@ -94,6 +94,14 @@ def test_pools_that_hold_fewer_runners_than_the_maximum_are_no_capacity() -> Non
     )
 
 
+def test_a_set_that_keeps_failed_jobs_is_full_for_longer(tmp_path: Path) -> None:
+    kept = f"        {RELEASE}:\n          keepFailed: {{time: 90s, group: gpu-ci-debug}}\n"
+    others = [job(10 + number, "other", RELEASE, status="in_progress") for number in range(2)]
+    entry = only(answers([job(50, "train", RELEASE)], {8: others}), *edited(tmp_path, (f"        {RELEASE}:\n", kept)))
+    assert entry["cause"] == "set at its maximum"
+    assert entry["text"].endswith(" (a job that failed may hold its runner for 1.5 more minutes: keepFailed)")
+
+
 def test_what_neither_source_shows_is_undeterminable_with_the_commands() -> None:
     entry = only(answers([job(50, "train", "self-hosted", "gpu")], {8: [job(1, status="in_progress")]}))
     assert entry["cause"] == "undeterminable"

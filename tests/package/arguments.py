@@ -130,6 +130,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {
             **RUNNERS,
             "nodeSelectors": [{"gpu-ci/pool": "t4-spot"}, {"gpu-ci/pool": "t4-ondemand"}],
+            "keepFailed": {"time": "15m", "group": "gpu-ci-debug"},
             "manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}, "data": {"a_key": "value"}}],
             "installChart": True,
             "gitops": GITOPS,
@@ -325,6 +326,7 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
         ({"env": {"A": "ghp_0123456789abcdefghij"}}, "env.A", "secretEnv"),
         ({"containers": "docker"}, "containers", "job"),
         ({"services": {"most": 1}}, "services", "containers: job"),
+        ({"keepFailed": {"time": "15m", "group": "system:masters"}}, "keepFailed.group", "reserves"),
     ],
     "DevicePluginStack": [
         (

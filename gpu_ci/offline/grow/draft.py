@@ -205,9 +205,8 @@ class Draft:
             self._add_beside(part, lines, before)
         elif holder.kind == "block":
             # Nothing, null or {}: the entry goes below the key.
-            while self.text[part.start - 1] == " " and part.start > part.key_end:
-                part = part._replace(start=part.start - 1)
-            self._replace(part.start, part.end, "")
+            start = part.key_end + len(self.text[part.key_end : part.start].rstrip(" "))
+            self._replace(start, part.end, "")
             self._write(self._next(part.key_end), self._indented(lines, self._column(part.at) + self._step))
         else:
             self._replace(part.start, part.end, f"{{{_in_braces(lines)}}}")

@@ -15,7 +15,7 @@ from fleet.prove.remarks import PAGE
 from fleet.prove.runs_on import RunsOn
 from fleet.providers.fleet import Fleet
 from fleet.settings.namespaces import runner_namespace
-from fleet.settings.runner import PodRunner, Runner
+from fleet.settings.runner import PodRunner, Runner, RunnerPod
 from gpu_ci.doctor.sources.actions import QUEUED, RUNNING, Job, Repository
 from gpu_ci.offline.why.seen import Seen
 
@@ -160,6 +160,8 @@ def _of_sets(job: Job, seen: Seen, stack: Stack, sets: Sets) -> Reason:
     bound, gone = _limits(seen)
     text = f"this repository uses {bound}{running} of the {most} runners of {name}"
     text += f", with {bound}{ahead} of its jobs ahead of this one{gone}"
+    if kept := [runner.keep_failed.time for runner in sets.values() if isinstance(runner, RunnerPod) and runner.keep_failed]:
+        text += f" (a job that failed may hold its runner for {max(kept) / 60:g} more minutes: keepFailed)"
     if running >= most:
         return Reason(job, FULL, text, stack.ask)
     if running >= room:
