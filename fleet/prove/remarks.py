@@ -162,7 +162,7 @@ def kept_jobs(fleet: Fleet) -> Iterator[Remark]:
                 f"{cluster}/{name}: a failed job keeps its pod for {keep.time / 60:g} minutes, {dearest} USD on the most "
                 f"expensive node, which the worst hour includes; group {keep.group} can read whatever jobs of the class can read"
             )
-            open_group = fleet.group_of(runner).lower() == "default"
+            open_group = fleet.group_of(cluster, runner).lower() == "default"
             fix = "; in group default every repository may run such jobs, even a public one: give the class a group of its own"
             yield costs(f"{text}{fix if open_group else ''}", act=open_group)
 

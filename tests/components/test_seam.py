@@ -53,6 +53,7 @@ RUNNER: Mapping[str, Any] = {
     "image": "ghcr.io/example/runner:1.0",
     **POD_FIELDS,
     "containers": "job",
+    "keepFailed": {"time": "900s", "group": "gpu-ci-debug"},
 }
 """Another value for each setting of a runner pod."""
 OF_CONTAINERS: Mapping[str, Any] = {"services": {"most": 1}, "podSecurity": "restricted"}
