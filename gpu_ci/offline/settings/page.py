@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,7 +135,7 @@ class _Reference:
                         (name, value, default, meaning, example), *_ = [rows[user].pop(key) for user in alike]
                         commons.setdefault(base, {})[key] = name, value, default, meaning + only, example
         sections = {
-            base: _Section(_page_of(base), f"{_words(base.__name__)}: common keys", f"Keys of {_listed(users)}.", commons[base])
+            base: _Section(_page_of(base), _common(base, users), f"Keys of {_listed(users)}.", commons[base])
             for base, users in self._families()
             if base in commons
         }
@@ -229,6 +229,11 @@ def _alike(key: str, users: Iterable[str], rows: Mapping[str, Mapping[str, Row]]
     return max(groups.values(), key=len)
 
 
+def _common(base: type, users: Sequence[str]) -> str:
+    """The heading of keys that these models share. A base class of many models has a name that says what they are."""
+    return f"{_words(base.__name__) if len(users) > 3 else _listed(users)}: common keys"
+
+
 def _listed(models: Iterable[str]) -> str:
     *names, last = map(_words, models)
     return f"{', '.join(names)} and {last}" if names else last
@@ -294,7 +299,7 @@ def _words(name: str) -> str:
 
 
 def _slug(heading: str) -> str:
-    return heading.lower().replace(" ", "-").replace(":", "")
+    return heading.lower().replace(" ", "-").replace(":", "").replace(",", "")
 
 
 def _flow(value: Mapping[str, object]) -> str:
