@@ -56,7 +56,7 @@ def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Pr
             f"{STACKS}: has no [{stack}], and there is no {config}; write the header [{stack}] with the stack's kind, such as "
             f'kind = "staging", or make a new stack by gpu-ci init'
         )
-    text = _text(root / source)
+    text = text_at(root / source)
     with TemporaryDirectory(prefix="gpu-ci-agree-") as name:
         folder = Path(name)
         (folder / config).parent.mkdir(parents=True)
@@ -76,15 +76,15 @@ def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Pr
             else:
                 text = json.dumps({**entries, **changes}, indent=2, ensure_ascii=False) + "\n"
             after = planned(text)
-        made = {path: _text(folder / path) for path in (source, config)}
+        made = {path: text_at(folder / path) for path in (source, config)}
     page = f"docs/inventory-{stack}.md"
     if file is None and (root / page).is_file() and not after.refused:
         made[page] = document(stack, after.fleet)
-    old = {path: _text(root / path) for path in made}
+    old = {path: text_at(root / path) for path in made}
     return Agreement(before, after, source, {path: (old[path], new) for path, new in made.items() if old[path] != new})
 
 
-def _text(path: Path) -> str:
+def text_at(path: Path) -> str:
     """The text with its own line ends; "" if there is no file."""
     return path.read_bytes().decode() if path.is_file() else ""
 
@@ -102,11 +102,16 @@ def replace_files(files: Files, root: Path) -> None:
     done: list[str] = []
     try:
         for path, (old, new) in files.items():
-            if _text(root / path) != old:
+            if text_at(root / path) != old:
                 raise InputError(f"{path}: changed since it was read; run the command again")
+            drafts[path].parent.mkdir(exist_ok=True)
             drafts[path].write_text(new, encoding="utf-8", newline="")
         for path, draft in drafts.items():
-            draft.replace(root / path)
+            if files[path][0]:
+                draft.replace(root / path)
+            else:
+                # Unlike a rename, a link never replaces a file.
+                (root / path).hardlink_to(draft)
             done.append(path)
     except BaseException as error:
         for path in done:

@@ -314,6 +314,21 @@ def test_files_are_written_all_or_none(project: Project, monkeypatch: pytest.Mon
     assert {project.text(path) for path in files} == {"new"}
 
 
+def test_a_new_file_never_replaces_one_that_appears_meanwhile(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, write = project.files(), Path.write_text
+
+    def late(self: Path, text: str, **options: str) -> int:
+        if self.name.startswith("new.txt."):
+            write(project.root / "new.txt", "mine")
+        return write(self, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", late)
+    with pytest.raises(InputError, match="cannot be written"):
+        replace_files({STACKS: (before[STACKS], "new"), "new.txt": ("", "new")}, project.root)
+    assert project.text("new.txt") == "mine"
+    assert project.text(STACKS) == before[STACKS]
+
+
 # -- tables and reasons --------------------------------------------------------------------------------------------------
 
 TABLES = """\

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from gpu_ci.app import WRITE, AsOf, Cluster, File, Gpu, Stack, Yes, app, exit_status
+from gpu_ci.app import WRITE, AsOf, Cluster, File, Gpu, Stack, Yes, app
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.grow.additions import PROVIDERS, Pools, Sizes, add_class, add_cluster, add_pool, add_region
-from gpu_ci.offline.grow.change import finish, growing
+from gpu_ci.offline.grow.change import growing
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import Answers
 from gpu_ci.offline.init.files import USUAL
@@ -49,17 +49,15 @@ def pool(
     as_of: AsOf = None,
 ) -> None:
     """Add a GPU pool, with --class also to a runner class."""
-    with exit_status():
-        grown = growing(stack, file)
+    with growing(stack, file, as_of, yes=yes) as grown:
         where = grown.cluster(cluster)
         here = grown.answers(where)
-        asked = Questions({"gpu": gpu, "capacity": capacity, "role": role})
+        asked = Questions({"gpu": gpu})
         model = asked.choice("gpu", "Which GPU?", ask.gpus(here.provider, here.region))
         asked.require()
         bought = capacity and ask.one_of("--capacity", capacity, ("spot", "on-demand"))
         runs = role and ask.one_of("--role", role, ("burst", "release", "fallback"))
         add_pool(grown, where, Pools(name, model, bought, runs, tuple(types or ()), most or USUAL, fallback, of_class))
-        finish(grown, day_of(as_of), yes=yes, own_file=file is None)
 
 
 @group.command(name="class")
@@ -82,15 +80,13 @@ def runner_class(
     as_of: AsOf = None,
 ) -> None:
     """Add a runner class over pools that exist, with its share of their machines."""
-    with exit_status():
-        grown = growing(stack, file)
+    with growing(stack, file, as_of, yes=yes) as grown:
         where = grown.cluster(cluster)
         asked = Questions({"pools": pools})
         known = grown.names(grown.at(where, "pools"))
         names = asked.answer("pools", "Which pools, with commas?", known, ",".join(known[:1]), _words)
         asked.require()
         add_class(grown, where, name, names, Sizes(gpus, cpu, memory, most, _words(labels or "")))
-        finish(grown, day_of(as_of), yes=yes, own_file=file is None)
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -110,10 +106,8 @@ def region(
     as_of: AsOf = None,
 ) -> None:
     """Add a copy of a cluster in another region. Its classes get names of their own, and `sameAs` where rules allow it."""
-    with exit_status():
-        grown = growing(stack, file)
+    with growing(stack, file, as_of, yes=yes) as grown:
         add_region(grown, grown.cluster(cluster), region, name)
-        finish(grown, day_of(as_of), yes=yes, own_file=file is None)
 
 
 @group.command()
@@ -130,8 +124,7 @@ def cluster(
     as_of: AsOf = None,
 ) -> None:
     """Add a cluster of any cloud, as `init` writes it."""
-    with exit_status():
-        grown, day = growing(stack, file), day_of(as_of)
+    with growing(stack, file, as_of, yes=yes) as grown:
         asked = Questions({"provider": provider, "region": region, "gpu": gpu, "jobs": jobs})
         cloud = asked.choice("provider", "Where do the jobs run?", PROVIDERS)
         asked.require()
@@ -140,5 +133,6 @@ def cluster(
         of_cloud = ask.jobs_of(cloud)
         kinds = asked.answer("jobs", "Which kinds of jobs, with commas?", of_cloud, "tests", lambda text: ask.jobs(text, cloud))
         asked.require()
-        add_cluster(grown, name, Answers(stack, cloud, place, model, grown.fleet.github.url, kinds, ""), most or USUAL, day)
-        finish(grown, day, yes=yes, own_file=file is None)
+        add_cluster(
+            grown, name, Answers(stack, cloud, place, model, grown.fleet.github.url, kinds, ""), most or USUAL, day_of(as_of)
+        )

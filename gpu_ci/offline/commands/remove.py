@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from gpu_ci.app import WRITE, AsOf, Cluster, File, Stack, Yes, app, exit_status
-from gpu_ci.offline.day import day_of
-from gpu_ci.offline.grow.change import finish, growing
+from gpu_ci.app import WRITE, AsOf, Cluster, File, Stack, Yes, app
+from gpu_ci.offline.grow.change import growing
 from gpu_ci.offline.grow.removals import KINDS, remove_entry
 
 group = typer.Typer(
@@ -33,10 +32,8 @@ def _remove(
     yes: Yes = False,
     as_of: AsOf = None,
 ) -> None:
-    with exit_status():
-        grown = growing(stack, file)
+    with growing(stack, file, as_of, yes=yes) as grown:
         remove_entry(grown, str(context.info_name), cluster, name, references=references)
-        finish(grown, day_of(as_of), yes=yes, own_file=file is None)
 
 
 for kind, text in KINDS.items():

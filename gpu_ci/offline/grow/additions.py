@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
 from fleet.facts import hardware
-from fleet.facts.errors import Fault, InputError, instead, quoted
+from fleet.facts.errors import Fault, InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
+from fleet.facts.places import Keys
 from fleet.facts.pricing import average, total
 from fleet.prove import bill
 from fleet.providers.registry import provider_of
@@ -19,9 +20,9 @@ from fleet.settings.pool import Pool
 from fleet.settings.runner import GENERIC_LABELS
 from fleet.settings.sharing import units_of
 from gpu_ci.offline.grow.draft import Draft
-from gpu_ci.offline.grow.stack import GrowingStack
+from gpu_ci.offline.grow.stack import GrowingStack, member
 from gpu_ci.offline.init import answers as ask
-from gpu_ci.offline.init.answers import Answers, gpus, joined, one_of, regions
+from gpu_ci.offline.init.answers import Answers, joined, one_of, regions
 from gpu_ci.offline.init.parts import Jobs, Part, small
 from gpu_ci.offline.init.text import cluster_lines
 
@@ -58,9 +59,7 @@ class Sizes:
 
 def add_pool(stack: GrowingStack, cluster: str, wanted: Pools) -> None:
     """Add a pool, with `fallback` also the one behind it, and put them into a class, which may be new. Raises InputError."""
-    answers = stack.answers(cluster)
-    gpu = one_of("--gpu", wanted.gpu, gpus(answers.provider, answers.region))
-    answers = replace(answers, gpu=gpu)
+    answers = stack.answers(cluster, wanted.gpu)
     types = tuple(map(_machine, wanted.types)) or small(answers)
     on_spot = all(map(hardware.preemptible, types))
     capacity = wanted.capacity or (SPOT if on_spot else ON_DEMAND)
@@ -80,7 +79,7 @@ def add_pool(stack: GrowingStack, cluster: str, wanted: Pools) -> None:
         parts.append(Part(name, types[:1], ON_DEMAND, "fallback", 1, about, image))
     for part in parts:
         stack.require_new("pool", stack.at(cluster, "pools", part.name))
-        stack.draft.add(stack.at(cluster, "pools"), part.name, [*part.lines()], before="")
+        stack.draft.add(stack.at(cluster, "pools"), [*part.lines()])
     if wanted.runner_class:
         _serve(stack, cluster, wanted.runner_class, parts, answers)
 
@@ -102,7 +101,8 @@ def _serve(stack: GrowingStack, cluster: str, name: str, parts: Sequence[Part], 
         for part in parts:
             stack.draft.append((*path, "pools"), part.name)
     elif "pool" in of_class:
-        stack.draft.replace_key((*path, "pool"), "pools", joined([of_class["pool"], *(part.name for part in parts)]))
+        stack.draft.put((*path, "pool"), joined([of_class["pool"], *(part.name for part in parts)]))
+        stack.draft.rename((*path, "pool"), "pools")
     else:
         raise InputError(f"--class: {name} has no pools, because its runners are machines; give a class of pods")
 
@@ -111,10 +111,8 @@ def add_class(stack: GrowingStack, cluster: str, name: str, pools: Sequence[str]
     """Add a class over pools that exist, with its share of their machines. Raises InputError."""
     settings = stack.fleet.clusters[cluster]
     stack.require_new("class", stack.at(cluster, "runners", name))
-    unknown = next((pool for pool in pools if pool not in settings.pools), None)
-    if unknown is not None or not pools:
-        hint = instead(unknown or "", settings.pools, f"give some of: {', '.join(settings.pools)}")
-        raise InputError(f"--pools: cluster {cluster} has no such pool; got {quoted(unknown or '')}; {hint}")
+    for pool in pools or ("",):
+        member("--pools", f"cluster {cluster} has no such pool", pool, settings.pools)
     starter = provider_of(settings).starter
     about = "Jobs reach it by its name, and by any subset of its labels." if sizes.labels else _NAMED
     parts = tuple(_part(pool, settings.pools[pool]) for pool in pools)
@@ -137,7 +135,7 @@ def _part(name: str, pool: Pool) -> Part:
 
 
 def _write_class(stack: GrowingStack, cluster: str, jobs: Jobs) -> None:
-    stack.draft.add(stack.at(cluster, "runners"), jobs.name, [*jobs.lines()])
+    stack.draft.add(stack.at(cluster, "runners"), [*jobs.lines()])
 
 
 def add_cluster(stack: GrowingStack, name: str, answers: Answers, most: int, day: date) -> None:
@@ -179,7 +177,7 @@ def add_region(stack: GrowingStack, source: str, region: str, name: str | None) 
         # Machines of jobs have places in several regions already.
         draft.remove((name, "runners", runner))
         stack.notes.append(f"{runner} is not copied: its machines have places in several regions")
-    moved = {key(one): key(two) for key in (str, answers.starter.cluster_name) for one, two in ((settings.region, region),)}
+    moved = {key(settings.region): key(region) for key in (str, answers.starter.cluster_name)}
     draft = Draft(name, "".join(_copied(draft.text, moved, (source, name))))
     _insert(stack, draft, name, same_as=source, budget=False)
     return name
@@ -209,46 +207,46 @@ def _insert(stack: GrowingStack, draft: Draft, name: str, same_as: str, budget: 
     """Add a cluster, whose classes get free names. Those with labels equal the classes of `same_as` as far as rules allow it."""
     if not budget and draft.value((name, "budget")) is not None:
         draft.remove((name, "budget"))
-    sets = draft.value((name, "runners")) or {}
     taken = {runner for _, one in stack.fleet.clusters_by_name() for runner in one.runners}
-    renamed = {runner: f"{runner}-{name}" if runner in taken else runner for runner in sets}
+    renamed = {runner: f"{runner}-{name}" if runner in taken else runner for runner in draft.value((name, "runners")) or {}}
     text = draft.text
-    for runner in (runner for runner in renamed if renamed[runner] != runner):
-        text = _renamed(text, runner, renamed[runner])
+    for old, new in renamed.items():
+        text = _renamed(text, old, new)
     draft = Draft(name, text)
+    for old, new in renamed.items():
+        runner = draft.value((name, "runners", new))
+        labels = runner.get("labels") or ()
+        if not same_as and (old != new or set(labels) & set(GENERIC_LABELS)):
+            _set_apart(draft, (name, "runners", new))
+        elif same_as and labels and "sameAs" not in runner:
+            key = "pools" if "pools" in runner else "pool"
+            draft.add((name, "runners", new), [f"sameAs: {same_as}/{old}"], before=key)
     alone: dict[str, str] = {}
-    empty = stack.draft.text
+    before, faults = stack.draft.text, tuple[Fault, ...]()
     while True:
-        one = _united(draft, name, renamed, same_as, alone)
-        stack.draft.add(stack.clusters, name, one.lines_of((name,)))
+        stack.draft = Draft(stack.draft.name, before)
+        stack.draft.add(stack.clusters, draft.lines_of((name,)))
         try:
-            faults: tuple[Fault, ...] = ()
             stack.grown()
+            break
         except InputError as error:
             faults = error.faults
         wrong = {runner: fault.message for runner in renamed.values() for fault in faults if f".{runner}." in fault.path}
         twice = any(fault.rule == "quota_twice" for fault in faults) and draft.value((name, "declareQuotas")) is not None
         if not (wrong.keys() - alone.keys() or twice):
-            stack.notes += [f"{runner} is a class of its own: {why}" for runner, why in alone.items()]
-            return
-        alone |= wrong
+            break
+        for runner in wrong.keys() - alone.keys():
+            _set_apart(draft, (name, "runners", runner))
         if twice:
             draft.remove((name, "declareQuotas"))
-        stack.draft = Draft(stack.draft.name, empty)
+        alone |= wrong
+    stack.notes += [f"{runner} is a class of its own: {why}" for runner, why in alone.items()]
 
 
-def _united(draft: Draft, name: str, renamed: dict[str, str], first: str, alone: Collection[str]) -> Draft:
-    """The cluster whose classes equal those of the first one by `sameAs`, or lose their labels."""
-    one = Draft(name, draft.text)
-    for old, new in renamed.items():
-        labels = one.value((name, "runners", new, "labels"))
-        if not labels or (old == new and not set(labels) & set(GENERIC_LABELS)):
-            continue
-        if first and new not in alone:
-            if one.value((name, "runners", new, "sameAs")) is None:
-                key = "pools" if "pools" in one.value((name, "runners", new)) else "pool"
-                one.add((name, "runners", new), "sameAs", [f"sameAs: {first}/{old}"], before=key)
-        else:
-            one.remove((name, "runners", new, "labels"))
-            one.comment((name, "runners", new), _NAMED)
-    return one
+def _set_apart(draft: Draft, path: Keys) -> None:
+    """Remove the labels of a class, so that only jobs that name it run there."""
+    keys = [key for key in ("labels", "sameAs") if draft.value((*path, key))]
+    if "labels" in keys:
+        for key in keys:
+            draft.remove((*path, key))
+        draft.comment(path, _NAMED)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from difflib import unified_diff
 from pathlib import Path
@@ -14,9 +15,10 @@ import typer
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
-from gpu_ci.app import console
+from gpu_ci.app import console, exit_status
 from gpu_ci.offline.agree import Agreement, agreement, replace_files
 from gpu_ci.offline.compare import Comparison
+from gpu_ci.offline.day import day_of
 from gpu_ci.offline.grow.stack import GrowingStack
 from gpu_ci.offline.init.questions import confirmed
 from gpu_ci.offline.inventory.page import document
@@ -25,17 +27,21 @@ from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.report import effect_lines
 
 
-def growing(stack: str, file: Path | None) -> GrowingStack:
-    """The stack to edit. Raises InputError."""
-    require_sdk("add, remove")
-    return GrowingStack(stack, ROOT, file)
+@contextmanager
+def growing(stack: str, file: Path | None, as_of: str | None, *, yes: bool) -> Iterator[GrowingStack]:
+    """The stack to edit. After the edits it shows the change, and writes it if a person or `yes` agrees.
 
-
-def finish(stack: GrowingStack, day: date, *, yes: bool, own_file: bool) -> None:
-    """Show the change and write it, if a person or `yes` agrees. Raises InputError without both, and Exit after a no.
-
-    `own_file`: whether it is the stack's usual file, which has an inventory.
+    Exits as `exit_status` does, and with 1 after a no. Without a terminal `yes` is required.
     """
+    with exit_status():
+        require_sdk("add, remove")
+        grown = GrowingStack(stack, ROOT, file)
+        yield grown
+        # Only the usual file of a stack has an inventory.
+        _finish(grown, day_of(as_of), yes=yes, own_file=file is None)
+
+
+def _finish(stack: GrowingStack, day: date, *, yes: bool, own_file: bool) -> None:
     with Progress() as progress:
         before, agreed = planned(stack, day, progress)
     name = str(stack.path.relative_to(stack.root) if stack.path.is_relative_to(stack.root) else stack.path)

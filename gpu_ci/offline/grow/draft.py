@@ -61,25 +61,33 @@ class Draft:
         rows = self.text[start:end].splitlines()
         return [f"{' ' * ((_indent(row) - column) * 2 // step)}{row.strip()}" if row.strip() else "" for row in rows]
 
-    def add(self, path: Keys, name: str, lines: Sequence[str], before: str = "") -> None:
+    def add(self, path: Keys, lines: Sequence[str], before: str = "") -> None:
         """Add a key to the mapping at a path, at its end or before another key. The mapping may be missing in its own mapping."""
-        value = document_of("added", "\n".join(lines)).value
-        self._add(path, lines, before)
-        holder = self.values
-        for key in path:
-            if isinstance(holder, dict) and holder.get(key) is None:
-                holder[key] = {}
-            holder = holder[key]
-        holder[name] = value[name] if isinstance(value, dict) else None
+        holder = self._part(path[:-1])
+        if self.value(path) is None and path[-1] not in holder.parts:
+            self.add(path[:-1], [f"{path[-1]}:", *(f"  {line}" for line in lines)], "runners")
+            return
+        part = self._part(path)
+        if part.parts:
+            self._add_beside(part, lines, before)
+        elif holder.kind == "block":
+            # Nothing, null or {}: the entry goes below the key.
+            start = part.key_end + len(self.text[part.key_end : part.start].rstrip(" "))
+            self._replace(start, part.end, "")
+            self._write(self._next(part.key_end), self._indented(lines, self._column(part.at) + self._step))
+        else:
+            self._replace(part.start, part.end, f"{{{_in_braces(lines)}}}")
+        if self.value(path) is None:
+            self.value(path[:-1])[path[-1]] = {}
+        self.value(path).update(_entry(lines))
 
     def append(self, path: Keys, value: str) -> None:
-        """Add a text to the end of the list at a path."""
+        """Add a text to the end of the list at a path, which has others."""
         holder = self._part(path)
-        last = holder.parts[len(holder.parts) - 1] if holder.parts else None
+        last = holder.parts[len(holder.parts) - 1]
         if holder.kind == "flow":
-            place = last.end if last else holder.start + 1
-            self._replace(place, place, f", {value}" if last else value)
-        elif last is not None:
+            self._replace(last.end, last.end, f", {value}")
+        else:
             self._write(self._span(last)[1], [self.text[self._line(last.at) : last.at] + value])
         self.value(path).append(value)
 
@@ -96,22 +104,14 @@ class Draft:
         holder = self.value(path[:-1])
         holder[name] = holder.pop(path[-1])
 
-    def replace_key(self, path: Keys, name: str, value: str) -> None:
-        """Give a key another name and another value, as YAML on one line."""
-        self.put(path, value)
-        self.rename(path, name)
-
     def comment(self, path: Keys, words: str) -> None:
         """Give a key in block style another comment above it."""
-        part = self._part(path)
-        row = self._line(part.at)
-        self._replace(self._span(part)[0], row, "")
-        self._write(self._span(self._part(path))[0], [f"{' ' * self._column(self._part(path).at)}# {words}"])
+        at = self._part(path).at
+        self._replace(self._span(self._part(path))[0], self._line(at), f"{' ' * self._column(at)}# {words}{self._eol}")
 
     def remove(self, path: Keys) -> None:
         """Remove a key or an item of a list with the comments above it. A mapping that would be empty is removed too."""
-        holder = self._part(path[:-1])
-        part = self._part(path)
+        holder, part = self._part(path[:-1]), self._part(path)
         if len(holder.parts) == 1 and len(path) > 1:
             self.remove(path[:-1])
             return
@@ -161,9 +161,8 @@ class Draft:
     @property
     def _step(self) -> int:
         """Spaces of one level in this file."""
-        config = parts_of(self.text).parts.get("config")
-        first = next(iter(config.parts.values()), None) if config is not None else None
-        return (self._column(first.at) if first is not None else 0) or 2
+        columns = (self._column(part.at) for top in parts_of(self.text).parts.values() for part in top.parts.values())
+        return next(filter(None, columns), 2)
 
     def _span(self, part: Part) -> tuple[int, int]:
         """The lines of an entry in block style: with the comments directly above it, and those below that are deeper."""
@@ -194,22 +193,6 @@ class Draft:
         text = self._eol.join(rows)
         ends = place < len(self.text) or self.text.endswith("\n")
         self._replace(place, place, text + self._eol if ends else self._eol + text)
-
-    def _add(self, path: Keys, lines: Sequence[str], before: str) -> None:
-        holder = self._part(path[:-1])
-        if path and path[-1] not in holder.parts and self.value(path) is None:
-            self._add(path[:-1], [f"{path[-1]}:", *(f"  {line}" for line in lines)], "runners")
-            return
-        part = self._part(path)
-        if part.parts:
-            self._add_beside(part, lines, before)
-        elif holder.kind == "block":
-            # Nothing, null or {}: the entry goes below the key.
-            start = part.key_end + len(self.text[part.key_end : part.start].rstrip(" "))
-            self._replace(start, part.end, "")
-            self._write(self._next(part.key_end), self._indented(lines, self._column(part.at) + self._step))
-        else:
-            self._replace(part.start, part.end, f"{{{_in_braces(lines)}}}")
 
     def _add_beside(self, holder: Part, lines: Sequence[str], before: str) -> None:
         """Add an entry to others, in their style."""
@@ -254,10 +237,14 @@ class Draft:
         self._replace(start, end, "")
 
 
+def _entry(lines: Sequence[str]) -> Any:
+    """The mapping with the key of an entry."""
+    return document_of("added", "\n".join(lines)).value
+
+
 def _in_braces(lines: Sequence[str]) -> str:
     """An entry as one line of a mapping in braces."""
-    document = document_of("added", "\n".join(lines)).value
-    return yaml_text(document, flow=True).strip()[1:-1] if isinstance(document, dict) else ""
+    return yaml_text(_entry(lines), flow=True).strip()[1:-1]
 
 
 def _indent(row: str) -> int:

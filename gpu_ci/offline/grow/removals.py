@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fleet.facts.errors import InputError, instead, quoted
+from fleet.facts.errors import InputError
 from fleet.facts.places import Keys
 from fleet.facts.scheduling import FALLBACK
-from gpu_ci.offline.grow.stack import GrowingStack
+from gpu_ci.offline.grow.stack import GrowingStack, member
 
 KINDS = {
     "pool": "Remove a pool; with --with-references also from the lists of classes that have other pools.",
@@ -65,22 +65,17 @@ def _remove_cluster(stack: GrowingStack, name: str, references: bool) -> None:
 
 def _cluster_of(stack: GrowingStack, region: str) -> str:
     """The only cluster in a region. Raises InputError."""
+    regions = dict.fromkeys(one.region for _, one in stack.fleet.clusters_by_name())
+    member("REGION", "the stack has no cluster there", region, regions)
     names = [name for name, one in stack.fleet.clusters_by_name() if one.region == region]
-    if len(names) == 1:
-        return names[0]
-    regions = list(dict.fromkeys(one.region for _, one in stack.fleet.clusters_by_name()))
-    if names:
+    if len(names) > 1:
         raise InputError(f"REGION: {region} has several clusters; write gpu-ci remove cluster with one of: {', '.join(names)}")
-    hint = instead(region, regions, f"give one of: {', '.join(regions)}")
-    raise InputError(f"REGION: the stack has no cluster there; got {quoted(region)}; {hint}")
+    return names[0]
 
 
 def _entry(stack: GrowingStack, what: str, path: Keys) -> Keys:
     """The path, if there is such an entry. Raises InputError."""
-    if stack.draft.value(path) is None:
-        names = stack.names(path[:-1])
-        hint = instead(str(path[-1]), names, f"give one of: {', '.join(names) or 'none'}")
-        raise InputError(f"NAME: the stack has no such {what}; got {quoted(path[-1])}; {hint}")
+    member("NAME", f"the stack has no such {what}", str(path[-1]), stack.names(path[:-1]))
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +18,14 @@ from gpu_ci.offline.grow.draft import Draft
 from gpu_ci.offline.init.answers import Answers
 
 _KEYS = (f"{NAMESPACE}:clusters", "clusters")
+
+
+def member(option: str, rule: str, name: str, names: Collection[str]) -> str:
+    """The name, if it is one of the names. Raises InputError."""
+    if name not in names:
+        hint = instead(name, names, f"give one of: {', '.join(names) or 'none'}")
+        raise InputError(f"{option}: {rule}; got {quoted(name)}; {hint}")
+    return name
 
 
 class GrowingStack:
@@ -39,15 +48,12 @@ class GrowingStack:
         self.clusters: Keys = ("config", key)
         self.notes: list[str] = []
 
-    def cluster(self, name: str | None, option: str = "--cluster") -> str:
+    def cluster(self, name: str | None) -> str:
         """The cluster of this name; without one the only cluster. Raises InputError."""
         names = self.names(self.clusters)
         if name is None and len(names) > 1:
-            raise InputError(f"{option}: required, because the stack has several clusters; give one of: {', '.join(names)}")
-        if name is not None and name not in names:
-            hint = instead(name, names, f"give one of: {', '.join(names)}")
-            raise InputError(f"{option}: the stack has no such cluster; got {quoted(name)}; {hint}")
-        return name or names[0]
+            raise InputError(f"--cluster: required, because the stack has several clusters; give one of: {', '.join(names)}")
+        return names[0] if name is None else member("--cluster", "the stack has no such cluster", name, names)
 
     def names(self, path: Keys) -> list[str]:
         """The names of the entries at a path, in the order of the file."""

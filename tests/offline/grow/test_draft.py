@@ -49,7 +49,7 @@ def test_adding_and_removing_gives_the_same_bytes(file: Path, form: str, data: s
     before = draft(text)
     siblings = before.value(path) or {}
     first = data.draw(st.sampled_from(["", *siblings]))
-    before.add(path, "new-entry", ENTRY, before=first)
+    before.add(path, ENTRY, before=first)
     grown = before.checked()
     assert before.value((*path, "new-entry")) == VALUE
     assert ("\r\n" in text) == ("\n" not in grown.replace("\r\n", "")), "one kind of line ends"
@@ -103,13 +103,13 @@ def test_removing_an_entry_removes_only_it_and_its_comments(file: Path, data: st
 )
 def test_an_entry_is_written_in_the_style_of_the_place(before: str, after: str) -> None:
     edited = draft(before)
-    edited.add(("pools",), "b", ["b:", "  k: 2"])
+    edited.add(("pools",), ["b:", "  k: 2"])
     assert edited.checked() == after
 
 
 def test_a_comment_inside_an_entry_keeps_it_in_block_style() -> None:
     edited = draft("pools:\n  a: {x: 1}")
-    edited.add(("pools",), "b", ["b:", "  # REPLACE: yours.", "  k: 2"])
+    edited.add(("pools",), ["b:", "  # REPLACE: yours.", "  k: 2"])
     assert edited.checked() == "pools:\n  a: {x: 1}\n  b:\n    # REPLACE: yours.\n    k: 2"
 
 
@@ -135,7 +135,7 @@ def test_removing_keeps_what_is_beside(before: str, path: tuple[str | int, ...],
 
 def test_an_entry_has_the_spaces_of_the_file_and_its_lists_their_form() -> None:
     edited = draft("config:\n    clusters:\n        a:\n            x: 1\n")
-    edited.add(("config", "clusters"), "b", ["b:", "  l:", "    - k: 1", "      m: 2", "  n: 3"])
+    edited.add(("config", "clusters"), ["b:", "  l:", "    - k: 1", "      m: 2", "  n: 3"])
     new = ("        b:", "            l:", "                - k: 1", "                  m: 2", "            n: 3")
     assert edited.checked() == "config:\n    clusters:\n        a:\n            x: 1\n" + "".join(f"{row}\n" for row in new)
 
@@ -165,7 +165,7 @@ def test_a_place_whose_text_is_elsewhere_is_refused(text: str, message: str) -> 
     edited = draft(text)
 
     def add() -> None:
-        edited.add(("pools",), "b", ["b: 2"])
+        edited.add(("pools",), ["b: 2"])
         edited.checked()
 
     with pytest.raises(InputError) as error:
