@@ -155,7 +155,9 @@ def test_a_price_that_rose_with_a_day_is_agreed_to(project: Project) -> None:
     late = "2027-11-27"  # the control plane has extended support
     refused = CliRunner().invoke(app, ["agree", "acme", "--as-of", late])
     assert "idleUsdPerHour = 1.1\n" in refused.stdout, refused.output
-    assert agree("--yes", "--as-of", late).stdout.partition("Wrote ")[2].partition("\n")[2].startswith("OK · idle 630 USD a month")
+    assert (
+        agree("--yes", "--as-of", late).stdout.partition("Wrote ")[2].partition("\n")[2].startswith("OK · idle 630 USD a month")
+    )
 
 
 def test_the_reason_of_a_bound_has_the_amount_that_the_plan_shows(project: Project) -> None:

@@ -132,7 +132,10 @@ def test_a_fleet_whose_plan_fails_is_not_written(project: Project) -> None:
     before = project.files()
     done = project.run("add", "pool", "acme", "l4-spot", "--gpu", "L4", "--yes")
     assert done.exit_code == 2
-    assert "error: after this edit: spot-with-fallback: spot pool usw2-l4-spot-us-west-2a-nodes (L4) has no fallback in cluster" in done.stderr
+    assert (
+        "error: after this edit: spot-with-fallback: spot pool usw2-l4-spot-us-west-2a-nodes (L4) has no fallback in cluster"
+        in done.stderr
+    )
     assert project.files() == before
 
 
