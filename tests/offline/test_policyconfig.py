@@ -109,8 +109,8 @@ def test_plan_and_check_refuse_a_file_that_is_not_current(tmp_path: Path) -> Non
         ("[lab", "policies/stacks.toml: must be TOML in UTF-8, and cannot be read: "),
         (
             "[lab]\n[lab]",
-            "policies/stacks.toml: must be TOML in UTF-8, and cannot be read: Cannot declare ('lab',) twice (at line 2, column 5); "
-            "write the keys of both tables below one header",
+            "policies/stacks.toml: must be TOML in UTF-8, and cannot be read: Cannot declare ('lab',) twice "
+            "(at line 2, column 5); write the keys of both tables below one header",
         ),
         ("a = " + "[" * 100_000, "policies/stacks.toml: must be TOML in UTF-8, and cannot be read: "),
         ("[lab]\nkind = nan", "policies/stacks.toml: must be TOML in UTF-8, and cannot be read: the number nan; fix the file"),
