@@ -101,9 +101,13 @@ def replace_files(files: Files, root: Path) -> None:
         for path, (old, new) in files.items():
             if _text(root / path) != old:
                 raise InputError(f"{path}: changed since it was read; run the command again")
+            drafts[path].parent.mkdir(exist_ok=True)
             drafts[path].write_text(new, encoding="utf-8", newline="")
         for path, draft in drafts.items():
-            draft.replace(root / path)
+            if files[path][0]:
+                draft.replace(root / path)
+            else:  # unlike a rename, a link never replaces a file
+                (root / path).hardlink_to(draft)
             done.append(path)
     except BaseException as error:
         for path in done:

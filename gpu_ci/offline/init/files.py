@@ -6,7 +6,6 @@ The policy values of a new stack are its tables for policies/stacks.toml, comput
 from __future__ import annotations
 
 import math
-import os
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from fleet.loading.config import read_fleet
 from fleet.prove import bill
 from fleet.providers.fleet import Fleet
 from fleet.settings.budget import MONTH
+from gpu_ci.offline.agree import replace_files
 from gpu_ci.offline.init.answers import Answers, gpus
 from gpu_ci.offline.init.parts import Found
 from gpu_ci.offline.init.text import text
@@ -94,27 +94,9 @@ def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: d
 
 def write(new: New, root: Path) -> None:
     """Write the files, all or none. Raises InputError if one appeared meanwhile or if the folder cannot be written."""
-    drafts = {name: root / f"{name}.{os.getpid()}.new" for name in new.files}
-    written: list[Path] = []
-    try:
-        require_free(new.answers.stack, root)
-        for name, draft in drafts.items():
-            draft.parent.mkdir(exist_ok=True)
-            draft.write_text(new.files[name], encoding="utf-8")
-        for name in _names(new.answers.stack):
-            # Unlike a rename, a link never replaces a file.
-            (root / name).hardlink_to(drafts[name])
-            written.append(root / name)
-        drafts[STACKS].replace(root / STACKS)
-    except BaseException as error:
-        for path in written:
-            path.unlink()
-        if isinstance(error, OSError):
-            raise InputError(f"STACK: cannot be written ({error.strerror or error}); make the folder writable") from error
-        raise
-    finally:
-        for draft in drafts.values():
-            draft.unlink(missing_ok=True)
+    require_free(new.answers.stack, root)
+    before = dict.fromkeys(_names(new.answers.stack), "") | {STACKS: stacks_text(root)}
+    replace_files({path: (old, new.files[path]) for path, old in before.items()}, root)
 
 
 def tables(answers: Answers, fleet: Fleet, day: date) -> str:
