@@ -92,7 +92,7 @@ def grown(plan: Plan, entries: Mapping[str, Any] | None = None) -> dict[str, Ent
 
     `entries` are those of the stack today, if they are to keep what they have.
     """
-    refused = {verdict.rule for verdict in plan.refusing()}
+    refused = {verdict.rule for verdict in (*plan.blocked(), *plan.late())}
     if not refused:
         return {}
     today = {configured.policy.id: configured.config for configured in plan.policies}
