@@ -112,6 +112,13 @@ def helm_values(text: str) -> Any:
     return documents[0].value if len(documents) == 1 and not documents[0].fault else None
 
 
+_FIXES = {
+    r"'\t'": "indent by spaces, not by tabs",
+    "<block end>": "give all keys of a mapping the same indentation: those of this line and of the lines above",
+}
+"""How to fix what the parser says, by a part of it."""
+
+
 def _events(path: str, text: str) -> Iterator[Any]:
     """The parser's events. Raises InputError."""
     try:
@@ -120,7 +127,8 @@ def _events(path: str, text: str) -> Iterator[Any]:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else path
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise InputError(f"{where}: not valid YAML: {problem}; fix the syntax of this line or the one above") from None
+        fix = next((fix for sign, fix in _FIXES.items() if sign in problem), "fix the syntax of this line or the one above")
+        raise InputError(f"{where}: not valid YAML: {problem}; {fix}") from None
     except (ValueError, OverflowError):
         # An escape beyond Unicode, or a version of thousands of digits.
         raise InputError(f"{path}: not valid YAML: a number in an escape or directive is too large; correct it") from None

@@ -12,7 +12,6 @@ from pydantic.alias_generators import to_camel
 
 from fleet.facts import hardware
 from fleet.facts.pricing import Money, quoted
-from fleet.facts.remark import todo
 from fleet.facts.scheduling import (
     CPU_TAINT,
     CPU_TOLERATION,
@@ -517,7 +516,7 @@ def unused_disks(pool: Pool, key: str) -> Iterator[str]:
     if least.nvme_gb:
         smaller = f" with disk {array_gib(least)}Gi or less" if pool.disk // 1024 > array_gib(least) else ""
         # No source has the throughput of local disks (docs/eks-nodes.md).
-        yield todo(
+        yield (
             f"{least.nvme_gb} GB of local NVMe on {least.name} are unused; {key} RAID0{smaller} puts images there at no charge "
             "(no source says how many seconds that saves)"
         )

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from difflib import unified_diff
@@ -17,14 +16,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fleet.facts.errors import InputError
+from fleet.loading.files import from_here
 from gpu_ci.offline.inventory.page import document
 from gpu_ci.offline.plan import Plan, Progress, make_plan
 from gpu_ci.offline.policyconfig import STACKS, policy_configs, policy_settings, stacks_text
-from gpu_ci.offline.policyvalues import Need, grown
+from gpu_ci.offline.policyvalues import grown
 from gpu_ci.offline.tomltables import edited
-
-_REGISTRY = re.compile(r'add "([^"]+)" to \S+ \S*\bextraRegistries')
-"""How the message of a policy names a registry that its list lacks (`policies.rules.rule.entry`)."""
 
 Files = Mapping[str, tuple[str, str]]
 """The text of each file before ("" if there is none) and after, by path below the project."""
@@ -44,6 +41,14 @@ class Agreement:
         """The unified diff of the file that people edit; "" if no value changes."""
         old, new = (text.splitlines(keepends=True) for text in self.files.get(self.source, ("", "")))
         return "".join(unified_diff(old, new, f"a/{self.source}", f"b/{self.source}"))
+
+    @property
+    def left(self) -> str:
+        """Where a person edits what no computed value admits: in the stack file, or in the entry of a policy."""
+        stack, rules = self.after.config.stack, dict.fromkeys(verdict.rule for verdict in self.after.blocked())
+        entries = ", ".join(f"[{stack}.{rule}]" if self.source == STACKS else rule for rule in rules)
+        values = f", or {entries} in {self.source} (docs/policies.md)" if entries else ""
+        return f"agree has no value for this, and wrote nothing. Edit {from_here(self.after.config.path)}{values}."
 
 
 def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Progress = lambda _: None) -> Agreement:
@@ -69,8 +74,7 @@ def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Pr
 
         before = after = planned(text)
         entries = tables[stack] if source == STACKS else dict(policy_settings(stack, folder))
-        policies = {verdict.rule for verdict in before.blocked()}
-        if changes := grown(before.fleet, entries, policies, day, _registries(before)):
+        if changes := grown(before, entries):
             if source == STACKS:
                 text = edited(text, stack, changes, source)
             else:
@@ -87,13 +91,6 @@ def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Pr
 def text_at(path: Path) -> str:
     """The text with its own line ends; "" if there is no file."""
     return path.read_bytes().decode() if path.is_file() else ""
-
-
-def _registries(plan: Plan) -> Iterator[Need]:
-    """The repositories of images that are in no allowed registry."""
-    found = [name for verdict in plan.blocked() if verdict.rule == "images-pinned" for name in _REGISTRY.findall(verdict.message)]
-    if lacking := list(dict.fromkeys(found)):
-        yield Need("images-pinned", "extraRegistries", lacking, f"Images of the stack come from {', '.join(lacking)}")
 
 
 def replace_files(files: Files, root: Path) -> None:

@@ -49,6 +49,7 @@ def _sections(plan: Plan, base: Base | None, strict: bool) -> Iterator[str]:
         yield f"Before → after: {text(base.reason)}. This is only the plan after the change."
     if faults := list(_faults(plan, comparison, strict)):
         yield _table(("what fails", "where", "why"), faults)
+    yield _bullets(words.agreeing(plan))
     yield from _whole(plan) if comparison is None else _changes(comparison)
     yield _exceptions(plan, comparison, strict)
     outcomes = plan.outcomes()

@@ -226,6 +226,10 @@ class Plan:
         """The verdicts that fail the plan: see `blocked_of`."""
         return blocked_of(self.verdicts, strict)
 
+    def late(self) -> tuple[Verdict, ...]:
+        """The verdicts for which `pulumi up` is refused because a day has passed."""
+        return tuple(verdict for verdict in self.verdicts if verdict.kind == ENDED and verdict.level == "mandatory")
+
     def passes(self, strict: bool = False) -> bool:
         """Whether everything can be placed and no verdict fails the plan."""
         return not (self.refused or self.written or self.blocked(strict))

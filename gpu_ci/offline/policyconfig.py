@@ -115,7 +115,8 @@ def _read(root: Path) -> tuple[Table, str]:
         text = read_bytes(path).decode()
         return tomllib.loads(text, parse_float=_finite), text
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{STACKS}: must be TOML in UTF-8, and cannot be read: {error}; fix the file") from None
+        fix = "write the keys of both tables below one header" if "twice" in str(error) else "fix the file"
+        raise InputError(f"{STACKS}: must be TOML in UTF-8, and cannot be read: {error}; {fix}") from None
     except OSError as error:
         raise InputError(f"{STACKS}: cannot be read ({error.strerror}); check its permissions and size") from None
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from fleet.facts.hardware import ON_DEMAND, SPOT
-from fleet.facts.pricing import average, total
+from fleet.facts.pricing import Money, average, rounded_up, total
 from fleet.facts.tables import rows
 from fleet.prove import bill
 from fleet.providers.fleet import Fleet
@@ -23,6 +23,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.pool import Pool
 from fleet.settings.workloads import PoolWorkload
 from gpu_ci.offline.judge import configure
+from gpu_ci.offline.plan import Plan
 from policies.rules import RULES
 from policies.rules.instance_type_allowed import allows
 from policies.rules.read import gpus
@@ -38,6 +39,9 @@ _OF_FLEET = ("maxGpus", "worstUsdPerHour", "idleUsdPerHour")
 """Ceilings that a new stack has also where its fleet needs less than the default."""
 _FLOORS = ("minTypes", "minZones")
 """What a fleet needs lower; it needs all others higher."""
+
+_REGISTRY = re.compile(r'add "([^"]+)" to \S+ \S*\bextraRegistries')
+"""How the message of a policy names a registry that its list lacks (`policies.rules.rule.entry`)."""
 
 Entry = Mapping[str, Any]
 
@@ -83,21 +87,29 @@ def new_entries(fleet: Fleet, kind: str, day: date, budget: float | None = None)
     return {policy: _entry({}, of_policy) for policy, of_policy in chosen.items()}
 
 
-def grown(
-    fleet: Fleet, entries: Mapping[str, Any], policies: Collection[str], day: date, more: Iterable[Need] = ()
-) -> dict[str, Entry]:
-    """The new entries of those of `policies` that refuse what the fleet needs, each as a whole. `entries` are those of today.
+def grown(plan: Plan, entries: Mapping[str, Any] | None = None) -> dict[str, Entry]:
+    """The new entries of the policies that refuse a plan and lack what its fleet needs, each as a whole.
 
-    `more` is what resources need and the fleet does not show.
+    `entries` are those of the stack today, if they are to keep what they have.
     """
+    refused = {verdict.rule for verdict in (*plan.blocked(), *plan.late())}
+    if not refused:
+        return {}
+    today = {configured.policy.id: configured.config for configured in plan.policies}
     chosen: dict[str, list[Need]] = {}
-    for need in (*needs(fleet, day, types=_types(entries.get("instance-type-allowed", {}), day)), *more):
-        entry = entries.get(need.policy, {})
-        now = {**_defaults(need.policy, day), **(entry if isinstance(entry, Mapping) else {})}[need.key]
+    for need in (*needs(plan.fleet, plan.as_of, types=_types(today["instance-type-allowed"], plan.as_of)), *_registries(plan)):
+        now = today[need.policy][need.key]
         lacking = need.least and (need.least < now if need.key in _FLOORS else isinstance(now, list | tuple) or need.least > now)
-        if need.policy in policies and lacking:
+        if need.policy in refused and lacking:
             chosen.setdefault(need.policy, []).append(need)
-    return {policy: _entry(entries.get(policy, {}), of_policy) for policy, of_policy in chosen.items()}
+    return {policy: _entry((entries or {}).get(policy, {}), of_policy) for policy, of_policy in chosen.items()}
+
+
+def _registries(plan: Plan) -> Iterator[Need]:
+    """The repositories of images that are in no allowed registry."""
+    found = [name for verdict in plan.blocked() if verdict.rule == "images-pinned" for name in _REGISTRY.findall(verdict.message)]
+    if lacking := list(dict.fromkeys(found)):
+        yield Need("images-pinned", "extraRegistries", lacking, f"Images of the stack come from {', '.join(lacking)}")
 
 
 def needs(fleet: Fleet, day: date, budget: float | None = None, types: Collection[str] | None = None) -> Iterator[Need]:
@@ -120,11 +132,11 @@ def needs(fleet: Fleet, day: date, budget: float | None = None, types: Collectio
         parts = ". ".join(f"{words} {gpus(count)}" for words, count in every.items() if count)
         yield Need("stack-gpu-ceiling", "maxGpus", sum(every.values()), parts)
         counted = bill.bill(fleet, day)
-        idle, worst = average(counted).usd, total(counted)[1].usd
+        idle, worst = average(counted), total(counted)[1]
         origin = "" if budget is None else f", and the budget is {budget:.2f}"
         limit = None if budget is None else round(budget, 2)
-        yield Need("stack-cost-ceiling", "worstUsdPerHour", worst, f"The worst hour costs {worst:.2f} USD{origin}", limit)
-        yield Need("stack-cost-ceiling", "idleUsdPerHour", idle, f"An hour without jobs costs {idle:.2f} USD")
+        yield Need("stack-cost-ceiling", "worstUsdPerHour", worst.usd, f"The worst hour costs {_usd(worst)} USD{origin}", limit)
+        yield Need("stack-cost-ceiling", "idleUsdPerHour", idle.usd, f"An hour without jobs costs {_usd(idle)} USD")
     rooms = [provider_of(cluster).system_machines(cluster) for cluster in clusters]
     names = [name for pool in bought.values() for name in pool.instance_types]
     names += [machine.name for _, whole in sets.values() if whole is not None for machine in whole.types]
@@ -202,6 +214,11 @@ def _types(entry: Any, day: date) -> tuple[str, ...]:
 
 def _defaults(policy: str, day: date) -> Mapping[str, Any]:
     return configure([rule for rule in RULES if rule.id == policy], {}, day)[0].config
+
+
+def _usd(money: Money) -> str:
+    """Dollars with cents, as a plan shows them: a bound is rounded up."""
+    return f"{rounded_up(money.usd) if money.at_most else money.usd:.2f}"
 
 
 def _plain(number: float) -> float:

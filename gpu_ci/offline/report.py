@@ -81,6 +81,7 @@ def _failures(plan: Plan, console: Console, strict: bool, verbose: bool) -> None
     for line in (
         *(str(words.refusal(plan.config, refused)) for refused in plan.refused),
         *_verdicts(plan.blocked(strict), verbose),
+        *words.agreeing(plan),
     ):
         show_line(console, line, "red", indent="  ", whole=True)
     for remark in plan.impossible:

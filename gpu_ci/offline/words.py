@@ -14,6 +14,7 @@ from fleet.facts.pricing import Line, Money, average, rounded_up
 from fleet.facts.pricing import span as money_span
 from fleet.facts.remark import CANNOT_WORK, COST, Remark
 from fleet.loading.files import from_here
+from fleet.loading.home import INSTALLED
 from fleet.loading.stackfile import StackConfig
 from fleet.prove.bill import Week, runner_hour
 from fleet.prove.ends import End, together
@@ -24,6 +25,7 @@ from gpu_ci.offline.entries import entries
 from gpu_ci.offline.judge import ENDED, Verdict
 from gpu_ci.offline.layout import without_commands
 from gpu_ci.offline.plan import Outcome, Plan
+from gpu_ci.offline.policyvalues import grown
 
 NOT_JUDGED = "resources and policies not judged: install gpu-ci[pulumi]"
 _FEW = 3
@@ -184,7 +186,7 @@ def state(plan: Plan, strict: bool = False) -> tuple[str, str]:
         return CANNOT_WORK, _parts(plan.impossible)
     if not plan.judged:
         return "placed", ""
-    late = {verdict.rule for verdict in plan.verdicts if verdict.kind == ENDED and verdict.level == "mandatory"}
+    late = {verdict.rule for verdict in plan.late()}
     return ("up-refused", f"a day has passed for {listed(sorted(late), _FEW)}") if late else ("ok", "")
 
 
@@ -255,13 +257,18 @@ def result(plan: Plan, strict: bool = False) -> tuple[str, ...]:
     return (f"{title}: {why}" if why else title, *promises(plan))
 
 
+def agreeing(plan: Plan) -> list[str]:
+    """The command that writes values of the policies which refuse a plan, if values would help; at most one line."""
+    command = f"gpu-ci agree {plan.config.stack}" if INSTALLED else f"make agree STACK={plan.config.stack}"
+    return [f"{command} proposes values that admit this fleet, of: {', '.join(rules)}"] if (rules := grown(plan)) else []
+
+
 def endings(plan: Plan) -> Iterator[str]:
     """What `pulumi up` is refused for because of the day, then what ends soon or has ended.
 
     Things that end for the same reason, and that one action renews, share a line.
     """
-    late = [verdict for verdict in plan.verdicts if verdict.kind == ENDED and verdict.level == "mandatory"]
-    if late:
+    if late := plan.late():
         resources: dict[str, dict[str, None]] = {}
         for verdict in late:
             resources.setdefault(verdict.rule, {})[name_of(verdict.urn)] = None

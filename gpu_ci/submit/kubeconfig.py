@@ -112,12 +112,10 @@ def _from_files(paths: list[Path], context: str | None, configuration: Any) -> s
     known = _contexts(merged)
     chosen_context = context or content.get("current-context") or ""
     if chosen_context not in known:
-        problem = (
-            f"--context: the kubeconfig has no context {chosen_context!r}"
-            if context
-            else "the kubeconfig names no current context"
-        )
-        raise InputError(f"{problem}; choose with --context one of: {listed(sorted(known))}")
+        choices = listed(sorted(known))
+        if context:
+            raise InputError(f"the kubeconfig has no context {context!r}; give one of: {choices}")
+        raise InputError(f"the kubeconfig names no current context; choose with --context one of: {choices}")
     chosen = part(known[chosen_context], "context")
     # The client only logs that a credential plugin failed, and goes on without credentials.
     errors = BufferingHandler(capacity=1000)

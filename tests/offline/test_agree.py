@@ -16,11 +16,13 @@ from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
 from gpu_ci.cli import app
+from gpu_ci.offline import words
 from gpu_ci.offline.agree import agreement, replace_files
 from gpu_ci.offline.commands import agree as command
 from gpu_ci.offline.init import questions
 from gpu_ci.offline.init.answers import Answers
 from gpu_ci.offline.init.files import prepared, write
+from gpu_ci.offline.markdown import markdown
 from gpu_ci.offline.policyconfig import STACKS, require_current
 from gpu_ci.offline.policyvalues import why
 from gpu_ci.offline.tomltables import edited
@@ -138,6 +140,33 @@ def test_a_fleet_grows_by_one_edit_of_one_file(wish: str, project: Project) -> N
         assert path in done.stdout
 
 
+def test_a_plan_that_lacks_values_names_the_command_and_the_policies(project: Project) -> None:
+    project.edit(*EDITS["more nodes"], *SPOT_ONLY)
+    plan = agreement("acme", project.root, None, AS_OF).before
+    line = (
+        "make agree STACK=acme proposes values that admit this fleet, of: "
+        "gpu-limit-ceiling, gpu-pool-max-size, stack-gpu-ceiling, stack-cost-ceiling"
+    )
+    assert words.agreeing(plan) == [line], "spot-with-fallback has no value that a program may choose"
+    assert f"\n- {line}\n" in markdown(plan)
+
+
+def test_a_price_that_rose_with_a_day_is_agreed_to(project: Project) -> None:
+    late = "2027-11-27"  # the control plane has extended support
+    refused = CliRunner().invoke(app, ["agree", "acme", "--as-of", late])
+    assert "idleUsdPerHour = 1.1\n" in refused.stdout, refused.output
+    assert (
+        agree("--yes", "--as-of", late).stdout.partition("Wrote ")[2].partition("\n")[2].startswith("OK · idle 630 USD a month")
+    )
+
+
+def test_the_reason_of_a_bound_has_the_amount_that_the_plan_shows(project: Project) -> None:
+    project.edit(*EDITS["more nodes"])
+    agreed = agreement("acme", project.root, None, AS_OF)
+    shown = str(agreed.after.cost[1]).removeprefix("≤")
+    assert f"The worst hour costs {shown} USD" in agreed.diff
+
+
 def test_the_wishes_are_those_of_the_finding() -> None:
     assert (len(EDITS), len(WITH_VALUES)) == (12, 5)
 
@@ -148,7 +177,7 @@ def test_a_second_run_has_nothing_to_agree(project: Project) -> None:
     after = project.files()
     done = agree()
     assert (done.exit_code, project.files()) == (0, after)
-    assert done.stdout.startswith("Nothing to agree: the policies admit the fleet.\nOK · ")
+    assert done.stdout.startswith("Nothing to agree: no policy value refuses the fleet.\nOK · ")
 
 
 def test_the_change_is_printed_with_reasons_and_price_and_that_is_what_is_written(project: Project) -> None:
@@ -195,7 +224,8 @@ def test_what_no_value_admits_is_named_and_nothing_is_written(project: Project) 
     assert (done.exit_code, project.files()) == (1, before)
     assert "mandatory spot-with-fallback: usw2-gpu-t4-chart: its runners can run in spot pool" in done.stdout
     assert "gpu-pool-max-size" not in done.stdout, "that a value admits"
-    assert "agree has no value for this, and wrote nothing." in done.stdout
+    left = f"Edit {project.root}/{FILE}, or [acme.spot-with-fallback] in policies/stacks.toml (docs/policies.md)."
+    assert done.stdout.endswith(f"agree has no value for this, and wrote nothing. {left}\n")
 
 
 def test_spot_only_needs_the_words_of_a_person(project: Project) -> None:
@@ -219,7 +249,7 @@ def test_a_job_that_fits_nowhere_is_refused_too(project: Project) -> None:
     project.edit(("cpu: {request: 4, limit: 8}", "cpu: {request: 64, limit: 64}"))
     done = agree("--yes")
     assert done.exit_code == 1
-    assert "agree has no value for this" in done.stdout
+    assert done.stdout.endswith(f"agree has no value for this, and wrote nothing. Edit {project.root}/{FILE}.\n")
 
 
 def test_words_of_a_person_stay_with_the_values_that_stay(project: Project) -> None:

@@ -107,6 +107,11 @@ def test_plan_and_check_refuse_a_file_that_is_not_current(tmp_path: Path) -> Non
     ("text", "said"),
     [
         ("[lab", "policies/stacks.toml: must be TOML in UTF-8, and cannot be read: "),
+        (
+            "[lab]\n[lab]",
+            "policies/stacks.toml: must be TOML in UTF-8, and cannot be read: Cannot declare ('lab',) twice "
+            "(at line 2, column 5); write the keys of both tables below one header",
+        ),
         ("a = " + "[" * 100_000, "policies/stacks.toml: must be TOML in UTF-8, and cannot be read: "),
         ("[lab]\nkind = nan", "policies/stacks.toml: must be TOML in UTF-8, and cannot be read: the number nan; fix the file"),
         ("lab = 1", "policies/stacks.toml:1: lab: must be a table; got 1; write [lab] with the stack's kind"),

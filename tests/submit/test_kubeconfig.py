@@ -72,7 +72,7 @@ SECURE = {"name": "loop", "cluster": {"server": "https://127.0.0.1:1"}}
 @pytest.mark.parametrize(
     ("changes", "context", "words"),
     [
-        ({}, "nope", "--context: the kubeconfig has no context 'nope'; choose with --context one of: here"),
+        ({}, "nope", "the kubeconfig has no context 'nope'; give one of: here"),
         ({"current-context": None}, None, "the kubeconfig names no current context; choose with --context one of: here"),
         ({"current-context": "gone"}, None, "the kubeconfig names no current context; choose with --context one of: here"),
         ({"contexts": []}, None, "choose with --context one of: (there are none)"),

@@ -36,7 +36,7 @@ def agree(
         out = console()
         if not agreed.after.passes():
             report(agreed.after, out, quiet=True)
-            out.print("agree has no value for this, and wrote nothing. Change the stack file, or write the value named above.")
+            out.print(agreed.left, markup=False, highlight=False, soft_wrap=True)
             raise typer.Exit(1)
         if agreed.diff:
             sys.stdout.write(mask(agreed.diff))
@@ -46,7 +46,7 @@ def agree(
                 out.print("Nothing was written.")
                 raise typer.Exit(1)
         else:
-            out.print("Nothing to agree: the policies admit the fleet.")
+            out.print("Nothing to agree: no policy value refuses the fleet.")
         replace_files(agreed.files, ROOT)
         if agreed.files:
             out.print(f"Wrote {', '.join(agreed.files)}.")

@@ -75,7 +75,7 @@ def planned(stack: GrowingStack, day: date, progress: Callable[[str], None]) -> 
     with TemporaryDirectory(prefix="gpu-ci-") as folder:
         agreed = agreement(stack.stack, stack.root, stack.written(Path(folder)), day, progress)
     after = agreed.after
-    faults = [refusal.error for refusal in after.refused] + [verdict.message for verdict in after.blocked()]
+    faults = [refusal.error for refusal in after.refused] + [f"{verdict.rule}: {verdict.message}" for verdict in after.blocked()]
     faults += [change.what for change in Comparison(before, after).changes if change.is_refused]
     if faults:
         raise InputError("\n".join(f"after this edit: {fault}" for fault in dict.fromkeys(faults)))

@@ -132,7 +132,10 @@ def test_a_fleet_whose_plan_fails_is_not_written(project: Project) -> None:
     before = project.files()
     done = project.run("add", "pool", "acme", "l4-spot", "--gpu", "L4", "--yes")
     assert done.exit_code == 2
-    assert "error: after this edit: spot pool usw2-l4-spot-us-west-2a-nodes (L4) has no fallback in cluster" in done.stderr
+    assert (
+        "error: after this edit: spot-with-fallback: spot pool usw2-l4-spot-us-west-2a-nodes (L4) has no fallback in cluster"
+        in done.stderr
+    )
     assert project.files() == before
 
 
@@ -235,6 +238,18 @@ def test_a_cluster_that_uses_an_anchor_from_elsewhere_is_not_copied(project: Pro
     with pytest.raises(InputError) as error:
         add_region(project.stack("acme"), "usw2", "eu-west-1", None)
     assert str(error.value) == "clusters.usw2: uses an anchor from elsewhere in the file; write the copy by hand"
+
+
+@pytest.mark.parametrize(("of_second", "image"), [(", image: al2023-nvidia", "al2023-nvidia"), ("", None)])
+def test_a_pool_gets_the_node_image_that_all_pools_name(of_second: str, image: str | None, project: Project) -> None:
+    text = project.text().replace("role: burst,", "role: burst, image: al2023-nvidia,")
+    text = text.replace("role: fallback,", f"role: fallback{of_second},").replace("role: release,", f"role: release{of_second},")
+    (project.root / "Pulumi.acme.yaml").write_text(text)
+    grown = project.stack("acme")
+    add_pool(grown, "usw2", wish("l4-spot", "L4", fallback=True, runner_class="gpu-l4"))
+    pools = grown.draft.value(grown.at("usw2", "pools"))
+    assert [pools[name].get("image") for name in ("l4-spot", "l4-ondemand")] == [image] * 2
+    assert "l4-spot" in grown.grown().clusters["usw2"].pools
 
 
 def test_a_class_that_rules_keep_apart_says_why() -> None:

@@ -284,7 +284,7 @@ def test_what_cannot_be_used_is_one_error_line(
 def test_a_context_that_cannot_be_read_is_one_error_line(init: Init, server: Server):
     done = init(context="elsewhere")
     assert done.exit_code == 2
-    assert done.stderr.startswith("error: --from-context: --context: the kubeconfig has no context 'elsewhere'")
+    assert done.stderr.startswith("error: --from-context: the kubeconfig has no context 'elsewhere'; give one of: ")
     server.held.pop("/version")
     done = init()
     assert done.exit_code == 2
