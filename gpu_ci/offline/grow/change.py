@@ -60,7 +60,8 @@ def _finish(stack: GrowingStack, day: date, *, yes: bool, own_file: bool) -> Non
     # Last: a command that is killed before it leaves the old fleet.
     files[name] = stack.before, stack.draft.text
     replace_files(files, stack.root)
-    out.print(f"Wrote {', '.join(files)}. Commit them together.")
+    together = " Commit them together." if len(files) > 1 else ""
+    out.print(f"Wrote {', '.join(files)}.{together}")
     if stack.draft.text.count("REPLACE") > stack.before.count("REPLACE"):
         out.print(f"Some of it only you know: `grep -n -A1 REPLACE {name}` lists these lines.")
 
