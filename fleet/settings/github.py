@@ -50,7 +50,7 @@ RunnerGroup = Annotated[str, Field(min_length=1), AfterValidator(_group), Form("
 
 
 APP_SECRET = "github-app"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
-"""The Secret with the App's ids and key, in the namespace of each runner set. The name of a named scope follows after a hyphen."""
+"""The Secret with the App's ids and key, in the namespace of each runner set. The name of a named scope follows a hyphen."""
 
 
 DEFAULT_SCOPE = "default"

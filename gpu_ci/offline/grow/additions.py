@@ -28,6 +28,8 @@ from gpu_ci.offline.init.text import cluster_lines
 PROVIDERS = tuple(answer for answer in ask.PROVIDERS if not (ask.STARTERS[answer].owns or ask.STARTERS[answer].reads))
 """Where a cluster can be that joins others: `pulumi up` deploys it, and it buys its nodes."""
 _NAMED = "Has no labels, so only jobs that name it run here."
+_NAMES_CLASSES = r"\b(?:rerunFirstOn|rerunOn|runners): (?:\[[^\]]*\]|[^,{}\n]*)"
+"""A key that names classes, with its value on the same line or in brackets."""
 _REPLACE = "# REPLACE: a value of the region that this cluster was copied from."
 
 
@@ -202,7 +204,8 @@ def _renamed(text: str, old: str, new: str) -> str:
     comments = "|# .*?" * ("-" in old)
     word = rf"(?<![\w./-]){re.escape(old)}(?![\w./-])"
     text = re.sub(rf"{word}(?=[\"']?:\s)", new, text)
-    return re.sub(rf"^( *(?:(?:rerunFirstOn|rerunOn|runners): .*?|- {comments})){word}", rf"\g<1>{new}", text, flags=re.MULTILINE)
+    text = re.sub(_NAMES_CLASSES, lambda match: re.sub(word, new, match[0]), text)
+    return re.sub(rf"^( *(?:- {comments})){word}", rf"\g<1>{new}", text, flags=re.MULTILINE)
 
 
 def _insert(stack: GrowingStack, draft: Draft, name: str, same_as: str, budget: bool) -> None:
@@ -241,14 +244,17 @@ def _united(draft: Draft, name: str, renamed: dict[str, str], first: str, alone:
     """The cluster whose classes equal those of the first one by `sameAs`, or lose their labels."""
     one = Draft(name, draft.text)
     for old, new in renamed.items():
-        labels = one.value((name, "runners", new, "labels"))
+        path = (name, "runners", new)
+        row = one.value(path)
+        labels = row.get("labels")
         if not labels or (old == new and not set(labels) & set(GENERIC_LABELS)):
             continue
-        if first and new not in alone:
-            if one.value((name, "runners", new, "sameAs")) is None:
-                key = "pools" if "pools" in one.value((name, "runners", new)) else "pool"
-                one.add((name, "runners", new), "sameAs", [f"sameAs: {first}/{old}"], before=key)
-        else:
-            one.remove((name, "runners", new, "labels"))
-            one.comment((name, "runners", new), _NAMED)
+        united = first and new not in alone
+        # A place in an order belongs to one set, and a set without one comes last.
+        for key in row.keys() & ({"sameAsOrder"} if united else {"sameAsOrder", "sameAs", "labels"}):
+            one.remove((*path, key))
+        if not united:
+            one.comment(path, _NAMED)
+        elif "sameAs" not in row:
+            one.add(path, "sameAs", [f"sameAs: {first}/{old}"], before="pools" if "pools" in row else "pool")
     return one
