@@ -178,6 +178,7 @@ def test_a_stack_needs_no_key_of_a_scope_without_classes() -> None:
         ("githubPrivateKey-research", True, ""),
         ("githubPrivateKey-research", False, "a secret in clear text; a private key must not be in a file"),
         ("githubPrivateKey-reserch", True, "unknown key; did you mean githubPrivateKey-research?"),
+        ("githubPrivateKey-old", True, "that is gone: pulumi config rm gpu-ci:githubPrivateKey-old"),
         ("githubPrivateKeys", True, "unknown key"),
     ],
 )
