@@ -55,7 +55,7 @@ def test_the_plan_says_which_runners_each_organization_has() -> None:
         "scope default: runners of https://github.com/example: usw2/gpu-t4 in group default",
         "scope research: runners of https://github.com/example-research: usw2/gpu-lab in group lab",
     ]
-    assert not list(remarks.scopes(load(config()))), "with one organization there is nothing to tell apart"
+    assert not list(remarks.scopes(load(config()))), "with one organization there is nothing to distinguish"
 
 
 # -- names and labels ------------------------------------------------------------------------------------------------------
