@@ -185,6 +185,34 @@ STAGING: Edits = {
             ("        l4: {instanceTypes: [g6.2xlarge], capacity: on-demand, role: release, nodes: {max: 1}}\n      runners:\n"),
         ),
     ),
+    "failed jobs kept": (
+        ("          labels: [self-hosted", "          keepFailed: {time: 15m, group: ops}\n          labels: [self-hosted"),
+    ),
+    "class moved to another organization": (
+        (
+            "    group: gpu\n",
+            (
+                "    group: gpu\n    scopes:\n"
+                "      lab: {url: 'https://github.com/lab', appId: '123456', installationId: '7', group: gpu}\n"
+            ),
+        ),
+        ("          labels: [self-hosted", "          github: lab\n          labels: [self-hosted"),
+    ),
+    "quota of classes": (
+        ("      runners:\n", "      runnerQuotas: {t4: {gpus: 12, runners: [gpu-t4, gpu-t4-release]}}\n      runners:\n"),
+    ),
+    "two reruns": (
+        (
+            "          labels: [self-hosted",
+            "          rerunFirstOn: gpu-t4\n          rerunOn: gpu-t4-release\n          labels: [self-hosted",
+        ),
+    ),
+    "budget of a pool": (
+        (
+            "      runners:\n",
+            "      poolBudgets: {spot: {monthlyUsd: 900, emails: [ci@example.com], pools: [t4-spot]}}\n      runners:\n",
+        ),
+    ),
     "own image": (("          role: release\n", ("          role: release\n          ami: ami-0123456789abcdef0\n")),),
 }
 PROD: Edits = {

@@ -22,7 +22,7 @@ from fleet.prove.namespace_limits import limit_range, resource_quota
 from fleet.render.gitops.secrets import github_app
 from fleet.render.isolation import network_policy
 from fleet.settings.egress import CLOSED
-from fleet.settings.github import GitHub, GitHubApp
+from fleet.settings.github import APP_SECRET, GitHub, GitHubApp, is_app_secret
 from fleet.settings.gitops import GitOps, GitSecrets
 from fleet.settings.namespaces import runner_namespace
 
@@ -128,9 +128,10 @@ def _secret(name: str, args: ScaleSetArgs, home: pulumi.Input[str], parent: pulu
     app, private_key = args.app
     if app is None or private_key is None:
         return []
+    secret_name = args.settings.github_secret
     secret = kubernetes.core.v1.Secret(
-        f"{name}-github-app",
-        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=args.settings.github_secret, namespace=home),
+        f"{name}-{secret_name if is_app_secret(secret_name) else APP_SECRET}",
+        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=secret_name, namespace=home),
         string_data={
             "github_app_id": app.app_id,
             "github_app_installation_id": app.installation_id,

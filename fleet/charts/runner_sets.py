@@ -15,7 +15,7 @@ from fleet.facts.scheduling import CPU_TOLERATION, GPU_RESOURCE, GPU_TOLERATION,
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import CLOSED, LINK_LOCAL, within
 from fleet.settings.existing import ServiceAccount
-from fleet.settings.github import APP_SECRET, GitHub, ScopeUrl
+from fleet.settings.github import APP_SECRET, DEFAULT_SCOPE, GitHub, ScopeUrl
 from fleet.settings.gitops import GitOps, ObjectName
 from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue, Model, matching, problem
 from fleet.settings.namespaces import JOBS, runner_namespace
@@ -55,7 +55,8 @@ class SetSettings(Model):
 
 def of_cluster(cluster: Cluster, name: str, runner: Runner, github: GitHub) -> dict[str, Any]:
     """The fields that a set of every kind has from its cluster."""
-    place, scope = place_in(cluster, runner), github.every[cluster.scope_of(runner)]
+    place, scope_name = place_in(cluster, runner), cluster.scope_of(runner)
+    scope = github.every[scope_name]
     of_set: dict[str, Any] = {
         "github_url": scope.url,
         "group": runner.group or scope.group,
@@ -64,6 +65,9 @@ def of_cluster(cluster: Cluster, name: str, runner: Runner, github: GitHub) -> d
         "priority_class": place.priority_class,
         "closed_networks": cluster.closed_networks,
     }
+    if scope_name != DEFAULT_SCOPE and not cluster.by_git:
+        # ARC deletes a set that changes its scope with the old App's key. So both Secrets must exist for a moment.
+        of_set["github_secret"] = f"{APP_SECRET}-{scope_name}"
     if (place.controller_namespace, place.controller_account) != (NAMESPACE, CONTROLLER):
         of_set |= {"controller_namespace": place.controller_namespace, "controller_service_account": place.controller_account}
     return of_set

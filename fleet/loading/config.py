@@ -32,6 +32,8 @@ def check_keys(config: Mapping[str, object], secret: Collection[str]) -> None:
         if key not in all_keys:
             private = is_private_key(key, "")
             message = f"unknown key; {KEY_IN_FILE if private else instead(key, all_keys, 'known keys: ' + ', '.join(all_keys))}"
+            if key.startswith(f"{PRIVATE_KEY}-"):
+                message += f" (to remove the key of a scope that is gone: pulumi config rm {NAMESPACE}:{key})"
         elif key in CONFIG_KEYS and key in secret:
             message = (
                 f"contains a secret, which would be in clear text in tags and values; move it out ({PRIVATE_KEY} is "

@@ -167,6 +167,14 @@ def kept_jobs(fleet: Fleet) -> Iterator[Remark]:
             yield costs(f"{text}{fix if open_group else ''}", act=open_group)
 
 
+def scopes(fleet: Fleet) -> Iterator[str]:
+    """A line for each GitHub scope of several: its runner sets and their groups."""
+    for name, scope in fleet.scopes.items() if len(fleet.scopes) > 1 else ():
+        sets = [entry for entry in fleet.runner_sets() if fleet.scope_of(entry[0], entry[2]) is scope]
+        listed = ", ".join(f"{cluster}/{called} in group {fleet.group_of(cluster, runner)}" for cluster, called, runner in sets)
+        yield f"scope {name}: runners of {scope.url}: {listed}"
+
+
 def own_pods(fleet: Fleet) -> Iterator[str]:
     """A line for each cluster whose settings do not show whether its system nodes have room for the runners' own pods."""
     for name, cluster in fleet.clusters_by_name():

@@ -211,9 +211,8 @@ def _quotas(fleet: Fleet) -> Iterator[Violation]:
             if len(units) > 1:
                 message = f"its classes ask for different resources ({', '.join(sorted(units))}); write a quota for each of them"
                 yield Violation("quota_units", message, (*at, "runners"))
-            elif sum(row.span.max * row.gpus for row in runners.values()) > quota.gpus:
+            elif (most := sum(row.span.max * row.gpus for row in runners.values())) > quota.gpus:
                 rows = " + ".join(f"{row.span.max} {name} x {row.gpus}" for name, row in runners.items())
-                most = sum(row.span.max * row.gpus for row in runners.values())
                 message = f"its classes may have {most} GPUs together ({rows}); lower scale.max of one of them, or raise gpus"
                 yield Violation("quota_sum", message, (*at, "gpus"))
 

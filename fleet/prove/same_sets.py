@@ -111,6 +111,8 @@ def _properties(fleet: Fleet, member: Set) -> dict[str, str]:
         "podSecurity": runner.pod_security,
         "services": f"{runner.services.most} of {cpu_text(runner.services.cpu)} and {memory_text(runner.services.memory)}",
         "cloud role": runner.cloud_role or "none",
+        # Who can read a job depends on it, and how long the job lasts.
+        "keepFailed": f"{keep.time}s for {keep.group}" if (keep := runner.keep_failed) is not None else "none",
         "role": "release" if any(pool.role == "release" for pool in pools) else "burst",
         "capacity": "spot" if any(pool.capacity == "spot" for pool in pools) else "not spot",
     }

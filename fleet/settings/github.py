@@ -50,11 +50,18 @@ RunnerGroup = Annotated[str, Field(min_length=1), AfterValidator(_group), Form("
 
 
 APP_SECRET = "github-app"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
-"""The Secret with the App's ids and key, in the namespace of each runner set."""
+"""The Secret with the App's ids and key, in the namespace of each runner set. The name of a named scope follows a hyphen."""
 
 
 DEFAULT_SCOPE = "default"
 """The name of the scope of `gpu-ci:github` itself."""
+
+
+def is_app_secret(name: object) -> bool:
+    """Whether a Secret of this name may have the key of an App."""
+    return isinstance(name, str) and f"{name}-".startswith(f"{APP_SECRET}-")
+
+
 PRIVATE_KEY = "githubPrivateKey"
 """Config key of the private key of the default scope's App. That of another App has the scope's name after a hyphen."""
 

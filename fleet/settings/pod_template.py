@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts.pods import Mount
 from fleet.settings.environment import EnvName, EnvValue
-from fleet.settings.github import APP_SECRET
+from fleet.settings.github import is_app_secret
 from fleet.settings.gitops import ObjectName
 from fleet.settings.model import (
     IN_ANY_ORDER,
@@ -30,10 +30,8 @@ from fleet.settings.template import Template
 
 
 def _job_secret(name: str) -> str:
-    if name == APP_SECRET:
-        raise problem(
-            "app_secret", f"{APP_SECRET} has the private key of the GitHub App, which no job may read; name another Secret"
-        )
+    if is_app_secret(name):
+        raise problem("app_secret", f"{name} has the private key of the GitHub App, which no job may read; name another Secret")
     return name
 
 

@@ -14,11 +14,13 @@ from fleet.facts.credentials import mask
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import NO_GPU, is_gpu_resource
 from fleet.settings.containers import refuse_alias, refuse_container, refuse_dns, refuse_sizes, refuse_volume
-from fleet.settings.github import APP_SECRET
+from fleet.settings.github import is_app_secret
 from fleet.settings.model import Model, problem, refusal, require_once
 
 _WHILE_IT_RUNS = frozenset({"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"})
 _SIZES = ("requests", "limits")
+_NAMES = ("name", "secretName")
+"""The keys of all references to a Secret."""
 
 
 def _texts(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
@@ -34,11 +36,6 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
-def _is_named(key: str, text: Any, secret: str) -> bool:
-    """Whether a text may be the name of a Secret: `name` and `secretName` are the keys of all references."""
-    return bool(text == secret) and key in ("name", "secretName")
-
-
 def _safe(value: dict[str, Any]) -> dict[str, Any]:
     """Refuse what must not get into a pod: credentials, the App's key, tokens of the API server."""
     for key, text in _texts(value):
@@ -46,10 +43,8 @@ def _safe(value: dict[str, Any]) -> dict[str, Any]:
             raise problem(
                 "template_token", "it opens the API server, and jobs get no token of it; remove the volume", private=True
             )
-        if _is_named(key, text, APP_SECRET):
-            raise problem(
-                "template_app", f"the Secret {APP_SECRET} has the private key of the GitHub App; name another", private=True
-            )
+        if key in _NAMES and is_app_secret(text):
+            raise problem("template_app", f"the Secret {text} has the private key of the GitHub App; name another", private=True)
         if isinstance(text, str) and mask(text) != text:
             message = "a text in it looks like a credential; put it into a Secret, and name that by secretKeyRef"
             raise problem("template_credential", message, private=True)
@@ -137,7 +132,7 @@ class Template(Model):
 
     def names(self, secret: str) -> bool:
         """Whether it may read a Secret."""
-        return any(_is_named(key, text, secret) for key, text in _texts(self.model_dump()))
+        return any(key in _NAMES and text == secret for key, text in _texts(self.model_dump()))
 
     def merged(self, pod: Mapping[str, Any], confined: Mapping[str, Any]) -> dict[str, Any]:
         """A pod with these fields. Containers get what their `securityContext` lacks of `confined`, and see no GPU."""

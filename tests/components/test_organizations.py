@@ -12,6 +12,7 @@ import pytest
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
+from gpu_ci.offline.effects import effects
 from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import Secret, hidden
 from tests import plans
@@ -55,7 +56,7 @@ def test_each_set_has_the_secret_of_its_own_app_in_its_own_namespace() -> None:
             [number for number in ("123456", "234567") if f'"{number}"' in wire(secret)],
         )
         for secret in of_type(with_both(), SECRET)
-        if secret.name.endswith("github-app")
+        if "-github-app" in secret.name
     }
     assert apps == {
         "runners-gpu-t4": (["the-key-of-example"], ["123456"]),
@@ -66,7 +67,8 @@ def test_each_set_has_the_secret_of_its_own_app_in_its_own_namespace() -> None:
 def test_no_key_is_in_clear_and_only_its_set_has_it() -> None:
     for key, name in (("the-key-of-example", "usw2-gpu-t4"), ("the-key-of-research", "usw2-gpu-t4-research")):
         holders = {(resource.type, resource.name) for resource in with_both().resources if key in wire(resource)}
-        assert holders == {(SECRET, f"{name}-github-app"), ("gpu-ci:index:ArcRunnerSet", name)}
+        secret = f"{name}-github-app{'-research' if name.endswith('research') else ''}"
+        assert holders == {(SECRET, secret), ("gpu-ci:index:ArcRunnerSet", name)}
         assert key not in repr(with_both().resources)
         assert isinstance(named(with_both(), name, "gpu-ci:index:ArcRunnerSet").inputs["githubPrivateKey"], Secret)
 
@@ -81,6 +83,20 @@ def test_each_set_registers_at_its_own_organization_and_group() -> None:
         "usw2-gpu-t4-chart": ("https://github.com/example", "gpu"),
         "usw2-gpu-t4-research-chart": ("https://github.com/example-research", "gpu-research"),
     }
+
+
+def test_a_set_that_changes_its_organization_leaves_the_old_one_with_the_old_key() -> None:
+    clusters: Any = json.loads(example().values["gpu-ci:clusters"])
+    clusters["usw2"]["runners"]["gpu-t4"]["github"] = "research"
+    after = plans.program(with_keys(with_clusters(example(), clusters), KEYS))
+    chart = named(after, "usw2-gpu-t4-chart", RELEASE)
+    effect = effects(with_both().resources, after.resources)
+    states = {urn.rpartition("::")[2]: effect[urn].state for urn in effect if "usw2-gpu-t4-" in urn and effect[urn].state}
+    assert states["usw2-gpu-t4-github-app"] == "removed", "Pulumi deletes what no program declares last, so ARC has the old key"
+    assert states["usw2-gpu-t4-github-app-research"] == "added", "the new set has the key of its own App"
+    assert states["usw2-gpu-t4-chart"] == "replaced"
+    assert chart.inputs["values"]["githubConfigSecret"] == "github-app-research"
+    assert named(after, "usw2-gpu-t4-github-app-research", SECRET).urn in chart.dependencies
 
 
 @pytest.mark.parametrize("missing", KEYS)
@@ -100,7 +116,7 @@ def test_one_app_in_two_organizations_needs_one_key() -> None:
         values={**config.values, "gpu-ci:github": json.dumps(github)},
     )
     recording = plans.program(with_keys(shared, {"gpu-ci:githubPrivateKey": "one-key"}))
-    secrets = [secret for secret in of_type(recording, SECRET) if secret.name.endswith("github-app")]
+    secrets = [secret for secret in of_type(recording, SECRET) if "-github-app" in secret.name]
     assert len(secrets) == 2
     assert all("one-key" in wire(secret) for secret in secrets)
     assert sorted(number for secret in secrets for number in ("12345678", "23456789") if f'"{number}"' in wire(secret)) == [

@@ -44,11 +44,27 @@ def test_each_set_gets_its_own_key_and_the_state_has_none_in_clear(tmp_path: Pat
         secrets = {
             live.inputs["metadata"]["namespace"]: str(live.inputs)
             for live in serving["kubernetes"].cloud.live("kubernetes:core/v1:Secret")
-            if live.inputs["metadata"]["name"] == "github-app"
+            if live.inputs["metadata"]["name"].startswith("github-app")
         }
         assert {space for space, text in secrets.items() if RESEARCH in text} == {"runners-gpu-research"}
         assert {space for space, text in secrets.items() if staging.CLEAR in text} == secrets.keys() - {"runners-gpu-research"}
         state = site.deployment()
+        site.cli.ok("config", "rm", "--stack", site.stack, f"{staging.KEY}-research")
+        text = file.read_text()
+        for entry in (SCOPES.partition("\n")[2], "          github: research\n"):
+            assert text.count(entry) == 1
+            text = text.replace(entry, "")
+        file.write_text(text)
+        serving["kubernetes"].asked.clear()
+        site.up()
+        calls = [(call.method, call.urn.rpartition("::usw2-gpu-research-")[2]) for call in serving["kubernetes"].asked]
+    order = [call for call in calls if call[0] in ("Create", "Delete") and call[1].startswith(("github-app", "chart"))]
+    assert order == [
+        ("Create", "github-app"),
+        ("Delete", "chart"),
+        ("Create", "chart"),
+        ("Delete", "github-app-research"),
+    ], "ARC removes the old set from its organization with the old App's key"
     for key in (staging.CLEAR, RESEARCH):
         assert key in state.opened
         assert key not in state.export

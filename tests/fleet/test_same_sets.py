@@ -51,6 +51,7 @@ def refused(**changes: Any) -> str:
         ({"memory": {"request": "8Gi", "limit": "16Gi"}}, "memory is 8Gi to 16Gi here and 16Gi to 16Gi there"),
         ({"shm": "1Gi"}, "shm is 1Gi here and 2Gi there"),
         ({"scratch": "10Gi"}, "scratch is 10Gi here and 20Gi there"),
+        ({"keepFailed": {"time": "10m", "group": "ops"}}, "keepFailed is 600s for ops here and none there"),
         ({"image": "example:2"}, "image is example:2 here and the default there"),
         ({"pools": {"t4": pool(role="release")}}, "role is release here and burst there"),
         ({"pools": {"t4": pool(capacity="spot")}}, "capacity is spot here and not spot there"),

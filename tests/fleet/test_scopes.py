@@ -49,6 +49,15 @@ def test_a_class_wins_over_its_cluster_and_default_is_the_first_scope() -> None:
     }
 
 
+def test_the_plan_says_which_runners_each_organization_has() -> None:
+    found = fleet({"usw2": cluster(runners={"gpu-t4": runner(), "gpu-lab": runner(github="research")})})
+    assert list(remarks.scopes(found)) == [
+        "scope default: runners of https://github.com/example: usw2/gpu-t4 in group default",
+        "scope research: runners of https://github.com/example-research: usw2/gpu-lab in group lab",
+    ]
+    assert not list(remarks.scopes(load(config()))), "with one organization there is nothing to distinguish"
+
+
 # -- names and labels ------------------------------------------------------------------------------------------------------
 
 
@@ -178,6 +187,7 @@ def test_a_stack_needs_no_key_of_a_scope_without_classes() -> None:
         ("githubPrivateKey-research", True, ""),
         ("githubPrivateKey-research", False, "a secret in clear text; a private key must not be in a file"),
         ("githubPrivateKey-reserch", True, "unknown key; did you mean githubPrivateKey-research?"),
+        ("githubPrivateKey-old", True, "that is gone: pulumi config rm gpu-ci:githubPrivateKey-old"),
         ("githubPrivateKeys", True, "unknown key"),
     ],
 )

@@ -29,6 +29,8 @@ from gpu_ci.offline.init.text import cluster_lines
 PROVIDERS = tuple(answer for answer in ask.PROVIDERS if not (ask.STARTERS[answer].owns or ask.STARTERS[answer].reads))
 """Where a cluster can be that joins others: `pulumi up` deploys it, and it buys its nodes."""
 _NAMED = "Has no labels, so only jobs that name it run here."
+_NAMES_CLASSES = r"\b(?:rerunFirstOn|rerunOn|runners): (?:\[[^\]]*\]|[^,{}\n]*)"
+"""A key that names classes, with its value on the same line or in brackets."""
 _REPLACE = "# REPLACE: a value of the region that this cluster was copied from."
 
 
@@ -200,7 +202,8 @@ def _renamed(text: str, old: str, new: str) -> str:
     comments = "|# .*?" * ("-" in old)
     word = rf"(?<![\w./-]){re.escape(old)}(?![\w./-])"
     text = re.sub(rf"{word}(?=[\"']?:\s)", new, text)
-    return re.sub(rf"^( *(?:(?:rerunFirstOn|rerunOn|runners): .*?|- {comments})){word}", rf"\g<1>{new}", text, flags=re.MULTILINE)
+    text = re.sub(_NAMES_CLASSES, lambda match: re.sub(word, new, match[0]), text)
+    return re.sub(rf"^( *(?:- {comments})){word}", rf"\g<1>{new}", text, flags=re.MULTILINE)
 
 
 def _insert(stack: GrowingStack, draft: Draft, name: str, same_as: str, budget: bool) -> None:
@@ -214,13 +217,16 @@ def _insert(stack: GrowingStack, draft: Draft, name: str, same_as: str, budget: 
         text = _renamed(text, old, new)
     draft = Draft(name, text)
     for old, new in renamed.items():
-        runner = draft.value((name, "runners", new))
+        path = (name, "runners", new)
+        runner = draft.value(path)
         labels = runner.get("labels") or ()
+        if "sameAsOrder" in runner:
+            # A place in an order belongs to one set, and a set without one comes last.
+            draft.remove((*path, "sameAsOrder"))
         if not same_as and (old != new or set(labels) & set(GENERIC_LABELS)):
-            _set_apart(draft, (name, "runners", new))
+            _set_apart(draft, path)
         elif same_as and labels and "sameAs" not in runner:
-            key = "pools" if "pools" in runner else "pool"
-            draft.add((name, "runners", new), [f"sameAs: {same_as}/{old}"], before=key)
+            draft.add(path, [f"sameAs: {same_as}/{old}"], before="pools" if "pools" in runner else "pool")
     alone: dict[str, str] = {}
     before, faults = stack.draft.text, tuple[Fault, ...]()
     while True:

@@ -8,11 +8,12 @@ from typing import Any
 from fleet.facts.errors import InputError
 from fleet.facts.places import Keys
 from fleet.facts.scheduling import FALLBACK
+from fleet.settings.github import PRIVATE_KEY
 from gpu_ci.offline.grow.stack import GrowingStack, member
 
 KINDS = {
     "pool": "Remove a pool; with --with-references also from the lists of classes that have other pools.",
-    "class": "Remove a runner class; with --with-references also the pools that only it uses.",
+    "class": "Remove a runner class; with --with-references also the pools and the GitHub scope that only it uses.",
     "region": "Remove the only cluster of a region; with --with-references also every `sameAs` that names it.",
     "cluster": "Remove a cluster; with --with-references also every `sameAs` that names it.",
 }
@@ -32,6 +33,21 @@ def remove_entry(stack: GrowingStack, kind: str, cluster: str | None, name: str,
         _remove_class(stack, stack.cluster(cluster), name, references)
     else:
         _remove_cluster(stack, _cluster_of(stack, name) if kind == "region" else name, references)
+    if references:
+        _remove_scopes(stack)
+
+
+def _remove_scopes(stack: GrowingStack) -> None:
+    """Remove GitHub scopes that no class uses any more, with the keys of their Apps."""
+    clusters = (stack.draft.value(stack.clusters) or {}).items()
+    used = {name: {row.get("github", one.get("github")) for row in (one.get("runners") or {}).values()} for name, one in clusters}
+    of_stack = str(stack.clusters[-1]).removesuffix("clusters")
+    for scope in stack.fleet.github.scopes:
+        places = [stack.at(name, "gitops", "scopeSecrets", scope) for name in used if scope not in used[name]]
+        if not any(scope in names for names in used.values()):
+            places += [("config", f"{of_stack}github", "scopes", scope), ("config", f"{of_stack}{PRIVATE_KEY}-{scope}")]
+        for place in (place for place in places if stack.draft.value(place) is not None):
+            stack.draft.remove(place)
 
 
 def _remove_class(stack: GrowingStack, cluster: str, name: str, references: bool) -> None:

@@ -232,6 +232,33 @@ def test_what_names_classes_and_folders_has_the_new_names(name: str, cluster: st
     assert len(fleet.clusters["new"].runners) == len(fleet.clusters[cluster].runners)
 
 
+@pytest.mark.parametrize(
+    "quotas",
+    [
+        "{one: {gpus: 12, runners: [SETS]}, two: {gpus: 12, runners: [SETS]}}",
+        "\n        one:\n          gpus: 12\n          runners:\n            - gpu-t4\n            - gpu-t4-release",
+    ],
+)
+def test_a_quota_of_classes_has_the_new_names(quotas: str, tmp_path: Path) -> None:
+    text, file = (ROOT / "Pulumi.staging.yaml").read_text(), tmp_path / "Pulumi.staging.yaml"
+    written = quotas.replace("SETS", "gpu-t4, gpu-t4-release")
+    file.write_text(text.replace("      runners:\n", f"      runnerQuotas: {written}\n      runners:\n"))
+    grown = stack(file)
+    add_region(grown, "usw2", "eu-west-1", "new")
+    for quota in grown.grown().clusters["new"].runner_quotas.values():
+        assert quota.runners == ("gpu-t4-new", "gpu-t4-release-new")
+
+
+def test_a_copy_takes_no_place_in_an_order_of_regions(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.two-regions.yaml"
+    text = (ROOT / "examples" / file.name).read_text()
+    file.write_text(text.replace("sameAs: usw2/gpu-t4-west\n", "sameAs: usw2/gpu-t4-west\n          sameAsOrder: 2\n"))
+    grown = stack(file)
+    add_region(grown, "use1", "eu-west-1", "new")
+    runner = grown.grown().clusters["new"].runners["gpu-t4-east-new"]
+    assert (runner.same_as, runner.same_as_order) == ("usw2/gpu-t4-west", None)
+
+
 def test_a_cluster_that_uses_an_anchor_from_elsewhere_is_not_copied(project: Project) -> None:
     text = project.text().replace("  gpu-ci:clusters:", "  other:nodes: &nodes {min: 0, max: 4}\n  gpu-ci:clusters:")
     (project.root / "Pulumi.acme.yaml").write_text(text.replace("role: burst, nodes: {max: 4}", "role: burst, nodes: *nodes"))

@@ -57,6 +57,20 @@ def test_a_region_goes_with_the_same_as_of_others() -> None:
     assert [*grown.grown().clusters] == ["use1"]
 
 
+def test_a_scope_goes_with_its_last_class_and_so_does_its_key(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.two-organizations.yaml"
+    text = (ROOT / "examples" / file.name).read_text()
+    file.write_text(text.replace("  gpu-ci:tags:", "  gpu-ci:githubPrivateKey-research:\n    secure: v1:a:b\n  gpu-ci:tags:"))
+    grown = GrowingStack("two-organizations", ROOT, file)
+    remove_entry(grown, "class", None, "gpu-t4-research", references=False)
+    with pytest.raises(InputError, match="no runner class takes the jobs of this scope"):
+        grown.grown()
+    grown = GrowingStack("two-organizations", ROOT, file)
+    remove_entry(grown, "class", None, "gpu-t4-research", references=True)
+    assert not grown.grown().github.scopes
+    assert "githubPrivateKey-research" not in grown.draft.checked()
+
+
 def test_a_rerun_goes_with_the_class_that_it_names(project: Project) -> None:
     text = project.text().replace(
         "        gpu-t4:\n", "        gpu-t4:\n          rerunFirstOn: gpu-t4\n          rerunOn: gpu-t4-release\n"
