@@ -10,13 +10,13 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from components.oci.autoscaler import addon_values
 from components.oci.launchers import sweep_spec
-from fleet.charts.arc import CONTROLLER, arc_controller, place_in, runner_set
+from fleet.charts.arc import CONTROLLER, Place, arc_controller, place_in, runner_set
 from fleet.charts.argo_cd import ARGO_CD, argo_cd
 from fleet.charts.chart import Chart, Pod
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
@@ -341,7 +341,7 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
             pools = [settings.pools[each] for each in runner.ordered]
             pool, selectors = pools[0], [held.node_selector(each) for each, held in zip(runner.ordered, pools, strict=True)]
             tolerations = tuple(dict.fromkeys(each for held in pools for each in held.tolerations(profile)))
-            more = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "place": place_in(settings)}
+            more = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "place": _place(settings, runner)}
             more |= {"runtime_class": target.runtime_class(settings) if runner.gpus else "", "selectors": selectors}
             more["usd_per_hour"] = range_text(runner_prices(settings, runner))
             # The runner's own pod is not that of its job (test_container_jobs.py).
@@ -350,6 +350,12 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
         elif isinstance(runner, MachineRunner):
             found.append(_launchers(settings, name, runner, url, group))
     return {chart.name: chart for chart in found}
+
+
+def _place(settings: Cluster, runner: PodRunner) -> Place:
+    """What a set finds in its cluster. Only Git gives the Secret of a named scope the name of the default scope's."""
+    place, scope = place_in(settings), settings.scope_of(runner)
+    return place if scope == "default" or settings.by_git else replace(place, secret=f"github-app-{scope}")
 
 
 def _chosen(pod: Pod, settings: Cluster, system: frozenset[str]) -> frozenset[str]:
