@@ -84,7 +84,7 @@ class Project:
         return {
             str(path.relative_to(self.root)): path.read_text()
             for path in self.root.rglob("*")
-            if path.is_file() and not path.is_symlink()
+            if path.is_file() and not path.is_symlink() and path.suffix != ".pyc"
         }
 
     @property

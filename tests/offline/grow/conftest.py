@@ -32,7 +32,7 @@ class Project:
 
     def files(self) -> dict[str, bytes]:
         """Every file, without those of the program."""
-        paths = (path for path in self.root.rglob("*") if path.is_file() and not path.is_symlink())
+        paths = (path for path in self.root.rglob("*") if path.is_file() and not path.is_symlink() and path.suffix != ".pyc")
         return {str(path.relative_to(self.root)): path.read_bytes() for path in paths}
 
     def run(self, *words: str, answers: str | None = None) -> Result:
