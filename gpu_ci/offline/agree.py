@@ -81,11 +81,16 @@ def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Pr
                 text = json.dumps({**entries, **changes}, indent=2, ensure_ascii=False) + "\n"
             after = planned(text)
         made = {path: text_at(folder / path) for path in (source, config)}
-    page = f"docs/inventory-{stack}.md"
-    if file is None and (root / page).is_file() and not after.refused:
-        made[page] = document(stack, after.fleet)
+    if file is None and not after.refused:
+        made |= inventory(after, root)
     old = {path: text_at(root / path) for path in made}
     return Agreement(before, after, source, {path: (old[path], new) for path, new in made.items() if old[path] != new})
+
+
+def inventory(plan: Plan, root: Path) -> dict[str, str]:
+    """The inventory page of a stack by its path below the project, if the project has one."""
+    page = f"docs/inventory-{plan.config.stack}.md"
+    return {page: document(plan.config.stack, plan.fleet)} if (root / page).is_file() else {}
 
 
 def text_at(path: Path) -> str:

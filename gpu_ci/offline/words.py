@@ -75,6 +75,12 @@ def between(low: Money, high: Money, written: Callable[[Money], str] = str) -> s
     return most if least == most else f"{least} to {most.removeprefix('≤') if low.at_most else most}"
 
 
+def hourly(idle: Money, worst: Money) -> str:
+    """What a fleet costs: "0.363 USD an hour without jobs (265 a month), ≤10.99 at worst"."""
+    month = "" if idle.unknown else f" ({idle.usd * MONTH:.0f} a month)"
+    return f"{idle} USD an hour without jobs{month}, {worst} at worst"
+
+
 def span(least: float, most: float) -> str:
     """A count between two limits: "2-4", or "2" if both are 2. An average, such as nodes of a schedule, has two decimals."""
     low, high = (f"{round(bound, 2):g}" for bound in (least, most))

@@ -8,8 +8,8 @@ import typer
 
 from fleet.facts.credentials import mask
 from fleet.loading.home import ROOT
-from fleet.settings.budget import MONTH
 from gpu_ci.app import WRITE, AsOf, File, Stack, Yes, app, console, exit_status
+from gpu_ci.offline import words
 from gpu_ci.offline.agree import Agreement, agreement, replace_files
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.init.questions import confirmed
@@ -55,8 +55,6 @@ def agree(
 
 def price(agreed: Agreement) -> list[str]:
     """What the fleet costs, and the limits of its cost before and after."""
-    idle, worst = agreed.after.average, agreed.after.cost[1]
-    month = "" if idle.unknown else f" ({idle.usd * MONTH:.0f} a month)"
     limits = []
     for key, word in (("idleUsdPerHour", "idle"), ("worstUsdPerHour", "worst")):
         values = [
@@ -65,6 +63,6 @@ def price(agreed: Agreement) -> list[str]:
         ]
         limits.append(f"{word} {' → '.join(f'{value:.2f}' for value in dict.fromkeys(values))}")
     return [
-        f"The fleet costs {idle} USD an hour without jobs{month}, {worst} at worst.",
+        f"The fleet costs {words.hourly(agreed.after.average, agreed.after.cost[1])}.",
         f"Its limits, USD an hour: {', '.join(limits)}.",
     ]

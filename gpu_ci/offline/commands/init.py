@@ -26,6 +26,7 @@ from gpu_ci.offline.init.parts import Found
 from gpu_ci.offline.init.questions import JobKinds, Provider, Questions, Region
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.progress import Progress
+from gpu_ci.offline.words import hourly
 from policies.rules.rule import STACK_KINDS
 
 _Text = str | None
@@ -142,7 +143,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
 
 def _report(new: New) -> None:
     """What was written, where the jobs run and what that costs, and what to do next."""
-    stack, (idle, worst), out = new.answers.stack, new.plan.cost, console()
+    stack, out = new.answers.stack, console()
     pools: dict[str, list[str]] = {}
     for placement in new.plan.placements:
         count = placement.runner.span.max
@@ -151,8 +152,7 @@ def _report(new: New) -> None:
     out.print(f"Wrote {', '.join(new.files)}.")
     for jobs, names in pools.items():
         out.print(f"  {jobs} in {', '.join(names)}")
-    month = "" if idle.unknown else f" ({idle.usd * MONTH:.0f} a month)"
-    out.print(f"  price: {idle} USD an hour without jobs{month}, {worst} at worst")
+    out.print(f"  price: {hourly(*new.plan.cost)}")
     if hours := worth_hours(new.plan):
         out.print(f"  below about {hours} GPU hours a month GitHub's T4 runners, {_github_hour():.2f} USD an hour, are cheaper")
     plan = f"gpu-ci plan {stack}" if INSTALLED else f"make plan STACK={stack}"

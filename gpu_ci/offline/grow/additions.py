@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,6 @@ from fleet.facts.places import Keys
 from fleet.facts.pricing import average, total
 from fleet.prove import bill
 from fleet.providers.registry import provider_of
-from fleet.settings.budget import MONTH
 from fleet.settings.pool import Pool
 from fleet.settings.runner import GENERIC_LABELS
 from fleet.settings.sharing import units_of
@@ -23,6 +21,7 @@ from gpu_ci.offline.grow.draft import Draft
 from gpu_ci.offline.grow.stack import GrowingStack, member
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import Answers, joined, one_of, regions
+from gpu_ci.offline.init.files import monthly_budget
 from gpu_ci.offline.init.parts import Jobs, Part, small
 from gpu_ci.offline.init.text import cluster_lines
 
@@ -149,9 +148,7 @@ def add_cluster(stack: GrowingStack, name: str, answers: Answers, most: int, day
     _insert(stack, draft, name, same_as="", budget=not paid)
     if not paid:
         lines = [line for line in bill.bill(stack.grown(), day) if line.cluster == name]
-        idle, worst = average(lines), total(lines)[1]
-        # As `init`: 160 hours of the worst case are those of the working days of a month.
-        monthly = math.ceil((idle.usd * MONTH + worst.usd * 160) / 100) * 100
+        monthly = monthly_budget(average(lines), total(lines)[1])
         stack.draft.put(stack.at(name, "budget", "monthlyUsd"), str(monthly))
 
 

@@ -16,12 +16,11 @@ from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
 from gpu_ci.app import console, exit_status
-from gpu_ci.offline.agree import Agreement, agreement, replace_files
+from gpu_ci.offline.agree import Agreement, agreement, inventory, replace_files, text_at
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.grow.stack import GrowingStack
 from gpu_ci.offline.init.questions import confirmed
-from gpu_ci.offline.inventory.page import document
 from gpu_ci.offline.plan import Plan, make_plan, require_sdk
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.report import effect_lines
@@ -54,9 +53,8 @@ def _finish(stack: GrowingStack, day: date, *, yes: bool, own_file: bool) -> Non
         out.print("Nothing was written.")
         raise typer.Exit(1)
     files = dict(agreed.files)
-    page = f"docs/inventory-{stack.stack}.md"
-    if own_file and (stack.root / page).is_file():
-        files[page] = (stack.root / page).read_text(encoding="utf-8"), document(stack.stack, agreed.after.fleet)
+    if own_file:
+        files |= {page: (text_at(stack.root / page), text) for page, text in inventory(agreed.after, stack.root).items()}
     # Last: a command that is killed before it leaves the old fleet.
     files[name] = stack.before, stack.draft.text
     replace_files(files, stack.root)

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fleet.facts.errors import InputError
-from fleet.facts.pricing import total
+from fleet.facts.pricing import Money, total
 from fleet.loading.config import read_fleet
 from fleet.prove import bill
 from fleet.providers.fleet import Fleet
@@ -84,12 +84,16 @@ def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: d
         most = bisect_right(sizes, answers.budget, key=lambda most: total(bill.bill(written(most, 1), day))[1].usd) - 1
     idle, worst = total(bill.bill(written(max(most, 0), 1), day))
     if most >= 0:
-        # The alarm's budget covers 160 hours of the worst case in a month: those of the working days.
-        return chosen, written(most, math.ceil((idle.usd * MONTH + worst.usd * 160) / 100) * 100)
+        return chosen, written(most, monthly_budget(idle, worst))
     raise InputError(
         f"--budget: the smallest fleet with {chosen.gpu} for these jobs costs {worst.usd:.2f} USD in its worst hour "
         f"({worst.usd * MONTH:.0f} a month); raise the budget, or name fewer --jobs"
     )
+
+
+def monthly_budget(idle: Money, worst: Money) -> int:
+    """The budget of the alarm in USD: a month without jobs, and 160 hours of the worst case, those of the working days."""
+    return math.ceil((idle.usd * MONTH + worst.usd * 160) / 100) * 100
 
 
 def write(new: New, root: Path) -> None:
