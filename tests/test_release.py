@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import io
 import json
 import runpy
@@ -23,18 +22,14 @@ from referencing import Registry, Resource
 from tests import warm
 from tests.builders import ROOT
 from tests.warm import lend_compiled
+from tests.workflows.load import script
 
 CHANGELOG = "# Changelog\n\n## 0.2.0 (2026-12-01)\n\n- New: templates.\n\n## 0.1.0 (2026-11-01)\n\n- First.\n"
 
 
 @pytest.fixture(scope="module")
 def release() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(ROOT / ".ci" / "release.py", "ci_release")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import os
 import shutil
@@ -19,6 +18,7 @@ from package.provider import packaged
 from tests import warm
 from tests.builders import ROOT
 from tests.package.wheel import unpacked
+from tests.workflows.load import script
 
 PROGRAM = ROOT / "examples" / "components" / "gpu_node_group"
 COPY = "gpu_ci._library"
@@ -50,12 +50,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def hook() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("wheel", ROOT / ".ci" / "wheel.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(ROOT / ".ci" / "wheel.py", "ci_wheel")
 
 
 def said_by_pytest(site: Path, folder: Path) -> str:
