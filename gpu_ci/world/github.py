@@ -56,7 +56,7 @@ class GitHub(Service):
 
     def start(self) -> str:
         """Serve in threads, and do what is due. Returns the address."""
-        Thread(target=self._server.serve_forever, daemon=True, name="github").start()
+        Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="github").start()
         Thread(target=self._keep_time, daemon=True, name="github's clock").start()
         return self.url
 
@@ -177,7 +177,7 @@ class GitHub(Service):
         while (message := self.next_message(of, last)) is None:
             if time.monotonic() > end or self._ends:
                 return None
-            self.state.wait(0.3)
+            self.state.wait(min(0.3, self.poll))
             if of.session != session:
                 self.heard(of, session, 401)
         content = {"messageId": message[0], "messageType": "RunnerScaleSetJobMessages", "body": json.dumps(message[1])}
