@@ -26,17 +26,17 @@ from gpu_ci.world.plane import HANDS_LABEL, Plane
 
 PYTHON = "python3"
 """The program that is this Python."""
-_LONGEST = 8.0
-"""Seconds of the longest pause before a restart. A kubelet starts with 10 and ends with 300, too long to watch."""
+_PAUSES = (0.25, 0.5, 1, 2, 4, 8)
+"""Seconds before each restart, the last for all others. A kubelet starts with 10 and ends with 300, too long to watch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
     """What stands for an image.
 
-    `part` is a name of `Parts`, or PYTHON. `image` has no tag. `command` is the container's first word, where an image has several
-    programs. `more` words replace those with the same flag, and flags of `without` go. `files` are files of this machine by their
-    place in the container.
+    `part` is a name of `Parts`, or PYTHON. `image` has no tag. `command` is the container's first word, where an image has
+    several programs. `more` words replace those with the same flag, and flags of `without` go. `files` are files of this machine
+    by their place in the container.
     """
 
     part: str
@@ -122,12 +122,15 @@ class Hands:
         """End all processes, and remove the files of the pods."""
         self._stop.set()
         self._thread.join()
-        for container in [container for run in self._runs.values() for container in run.containers]:
+        containers = [container for run in self._runs.values() for container in run.containers]
+        for container in containers:
+            _send(container, signal.SIGTERM)
+        for container in containers:
             self._processes.stop(container.name)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def send(self, namespace: str, pod: str, sent: signal.Signals) -> None:
-        """Send the pod's processes a signal: SIGKILL ends them, SIGSTOP pauses them until SIGCONT. Raises KeyError without one."""
+        """Send the pod's processes a signal: SIGKILL ends them, SIGSTOP pauses them until SIGCONT. Raises KeyError."""
         for container in self._run(namespace, pod).containers:
             _send(container, sent)
 
@@ -199,10 +202,11 @@ class Hands:
     def _ended(self, policy: str, container: _Container, code: int) -> None:
         began = container.state["running"]["startedAt"]
         ended = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": began, "finishedAt": _now()}
+        self._processes.stop(container.name, signal.SIGKILL)
         container.process, container.state = None, {"terminated": ended}
         if policy == "Always" or (policy == "OnFailure" and code):
             container.last, container.state = container.state, {"waiting": {"reason": "CrashLoopBackOff"}}
-            container.due = time.monotonic() + min(_LONGEST, 2**container.restarts / 4)
+            container.due = time.monotonic() + _PAUSES[min(container.restarts, len(_PAUSES) - 1)]
             container.restarts += 1
         else:
             container.due = math.inf
@@ -213,15 +217,14 @@ class Hands:
         env, shown = pod.environment(spec)
         own = [expanded(word, shown) for word in (*spec.get("command", ())[1:], *spec.get("args", ()))]
         path = self._paths[program.part]
-        inside = str(path) if program.part == PYTHON else f"/{program.part}"
-        of_program = {inside: path, **program.files} if program.part != PYTHON else program.files
-        mounts = [*pod.mounts(spec), *((file, place) for place, file in of_program.items())]
+        inside, files = (str(path), {}) if program.part == PYTHON else (f"/{program.part}", {f"/{program.part}": path})
+        mounts = [*pod.mounts(spec), *((file, place) for place, file in {**files, **program.files}.items())]
         root = pod.folder / f"root-{spec['name']}"
         words = entering(self._way, root, pod.entry["metadata"]["name"], spec.get("workingDir", "/"), mounts)
         words += [inside, *(pod.local(word) for word in program.words(own))]
-        return self._processes.start(
-            container.name, words, {**env, **program.env, "PATH": os.environ.get("PATH", os.defpath)}, alone=True
-        )
+        # PATH is for `sh` and `mount`. The program is named by its path.
+        env = {"HOME": "/", **env, **program.env, "PATH": os.environ.get("PATH", os.defpath)}
+        return self._processes.start(container.name, words, env, alone=True)
 
     def _leave(self, uid: str, run: _Run, pod: Object) -> None:
         """SIGTERM, then SIGKILL, and the pod goes when all have ended."""
