@@ -1,0 +1,220 @@
+"""The real control plane of a world: etcd, API server, controllers and scheduler, and kwok for the kubelets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.error import HTTPError
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from fleet.render.sweeps.api import Api, Object
+from gpu_ci.world.follow import FAILS
+from gpu_ci.world.parts import Parts
+from gpu_ci.world.processes import Processes, WorldError, free_port, private
+
+HANDS_LABEL = "gpu-ci.world/hands"
+"""Label of pods that a process stands for. kwok does not remove them; whoever ended the process does."""
+FAKE_NODE = "kwok.x-k8s.io/node"
+"""Annotation of nodes that kwok keeps ready. Without it a kubelet is silent."""
+_PATIENCE = 90
+_USERS = {
+    "admin": "system:masters",
+    "system:kube-controller-manager": "",
+    "system:kube-scheduler": "",
+}
+"""Users with a token, and the group of each."""
+
+
+@dataclass
+class Plane:
+    """A control plane that runs. `api` is its administrator's client, `authority` the file with its certificate."""
+
+    processes: Processes
+    parts: Parts
+    folder: Path
+    port: int
+    etcd: str
+    tokens: Mapping[str, str]
+    _kinds: dict[str, dict[str, Object]] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        """The address of the API server."""
+        return f"https://127.0.0.1:{self.port}"
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that clients trust."""
+        return self.folder / "apiserver.crt"
+
+    @property
+    def api(self) -> Api:
+        """The client of the administrator."""
+        return self.client(self.tokens["admin"])
+
+    def client(self, token: str) -> Api:
+        """The client of a bearer token."""
+        path = self.folder / "tokens" / hashlib.sha256(token.encode()).hexdigest()[:16]
+        return Api(self.url, path if path.exists() else private(path, token), self.authority)
+
+    def account(self, namespace: str, name: str, seconds: int = 86400) -> str:
+        """A token of a ServiceAccount. Raises urllib.error.HTTPError if there is none."""
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": seconds}}
+        answer = self.api.call("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", asked)
+        token: str = answer["status"]["token"]
+        return token
+
+    def kubeconfig(self, token: str = "") -> Path:
+        """A kubeconfig of a bearer token, the administrator's without one."""
+        token = token or self.tokens["admin"]
+        cluster = {"server": self.url, "certificate-authority": str(self.authority)}
+        known = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "world", "cluster": cluster}],
+            "users": [{"name": "world", "user": {"token": token}}],
+            "contexts": [{"name": "world", "context": {"cluster": "world", "user": "world"}}],
+            "current-context": "world",
+        }
+        name = f"kubeconfig-{hashlib.sha256(token.encode()).hexdigest()[:16]}"
+        return private(self.folder / name, json.dumps(known))
+
+    def collection(self, version: str, kind: str, namespace: str = "") -> str:
+        """The path of all objects of a kind. Raises KeyError if the API server does not serve it."""
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        if kind not in self._kinds.get(version, {}):
+            try:
+                resources = self.api.call("GET", root)["resources"]
+            except HTTPError as error:
+                raise KeyError(f"{version} {kind}: {error}") from error
+            self._kinds[version] = {each["kind"]: each for each in resources if "/" not in each["name"]}
+        of_kind = self._kinds[version][kind]
+        place = f"/namespaces/{namespace or 'default'}" if of_kind["namespaced"] else ""
+        return f"{root}{place}/{of_kind['name']}"
+
+    def path(self, manifest: Object) -> str:
+        """The path of an object."""
+        metadata = manifest["metadata"]
+        collection = self.collection(manifest["apiVersion"], manifest["kind"], metadata.get("namespace", ""))
+        return f"{collection}/{metadata['name']}"
+
+    def apply(self, manifest: Object, manager: str = "gpu-ci") -> Object:
+        """Apply an object on the server's side. Raises urllib.error.HTTPError as the API server does."""
+        path = f"{self.path(manifest)}?fieldManager={manager}&force=true"
+        return self.api.call("PATCH", path, manifest, "application/apply-patch+yaml")
+
+    def wait(self, ready: Callable[[], bool], what: str, seconds: float = _PATIENCE) -> None:
+        """Wait until `ready` is true; a request that fails is false. Raises WorldError if it takes longer or a program ends."""
+        end = time.monotonic() + seconds
+        while True:
+            with suppress(*FAILS):
+                if ready():
+                    return
+            self.processes.require_alive()
+            if time.monotonic() > end:
+                raise WorldError(f"{what} took more than {seconds:.0f} seconds; the logs are in {self.folder / 'logs'}")
+            time.sleep(0.1)
+
+    def serve(self) -> None:
+        """Start the API server, on the same port each time."""
+        key = self.folder / "accounts.pem"
+        words = {
+            "etcd-servers": self.etcd,
+            "bind-address": "127.0.0.1",
+            "advertise-address": "127.0.0.1",
+            "endpoint-reconciler-type": "none",
+            "secure-port": self.port,
+            "cert-dir": self.folder,
+            "token-auth-file": self.folder / "tokens.csv",
+            "authorization-mode": "Node,RBAC",
+            "enable-admission-plugins": "NodeRestriction",
+            "allow-privileged": "true",
+            "service-account-issuer": "https://kubernetes.default.svc",
+            "service-account-key-file": key,
+            "service-account-signing-key-file": key,
+            "service-cluster-ip-range": "10.0.0.0/16",
+        }
+        self.run("kube-apiserver", words)
+        self.wait(lambda: self.authority.exists() and "healthz" in str(self.api.call("GET", "/")), "the API server")
+
+    def stop_api(self) -> None:
+        """Kill the API server; it would take a minute to stop."""
+        self.processes.stop("kube-apiserver", grace=0)
+
+    def run(self, name: str, words: Mapping[str, object]) -> None:
+        """Start a program with these flags. `wait` fails if it ends."""
+        self.processes.start(name, [self.parts[name], *(f"--{key}={value}" for key, value in words.items())], needed=True)
+
+
+def control_plane(processes: Processes, parts: Parts) -> Plane:
+    """Start all programs, and wait until they work. Raises WorldError."""
+    folder, client, peer = processes.folder, free_port(), free_port()
+    private(folder / "accounts.pem", rsa_key())
+    tokens = {user: secrets.token_urlsafe(24) for user in _USERS}
+    rows = (f"{tokens[user]},{user},{user},{group}" for user, group in _USERS.items())
+    private(folder / "tokens.csv", "\n".join(rows))
+    etcd, others = f"http://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
+    plane = Plane(processes, parts, folder, free_port(), etcd, tokens)
+    plane.run(
+        "etcd",
+        {
+            "listen-client-urls": etcd,
+            "advertise-client-urls": etcd,
+            "listen-peer-urls": others,
+            "initial-advertise-peer-urls": others,
+            "initial-cluster": f"default={others}",
+            "data-dir": folder / "etcd",
+            "unsafe-no-fsync": "true",
+        },
+    )
+    plane.serve()
+    _controllers(plane)
+    stages = Path(__file__).with_name("stages.yaml")
+    kwok = {"kubeconfig": plane.kubeconfig(), "config": stages, "manage-nodes-with-annotation-selector": f"{FAKE_NODE}=fake"}
+    plane.run("kwok", kwok)
+    account = "/api/v1/namespaces/default/serviceaccounts/default"
+    plane.wait(lambda: plane.api.call("GET", account)["kind"] == "ServiceAccount", "the controller manager")
+    return plane
+
+
+def _controllers(plane: Plane) -> None:
+    """Controllers and scheduler. Their own limits of requests must not set the pace."""
+    of_manager = {
+        "kubeconfig": plane.kubeconfig(plane.tokens["system:kube-controller-manager"]),
+        "bind-address": "127.0.0.1",
+        "secure-port": free_port(),
+        "leader-elect": "false",
+        "use-service-account-credentials": "true",
+        "service-account-private-key-file": plane.folder / "accounts.pem",
+        "root-ca-file": plane.authority,
+        "kube-api-qps": 500,
+        "kube-api-burst": 1000,
+    }
+    plane.run("kube-controller-manager", of_manager)
+    settings = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {
+            "kubeconfig": str(plane.kubeconfig(plane.tokens["system:kube-scheduler"])),
+            "qps": 500,
+            "burst": 1000,
+        },
+    }
+    file = private(plane.folder / "scheduler.json", json.dumps(settings))
+    plane.run("kube-scheduler", {"config": file, "bind-address": "127.0.0.1", "secure-port": free_port()})
+
+
+def rsa_key() -> str:
+    """A new RSA key as PEM, of a run alone."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    form = serialization.PrivateFormat.TraditionalOpenSSL
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()

@@ -1,0 +1,153 @@
+"""The programs of a world: each has a log, and all end with it, also if this process is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Self
+
+_OF_CALLER = ("ETCD_", "KUBE", "KWOK", "HELM_", "PULUMI_")
+"""Beginnings of environment variables of the caller's own clusters. No program of a world gets them."""
+_LIFELINE = """
+import os, signal, sys
+sys.stdin.read()
+for pid in open(sys.argv[1]).read().split():
+    try:
+        os.killpg(int(pid), signal.SIGKILL)
+    except OSError:
+        pass
+"""
+"""Ends what still runs when the pipe to this process closes, however it ended."""
+
+
+def free_port() -> int:
+    """A port of the loopback interface without a listener."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+class WorldError(Exception):
+    """A part of a world failed. The message is one line."""
+
+
+class Processes:
+    """Child processes by name. They end in reverse order with the block.
+
+    `folder` gets `logs/<name>.log`, and `pids` with the ids of the processes that run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._needed: set[str] = set()
+        self._lock = Lock()
+        (folder / "logs").mkdir(parents=True, exist_ok=True)
+        self._write()
+        self._lifeline = subprocess.Popen(  # noqa: S603 - the program is ours
+            [sys.executable, "-c", _LIFELINE, str(folder / "pids")], stdin=subprocess.PIPE, start_new_session=True
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for name in reversed([*self._running]):
+            self.stop(name)
+        if self._lifeline.stdin is not None:
+            self._lifeline.stdin.close()
+        self._lifeline.wait()
+
+    def start(
+        self,
+        name: str,
+        words: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        *,
+        cwd: Path | None = None,
+        needed: bool = False,
+    ) -> subprocess.Popen[bytes]:
+        """Start a program as the leader of a group of its own. `env` comes on top of the caller's environment.
+
+        Without a `needed` one nothing works: `require_alive` looks at it. Raises OSError if it cannot be started.
+        """
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(_OF_CALLER)}
+        with self.log(name).open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603 - the caller names the program
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**environment, "HOME": str(self.folder), **(env or {})},
+                cwd=cwd,
+                start_new_session=True,
+            )
+        with self._lock:
+            self._running[name] = process
+            if needed:
+                self._needed.add(name)
+            self._write()
+        return process
+
+    def stop(self, name: str, by: signal.Signals = signal.SIGTERM, grace: float = 5) -> None:
+        """End a program with all that it started; SIGKILL after `grace` seconds. A program that has ended is no error."""
+        with self._lock:
+            process = self._running.pop(name, None)
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, by)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(grace)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        with self._lock:
+            self._write()
+
+    def require_alive(self) -> None:
+        """Raise WorldError if a needed program has ended by itself."""
+        for name in self._needed & self._running.keys():
+            if not self.alive(name):
+                lines = self.log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+                raise WorldError(f"{name} ended; its log {self.log(name)} ends with: {lines[-1][:300] if lines else 'nothing'}")
+
+    def alive(self, name: str) -> bool:
+        """Whether the program runs."""
+        process = self._running.get(name)
+        return process is not None and process.poll() is None
+
+    def log(self, name: str) -> Path:
+        """What the program wrote."""
+        return self.folder / "logs" / f"{name}.log"
+
+    def memory(self) -> dict[str, float]:
+        """MiB that each program has in memory."""
+        sizes: dict[str, float] = {}
+        for name, process in [*self._running.items()]:
+            with suppress(OSError, StopIteration):
+                lines = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines()
+                sizes[name] = int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
+        return sizes
+
+    def _write(self) -> None:
+        pids = "\n".join(str(process.pid) for process in self._running.values())
+        (self.folder / "pids").write_text(pids, encoding="ascii")
+
+
+def private(path: Path, text: str) -> Path:
+    """Write a file that only its owner reads."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
