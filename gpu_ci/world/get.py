@@ -1,4 +1,4 @@
-"""Downloads the programs of a world by pinned hash: files of releases, and programs in layers of images.
+"""Downloads the programs and charts of a world by pinned hash: files of releases, programs in layers of images, charts by Helm.
 
 The programs are in fleet/facts/data/world.toml. A program appears in the folder whole or not at all.
 """
@@ -9,7 +9,7 @@ import hashlib
 import platform
 import shutil
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,16 +20,19 @@ from rich.console import Console
 
 from fleet.facts.errors import InputError, instead
 from fleet.facts.tables import entries, toml
+from fleet.facts.versions import CHARTS
 from fleet.providers.finding import SourceError
 from gpu_ci.doctor.sources.registry import Blob, layers
 from gpu_ci.doctor.sources.web import Web
+from gpu_ci.offline.helm import chart_digest
 from gpu_ci.offline.layout import show_table
-from gpu_ci.offline.progress import Progress
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 """The names that releases have for what `uname -m` prints."""
 _MOST, _SECONDS = 500_000_000, 3600
 """The largest download in bytes, and the most time for it."""
+Say = Callable[[str], None]
+"""Prints a stage on stderr, such as `Progress`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +86,12 @@ def _pinned(path: Sequence[str]) -> str:
 PROGRAMS = entries(Program, toml("world.toml")["programs"], "name")
 
 
-def get(folder: Path, names: Sequence[str] = (), web: Web | None = None) -> list[str]:
+def get(folder: Path, names: Sequence[str] = (), say: Say = lambda _: None, web: Web | None = None) -> list[str]:
     """Download the programs that this machine lacks, or those with these names. Returns the names of what was downloaded.
 
-    Nothing is downloaded twice. A program without a known hash is left out. Stages are printed on stderr. Raises InputError if
-    this is not Linux on amd64 or arm64, a name is unknown or has no known hash, a source cannot be reached, a hash differs, or
-    the folder cannot be written.
+    Nothing is downloaded twice. A program without a known hash is left out. `say` gets each stage. Raises InputError if this is
+    not Linux on amd64 or arm64, a name is unknown or has no known hash, a source cannot be reached, a hash differs, or the folder
+    cannot be written.
     """
     architecture = _architecture()
     for name in names:
@@ -98,20 +101,32 @@ def get(folder: Path, names: Sequence[str] = (), web: Web | None = None) -> list
             raise InputError(f"program: no hash of {name} is known; build it: {PROGRAMS[name].by_hand(architecture)}")
     chosen = [PROGRAMS[name] for name in names or PROGRAMS if names or not shutil.which(name)]
     lacking = [program for program in chosen if program.pin(architecture) not in ("", _record(program, folder))]
-    with Progress() as say:
-        for program in lacking:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                _install(program, architecture, folder, web or Web(), say)
-            except (SourceError, tarfile.TarError) as error:
-                by_hand = program.by_hand(architecture)
-                text = f"{program.name}: {error}; nothing was kept. Try again, or put it into {folder} by hand: {by_hand}"
-                raise InputError(text) from None
-            except OSError as error:
-                raise InputError(
-                    f"{folder}: {error.strerror}; make room there, or set XDG_CACHE_HOME to another folder"
-                ) from None
+    for program in lacking:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _install(program, architecture, folder, web or Web(), say)
+        except (SourceError, tarfile.TarError) as error:
+            by_hand = program.by_hand(architecture)
+            text = f"{program.name}: {error}; nothing was kept. Try again, or put it into {folder} by hand: {by_hand}"
+            raise InputError(text) from None
+        except OSError as error:
+            raise InputError(f"{folder}: {error.strerror}; make room there, or set XDG_CACHE_HOME to another folder") from None
     return [program.name for program in lacking]
+
+
+def get_charts(folder: Path, helm: str, say: Say = lambda _: None) -> list[str]:
+    """Download the charts that fleets install and the folder lacks, to `<folder>/<name>/<version>`. Returns their names.
+
+    `helm` is the path of Helm. Raises InputError if it cannot download a chart, or if a chart has another digest than recorded.
+    """
+    lacking = [chart for chart in CHARTS.values() if chart.sha256 and not (folder / chart.name / chart.version).exists()]
+    for chart in lacking:
+        say(f"chart {chart.name} {chart.version}")
+        if (digest := chart_digest(helm, chart, folder)) != chart.sha256:
+            raise InputError(
+                f"chart {chart.name}: {chart.version} has the SHA-256 {digest}, recorded is {chart.sha256}; report it"
+            )
+    return [chart.name for chart in lacking]
 
 
 def listing(console: Console, folder: Path) -> None:
@@ -138,7 +153,7 @@ def _record(program: Program, folder: Path) -> str:
     return record.read_text() if record.exists() and (folder / program.name).exists() else ""
 
 
-def _install(program: Program, architecture: str, folder: Path, web: Web, say: Progress) -> None:
+def _install(program: Program, architecture: str, folder: Path, web: Web, say: Say) -> None:
     member = program.filled(program.member, architecture)
     with TemporaryDirectory(prefix=".", dir=folder) as scratch:
         for blob in _blobs(program, architecture, web):

@@ -15,18 +15,20 @@ import sys
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
 from fleet.facts.errors import InputError
 from fleet.facts.tables import toml
-from fleet.facts.versions import CHARTS, KUBERNETES, PROMETHEUS_IMAGE, TALOS_KUBERNETES
+from fleet.facts.versions import CHARTS, KUBERNETES, PROMETHEUS_IMAGE, TALOS_KUBERNETES, ChartVersion
 from fleet.providers.finding import SourceError
 from gpu_ci.doctor.sources.web import Answer, Web
 from gpu_ci.offline.layout import MaskingConsole
+from gpu_ci.offline.progress import Progress
 from gpu_ci.world import get as module
-from gpu_ci.world.get import PROGRAMS, Program, get, listing
+from gpu_ci.world.get import PROGRAMS, Program, get, get_charts, listing
 from gpu_ci.world.parts import NEEDED, OPTIONAL, find
 from tests.builders import ROOT
 from tests.cases import cases
@@ -97,28 +99,28 @@ def files(folder: Path) -> list[str]:
 
 
 def test_a_file_and_a_member_of_an_archive_become_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    stages: list[str] = []
     with serve(FILES) as server:
-        assert get(tmp_path / "new" / "cache", (), at(server.url)) == ["etcd", "kwok"]
+        assert get(tmp_path / "new" / "cache", (), stages.append, at(server.url)) == ["etcd", "kwok"]
     folder = tmp_path / "new" / "cache"
     assert files(folder) == ["etcd", "etcd.sha256", "kwok", "kwok.sha256"]
     assert subprocess.run([folder / "kwok"], capture_output=True, check=True).stdout == b"kwok\n", "it can run"
     assert stat.S_IMODE((folder / "etcd").stat().st_mode) == 0o755
     assert {name for name in NEEDED if name in find(folder)} == {"etcd", "kwok"}, "a world finds them"
-    printed = capsys.readouterr()
-    assert printed.out == "", "stages are no answer of the command"
-    assert [line for line in printed.err.splitlines() if not line.startswith("… ")] == []
+    assert stages == ["etcd 3.6: 1 MiB from releases.example.com", "kwok 0.8: 1 MiB from releases.example.com"]
+    assert capsys.readouterr() == ("", ""), "the caller prints the stages, and nothing else is printed"
 
 
 def test_a_second_call_downloads_nothing_and_a_new_version_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with serve(FILES) as server:
-        get(tmp_path, (), at(server.url))
+        get(tmp_path, (), web=at(server.url))
         asked = len(server.asked)
-        assert get(tmp_path, (), at(server.url)) == []
+        assert get(tmp_path, (), web=at(server.url)) == []
         assert len(server.asked) == asked == 2
     newer = b"#!/bin/sh\necho newer\n"
     of_world(monkeypatch, etcd(ARCHIVE), kwok(newer))
     with serve({"/kwok-amd64": (200, newer)}) as server:
-        assert get(tmp_path, (), at(server.url)) == ["kwok"]
+        assert get(tmp_path, (), web=at(server.url)) == ["kwok"]
     assert (tmp_path / "kwok").read_bytes() == newer
 
 
@@ -128,8 +130,8 @@ def test_names_choose_programs_and_path_is_enough_without_them(tmp_path: Path, m
     own.touch(0o755)
     monkeypatch.setenv("PATH", str(own.parent))
     with serve(FILES) as server:
-        assert get(tmp_path / "a", ("etcd",), at(server.url)) == ["etcd"]
-        assert get(tmp_path / "b", (), at(server.url)) == ["kwok"]
+        assert get(tmp_path / "a", ("etcd",), web=at(server.url)) == ["etcd"]
+        assert get(tmp_path / "b", (), web=at(server.url)) == ["kwok"]
 
 
 def test_arm64_gets_its_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -137,7 +139,7 @@ def test_arm64_gets_its_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     archive = packed({"etcd-3.6-arm64/etcd": b"of arm64"})
     of_world(monkeypatch, etcd(ARCHIVE, archive))
     with serve({**FILES, "/etcd-3.6-arm64.tar.gz": (200, archive)}) as server:
-        get(tmp_path, (), at(server.url))
+        get(tmp_path, (), web=at(server.url))
     assert (tmp_path / "etcd").read_bytes() == b"of arm64"
 
 
@@ -160,19 +162,19 @@ GONE = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 def test_a_download_that_fails_leaves_nothing_and_the_next_call_begins_again(tmp_path: Path, answer: bytes, why: str):
     folder = tmp_path / str(len(answer))
     with serve_raw(answer) as url, pytest.raises(InputError, match=why) as raised:
-        get(folder, ("kwok",), at(url))
+        get(folder, ("kwok",), web=at(url))
     assert f"nothing was kept. Try again, or put it into {folder} by hand: {HOST}/kwok-amd64" in str(raised.value)
     assert files(folder) == []
     with serve(FILES) as server:
-        assert get(folder, ("kwok",), at(server.url)) == ["kwok"]
+        assert get(folder, ("kwok",), web=at(server.url)) == ["kwok"]
 
 
 def test_a_wrong_hash_is_one_line_and_leaves_the_program_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with serve(FILES) as server:
-        get(tmp_path, ("kwok",), at(server.url))
+        get(tmp_path, ("kwok",), web=at(server.url))
     of_world(monkeypatch, kwok(b"newer"))
     with serve({"/kwok-amd64": (200, b"tampered")}) as server, pytest.raises(InputError) as raised:
-        get(tmp_path, (), at(server.url))
+        get(tmp_path, (), web=at(server.url))
     assert f"has the SHA-256 {sha256(b'tampered')}, recorded is {sha256(b'newer')}" in str(raised.value)
     assert "\n" not in str(raised.value)
     assert files(tmp_path) == ["kwok", "kwok.sha256"]
@@ -184,14 +186,14 @@ def test_an_archive_writes_to_no_path_that_it_names(tmp_path: Path, monkeypatch:
     linked = packed({"etcd-3.6-amd64/other": b"x"}, {"etcd-3.6-amd64/etcd": "/etc/passwd"})
     of_world(monkeypatch, etcd(wild))
     with serve({"/etcd": (200, wild)}) as server:
-        get(tmp_path / "a", (), at(server.url))
+        get(tmp_path / "a", (), web=at(server.url))
     assert files(tmp_path) == ["a", "a/etcd", "a/etcd.sha256"]
     of_world(monkeypatch, etcd(linked))
     with (
         serve({"/etcd": (200, linked)}) as server,
         pytest.raises(InputError, match=r"has no file etcd-3[.]6-amd64/etcd; nothing was kept"),
     ):
-        get(tmp_path / "b", (), at(server.url))
+        get(tmp_path / "b", (), web=at(server.url))
     assert files(tmp_path / "b") == []
 
 
@@ -201,7 +203,7 @@ def test_what_is_no_archive_is_an_error(tmp_path: Path, monkeypatch: pytest.Monk
         serve({"/etcd": (200, b"no archive")}) as server,
         pytest.raises(InputError, match=r"^etcd: not a gzip file; nothing was kept"),
     ):
-        get(tmp_path, (), at(server.url))
+        get(tmp_path, (), web=at(server.url))
     assert files(tmp_path) == []
 
 
@@ -223,16 +225,16 @@ def stopped(error: BaseException) -> Web:
 
 def test_a_full_disk_and_a_folder_that_cannot_be_are_errors_of_the_folder(tmp_path: Path):
     with pytest.raises(InputError, match=f"^{tmp_path}: No space left on device; make room there, or set XDG_CACHE_HOME"):
-        get(tmp_path, ("kwok",), stopped(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
+        get(tmp_path, ("kwok",), web=stopped(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
     assert files(tmp_path) == []
     (tmp_path / "file").touch()
     with serve(FILES) as server, pytest.raises(InputError, match="file/cache: Not a directory; "):
-        get(tmp_path / "file" / "cache", ("kwok",), at(server.url))
+        get(tmp_path / "file" / "cache", ("kwok",), web=at(server.url))
 
 
 def test_ctrl_c_leaves_nothing_and_says_where_it_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(typer.Exit) as raised:
-        get(tmp_path, ("kwok",), stopped(KeyboardInterrupt()))
+    with pytest.raises(typer.Exit) as raised, Progress() as say:
+        get(tmp_path, ("kwok",), say, stopped(KeyboardInterrupt()))
     assert raised.value.exit_code == 130
     assert "error: interrupted while kwok 0.8: 1 MiB from releases.example.com" in capsys.readouterr().err
     assert files(tmp_path) == []
@@ -302,8 +304,8 @@ def of_image(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 def test_programs_of_an_image_come_from_its_layers_and_only_as_many_as_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     of_image(monkeypatch, "ghalistener", "arc-manager")
     with serve(registry()) as server:
-        assert get(tmp_path, (), at(server.url)) == ["ghalistener", "arc-manager"]
-        assert get(tmp_path, (), at(server.url)) == []
+        assert get(tmp_path, (), web=at(server.url)) == ["ghalistener", "arc-manager"]
+        assert get(tmp_path, (), web=at(server.url)) == []
         blobs = [path.rpartition(":")[2] for _, path in server.asked if "/blobs/" in path]
     assert blobs == [sha256(UPPER), sha256(UPPER), sha256(LOWER)], "the topmost layer first, and the base never"
     assert (tmp_path / "arc-manager").read_bytes() == MANAGER
@@ -330,7 +332,7 @@ class Locked(Web):
 def test_a_registry_that_wants_a_token_gets_the_anonymous_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     of_image(monkeypatch, "ghalistener")
     with serve({**registry(), "/login": (200, {"token": "everybodys"})}) as server:
-        assert get(tmp_path, (), Locked(instead=at(server.url).instead)) == ["ghalistener"]
+        assert get(tmp_path, (), web=Locked(instead=at(server.url).instead)) == ["ghalistener"]
 
 
 @cases(
@@ -340,7 +342,7 @@ def test_a_registry_that_wants_a_token_gets_the_anonymous_one(tmp_path: Path, mo
 def test_a_changed_content_of_an_image_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, why: str):
     of_image(monkeypatch, "ghalistener")
     with serve(registry(**{content: b"{}"})) as server, pytest.raises(InputError, match=f"^ghalistener: .*{why}.*build it"):
-        get(tmp_path, (), at(server.url))
+        get(tmp_path, (), web=at(server.url))
     assert files(tmp_path) == []
 
 
@@ -348,7 +350,7 @@ def test_an_image_without_the_architecture_is_an_error(tmp_path: Path, monkeypat
     of_machine(monkeypatch, "Linux", "aarch64")
     of_image(monkeypatch, "ghalistener")
     with serve(registry()) as server, pytest.raises(InputError, match="has nothing for Linux on arm64"):
-        get(tmp_path, (), at(server.url))
+        get(tmp_path, (), web=at(server.url))
 
 
 def test_the_list_says_what_is_here_and_how_to_get_the_rest(
@@ -356,7 +358,7 @@ def test_the_list_says_what_is_here_and_how_to_get_the_rest(
 ):
     of_world(monkeypatch, kwok(), Program("kueue", "", "0.19", how="go install kueue@{version}", memory="below 140"))
     with serve(FILES) as server:
-        get(tmp_path, (), at(server.url))
+        get(tmp_path, (), web=at(server.url))
     capsys.readouterr()
     listing(MaskingConsole(width=250), tmp_path)
     rows = [re.split(r"\s{2,}", line.strip()) for line in capsys.readouterr().out.splitlines()]
@@ -364,6 +366,31 @@ def test_the_list_says_what_is_here_and_how_to_get_the_rest(
         ["kwok", "0.8", str(tmp_path / "kwok"), "1", "not measured", "gpu-ci world --get"],
         ["kueue", "0.19", "missing", "not measured", "below 140", "go install kueue@0.19"],
     ]
+
+
+def test_charts_come_by_helm_with_their_digest_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    chart = packed({"tool/Chart.yaml": b"name: tool"})
+    pulled: list[str] = []
+
+    def pull(words: Any, env: Any, **_: Any) -> Any:
+        """What `helm pull` does: an archive in the folder that --destination names."""
+        pulled.append(words[2])
+        (Path(words[words.index("--destination") + 1]) / "tool-1.0.tgz").write_bytes(chart)
+        return subprocess.CompletedProcess(words, 0, "")
+
+    monkeypatch.setattr(subprocess, "run", pull)
+    known = ChartVersion("tool", "https://charts.example.com", "1.0", sha256(chart))
+    other = ChartVersion("other", "https://charts.example.com", "1.0", "0" * 64)
+    monkeypatch.setattr(module, "CHARTS", {"tool": known, "unknown": ChartVersion("unknown", "", "1.0")})
+    stages: list[str] = []
+    assert get_charts(tmp_path, "helm", stages.append) == ["tool"]
+    assert get_charts(tmp_path, "helm", stages.append) == []
+    assert (pulled, stages) == (["tool"], ["chart tool 1.0"])
+    assert files(tmp_path) == ["tool", "tool/1.0", "tool/1.0/Chart.yaml"]
+    monkeypatch.setattr(module, "CHARTS", {"other": other})
+    with pytest.raises(InputError, match=f"^chart other: 1.0 has the SHA-256 {sha256(chart)}, recorded is 0{{64}}; report it"):
+        get_charts(tmp_path, "helm")
+    assert files(tmp_path) == ["tool", "tool/1.0", "tool/1.0/Chart.yaml"]
 
 
 @cases("name", list(PROGRAMS))
