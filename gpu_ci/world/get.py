@@ -96,7 +96,7 @@ def get(folder: Path, names: Sequence[str] = (), say: Say = lambda _: None, web:
     architecture = _architecture()
     for name in names:
         if name not in PROGRAMS:
-            raise InputError(f"program: {name} is no program of a world; {instead(name, PROGRAMS, 'see its list')}")
+            raise InputError(f"program: no world has a program {name}; {instead(name, PROGRAMS, 'see its list')}")
         if not PROGRAMS[name].pin(architecture):
             raise InputError(f"program: no hash of {name} is known; build it: {PROGRAMS[name].by_hand(architecture)}")
     chosen = [PROGRAMS[name] for name in names or PROGRAMS if names or not shutil.which(name)]

@@ -241,7 +241,7 @@ def test_ctrl_c_leaves_nothing_and_says_where_it_stopped(tmp_path: Path, capsys:
 
 
 def test_an_unknown_program_and_one_without_a_hash_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(InputError, match=re.escape("program: kwoc is no program of a world; did you mean kwok?")):
+    with pytest.raises(InputError, match=re.escape("program: no world has a program kwoc; did you mean kwok?")):
         get(tmp_path, ("kwoc",))
     of_world(monkeypatch, Program("kueue", "", "0.19", how="go install kueue@{version}"))
     with pytest.raises(InputError, match=re.escape("program: no hash of kueue is known; build it: go install kueue@0.19")):
