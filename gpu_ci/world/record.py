@@ -13,7 +13,6 @@ from typing import Any
 
 from fleet.facts.pricing import Money, total
 from fleet.prove.bill import lines
-from fleet.providers.registry import PROVIDERS
 from gpu_ci.world.observe import waits
 from gpu_ci.world.parts import OPTIONAL, Parts
 from gpu_ci.world.run import World
@@ -69,13 +68,13 @@ def checks(world: World, jobs: int, again: Sequence[str], left: Sequence[str], l
 
 
 def bounds(world: World) -> tuple[Money, Money]:
-    """USD an hour of the cluster's nodes without jobs and in the worst hour, as the plan has them."""
-    pools = {f"pool {pool}" for pool in world.settings.pools}
-    return total(line for line in lines(world.name, world.settings, world.options.day) if line.item in pools)
+    """USD an hour of the cluster's machines without jobs and in the worst hour, as the plan has them."""
+    machines = {"system pool", *(f"pool {pool}" for pool in world.settings.pools)}
+    return total(line for line in lines(world.name, world.settings, world.options.day) if line.item in machines)
 
 
 def over(world: World) -> str:
-    """What the machines of GPU pools cost more than the plan says; nothing if they do not."""
+    """What the machines cost more than the plan says; nothing if they do not."""
     _, worst = bounds(world)
     hour = world.cloud.usage().hour
     return f"{hour} USD an hour are above {worst}" if hour.usd > worst.usd + 0.005 and not worst.unknown else ""
@@ -88,7 +87,7 @@ def document(world: World, stack: str, held: Sequence[Check]) -> dict[str, Any]:
         "date": world.options.day.isoformat(),
         "stack": stack,
         "cluster": world.name,
-        "provider": PROVIDERS[world.settings.provider].name,
+        "provider": world.settings.provider,
         "machine": {"cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"},
         "factor": world.options.factor,
         "parts": {name: kind for name, kind, _ in described(world.options.programs, world.left_out)},
@@ -100,7 +99,7 @@ def document(world: World, stack: str, held: Sequence[Check]) -> dict[str, Any]:
         "peak": {"nodes": dict(usage.peak), "runners": dict(world.observed.peak_runners)},
         "USD": {"run": round(usage.usd.usd, 2), "highest hour": round(usage.hour.usd, 2), "plan": [str(idle), str(worst)]},
         "not foreseen": world.observed.warnings(),
-        "requests to GitHub": {f"{route} {status}": count for (route, status), count in sorted(world.github.counts.items())},
+        "requests to GitHub": {" ".join(map(str, key)): count for key, count in sorted(world.github.counts.items())},
         "checks": {check.claim: check.against or "holds" for check in held},
     }
 

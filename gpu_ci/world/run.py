@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from random import Random
@@ -30,9 +30,9 @@ from gpu_ci.world.jobs import Batch
 from gpu_ci.world.observe import Observed
 from gpu_ci.world.plane import FAKE_NODE, Plane, control_plane
 from gpu_ci.world.player import Player
-from gpu_ci.world.processes import Processes, WorldError
+from gpu_ci.world.processes import Processes
 from gpu_ci.world.scale_sets import Job
-from gpu_ci.world.steps import SERVED, Steps, steps, with_keys, without
+from gpu_ci.world.steps import SERVED, Release, steps, with_keys, without
 
 _URL = "githubConfigUrl"
 _STILL = 120
@@ -119,7 +119,8 @@ class World:
             return program
         file, stop = autoscaler.serve(self.cloud, self.options.folder)
         stack.callback(stop)
-        (release,) = [step.content for step in self.steps.values() if getattr(step.content, "chart", "") == program.part]
+        contents = (step.content for step in self.steps.values())
+        release = next(one for one in contents if isinstance(one, Release) and one.chart == program.part)
         more = [*program.more, f"--cloud-config={file}", *autoscaler.flags(release.values["extraArgs"], self.options.factor)]
         return replace(program, more=more, files={**program.files, str(file): file})
 
@@ -134,7 +135,9 @@ class World:
         began = time.monotonic()
         changed = self.installer.install(self.steps)
         sets = {name for name, runner in self.settings.pod_runners.items() if runner.scale.max}
-        self.plane.wait(lambda: sets <= {each.name for each in self.github.sets.values() if each.session}, "a session of each listener")
+        self.plane.wait(
+            lambda: sets <= {each.name for each in self.github.sets.values() if each.session}, "a session of each listener"
+        )
         self.times.setdefault("install", time.monotonic() - began)
         return changed
 
@@ -151,7 +154,7 @@ class World:
             self.github.queue(batch.runs_on, seconds=batch.takes / self.options.factor)
 
     def work(self, count: int, look: Callable[[], None], until: Callable[[], bool] = lambda: True) -> bool:
-        """Wait until `count` jobs have ended and `until` holds; false if nothing changes for two minutes. `look` sees each moment."""
+        """Wait until `count` jobs have ended and `until` holds, and call `look`; false if nothing changes for two minutes."""
         began = changed = time.monotonic()
         state: object = None
         while not (len(self.ended) >= count and until()):
@@ -163,7 +166,7 @@ class World:
                 state, changed = now, time.monotonic()
             if time.monotonic() - changed > _STILL:
                 return False
-        self.times["jobs"] = time.monotonic() - began
+        self.times.setdefault("jobs", time.monotonic() - began)
         return True
 
     @property
