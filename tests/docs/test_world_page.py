@@ -8,7 +8,7 @@ from tests.docs.markdown import ROOT, assert_written
 
 def row(program: Program) -> str:
     """A row of the table."""
-    image, size = program.reference.partition("@")[0], str(program.mib or "not measured")
+    image, size = program.reference.partition("@")[0], str(program.mib or "unknown")
     way = f"`{image}`" if image else "release" if program.url else f"build it: `{program.by_hand('amd64')}`"
     return f"| [{program.name}]({program.page}) | {program.release} | {way} | {size} | {program.memory} |\n"
 

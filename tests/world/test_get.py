@@ -363,8 +363,8 @@ def test_the_list_says_what_is_here_and_how_to_get_the_rest(
     listing(MaskingConsole(width=250), tmp_path)
     rows = [re.split(r"\s{2,}", line.strip()) for line in capsys.readouterr().out.splitlines()]
     assert rows[2:] == [
-        ["kwok", "0.8", str(tmp_path / "kwok"), "1", "not measured", "gpu-ci world --get"],
-        ["kueue", "0.19", "missing", "not measured", "below 140", "go install kueue@0.19"],
+        ["kwok", "0.8", str(tmp_path / "kwok"), "1", "unknown", "gpu-ci world --get"],
+        ["kueue", "0.19", "missing", "unknown", "below 140", "go install kueue@0.19"],
     ]
 
 
