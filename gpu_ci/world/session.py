@@ -65,9 +65,7 @@ def run(asked: Asked, progress: Progress) -> bool:
     names = [name for name, _ in fleet.clusters_by_name()]
     name = asked.cluster or names[0]
     if name not in names:
-        raise InputError(
-            f"--cluster: the stack has no cluster {quoted(name)}; {instead(name, names, f'its first is {names[0]}')}"
-        )
+        raise InputError(f"--cluster: the stack has no cluster {quoted(name)}; {instead(name, names, names[0])}")
     queued = batches(asked.jobs, fleet.clusters[name])
     with tempfile.TemporaryDirectory(prefix="gpu-ci-world-") as folder:
         progress("reading the program")
@@ -77,18 +75,15 @@ def run(asked: Asked, progress: Progress) -> bool:
         if others := [other for other in names if other != name]:
             show_line(out, f"cluster {name}; --cluster runs another one: {', '.join(others)}")
         try:
-            held = _run(built, queued, progress, out)
+            return _run(built, queued, asked, progress, out)
         except WorldError as error:
             kept = shutil.copytree(Path(folder) / "logs", parts.cache() / "logs", dirs_exist_ok=True)
             sys.stderr.write(f"error: {error}; the logs are in {kept}\n")
             return False
-        if asked.record is not None:
-            record.write(asked.record, record.document(built, asked.stack, held))
-    return not any(check.against for check in held)
 
 
-def _run(built: World, queued: Sequence[Batch], progress: Progress, out: Console) -> list[record.Check]:
-    """One whole run: install, install again, jobs, smallest size, removal."""
+def _run(built: World, queued: Sequence[Batch], asked: Asked, progress: Progress, out: Console) -> bool:
+    """Install, install again, run the jobs, wait for the smallest size, remove. Returns whether every check holds."""
     count = sum(batch.count for batch in queued)
     progress("starting the control plane")
     with built:
@@ -104,7 +99,9 @@ def _run(built: World, queued: Sequence[Batch], progress: Progress, out: Console
         left = built.remove(Random(0))  # noqa: S311 - no secret
         held = list(record.checks(built, count, again, left))
         show_table(out, ("=check", "result"), [(check.claim, check.against or "holds") for check in held])
-        return held
+        if asked.record is not None:
+            record.write(asked.record, record.document(built, asked.stack, held))
+        return not any(check.against for check in held)
 
 
 class Watch:
