@@ -187,7 +187,7 @@ class Rehearsal:
         pools: dict[str, list[str]] = {}
         for node, pod in on_nodes():
             pools.setdefault(node.rpartition("-")[0], []).append(pod)
-        return pools
+        return {name: sorted(pods) for name, pods in pools.items()}
 
 
 @pytest.fixture(scope="module")

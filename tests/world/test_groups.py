@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from fleet.facts.scheduling import (
@@ -35,7 +36,7 @@ def every_group(stack: str) -> list[Group]:
     return [one for name, settings in fleet.clusters_by_name() for one in groups(name, settings, fleet.github).values()]
 
 
-def of_type(recording: Recording, kind: str) -> dict[str, dict[str, Any]]:
+def of_type(recording: Recording, kind: str) -> dict[str, Mapping[str, Any]]:
     return {resource.name: resource.inputs for resource in recording.resources if resource.type == kind}
 
 
