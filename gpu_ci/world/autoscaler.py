@@ -124,7 +124,7 @@ def answers(cloud: Cloud) -> dict[str, tuple[str, str, Answer]]:
 
 
 def _told(group: Group) -> Mapping[str, Any]:
-    return {"id": group.id, "minSize": group.nodes.min, "maxSize": group.nodes.max, "debug": group.pool}
+    return {"id": group.id, "minSize": group.span.min, "maxSize": group.span.max, "debug": group.pool}
 
 
 def _group_of(one: Instance | None) -> Mapping[str, Any]:

@@ -65,7 +65,7 @@ class Buyer:
                 _take(room, pod)
                 return
         for group in sorted(groups, key=lambda group: -_weight(pod, group)):
-            if self.cloud.sizes[group.id] < group.nodes.max and group.id not in self.cloud.refuses:
+            if self.cloud.sizes[group.id] < group.span.max and group.id not in self.cloud.refuses:
                 self.cloud.increase(group.id, 1)
                 room = amounts(group.template()["status"]["allocatable"])
                 _take(room, pod)
@@ -80,7 +80,7 @@ class Buyer:
                 self._idle.pop(one.name, None)
                 continue
             idle = now - self._idle.setdefault(one.name, now)
-            if idle >= self.cloud.idle_delay(one.group) and self.cloud.sizes[one.group.id] > one.group.nodes.min:
+            if idle >= self.cloud.idle_delay(one.group) and self.cloud.sizes[one.group.id] > one.group.span.min:
                 self.cloud.delete(one.group.id, [one.name])
 
 

@@ -74,7 +74,7 @@ class Cloud:
         dice: random.Random | None = None,
     ) -> None:
         self.api, self.groups, self.factor = api, groups, factor
-        self.sizes = {group.id: group.nodes.min for group in groups.values()}
+        self.sizes = {group.id: group.span.min for group in groups.values()}
         self.refuses: set[str] = set()
         self.instances: dict[str, Instance] = {}
         self.wake = Event()
@@ -136,8 +136,8 @@ class Cloud:
     def increase(self, group: str, count: int) -> None:
         """Ask for more machines. Raises ValueError beyond the most of the group."""
         with self._lock:
-            if self.sizes[group] + count > self.groups[group].nodes.max:
-                raise ValueError(f"{group} has {self.sizes[group]} machines, and at most {self.groups[group].nodes.max}")
+            if self.sizes[group] + count > self.groups[group].span.max:
+                raise ValueError(f"{group} has {self.sizes[group]} machines, and at most {self.groups[group].span.max}")
             self.sizes[group] += count
         self.once()
 

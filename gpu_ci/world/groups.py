@@ -30,7 +30,7 @@ _REGION_LABEL = "topology.kubernetes.io/region"
 
 @dataclass(frozen=True, slots=True)
 class Group(NodeGroup):
-    """One node group of a pool, whose nodes are as `of` describes them. `nodes` are its least and most.
+    """One node group of a pool, whose nodes are as `of` describes them. `span` are its least and most.
 
     `boot` are the seconds from a request to a node that is ready, as far as public figures know them.
     """
@@ -124,7 +124,7 @@ def _of_pools(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
         boot = sum((phase.low + (phase.high or phase.low)) / 2 for phase in phases)
         for group in PROVIDERS[settings.provider].node_groups(name, settings, nodes.host.name):
             # The region stands for the zones that the settings do not show.
-            yield Group(group.id, group.zones or (settings.region,), group.nodes, nodes, boot)
+            yield Group(group.id, group.zones or (settings.region,), group.span, nodes, boot)
 
 
 def _undescribed(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:

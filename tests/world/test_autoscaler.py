@@ -52,7 +52,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Cloud, Memory, Time, Call]]:
 def test_the_autoscaler_sees_the_groups_with_their_sizes(served: tuple[Cloud, Memory, Time, Call]) -> None:
     cloud, _, _, call = served
     told = {each.id: (each.minSize, each.maxSize) for each in call("NodeGroups").nodeGroups}
-    assert told == {name: (one.nodes.min, one.nodes.max) for name, one in cloud.groups.items()}
+    assert told == {name: (one.span.min, one.span.max) for name, one in cloud.groups.items()}
     at = group(cloud, "t4-spot")
     call("NodeGroupIncreaseSize", id=at, delta=2)
     assert call("NodeGroupTargetSize", id=at).targetSize == 2

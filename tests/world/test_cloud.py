@@ -186,7 +186,7 @@ def test_machines_cost_their_price_for_the_time_of_the_fleet() -> None:
 def test_the_worst_hour_of_a_full_fleet_is_that_of_the_plan() -> None:
     cloud, _, _ = clouded()
     for one in cloud.groups.values():
-        cloud.increase(one.id, one.nodes.max - cloud.sizes[one.id])
+        cloud.increase(one.id, one.span.max - cloud.sizes[one.id])
     plan = sum(line.worst.usd for line in bill(load(read_stack(STAGING)), DAY) if line.item.startswith(("pool ", "system")))
     assert 0.5 * plan < cloud.usage().hour.usd <= plan
 
@@ -200,7 +200,7 @@ def test_whatever_happens_the_nodes_are_those_of_the_machines(acts: list[tuple[s
     ids = [*cloud.groups]
     for act, number in acts:
         at = ids[number % len(ids)]
-        if act == "more" and cloud.sizes[at] < cloud.groups[at].nodes.max:
+        if act == "more" and cloud.sizes[at] < cloud.groups[at].span.max:
             cloud.increase(at, 1)
         elif act == "less" and cloud.of(at):
             cloud.delete(at, [cloud.of(at)[0].id])

@@ -54,7 +54,7 @@ def test_nodes_are_as_the_node_groups_say(stack: str) -> None:
     for name, inputs in registered.items():
         one = ours[name]
         sizes = inputs["scalingConfig"]
-        assert (sizes["minSize"], sizes["maxSize"]) == (one.nodes.min, one.nodes.max), name
+        assert (sizes["minSize"], sizes["maxSize"]) == (one.span.min, one.span.max), name
         for node in both(one):
             assert inputs["labels"].items() <= node["metadata"]["labels"].items(), name
             taints = {(taint["key"], taint["value"], EFFECTS[taint["effect"]]) for taint in node["spec"]["taints"]}
@@ -79,10 +79,10 @@ def test_nodes_are_as_the_node_pools_say(stack: str) -> None:
         for node in both(one):
             labels = {each["key"]: each["value"] for each in inputs["initialNodeLabels"]}
             assert labels.items() <= node["metadata"]["labels"].items(), name
-        assert inputs["nodeConfigDetails"]["size"] == one.nodes.min, name
+        assert inputs["nodeConfigDetails"]["size"] == one.span.min, name
         if one.pool != SYSTEM_POOL:
             tags, free = inputs["freeformTags"], one.template()["status"]["allocatable"]
-            assert (tags[MOST_NODES_TAG], tags[STORAGE_TAG]) == (str(one.nodes.max), free["ephemeral-storage"]), name
+            assert (tags[MOST_NODES_TAG], tags[STORAGE_TAG]) == (str(one.span.max), free["ephemeral-storage"]), name
 
 
 OF_KUBELET = {"kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname", "topology.kubernetes.io/region"}
