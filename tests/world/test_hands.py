@@ -62,13 +62,13 @@ class Kubelet:
         self.processes = processes
 
     def pod(self, name: str, *program: str, **spec: Any) -> Object:
-        """Make a pod, and tell the hands."""
+        """Make a pod, and wake the hands."""
         made = self.server.pod(name, *program, **spec)
         self.wake()
         return made
 
     def wake(self) -> None:
-        """Tell the hands of a change."""
+        """Let the hands see a change now."""
         self.server.wakes[0].set()
 
     def status(self, name: str) -> Object:
