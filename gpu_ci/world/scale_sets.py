@@ -375,12 +375,13 @@ class Service:
         heapq.heappush(self._timers, (self.clock() + seconds, next(self._ids), action))
 
     def _changed(self) -> None:
-        for of in self.sets.values():
-            if of.session and not self.acquire:
-                room = of.capacity - sum(job.scale_set is of for job in self._open.values())
-                for job in [*itertools.islice(self._waiting(of), max(0, room))]:
-                    self._give(job, of)
-        self.state.notify_all()
+        with self.state:
+            for of in self.sets.values():
+                if of.session and not self.acquire:
+                    room = of.capacity - sum(job.scale_set is of for job in self._open.values())
+                    for job in [*itertools.islice(self._waiting(of), max(0, room))]:
+                        self._give(job, of)
+            self.state.notify_all()
         for wake in self.wakes:
             wake.set()
 
