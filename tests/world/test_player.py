@@ -17,13 +17,14 @@ Patch = tuple[str, Object]
 
 
 class Server(Api):
-    """An API server with the Secrets of runners. It notes the patches that it gets, and does them to the phase of the pod."""
+    """An API server with the Secrets of runners. It notes the patches that it gets, and `tells` the new phase at once."""
 
     def __init__(self, pods: dict[tuple[str, str], Object]) -> None:
         super().__init__("http://127.0.0.1:1")
         self.secrets: dict[str, str] = {}
         self.patches: list[Patch] = []
         self.refuses = 0
+        self.tells = True
         self._pods = pods
 
     def call(self, method: str, path: str, body: Object | None = None, kind: str = "", accept: str = "") -> Object:
@@ -36,7 +37,8 @@ class Server(Api):
         assert body is not None
         assert (method, kind) == ("PATCH", "application/strategic-merge-patch+json")
         self.patches.append((path, body["status"]))
-        self._pods["runners", name]["status"]["phase"] = body["status"]["phase"]
+        if self.tells:
+            self._pods["runners", name]["status"]["phase"] = body["status"]["phase"]
         return {}
 
 
@@ -124,6 +126,14 @@ def test_a_runner_takes_a_job_runs_it_for_its_seconds_and_ends_with_zero(world: 
     }
     world.later(100)
     assert len(world.api.patches) == 1, "a pod ends once"
+
+
+def test_a_pod_ends_once_also_if_the_watch_is_late(world: World) -> None:
+    world.api.tells = False
+    running(world)
+    for _ in range(3):
+        world.later(5)
+    assert len(world.api.patches) == 1
 
 
 def test_a_runner_without_a_job_waits(world: World) -> None:
