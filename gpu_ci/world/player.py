@@ -7,10 +7,9 @@ from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
-from urllib.error import HTTPError
 
 from fleet.render.sweeps.api import Api, Collection, Object
-from gpu_ci.world.follow import LOG, owner_of
+from gpu_ci.world.follow import FAILS, LOG, owner_of
 from gpu_ci.world.scale_sets import EndedError, Job, Runner, Service
 
 _CONTAINER, _JIT = "runner", "ACTIONS_RUNNER_INPUT_JITCONFIG"
@@ -54,7 +53,8 @@ class Player:
                 self._step(process)
                 if process.code is not None and not process.written and self._node(pod["spec"]["nodeName"]) == "up":
                     self._write(pod, process)
-            except HTTPError as error:
+            # A runner talks to GitHub, and goes on without the API server.
+            except FAILS as error:
                 LOG.debug("runner %s: %s", pod["metadata"]["name"], error)
 
     def _runs(self, pod: Object) -> bool:

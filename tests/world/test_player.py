@@ -25,10 +25,13 @@ class Server(Api):
         self.patches: list[Patch] = []
         self.refuses = 0
         self.tells = True
+        self.down = False
         self._pods = pods
 
     def call(self, method: str, path: str, body: Object | None = None, kind: str = "", accept: str = "") -> Object:
         name = path.split("/")[6]
+        if self.down:
+            raise ConnectionRefusedError(path)
         if self.refuses or (method == "GET" and name not in self.secrets):
             self.refuses = max(0, self.refuses - 1)
             raise urllib.error.HTTPError(path, 503 if method == "PATCH" else 404, "", Message(), None)
@@ -204,6 +207,20 @@ def test_a_refused_request_is_made_again_and_stops_no_other_runner(world: World)
     assert (job.state, world.api.patches) == ("completed", [])
     world.later(1)
     assert ends(world) == [("Succeeded", 0)]
+
+
+def test_jobs_end_while_the_api_server_is_down_and_the_pods_show_it_later(world: World) -> None:
+    jobs = [world.github.queue(["t4"], seconds=1), world.github.queue(["t4"], seconds=2)]
+    world.runner("r1")
+    world.runner("r2")
+    world.player.once()
+    world.api.down = True
+    world.later(1)
+    world.later(1)
+    assert [(job.result, job.ended - job.started) for job in jobs] == [("succeeded", 1), ("succeeded", 2)]
+    world.api.down = False
+    world.later(1)
+    assert ends(world) == [("Succeeded", 0)] * 2
 
 
 def test_jobs_of_many_runners_each_end_once(world: World) -> None:
