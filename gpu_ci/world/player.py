@@ -18,7 +18,7 @@ _CONTAINER, _JIT = "runner", "ACTIONS_RUNNER_INPUT_JITCONFIG"
 
 @dataclass
 class _Process:
-    """The runner's process in a pod. `code` is its exit code once it has ended, `written` whether the pod says so."""
+    """The runner's process in a pod. `code` is its exit code once it has ended, `written` whether the pod shows it."""
 
     runner: Runner | None
     job: Job | None = None
@@ -29,8 +29,8 @@ class _Process:
 class Player:
     """Plays the runners of all `pods` that run and belong to an EphemeralRunner. `once` is one pass, for `follow.passes`.
 
-    `node` tells of a node's name whether it runs. The runners of a node that is gone are lost. On a silent one they go on, and
-    their pods show their end only when the node is up again.
+    `node` returns the state of the node with this name. The runners of a node that is gone are lost. On a silent one they go
+    on, and their pods show their end only when the node is up again.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Player:
         self._processes: dict[str, _Process] = {}
 
     def once(self) -> None:
-        """Start what is new, go on with what runs, and report what is lost."""
+        """Start new runners, continue the others, and report those that vanished."""
         pods = {pod["metadata"]["uid"]: pod for pod in self._pods.values() if self._runs(pod)}
         for uid in self._processes.keys() - pods.keys():
             process = self._processes.pop(uid)
