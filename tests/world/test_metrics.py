@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +15,16 @@ import pytest
 
 from fleet.charts.arc import CONTROLLER
 from fleet.facts.errors import InputError
+from fleet.facts.versions import CHARTS
+from fleet.loading.config import load
+from fleet.render.arc import CHART, freeing_command
 from fleet.render.monitoring.objects import targets
-from gpu_ci.world.metrics import Metrics, of_pods
+from gpu_ci.world.metrics import Metrics, exporter, of_pods
 from gpu_ci.world.parts import find
 from gpu_ci.world.plane import FAKE_NODE, Plane, control_plane
 from gpu_ci.world.processes import Processes
-from tests.monitoring.fleet import CLUSTER, monitored
+from tests import builders
+from tests.monitoring.fleet import CLUSTER, groups, monitored
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "prometheus", "kube-state-metrics")
 MISSING = [name for name in PROGRAMS if shutil.which(name) is None]
@@ -60,6 +67,38 @@ def test_targets_have_the_labels_that_the_monitors_of_the_program_give_them():
 def test_a_factor_that_scrapes_cannot_follow_is_refused(factor):
     with pytest.raises(InputError, match=r"time factor: must be from 1 to 60.*got"):
         Metrics(Plane.__new__(Plane), monitored(), CLUSTER, list, factor)
+
+
+def test_a_cluster_without_monitoring_is_refused():
+    with pytest.raises(InputError, match=r"gpu-ci:clusters.usw2.monitoring: .* add `prometheus: install`"):
+        Metrics(Plane.__new__(Plane), load(builders.config()), CLUSTER, list)
+
+
+def test_the_alerts_without_a_source_in_a_world():
+    """GpuCiGpuHot reads a series that stands for a GPU, not its temperature, and so is silent too."""
+    fed = {rule["record"] for rule in exporter(monitored().clusters[CLUSTER])["rules"]}
+    missing: set[str] = set()
+    names: dict[str, bool] = {}
+    for rule in (rule for group in groups() for rule in group["rules"]):
+        read = {*re.findall(r"\b(?:DCGM|kubelet)_\w+", rule["expr"])} - fed | {name for name in missing if name in rule["expr"]}
+        if read and "record" in rule and not rule["record"].startswith("gpu_ci:start"):
+            missing.add(rule["record"])
+        elif "alert" in rule:
+            names[rule["alert"]] = bool(read)
+    silent = {"GpuCiGpuIdle", "GpuCiGpuMemoryHeld", "GpuCiGpuThrottled"}
+    assert {name for name, unfed in names.items() if unfed} == silent | {
+        "GpuCiEccUncorrectable",
+        "GpuCiRowsRemapped",
+        "GpuCiRowRemapFailed",
+    }
+
+
+def test_the_stand_in_of_the_exporter_counts_what_nodes_offer():
+    by_gpu = {rule["labels"]["gpu"]: rule["expr"] for rule in exporter(monitored().clusters[CLUSTER])["rules"][:-1]}
+    assert [*by_gpu] == [str(gpu) for gpu in range(8)]
+    assert 'resource="nvidia_com_gpu"} > 7' in by_gpu["7"]
+    # Four shares of each GPU: the second is there while the node offers more than four.
+    assert 'resource="nvidia_com_gpu_shared"} > 4' in by_gpu["1"]
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +145,7 @@ def until(metrics: Metrics, name: str, seconds: float = 60) -> list[dict[str, st
     return found
 
 
-pytestmark = pytest.mark.world
-
-
+@pytest.mark.world
 def test_a_listener_that_is_made_again_and_again_fires(plane: Plane, metrics: Metrics):
     account = "/api/v1/namespaces/arc-systems/serviceaccounts/default"
     plane.wait(lambda: plane.api.call("GET", account)["kind"] == "ServiceAccount", "the namespace")
@@ -126,6 +163,7 @@ def test_a_listener_that_is_made_again_and_again_fires(plane: Plane, metrics: Me
     plane.wait(lambda: any(name == "GpuCiListenerRestarts" for _, name, _ in metrics.history), "the history")
 
 
+@pytest.mark.world
 def test_a_gpu_that_is_lost_and_an_xid_fire(plane: Plane, metrics: Metrics):
     assert "GpuCiGpuMissing" not in metrics.alerts() | metrics.alerts("pending")
     offer(plane, 0)
@@ -139,5 +177,31 @@ def test_a_gpu_that_is_lost_and_an_xid_fire(plane: Plane, metrics: Metrics):
     plane.wait(lambda: len(metrics.alerts()["GpuCiGpuMissing"]) == 2, "both signals")
 
 
+@pytest.mark.world
 def test_a_set_without_a_listener_fires_in_ten_seconds_and_not_at_once(metrics: Metrics):
     assert {labels["scale_set"] for labels in until(metrics, "GpuCiListenerGone")} == {"gpu-t4", "gpu-p4", "gpu-keep"}
+
+
+@pytest.mark.world
+@pytest.mark.reference
+def test_an_outdated_set_fires_until_the_command_of_the_alert_frees_it(plane: Plane, metrics: Metrics):
+    crds = builders.reference(f"{CHART}/{CHARTS[CHART].version}/crds")
+
+    def shell(command: str) -> None:
+        env = {**os.environ, "KUBECONFIG": str(plane.kubeconfig())}
+        subprocess.run(["/bin/bash", "-ec", command], env=env, check=True, capture_output=True)
+
+    shell(f"kubectl apply --server-side -f {crds}/actions.github.com_autoscalingrunnersets.yaml")
+    runner_set = {
+        "apiVersion": "actions.github.com/v1alpha1",
+        "kind": "AutoscalingRunnerSet",
+        "metadata": {"name": "gpu-t4", "namespace": "runners-gpu-t4"},
+        "spec": {"template": {"spec": {"containers": [{"name": "runner", "image": "x"}]}}},
+    }
+    plane.wait(lambda: plane.path(runner_set) != "", "the CRD")
+    plane.apply(runner_set)
+    shell(freeing_command("runners-gpu-t4", "gpu-t4").replace("Pending", "Outdated"))
+    [labels] = until(metrics, "GpuCiRunnerSetOutdated")
+    assert labels == {"namespace": "runners-gpu-t4", "name": "gpu-t4", "severity": "critical"}
+    shell(freeing_command("runners-gpu-t4", "gpu-t4"))
+    plane.wait(lambda: "GpuCiRunnerSetOutdated" not in metrics.alerts(), "the end of the alert")
