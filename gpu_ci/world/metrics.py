@@ -152,7 +152,7 @@ class Metrics:
 
 
 def _states(plane: Plane, cluster: Cluster, monitoring: Monitoring, name: str) -> dict[str, object]:
-    """The flags of kube-state-metrics: those that the chart makes of the program's values, and its place on this machine.
+    """The flags of kube-state-metrics: those of the chart with the program's values, and its place on this machine.
 
     It has the rights of its own account, if the chart is installed.
     """

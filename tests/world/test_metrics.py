@@ -19,6 +19,7 @@ from fleet.facts.versions import CHARTS
 from fleet.loading.config import load
 from fleet.render.arc import CHART, freeing_command
 from fleet.render.monitoring.objects import targets
+from gpu_ci.world.follow import delete
 from gpu_ci.world.metrics import Metrics, exporter, of_pods
 from gpu_ci.world.parts import find
 from gpu_ci.world.plane import FAKE_NODE, Plane, control_plane
@@ -101,6 +102,19 @@ def test_the_stand_in_of_the_exporter_counts_what_nodes_offer():
     assert 'resource="nvidia_com_gpu_shared"} > 4' in by_gpu["1"]
 
 
+def test_pools_that_share_their_gpus_differently_never_make_up_a_loss():
+    shared = {
+        name: builders.pool(sharing={"strategy": "time-slicing", "replicas": replicas}) for name, replicas in (("a", 4), ("b", 2))
+    }
+    alone = {"monitoring": {"prometheus": "install"}, "runners": {}, "workloads": {}, "caches": {}}
+    cluster = monitored(pools=shared, **alone).clusters[CLUSTER]
+    rules = exporter(cluster)["rules"]
+    assert [rule["expr"].count("nvidia_com_gpu_shared") for rule in rules] == [1, 0]
+    several = shared | {"c": builders.pool(instanceTypes=["g4dn.12xlarge"], sharing={"strategy": "time-slicing", "replicas": 8})}
+    rules = exporter(monitored(pools=several, **alone).clusters[CLUSTER])["rules"]
+    assert [re.findall(r"> (\d+)", rule["expr"]) for rule in rules[:-1]] == [["0"], ["2"], ["4"], ["6"]]
+
+
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     if MISSING:
@@ -123,12 +137,19 @@ def metrics(plane: Plane) -> Iterator[Metrics]:
     }
     plane.api.call("POST", "/api/v1/nodes", node)
     offer(plane, 1)
+    plane.wait(lambda: {"Ready", "True"} <= ready(plane), "the node")
     for namespace in ("arc-systems", "runners-gpu-t4"):
         plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     found = Metrics(plane, monitored(), CLUSTER, list, 60)
     yield found
     found.close()
     assert not plane.processes.alive("prometheus")
+
+
+def ready(plane: Plane) -> set[str]:
+    """Types and values of the conditions that the node has."""
+    node = plane.api.call("GET", "/api/v1/nodes/gpu-0")
+    return {condition[key] for condition in node["status"].get("conditions", ()) for key in ("type", "status")}
 
 
 def offer(plane: Plane, gpus: int) -> None:
@@ -157,7 +178,7 @@ def test_a_listener_that_is_made_again_and_again_fires(plane: Plane, metrics: Me
         assert time.monotonic() < end
         plane.api.call("POST", path, pod(name))
         time.sleep(0.6)
-        plane.api.call("DELETE", f"{path}/{name}", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
+        delete(plane.api, f"{path}/{name}", gracePeriodSeconds=0)
     [labels] = until(metrics, "GpuCiListenerRestarts")
     assert labels == {"namespace": "arc-systems", "pod": name, "severity": "critical"}
     plane.wait(lambda: any(name == "GpuCiListenerRestarts" for _, name, _ in metrics.history), "the history")
