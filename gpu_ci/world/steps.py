@@ -37,6 +37,9 @@ volumes, and no storage of a cloud is here."""
 _SEALED = ("ExternalSecret", "SealedSecret", "Application")
 """Kinds of the objects in Git that make the Secret of a runner set."""
 
+_WORKLOADS = ("gpu-ci:index:GpuWorkload", "gpu-ci:index:GpuJob")
+"""Components of the tier of workloads. ArgoCD tries it again until the namespaces of the other tier are there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
@@ -97,11 +100,12 @@ def steps(fleet: Fleet, cluster: str, program: Recording | None, git: Recording 
         own = {resource.urn: resource for resource in _of(program, f"{cluster}-kubernetes")}
         needs = _needs(program, own.keys())
         made = {urn: _step(resource, needs[urn]) for urn, resource in own.items()}
-    waves: dict[int, dict[str, Resource]] = defaultdict(dict)
+    waves: dict[tuple[bool, int], dict[str, Resource]] = defaultdict(dict)
     if git is not None:
         for resource in _of(git, f"{cluster}-git"):
             if resource.inputs["kind"] != "ApplicationSet":
-                waves[wave(resource.inputs, waves_later(resource, git))][resource.urn] = resource
+                number = wave(resource.inputs, waves_later(resource, git))
+                waves[git.by_urn[resource.parent].type in _WORKLOADS, number][resource.urn] = resource
     before = frozenset(made)
     settings = fleet.clusters[cluster]
     scopes = {runner_namespace(name): settings.scope_of(runner) for name, runner in settings.runners.items()}
