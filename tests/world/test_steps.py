@@ -47,6 +47,7 @@ def test_a_set_comes_after_its_namespace_its_secret_and_the_controller() -> None
         "NetworkPolicy runners-gpu-t4/runners",
         "Namespace arc-systems",
         "release arc-systems/arc-controller",
+        "PriorityClass gpu-ci-runner",
     }
     assert "release runners-gpu-t4-release/gpu-t4-release" not in earlier, "sets are made side by side"
 

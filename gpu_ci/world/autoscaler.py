@@ -1,0 +1,195 @@
+"""The simulated cloud as a provider of the real Cluster Autoscaler: its gRPC service `externalgrpc`.
+
+Messages and their numbers: kubernetes/autoscaler at 1.36.1, cloudprovider/externalgrpc/protos/externalgrpc.proto, and
+k8s.io/api core/v1/generated.proto. Only the fields that are used here are named; protobuf skips all others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from fleet.facts.scheduling import SYSTEM_POOL
+from fleet.providers.registry import PROVIDERS
+from fleet.render.sweeps.api import Object
+from gpu_ci.world.cloud import REFUSED, Cloud, Instance
+from gpu_ci.world.groups import Group
+
+_PACKAGE = "clusterautoscaler.cloudprovider.v1.externalgrpc"
+_SERVICE = f"{_PACKAGE}.CloudProvider"
+# A field is a text unless it names another type; * repeats. An entry of a map is a message with a key and a value.
+_MESSAGES = """
+Empty
+Entry key=1 value=2
+Type key=1
+Duration seconds:int64=1 nanos:int32=2
+NodeGroup id=1 minSize:int32=2 maxSize:int32=3 debug=4
+ExternalNode providerID=1 name=2
+NodeGroups nodeGroups:NodeGroup*=1
+NodeAsked node:ExternalNode=1
+GroupTold nodeGroup:NodeGroup=1
+Label label=1
+Types gpuTypes:Type*=1
+GroupAsked id=1
+Size targetSize:int32=1
+SizeAsked delta:int32=1 id=2
+NodesAsked nodes:ExternalNode*=1 id=2
+ErrorInfo errorCode=1 errorMessage=2 instanceErrorClass:int32=3
+Status instanceState:int32=1 errorInfo:ErrorInfo=2
+Instance id=1 status:Status=2
+Instances instances:Instance*=1
+Template nodeBytes:bytes=2
+Options down:double=1 gpuDown:double=2 all:bool=6 daemons:bool=7 unneeded:Duration=8 unready:Duration=9 provision:Duration=10
+OptionsAsked id=1 defaults:Options=2
+OptionsTold nodeGroupAutoscalingOptions:Options=1
+Quantity string=1
+Amount key=1 value:Quantity=2
+Taint key=1 value=2 effect=3
+Condition type=1 status=2
+Meta name=1 labels:Entry*=11
+Spec providerID=3 taints:Taint*=5
+NodeStatus capacity:Amount*=1 allocatable:Amount*=2 conditions:Condition*=4
+Node metadata:Meta=1 spec:Spec=2 status:NodeStatus=3
+"""
+_RUNNING, _CREATING, _OUT_OF_RESOURCES = 1, 2, 1
+"""Numbers of InstanceState and of InstanceErrorClass (the same file, and cloudprovider/cloud_provider.go)."""
+
+
+def _messages() -> dict[str, Any]:
+    """The classes of the messages, without generated code."""
+    file = descriptor_pb2.FileDescriptorProto(name="world.proto", package="world", syntax="proto3")
+    for line in _MESSAGES.strip().splitlines():
+        name, *fields = line.split()
+        message = file.message_type.add(name=name)
+        for text in fields:
+            field, kind, many, number = re.fullmatch(r"(\w+):?(\w*)(\*?)=(\d+)", text).groups()  # type: ignore[union-attr]
+            one = message.field.add(name=field, number=int(number), label=3 if many else 1)
+            if kind[:1].isupper():
+                one.type, one.type_name = one.TYPE_MESSAGE, f".world.{kind}"
+            else:
+                one.type = getattr(one, f"TYPE_{(kind or 'string').upper()}")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    names = (message.name for message in file.message_type)
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"world.{name}")) for name in names}
+
+
+MESSAGES = _messages()
+
+
+Answer = Callable[[Any], Mapping[str, Any] | None]
+
+
+def answers(cloud: Cloud) -> dict[str, tuple[str, str, Answer]]:
+    """The calls of the service: what is asked, what is told, and the answer. The autoscaler can do without all others."""
+    groups = cloud.groups.values()
+    machines = [machine for group in groups for machine in group.of.host.machines]
+    gpus = sorted({machine.gpu.accelerator for machine in machines if machine.gpu is not None})
+    label = next((PROVIDERS[group.of.settings.provider].profile.accelerator_label for group in groups), "")
+    return {
+        "NodeGroups": ("Empty", "NodeGroups", lambda _: {"nodeGroups": [_told(group) for group in groups]}),
+        "NodeGroupForNode": ("NodeAsked", "GroupTold", lambda asked: _group_of(cloud.find(asked.node.providerID))),
+        "GPULabel": ("Empty", "Label", lambda _: {"label": label}),
+        "GetAvailableGPUTypes": ("Empty", "Types", lambda _: {"gpuTypes": [{"key": name} for name in gpus]}),
+        "Cleanup": ("Empty", "Empty", lambda _: None),
+        "Refresh": ("Empty", "Empty", lambda _: None),
+        "NodeGroupTargetSize": ("GroupAsked", "Size", lambda asked: {"targetSize": cloud.sizes[asked.id]}),
+        "NodeGroupIncreaseSize": ("SizeAsked", "Empty", lambda asked: cloud.increase(asked.id, asked.delta)),
+        "NodeGroupDecreaseTargetSize": ("SizeAsked", "Empty", lambda asked: cloud.decrease(asked.id, -asked.delta)),
+        # A machine that was refused has no node: the autoscaler writes its id as the node's name.
+        "NodeGroupDeleteNodes": (
+            "NodesAsked",
+            "Empty",
+            lambda asked: cloud.delete(asked.id, [node.providerID or node.name for node in asked.nodes]),
+        ),
+        "NodeGroupNodes": (
+            "GroupAsked",
+            "Instances",
+            lambda asked: {"instances": [_instance(one) for one in cloud.of(asked.id)]},
+        ),
+        "NodeGroupTemplateNodeInfo": (
+            "GroupAsked",
+            "Template",
+            lambda asked: {"nodeBytes": encoded(cloud.groups[asked.id].template())},
+        ),
+        "NodeGroupGetOptions": ("OptionsAsked", "OptionsTold", lambda asked: _options(cloud, asked)),
+    }
+
+
+def _told(group: Group) -> Mapping[str, Any]:
+    return {"id": group.id, "minSize": group.span.min, "maxSize": group.span.max, "debug": group.pool}
+
+
+def _group_of(one: Instance | None) -> Mapping[str, Any]:
+    return {"nodeGroup": _told(one.group) if one is not None else {}}
+
+
+def _options(cloud: Cloud, asked: Any) -> Mapping[str, Any]:
+    """The autoscaler's defaults, but for the time after which it removes a node of a pool."""
+    group, options = cloud.groups[asked.id], asked.defaults
+    if group.pool != SYSTEM_POOL:
+        delay = cloud.idle_delay(group)
+        options.unneeded.seconds, options.unneeded.nanos = int(delay), int(delay % 1 * 1e9)
+    return {"nodeGroupAutoscalingOptions": options}
+
+
+def _instance(one: Instance) -> Mapping[str, Any]:
+    status: dict[str, Any] = {"instanceState": _RUNNING if one.made else _CREATING}
+    if one.refused:
+        text = f"the simulated cloud has no capacity for {one.group.pool} in {one.zone}"
+        status["errorInfo"] = {"errorCode": REFUSED, "errorMessage": text, "instanceErrorClass": _OUT_OF_RESOURCES}
+    return {"id": one.id, "status": status}
+
+
+def encoded(node: Object) -> bytes:
+    """A node that is ready, in protobuf."""
+    amounts = {
+        field: [{"key": name, "value": {"string": text}} for name, text in node["status"][field].items()]
+        for field in ("capacity", "allocatable")
+    }
+    labels = [{"key": key, "value": value} for key, value in node["metadata"]["labels"].items()]
+    status = {**amounts, "conditions": [{"type": "Ready", "status": "True"}]}
+    message = MESSAGES["Node"](metadata={"name": node["metadata"]["name"], "labels": labels}, spec=node["spec"], status=status)
+    content: bytes = message.SerializeToString()
+    return content
+
+
+def serve(cloud: Cloud, folder: Path) -> tuple[Path, Callable[[], object]]:
+    """Serve a cloud on the loopback interface: the autoscaler's cloud-config file in `folder`, and what stops the server."""
+
+    def handler(asked: str, told: str, answer: Answer) -> Any:
+        return grpc.unary_unary_rpc_method_handler(
+            lambda request, _: MESSAGES[told](**(answer(request) or {})),
+            MESSAGES[asked].FromString,
+            MESSAGES[told].SerializeToString,
+        )
+
+    server = grpc.server(ThreadPoolExecutor(8, thread_name_prefix="cloud"))
+    calls = {name: handler(*call) for name, call in answers(cloud).items()}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, calls),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    file = folder / "cloud-config.json"
+    file.write_text(json.dumps({"address": f"127.0.0.1:{port}"}), encoding="ascii")
+    return file, lambda: server.stop(None)
+
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def flags(arguments: Mapping[str, object], factor: float) -> list[str]:
+    """The autoscaler's flags from its chart's `extraArgs`, with every time over the factor."""
+
+    def text(value: object) -> str:
+        time = re.fullmatch(r"(\d+)([smh])", str(value))
+        return f"{int(time[1]) * _SECONDS[time[2]] / factor:g}s" if time else str(value)
+
+    # Go's flags also read True and False.
+    return [f"--{name}={text(value)}" for name, value in arguments.items()]

@@ -1,0 +1,43 @@
+"""`gpu-ci world STACK`: see docs/world.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleet.facts.errors import InputError
+from fleet.loading.stackfile import name_of_file
+from gpu_ci.app import RUN, Cluster, File, app, exit_status
+from gpu_ci.offline.plan import require_sdk
+from gpu_ci.offline.progress import Progress
+
+
+@app.command(rich_help_panel=RUN)
+def world(
+    stack: Annotated[str | None, typer.Argument(metavar="STACK", callback=name_of_file, help="Name of the stack.")] = None,
+    file: File = None,
+    cluster: Cluster = None,
+    jobs: Annotated[str, typer.Option("--jobs", help="Queue so many jobs, or the batches of a YAML file.")] = "100",
+    faults: Annotated[str | None, typer.Option("--faults", help="Run this drill while jobs run, or all of them.")] = None,
+    faster: Annotated[float, typer.Option("--faster", min=1, help="How many times jobs and boots are shorter.")] = 60,
+    charts: Annotated[Path | None, typer.Option("--charts", help="Folder of charts; default: that of the downloads.")] = None,
+    record: Annotated[Path | None, typer.Option("--record", help="Write the record of the run here.")] = None,
+    get: Annotated[bool, typer.Option("--get", help="Download the programs and charts that are missing.")] = False,
+) -> None:
+    """Run the Kubernetes half of a stack on this machine with its real controllers, and queue jobs. It costs nothing.
+
+    Exit status: 0 every check holds, 1 one fails, 2 the input is wrong: nothing was started.
+    """
+    with exit_status(), Progress() as progress:
+        if stack is None and not get:
+            raise InputError("STACK: is missing; name a stack, or give --get")
+        require_sdk("world")
+
+        from gpu_ci.world.session import Asked, download, run  # noqa: PLC0415 - it loads the SDK, which may not be installed
+
+        if get:
+            download(progress)
+        if stack is not None and not run(Asked(stack, file, cluster, jobs, faults, faster, charts, record), progress):
+            raise typer.Exit(1)
