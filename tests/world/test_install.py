@@ -75,6 +75,10 @@ def installer(server: Server, folder: Path = Path()) -> Installer:
     return Installer(cast("Plane", server), folder)
 
 
+def order(seed: int) -> Random:
+    return Random(seed)  # noqa: S311 - the order of a removal is no secret
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> Steps:
     """Steps of which each needs some of those before it."""
@@ -94,7 +98,7 @@ def test_each_step_comes_after_its_needs_and_goes_before_them(steps: Steps, seed
     assert all(made.index(need) < made.index(name) for name, step in steps.items() for need in step.needs)
     assert own.install(steps) == (), "a second install changes nothing"
     server.asked.clear()
-    own.remove(steps, Random(seed))
+    own.remove(steps, order(seed))
     gone = [name for _, name in server.asked]
     assert sorted(gone) == sorted(steps)
     assert all(gone.index(name) < gone.index(need) for name, step in steps.items() for need in step.needs)
@@ -108,7 +112,7 @@ def test_removals_have_many_orders() -> None:
         own = installer(server)
         own.install(steps)
         server.asked.clear()
-        own.remove(steps, Random(seed))
+        own.remove(steps, order(seed))
         orders.add(tuple(name for _, name in server.asked))
     assert len(orders) == 5
 
@@ -121,9 +125,9 @@ def test_a_changed_object_is_reported_and_a_policy_of_removal_is_kept() -> None:
     server.objects["a"]["data"] = {"by": "someone"}
     assert own.install(steps) == ("Thing a",)
     server.asked.clear()
-    own.remove(steps, Random(0))
+    own.remove(steps, order(0))
     assert sorted(server.asked) == [("DELETE Background", "b"), ("DELETE Foreground", "a")]
-    own.remove(steps, Random(0))  # what is gone already is no error
+    own.remove(steps, order(0))  # what is gone already is no error
 
 
 def test_a_refused_object_is_named_and_nothing_after_it_is_made() -> None:
@@ -194,7 +198,7 @@ def test_helm_waits_no_longer_than_the_program(tmp_path: Path, helm: Callable[[i
 
 
 def test_helm_removes_a_release_and_waits(tmp_path: Path, helm: Callable[[int], Server]) -> None:
-    words, _, _ = run(tmp_path, helm(0), lambda own: own.remove({"a": release()}, Random(0)), lambda values: values)
+    words, _, _ = run(tmp_path, helm(0), lambda own: own.remove({"a": release()}, order(0)), lambda values: values)
     assert words[:2] == ["uninstall", "name"]
     assert {"--wait", "--ignore-not-found"} <= set(words)
 
@@ -260,6 +264,6 @@ def test_a_real_api_server_is_as_before_but_for_the_definitions_that_helm_keeps(
         own.change = lambda values: {**values, "value": "2"}
         assert own.install(steps) == ("release space/name",)
         assert plane.api.call("GET", "/api/v1/namespaces/space/configmaps/of-chart")["data"] == {"value": "2"}
-        own.remove(steps, Random(1))
+        own.remove(steps, order(1))
         assert everything(plane) - before == {"CustomResourceDefinition things.example.com"}
         assert before <= everything(plane)

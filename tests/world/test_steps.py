@@ -90,7 +90,13 @@ def test_a_release_waits_as_the_program_says() -> None:
     controller = found[named(found, "release arc-systems/arc-controller")].content
     assert isinstance(plugin, Release)
     assert isinstance(controller, Release)
-    assert (plugin.waits, plugin.atomic, controller.waits, controller.atomic, controller.timeout) == (False, False, True, True, 600)
+    assert (plugin.waits, plugin.atomic, controller.waits, controller.atomic, controller.timeout) == (
+        False,
+        False,
+        True,
+        True,
+        600,
+    )
     assert (controller.chart, controller.repository.startswith("oci://")) == ("gha-runner-scale-set-controller", True)
 
 
@@ -98,14 +104,20 @@ def test_a_chart_without_a_program_is_left_out_with_the_objects_of_its_api_and_t
     found = of("prod", "use1")
     rest, out = without(found, ["kueue"])
     assert "release kueue-system/kueue" in out
-    assert {text.split()[0] for text in out} == {"release", "ClusterQueue", "LocalQueue", "ResourceFlavor", "WorkloadPriorityClass"}
+    assert {text.split()[0] for text in out} == {
+        "release",
+        "ClusterQueue",
+        "LocalQueue",
+        "ResourceFlavor",
+        "WorkloadPriorityClass",
+    }
     assert len(rest) + len(out) == len(found)
     space = named(found, "Namespace vision")
     assert before(rest, space) == before(found, space) - set(out), "what came before Kueue still comes before its namespaces"
     assert without(found, []) == (found, ())
-    assert SERVED.keys() <= {step.content.chart for step in of("homelab", "home").values() if isinstance(step.content, Release)} | {
-        "kueue"
-    }
+    assert SERVED.keys() <= {
+        step.content.chart for step in of("homelab", "home").values() if isinstance(step.content, Release)
+    } | {"kueue"}
 
 
 def release(chart: str = "kueue") -> Release:
