@@ -68,7 +68,7 @@ class Installer:
         self._kubeconfig = str(self.plane.kubeconfig())
 
     def install(self, steps: Steps) -> tuple[str, ...]:
-        """Install what is not there; returns the steps that changed anything. Raises InputError and WorldError."""
+        """Install all steps; returns those that changed anything. Raises InputError and WorldError."""
         require_charts(steps, self.charts)
         needs = {name: step.needs for name, step in steps.items()}
         return self._all(steps, needs, self._install)
