@@ -12,10 +12,12 @@ from http.client import NOT_FOUND
 from pathlib import Path
 from random import Random
 from threading import Event
+from typing import Any
 from urllib.error import HTTPError
 
 from fleet.facts.errors import InputError
 from fleet.facts.scheduling import DELETION_PROPAGATION
+from fleet.facts.yaml_text import read_yaml
 from fleet.render.sweeps.api import METADATA, Object, with_query
 from gpu_ci.world.follow import gone
 from gpu_ci.world.plane import Plane
@@ -53,6 +55,14 @@ def chart_of(release: Release, charts: Path) -> Path:
         f"charts: {charts} lacks chart {chart} {version} of {release.repository}; download the stack's charts with "
         f"`gpu-ci charts --keep {charts}`"
     )
+
+
+def is_whole(chart: Path) -> bool:
+    """Whether a chart has the charts that it depends on. An archive has them."""
+    if chart.is_file():
+        return True
+    content: Any = read_yaml(chart / "Chart.yaml").value
+    return {one["name"] for one in content.get("dependencies", ())} <= {part.name for part in (chart / "charts").glob("*")}
 
 
 @dataclass

@@ -39,7 +39,11 @@ def described(parts: Parts, left_out: Sequence[str] = ()) -> Iterator[tuple[str,
         if name not in parts:
             yield name, MISSING, text
     if left_out:
-        yield ", ".join(left_out), MISSING, "its program would have to answer the API server"
+        yield (
+            "of the stack",
+            MISSING,
+            f"{', '.join(left_out)}: their chart is not whole, or the API server would ask their program",
+        )
     yield _OUTSIDE, MISSING, "a world cannot show them"
 
 
