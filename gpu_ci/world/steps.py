@@ -47,7 +47,7 @@ _SEALED = ("ExternalSecret", "SealedSecret", "Application")
 _CLOUD: Mapping[str, Answer] = {
     "oci:ContainerEngine/getClusterKubeConfig:getClusterKubeConfig": lambda _: {"content": "{}"},
     "oci:Core/getServices:getServices": lambda _: {"services": [{"id": "services", "name": "All", "cidrBlock": "all-services"}]},
-    "oci:ObjectStorage/getNamespace:getNamespace": lambda _: {"namespace": "world"},
+    "oci:ObjectStorage/getNamespace:getNamespace": lambda _: {},
 }
 """What OCI answers to the program in a world, which has no cloud: the address of no service is real."""
 _WORKLOADS = ("gpu-ci:index:GpuWorkload", "gpu-ci:index:GpuJob")

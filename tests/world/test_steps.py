@@ -58,7 +58,9 @@ def test_a_component_that_others_wait_for_means_all_that_is_below_it() -> None:
     assert earlier >= {"release kueue-system/kueue", "ClusterQueue vision", "Namespace vision"}
 
 
-@pytest.mark.parametrize(("stack", "cluster"), [("staging", "usw2"), ("prod", "use1"), ("prod", "sjc"), ("homelab", "home")])
+@pytest.mark.parametrize(
+    ("stack", "cluster"), [("staging", "usw2"), ("prod", "use1"), ("prod", "sjc"), ("oci-machines", "iad"), ("homelab", "home")]
+)
 def test_each_cluster_has_its_own_steps_and_each_needs_only_these(stack: str, cluster: str) -> None:
     found = of(stack, cluster)
     assert found
