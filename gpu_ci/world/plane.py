@@ -21,7 +21,7 @@ from gpu_ci.world.parts import Parts
 from gpu_ci.world.processes import Processes, WorldError, free_port, private
 
 HANDS_LABEL = "gpu-ci.world/hands"
-"""Label of pods that a process stands for. kwok does not remove them; whoever ended the process does."""
+"""Label of pods that a process stands for. kwok does not remove them; the part that ended the process does."""
 FAKE_NODE = "kwok.x-k8s.io/node"
 """Annotation of nodes that kwok keeps ready. Without it a kubelet is silent."""
 _PATIENCE = 90

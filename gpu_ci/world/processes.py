@@ -17,7 +17,9 @@ from typing import Self
 _OF_CALLER = ("ETCD_", "KUBE", "KWOK", "HELM_", "PULUMI_")
 """Beginnings of environment variables of the caller's own clusters. No program of a world gets them."""
 _LIFELINE = """
-import os, signal, sys
+import os
+import signal
+import sys
 sys.stdin.read()
 for pid in open(sys.argv[1]).read().split():
     try:
@@ -83,7 +85,7 @@ class Processes:
     ) -> subprocess.Popen[bytes]:
         """Start a program as the leader of a group of its own. `env` comes on top of the caller's environment, or is `alone`.
 
-        Without a `needed` one nothing works: `require_alive` looks at it. Raises OSError if it cannot be started.
+        Without a `needed` one nothing works: `require_alive` requires it. Raises OSError if it cannot be started.
         """
         environment = {key: value for key, value in os.environ.items() if not alone and not key.startswith(_OF_CALLER)}
         with self.log(name).open("ab") as log:
@@ -104,7 +106,7 @@ class Processes:
         return process
 
     def stop(self, name: str, by: signal.Signals = signal.SIGTERM, grace: float = 5) -> None:
-        """End a program with all that it started; SIGKILL after `grace` seconds. A program that has ended is no error."""
+        """End a program with all that it started; SIGKILL after `grace` seconds. A program may have ended before."""
         with self._lock:
             process = self._running.pop(name, None)
         if process is None:

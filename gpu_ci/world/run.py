@@ -142,7 +142,7 @@ class World:
         return "up" if FAKE_NODE in node["metadata"].get("annotations", {}) else "silent"
 
     def install(self) -> tuple[str, ...]:
-        """Install what is not there, and wait until GitHub knows every set; returns what changed."""
+        """Install each step that is missing, and wait until GitHub knows every set; returns what changed."""
         began = time.monotonic()
         changed = self.installer.install(self.steps)
         sets = {name for name, runner in self.settings.pod_runners.items() if runner.scale.max}

@@ -30,7 +30,7 @@ from gpu_ci.world.processes import WorldError
 from gpu_ci.world.run import Options, World
 
 _EVERY = 10
-"""Seconds between two lines about a run whose output is no terminal."""
+"""Seconds between two lines about a run whose output is not a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _run(built: World, queued: Sequence[Batch], asked: Asked, progress: Progress
         held = list(record.checks(built, count, again, left))
         show_table(out, ("=check", "result"), [(check.claim, check.against or "holds") for check in held])
         if asked.record is not None:
-            record.write(asked.record, record.document(built, asked.stack, held))
+            record.write(asked.record, record.document(built, asked.stack, held, left))
         return not any(check.against for check in held)
 
 
