@@ -20,6 +20,7 @@ _LIFELINE = """
 import os
 import signal
 import sys
+
 sys.stdin.read()
 for pid in open(sys.argv[1]).read().split():
     try:

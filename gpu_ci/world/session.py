@@ -42,7 +42,7 @@ class Asked:
     cluster: str | None
     jobs: str
     faults: str | None
-    faster: float
+    factor: float
     charts: Path | None
     record: Path | None
 
@@ -70,7 +70,7 @@ def run(asked: Asked, progress: Progress) -> bool:
     with tempfile.TemporaryDirectory(prefix="gpu-ci-world-") as folder:
         progress("reading the program")
         charts = asked.charts or parts.cache() / "charts"
-        built = World(config, fleet, name, Options(asked.faster, charts, programs, Path(folder), day_of()))
+        built = World(config, fleet, name, Options(asked.factor, charts, programs, Path(folder), day_of()))
         show_table(out, ("=part", "=is", "that means"), list(record.described(programs, built.left_out)))
         if others := [other for other in names if other != name]:
             show_line(out, f"cluster {name}; --cluster runs another one: {', '.join(others)}")
