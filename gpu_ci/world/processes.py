@@ -75,12 +75,13 @@ class Processes:
         *,
         cwd: Path | None = None,
         needed: bool = False,
+        alone: bool = False,
     ) -> subprocess.Popen[bytes]:
-        """Start a program as the leader of a group of its own. `env` comes on top of the caller's environment.
+        """Start a program as the leader of a group of its own. `env` comes on top of the caller's environment, or is `alone`.
 
         Without a `needed` one nothing works: `require_alive` looks at it. Raises OSError if it cannot be started.
         """
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(_OF_CALLER)}
+        environment = {key: value for key, value in os.environ.items() if not alone and not key.startswith(_OF_CALLER)}
         with self.log(name).open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 - the caller names the program
                 words,
