@@ -46,7 +46,7 @@ class NodeCloud(Cloud):
         """As a Cloud. A node group is there when its nodes are ready."""
         made = super().create(kind, urn, inputs, scope)
         if kind == NODE_GROUP:
-            self._start(made, inputs["scalingConfig"]["desiredSize"])
+            self._start(made, int(inputs["scalingConfig"]["desiredSize"]))
         return made
 
     def update(self, live: Live, inputs: Mapping[str, Any]) -> None:
@@ -58,8 +58,8 @@ class NodeCloud(Cloud):
         if any(_at(before, path) != _at(inputs, path) for path in ROLLS):
             self._roll(live)
         sizes, nodes = inputs["scalingConfig"], self.nodes(live)
-        self._start(live, sizes["minSize"] - len(nodes))
-        for node in nodes[sizes["maxSize"] :]:
+        self._start(live, int(sizes["minSize"]) - len(nodes))
+        for node in nodes[int(sizes["maxSize"]) :]:
             self._end(node)
 
     def remove(self, live: Live) -> None:
@@ -130,8 +130,8 @@ class NodeCloud(Cloud):
         assert subnet is not None, f"{name} has a subnet"
         zone, kind = subnet.inputs["availabilityZone"], inputs["instanceTypes"][0]
         offer = allocatable(hardware.machine(kind), _DISK)
-        size = {"cpu": f"{offer.cpu}m", "memory": f"{offer.memory}Mi", "ephemeral-storage": f"{offer.storage}Mi", "pods": str(offer.pods)}
-        size |= {"nvidia.com/gpu": str(offer.gpus)} if offer.gpus else {}
+        size = {"cpu": f"{offer.cpu}m", "memory": f"{offer.memory}Mi", "ephemeral-storage": f"{offer.storage}Mi"}
+        size |= {"pods": str(offer.pods)} | ({"nvidia.com/gpu": str(offer.gpus)} if offer.gpus else {})
         labels = {
             **inputs["labels"],
             GROUP_LABEL: _name(group),

@@ -76,11 +76,12 @@ class Provided:
 @contextmanager
 def provided(base: Path) -> Iterator[Provided]:
     """Staging, not yet deployed, its empty cluster below the folder `base`, and GitHub."""
-    github, stop, programs = GitHub(), Event(), [program for program in PROGRAMS if program.part in ("arc-manager", "ghalistener")]
+    github, stop = GitHub(), Event()
+    arc = [program for program in PROGRAMS if program.part in ("arc-manager", "ghalistener")]
     with Processes(base / "world") as processes:
         plane = control_plane(processes, find())
         cloud = NodeCloud(plane)
-        hands = Hands(plane, Followed(plane.api, "/api/v1/pods", stop), programs)
+        hands = Hands(plane, Followed(plane.api, "/api/v1/pods", stop), arc)
         try:
             with staging.built(base, packages=SIMULATED, cloud=cloud) as site:
                 program = site.cli.folder / "__main__.py"
