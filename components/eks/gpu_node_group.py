@@ -37,7 +37,8 @@ from fleet.providers.eks.nodes import AmiId, EksPool
 from fleet.providers.tags import AWS_TAGS, fixed_tags
 from fleet.settings.alerts import Share
 from fleet.settings.health import Health, RepairWait, nodes_at_once
-from fleet.settings.model import LabelValue, Nodes, Scale, TagKey, TagValue, cpu_text, go_duration
+from fleet.settings.model import LabelValue, Nodes, Scale, TagKey, TagValue, go_duration
+from fleet.settings.pool import offered
 
 CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT", "reserved": "ON_DEMAND", "capacity-block": "CAPACITY_BLOCK"}
 """Our capacity types in the EKS API's spelling; machines in a capacity reservation are bought on demand."""
@@ -440,15 +441,9 @@ def _base64(text: str) -> str:
 
 def _tags(pool: EksPool) -> dict[str, str]:
     offer = least(allocatable(machine, pool.disk) for machine in pool.machines)
-    resources = {
-        "cpu": cpu_text(offer.cpu),
-        "memory": f"{offer.memory}Mi",
-        "ephemeral-storage": f"{offer.storage}Mi",
-    }
-    if pool.has_gpus:
-        # The autoscaler's own table has whole GPUs, also where the nodes advertise shares of another name.
-        resources |= {GPU_RESOURCE: "0", pool.resource: str(min(map(pool.units, pool.machines)))}
+    # The autoscaler's own table has whole GPUs, also where the nodes advertise shares of another name.
+    units = {GPU_RESOURCE: 0, pool.resource: min(map(pool.units, pool.machines))} if pool.has_gpus else {}
     reserved = {RESERVED_NODES_TAG: str(pool.reservation.count)} if pool.reservation else {}
     block = {BLOCK_TYPE_TAG: pool.instance_types[0]} if pool.capacity == CAPACITY_BLOCK else {}
     scheduled = {SCHEDULED_NODES_TAG: written(pool.schedules.kept)} if pool.schedules is not None else {}
-    return resource_tags(resources) | reserved | block | scheduled
+    return resource_tags(offered(offer, units)) | reserved | block | scheduled

@@ -11,9 +11,8 @@ from components.component import Component
 from components.oci.in_cluster import InCluster
 from components.oci.managed_nodes import OkeNodes, managed_nodes
 from components.oci.rights import reservation_rights
-from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE
+from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke.nodes import OkePool, kubelet_flags
-from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,7 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
         here, settings, pool = args.here, args.here.settings, args.here.settings.pools[args.pool_name]
         (machine,), reservation = pool.machines, pool.reservation
         labels = pool.node_labels(here.name, args.pool_name, OKE_PROFILE, settings.flavor_of(args.pool_name))
-        # Stated both ways: what OKE does without the label has changed over time.
-        labels[OKE_NO_PLUGIN_LABEL] = "false" if settings.enablement == GPU_PLUGIN_ADDON else "true"
+        labels |= settings.gpu_node_labels
         nodes = managed_nodes(
             name,
             OkeNodes(

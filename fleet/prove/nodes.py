@@ -80,7 +80,8 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
         pool = settings.pools[name]
         bought = SPOT if host.capacity == SPOT else "on-demand"
         theirs = dict(text.split("=") for text in facts.get(f"{bought}-labels", ()) if host.capacity != CAPACITY_BLOCK)
-        pool_labels = _exactly(theirs | pool.node_labels(cluster, name, provider.profile, settings.flavor_of(name)))
+        ours = pool.node_labels(cluster, name, provider.profile, settings.flavor_of(name))
+        pool_labels = _exactly(theirs | ours | dict(settings.gpu_node_labels if pool.has_gpus else {}))
         zones = settings.zones_with_nodes(pool)
         labels = tuple(_labels(machine, facts["labels"], zones) | pool_labels for machine in host.machines)
         imagined = tuple(map(Taint.read, facts.get("template", {}).get("gpu-taints", ()))) if pool.has_gpus else ()

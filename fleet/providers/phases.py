@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fleet.charts.cluster_autoscaler import PROVISION_MINUTES
 from fleet.facts.disks import write_seconds
 from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.scheduling import GPU_RESOURCE
 from fleet.facts.tables import entry, rows
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
@@ -85,7 +86,8 @@ def node_phases(cluster: Cluster, pool: Pool | None, finds: str) -> Iterator[Pha
         yield phase("capacity", "ready" if finds == READY else "placeholder")
         yield from map(done, ("boot", "driver", "plugin"))
     else:
-        yield phase("capacity", "autoscaler")
+        # It knows GPUs by this name alone (utils/gpu/gpu.go at 1.36.1, GPUVendorResourceNames), and not by those of shares.
+        yield phase("capacity", "autoscaler-gpus" if pool.has_gpus and pool.resource == GPU_RESOURCE else "autoscaler")
         means = {STOPPED: "ec2-stopped", RUNNING: "ec2-running"}.get(finds, PROVIDERS[cluster.provider].boots)
         yield phase("boot", means)
         if pool.has_gpus:

@@ -17,12 +17,13 @@ from fleet.charts.chart import Chart, Pod
 from fleet.facts.bill import Paid
 from fleet.facts.hardware import Machine, quota_code, quota_units
 from fleet.facts.pricing import Line
-from fleet.facts.scheduling import SchedulingProfile
+from fleet.facts.scheduling import SYSTEM_POOL, SchedulingProfile
 from fleet.providers.finding import Finding
 from fleet.providers.starter import Starter
 from fleet.providers.tags import TagRules
 from fleet.settings.cluster import Cluster
 from fleet.settings.github import GitHub
+from fleet.settings.model import Nodes
 from fleet.settings.pool import SystemMachines
 
 ClusterT = TypeVar("ClusterT", bound=Cluster)
@@ -85,6 +86,15 @@ def needs(machines: Sequence[Machine], capacity: str, count: int, region: str, c
         largest[quota_code(machine, capacity)] = machine
     for code, machine in largest.items():
         yield Need(machine.name, capacity, code, count * quota_units(machine), region, compartment)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Equal nodes that the cloud makes, by the name that its autoscaler knows. `zones` is empty if the settings show none."""
+
+    id: str
+    zones: tuple[str, ...]
+    nodes: Nodes
 
 
 GONE = ("terminated", "deleted")
@@ -241,6 +251,12 @@ class Provider(ABC, Generic[ClusterT]):
     def priorities(self, name: str, cluster: ClusterT) -> str:
         """The text of the autoscaler's ConfigMap. Empty if no class names several pools, or if only the cloud knows it."""
         return ""
+
+    def node_groups(self, name: str, cluster: ClusterT, pool: str) -> Iterator[NodeGroup]:
+        """The groups of a pool of the cluster `name`, or of its system pool if the settings describe it."""
+        system = self.system_machines(cluster) if pool == SYSTEM_POOL else None
+        zones = cluster.node_zones if system else cluster.zones_with_nodes(cluster.pools[pool])
+        yield NodeGroup(f"{name}-{pool}", zones, system[2] if system else cluster.pools[pool].nodes)
 
     # -- proofs of its own ---------------------------------------------------------------------------------------------
 

@@ -237,6 +237,15 @@ class Cluster(Model):
         """The hourly price of the root disk of a pool's node, as `disk_parts` has it."""
         return self.disk_parts(pool.disk // 1024)
 
+    def idle_delay_of(self, pool: str) -> int:
+        """Seconds that a node of a pool stays unneeded before the autoscaler removes it."""
+        return self.pools[pool].idle_delay
+
+    @property
+    def gpu_node_labels(self) -> Mapping[str, str]:
+        """The labels of all GPU nodes beside those of their pools."""
+        return {}
+
     @property
     def engine_on_nodes(self) -> bool:
         """Whether the nodes run a DCGM engine: the node monitoring agent of EKS starts one on each GPU node."""

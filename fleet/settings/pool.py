@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, PrivateAttr
 from pydantic.alias_generators import to_camel
 
 from fleet.facts import hardware
+from fleet.facts.offer import Offer
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import (
     CPU_TAINT,
@@ -27,7 +28,7 @@ from fleet.facts.scheduling import (
     term,
 )
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import Duration, Form, Labels, Memory, Model, Nodes, between, problem, refusal, require_once
+from fleet.settings.model import Duration, Form, Labels, Memory, Model, Nodes, between, cpu_text, problem, refusal, require_once
 from fleet.settings.schedules import PoolSchedules, require_within
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -114,6 +115,12 @@ class Reservation(Model):
     def last_day(self) -> str | None:
         """The day on which it ends; None if no setting has it."""
         return None
+
+
+def offered(offer: Offer, units: Mapping[str, int]) -> dict[str, str]:
+    """What a node has for pods, as the API writes it. `units` are those of its extended resources."""
+    plain = {"cpu": cpu_text(offer.cpu), "memory": f"{offer.memory}Mi", "ephemeral-storage": f"{offer.storage}Mi"}
+    return plain | {name: str(count) for name, count in units.items()}
 
 
 class Pool(Model):

@@ -46,6 +46,16 @@ class Pod:
     folder: Path
     ports: dict[int, int] = field(default_factory=dict)
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.entry["metadata"]["namespace"], self.entry["metadata"]["name"]
+
+    @property
+    def path(self) -> str:
+        """Where the API has it."""
+        return "/api/v1/namespaces/{}/pods/{}".format(*self.key)
+
     def environment(self, container: Object) -> tuple[dict[str, str], dict[str, str]]:
         """The environment, and the part of it that words may have: no value of a Secret, since other users see words.
 
@@ -100,8 +110,8 @@ class Pod:
         if "projected" in volume:
             return {path: text for source in volume["projected"]["sources"] for path, text in self._files(source).items()}
         if "serviceAccountToken" in volume:
-            metadata, account = self.entry["metadata"], self.entry["spec"]["serviceAccountName"]
-            return {volume["serviceAccountToken"]["path"]: self.plane.account(metadata["namespace"], account).encode()}
+            token = self.plane.account(self.key[0], self.entry["spec"]["serviceAccountName"])
+            return {volume["serviceAccountToken"]["path"]: token.encode()}
         if "downwardAPI" in volume:
             items = volume["downwardAPI"]["items"]
             return {item["path"]: _field(self.entry, item["fieldRef"]["fieldPath"]).encode() for item in items}
@@ -114,7 +124,7 @@ class Pod:
         """The data of a Secret or ConfigMap, none of an optional one that is missing."""
         secret = kind.startswith("secret")
         name = source.get("secretName") or source["name"]
-        place = f"/api/v1/namespaces/{self.entry['metadata']['namespace']}/{'secrets' if secret else 'configmaps'}/{name}"
+        place = f"/api/v1/namespaces/{self.key[0]}/{'secrets' if secret else 'configmaps'}/{name}"
         try:
             entry = self.api.call("GET", place)
         except HTTPError as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -49,10 +50,8 @@ class Program:
 
     def runs(self, container: Object) -> bool:
         """Whether it stands for the container."""
-        name, _, _ = container["image"].partition("@")
-        head, slash, last = name.rpartition("/")
-        repository = head + slash + last.partition(":")[0]
-        return repository == self.image and self.command in ("", *container.get("command", ())[:1])
+        named = re.fullmatch(rf"{re.escape(self.image)}(:[^/@]*)?(@.*)?", container["image"])
+        return named is not None and self.command in ("", *container.get("command", ())[:1])
 
     def words(self, own: Sequence[str]) -> list[str]:
         """The arguments, changed."""
@@ -84,6 +83,7 @@ class _Container:
     name: str
     process: subprocess.Popen[bytes] | None = None
     state: Object = field(default_factory=dict)
+    since: str = ""
     last: Object = field(default_factory=dict)
     restarts: int = 0
     due: float = 0
@@ -94,12 +94,25 @@ class _Container:
         code = self.process.poll() if self.process is not None else 0
         return code if code is None or code >= 0 else 128 - code
 
+    def becomes(self, **state: Object) -> None:
+        if state != self.state:
+            self.state, self.since = state, _now()
+
 
 @dataclass
-class _Run:
-    pod: Pod
-    containers: list[_Container]
+class Run(Pod):
+    """A pod for which processes stand. `ports` are local ports by those at which its containers listen."""
+
+    containers: list[_Container] = field(default_factory=list)
+    written: Object = field(default_factory=dict)
     ends: float = math.inf
+
+    def send(self, sent: signal.Signals) -> None:
+        """Send each process a signal: SIGKILL ends it, SIGSTOP pauses it until SIGCONT."""
+        for container in self.containers:
+            if container.process is not None and container.code is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(container.process.pid, sent)
 
 
 class Hands:
@@ -113,7 +126,7 @@ class Hands:
         self._folder = plane.folder / "pods"
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._way = namespaces(self._folder)
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, Run] = {}
         self._stop, wake = Event(), Event()
         pods.wakes.append(wake)
         self._thread = passes(self._once, wake, self._stop, 0.2)
@@ -122,164 +135,124 @@ class Hands:
         """End all processes, and remove the files of the pods."""
         self._stop.set()
         self._thread.join()
-        containers = [container for run in self._runs.values() for container in run.containers]
-        for container in containers:
-            _send(container, signal.SIGTERM)
-        for container in containers:
+        for run in self._runs.values():
+            run.send(signal.SIGTERM)
+        for container in (container for run in self._runs.values() for container in run.containers):
             self._processes.stop(container.name)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def send(self, namespace: str, pod: str, sent: signal.Signals) -> None:
-        """Send the pod's processes a signal: SIGKILL ends them, SIGSTOP pauses them until SIGCONT. Raises KeyError."""
-        for container in self._run(namespace, pod).containers:
-            _send(container, sent)
-
-    def ports(self, namespace: str, pod: str) -> Mapping[int, int]:
-        """The local port for each port at which the pod's programs listen. Raises KeyError for a pod without a program."""
-        return self._run(namespace, pod).pod.ports
-
-    def _run(self, namespace: str, pod: str) -> _Run:
-        of_pod = (run for run in [*self._runs.values()] if run.containers and _key(run.pod.entry) == (namespace, pod))
-        run = next(of_pod, None)
-        if run is None:
-            raise KeyError(f"no process stands for pod {namespace}/{pod}")
-        return run
+    def run(self, namespace: str, pod: str) -> Run:
+        """The processes of a pod. Raises KeyError if it has none."""
+        for run in [*self._runs.values()]:
+            if run.containers and run.key == (namespace, pod):
+                return run
+        raise KeyError(f"no process stands for pod {namespace}/{pod}")
 
     def _once(self) -> None:
         pods = {pod["metadata"]["uid"]: pod for pod in self._pods.values()}
         for uid in self._runs.keys() - pods.keys():
-            self._clear(uid, self._runs.pop(uid))
+            self._clear(self._runs.pop(uid))
         for uid, pod in pods.items():
-            # A failure of one pod, such as a Secret that is missing, must not stop the others.
+            # A failure of one pod must not stop the others.
             try:
-                self._look(uid, pod)
+                # kwok writes the status of a new pod, and no other of ours.
+                if uid not in self._runs and pod.get("status", {}).get("phase") == "Running":
+                    self._runs[uid] = self._taken(uid, pod)
+                if (run := self._runs.get(uid)) and run.containers:
+                    (self._leave if "deletionTimestamp" in pod["metadata"] else self._go_on)(run, pod)
             except FAILS as error:
-                LOG.debug("pod %s/%s: %s", *_key(pod), error)
+                LOG.debug("pod %s: %s", uid, error)
 
-    def _look(self, uid: str, pod: Object) -> None:
-        leaves = "deletionTimestamp" in pod["metadata"]
-        if uid not in self._runs:
-            # kwok has written the status by then, and writes no other.
-            if leaves or pod.get("status", {}).get("phase") != "Running":
-                return
-            self._runs[uid] = self._taken(uid, pod)
-        run = self._runs[uid]
-        if not run.containers:
-            return
-        if leaves:
-            self._leave(uid, run, pod)
-            return
-        for container in run.containers:
-            self._step(run, container)
-        status = _status(pod, run.containers)
-        if any(pod["status"].get(key) != value for key, value in status.items()):
-            self._api.call("PATCH", f"{_path(pod)}/status", {"status": status}, "application/merge-patch+json")
-
-    def _taken(self, uid: str, pod: Object) -> _Run:
-        containers = [
-            _Container(container, program, ".".join((*_key(pod), container["name"])))
+    def _taken(self, uid: str, pod: Object) -> Run:
+        run = Run(self._plane, self._api, pod, self._folder / uid)
+        run.containers = [
+            _Container(container, program, ".".join((*run.key, container["name"])))
             for container in pod["spec"]["containers"]
             for program in self._programs
             if program.runs(container)
         ]
-        if containers:
+        if run.containers:
             label = {"metadata": {"labels": {HANDS_LABEL: "true"}}}
-            self._api.call("PATCH", _path(pod), label, "application/merge-patch+json")
-        return _Run(Pod(self._plane, self._api, pod, self._folder / uid), containers)
+            self._api.call("PATCH", run.path, label, "application/merge-patch+json")
+        return run
 
-    def _step(self, run: _Run, container: _Container) -> None:
-        if container.process is not None:
-            if container.code is not None:
-                self._ended(run.pod.entry["spec"].get("restartPolicy", "Always"), container, container.code)
-        elif time.monotonic() >= container.due:
-            try:
-                container.process = self._start(run.pod, container)
-                container.state = {"running": {"startedAt": _now()}}
-            except FAILS as error:
-                container.due = time.monotonic() + 1
-                container.state = {"waiting": {"reason": "CreateContainerConfigError", "message": str(error)}}
+    def _go_on(self, run: Run, _: Object) -> None:
+        for container in run.containers:
+            if container.process is None and time.monotonic() >= container.due:
+                try:
+                    container.process = self._start(run, container)
+                    container.becomes(running={"startedAt": _now()})
+                except FAILS as error:
+                    container.due = time.monotonic() + 1
+                    container.becomes(waiting={"reason": "CreateContainerConfigError", "message": str(error)})
+            elif container.process is not None and container.code is not None:
+                self._ended(run.entry["spec"].get("restartPolicy", "Always"), container, container.code)
+        status = _status(run.containers)
+        if status != run.written:
+            self._api.call("PATCH", f"{run.path}/status", {"status": status}, "application/strategic-merge-patch+json")
+            run.written = status
 
     def _ended(self, policy: str, container: _Container, code: int) -> None:
-        began = container.state["running"]["startedAt"]
-        ended = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": began, "finishedAt": _now()}
         self._processes.stop(container.name, signal.SIGKILL)
-        container.process, container.state = None, {"terminated": ended}
+        container.process, began = None, container.since
+        ended = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": began, "finishedAt": _now()}
         if policy == "Always" or (policy == "OnFailure" and code):
-            container.last, container.state = container.state, {"waiting": {"reason": "CrashLoopBackOff"}}
+            container.last = {"terminated": ended}
+            container.becomes(waiting={"reason": "CrashLoopBackOff"})
             container.due = time.monotonic() + _PAUSES[min(container.restarts, len(_PAUSES) - 1)]
             container.restarts += 1
         else:
+            container.becomes(terminated=ended)
             container.due = math.inf
 
-    def _start(self, pod: Pod, container: _Container) -> subprocess.Popen[bytes]:
-        pod.folder.mkdir(exist_ok=True)
+    def _start(self, run: Run, container: _Container) -> subprocess.Popen[bytes]:
+        run.folder.mkdir(exist_ok=True)
         spec, program = container.spec, container.program
-        env, shown = pod.environment(spec)
+        env, shown = run.environment(spec)
         own = [expanded(word, shown) for word in (*spec.get("command", ())[1:], *spec.get("args", ()))]
         path = self._paths[program.part]
         inside, files = (str(path), {}) if program.part == PYTHON else (f"/{program.part}", {f"/{program.part}": path})
-        mounts = [*pod.mounts(spec), *((file, place) for place, file in {**files, **program.files}.items())]
-        root = pod.folder / f"root-{spec['name']}"
-        words = entering(self._way, root, pod.entry["metadata"]["name"], spec.get("workingDir", "/"), mounts)
-        words += [inside, *(pod.local(word) for word in program.words(own))]
+        mounts = [*run.mounts(spec), *((file, place) for place, file in {**files, **program.files}.items())]
+        words = entering(self._way, run.folder / f"root-{spec['name']}", run.key[1], spec.get("workingDir", "/"), mounts)
+        words += [inside, *map(run.local, program.words(own))]
         # PATH is for `sh` and `mount`. The program is named by its path.
         env = {"HOME": "/", **env, **program.env, "PATH": os.environ.get("PATH", os.defpath)}
         return self._processes.start(container.name, words, env, alone=True)
 
-    def _leave(self, uid: str, run: _Run, pod: Object) -> None:
+    def _leave(self, run: Run, pod: Object) -> None:
         """SIGTERM, then SIGKILL, and the pod goes when all have ended."""
-        now = time.monotonic()
+        metadata, now = pod["metadata"], time.monotonic()
         if run.ends == math.inf:
-            run.ends = now + pod["metadata"].get("deletionGracePeriodSeconds", 0)
-            for container in run.containers:
-                _send(container, signal.SIGTERM)
+            run.ends = now + metadata.get("deletionGracePeriodSeconds", 0)
+            run.send(signal.SIGTERM)
         if now >= run.ends or all(container.code is not None for container in run.containers):
-            self._clear(uid, run)
-            delete(self._api, _path(pod), gracePeriodSeconds=0, preconditions={"uid": uid})
+            self._clear(run)
+            delete(self._api, run.path, gracePeriodSeconds=0, preconditions={"uid": metadata["uid"]})
 
-    def _clear(self, uid: str, run: _Run) -> None:
+    def _clear(self, run: Run) -> None:
         for container in run.containers:
             self._processes.stop(container.name, signal.SIGKILL)
-        shutil.rmtree(self._folder / uid, ignore_errors=True)
+        shutil.rmtree(run.folder, ignore_errors=True)
 
 
-def _status(pod: Object, containers: Sequence[_Container]) -> Object:
-    """The pod's status with what the containers do. Others stay as they are."""
-    own = {container.spec["name"]: container for container in containers}
-    statuses: list[Object] = []
-    for status in pod["status"].get("containerStatuses", ()):
-        if container := own.get(status["name"]):
-            runs = "running" in container.state
-            changed = {"state": container.state, "lastState": container.last, "restartCount": container.restarts}
-            statuses.append({**status, **changed, "ready": runs, "started": runs})
-        else:
-            statuses.append(status)
+def _status(containers: Sequence[_Container]) -> Object:
+    """What the containers change of their pod's status. The API server merges lists by name and type."""
+    statuses = [
+        {
+            "name": container.spec["name"],
+            "state": {"waiting": None, "running": None, "terminated": None} | container.state,
+            "lastState": container.last,
+            "restartCount": container.restarts,
+            "ready": "running" in container.state,
+            "started": "running" in container.state,
+        }
+        for container in containers
+    ]
     codes = [container.state["terminated"]["exitCode"] for container in containers if "terminated" in container.state]
     phase = "Running" if len(codes) < len(containers) else "Failed" if any(codes) else "Succeeded"
-    ready = str(all(status["ready"] for status in statuses))
-    conditions = [_condition(each, ready) for each in pod["status"].get("conditions", ())]
+    ready, since = str(all(status["ready"] for status in statuses)), max(container.since for container in containers)
+    conditions = [{"type": kind, "status": ready, "lastTransitionTime": since} for kind in ("Ready", "ContainersReady")]
     return {"phase": phase, "containerStatuses": statuses, "conditions": conditions}
-
-
-def _condition(condition: Object, ready: str) -> Object:
-    if condition["type"] not in ("Ready", "ContainersReady") or condition["status"] == ready:
-        return condition
-    return {**condition, "status": ready, "lastTransitionTime": _now()}
-
-
-def _send(container: _Container, sent: signal.Signals) -> None:
-    if container.process is not None and container.code is None:
-        with suppress(ProcessLookupError):
-            os.killpg(container.process.pid, sent)
-
-
-def _key(pod: Object) -> tuple[str, str]:
-    return pod["metadata"]["namespace"], pod["metadata"]["name"]
-
-
-def _path(pod: Object) -> str:
-    namespace, name = _key(pod)
-    return f"/api/v1/namespaces/{namespace}/pods/{name}"
 
 
 def _now() -> str:

@@ -11,12 +11,10 @@ from urllib.error import HTTPError
 
 from fleet.render.sweeps.api import Api, Collection, Object
 from gpu_ci.world.follow import LOG, owner_of
-from gpu_ci.world.scale_sets import GoneError, Job, OutdatedError, Runner, Service
+from gpu_ci.world.scale_sets import EndedError, Job, Runner, Service
 
 _CONTAINER, _JIT = "runner", "ACTIONS_RUNNER_INPUT_JITCONFIG"
 """The container that is the runner, and the variable with its configuration (ARC 0.14.2, constants.go)."""
-_REFUSED = 7
-"""The exit code of a runner that is too old (actions/runner, Constants.Runner.ReturnCode.RunnerVersionDeprecated)."""
 
 
 @dataclass
@@ -69,19 +67,16 @@ class Player:
         secret = self._api.call("GET", f"/api/v1/namespaces/{pod['metadata']['namespace']}/secrets/{source['name']}")
         try:
             return _Process(self._github.register(b64decode(secret["data"][source["key"]]).decode()))
-        except OutdatedError:
-            return _Process(None, code=_REFUSED)
-        except GoneError:
-            # run-helper.sh of actions/runner: a registration that is gone is no error of the container.
-            return _Process(None, code=0)
+        except EndedError as end:
+            return _Process(None, code=end.code)
 
     def _step(self, process: _Process) -> None:
         if process.code is not None or process.runner is None:
             return
         try:
             process.job = process.job or self._github.next_job(process.runner)
-        except GoneError:
-            process.code = 0
+        except EndedError as end:
+            process.code = end.code
         # The runner ends with 0 also after a job that failed.
         if process.job is not None and self._github.clock() >= process.job.started + process.job.seconds:
             self._github.finish(process.job)

@@ -1,12 +1,13 @@
 """GitHub's runner scale sets in memory: jobs, sets, sessions with their messages, runners, and what can go wrong with them.
 
-The rules follow actions/scaleset v0.4.0 (README, client) and what people report of github.com, as each docstring names it.
+The rules follow actions/scaleset v0.4.0 (README and client) and what people report of github.com, which the docstrings name.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import time
 import uuid
 from base64 import b64encode
@@ -20,58 +21,71 @@ from typing import Any, Literal
 _BATCH = 50
 """Job messages in one answer at most (actions/scaleset, README)."""
 _ASSIGNMENTS = 3
-"""How often GitHub assigns a job. We let the last one stay: actions-runner-controller#4602 shows three, and a demand that stays."""
+"""How often GitHub assigns a job (same). We let the last one stay, because the demand stays in actions-runner-controller#4602."""
+_OUTDATED, _GONE = 7, 0
+"""How a runner's container ends that is too old, or not registered any more (actions/runner, run-helper.sh)."""
 _SET = "GitHub.Actions.Runtime.WebApi.RunnerScaleSet{}Exception"
-_AGENT = "GitHub.DistributedTask.WebApi.{}Exception"
+_AGENT = "GitHub.DistributedTask.WebApi.Agent{}Exception"
+_JOB_RUNS = "GitHub.DistributedTask.WebApi.JobStillRunningException"
+_WORKFLOW = ".github/workflows/ci.yml@refs/heads/main"
+_TIMES = {"queueTime": "queued", "scaleSetAssignTime": "assigned", "runnerAssignTime": "started", "finishTime": "ended"}
 
 Json = dict[str, Any]
-Kind = Literal["JobAvailable", "JobAssigned", "JobStarted", "JobCompleted"]
 
 
 class RefusedError(Exception):
-    """An answer of GitHub that is an error. `kind` is the exception's name, by which the client knows some of them."""
+    """An answer of GitHub that is an error. `kind` is the exception's name, by which the client tells some of them."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(f"{status} {kind}: {message}")
         self.status, self.body = status, {"typeName": kind, "message": message}
 
 
-class OutdatedError(Exception):
-    """GitHub refuses a runner because its version is too old."""
+class EndedError(Exception):
+    """GitHub ends a runner. `code` is the exit code of its container."""
 
-
-class GoneError(Exception):
-    """GitHub has no such runner (any more)."""
+    def __init__(self, code: int) -> None:
+        super().__init__(f"the runner ends with {code}")
+        self.code = code
 
 
 @dataclass
-class Session:
-    """The one listener of a set that GitHub talks to. `seen` is when it last asked."""
+class Fault:
+    """What goes wrong with the next `times` requests of a route or messages of a kind, no later than `until`.
 
-    owner: str
-    seen: float
-    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    `where` is a route, such as `GET messages`, a kind of message, such as `JobAssigned`, or empty for all requests. `what` is the
+    status that a request gets, or what happens to a message. `seconds` is how late a delayed or repeated message comes, and for a
+    status the header Retry-After.
+    """
+
+    where: str
+    what: int | Literal["lose", "repeat", "delay"]
+    times: float = 1
+    until: float = math.inf
+    seconds: int = 0
 
 
 @dataclass(eq=False)
 class ScaleSet:
-    """A registered set. `capacity` is the number of runners that its listener reported last."""
+    """A registered set. `session` is the id of its listener's session, `seen` when that last asked, `capacity` its maximum."""
 
     id: int
     name: str
     group: int
     labels: list[str]
+    owner: str = ""
+    session: str = ""
+    seen: float = 0
     capacity: int = 0
-    session: Session | None = None
     last: int = 0
     pending: list[tuple[float, Json]] = field(default_factory=list)
-    """Messages that no answer has had yet, with the time from which they may go."""
+    """Messages that no answer has had, with the time from which they may go."""
     unacknowledged: dict[int, list[Json]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
 class Runner:
-    """A runner that has a JIT configuration. It is `online` once its process has registered."""
+    """A runner with a JIT configuration. It is `online` while its process runs."""
 
     id: int
     name: str
@@ -83,7 +97,7 @@ class Runner:
 
 @dataclass(eq=False)
 class Job:
-    """A job of a workflow. Times are seconds since 1970, 0 while they are not reached."""
+    """A job of a workflow. Times are seconds since 1970, 0 while they are not reached. `unheard`: GitHub tells no set of it."""
 
     id: int
     runs_on: tuple[str, ...]
@@ -92,6 +106,7 @@ class Job:
     name: str
     queued: float
     attempt: int = 1
+    unheard: bool = False
     state: Literal["queued", "assigned", "running", "completed"] = "queued"
     result: str = ""
     runner: Runner | None = None
@@ -100,97 +115,71 @@ class Job:
     assigned: float = 0
     started: float = 0
     ended: float = 0
-    unheard: bool = False
-    offered: set[int] = field(default_factory=set)
 
     def described(self) -> Json:
         """The fields that each message about the job has (actions/scaleset, types.go)."""
         owner, repository = self.repository.split("/")
-        times = {
-            "queueTime": self.queued,
-            "scaleSetAssignTime": self.assigned,
-            "runnerAssignTime": self.started,
-            "finishTime": self.ended,
-        }
-        return {
-            "runnerRequestId": self.id,
-            "jobId": str(uuid.uuid5(uuid.NAMESPACE_URL, str(self.id))),
-            "workflowRunId": self.id,
-            "ownerName": owner,
-            "repositoryName": repository,
-            "jobWorkflowRef": f"{self.repository}/.github/workflows/ci.yml@refs/heads/main",
-            "jobDisplayName": self.name,
-            "eventName": "push",
-            "requestLabels": list(self.runs_on),
-        } | {key: datetime.fromtimestamp(at, UTC).isoformat() for key, at in times.items() if at}
-
-
-@dataclass
-class MessageFault:
-    """What happens to the next `times` messages of a kind. Late and repeated ones come `seconds` later."""
-
-    kind: Kind
-    what: Literal["lose", "repeat", "delay"]
-    times: int = 1
-    seconds: float = 2
+        reached = {key: at for key, name in _TIMES.items() if (at := getattr(self, name))}
+        job = {"runnerRequestId": self.id, "jobId": str(uuid.UUID(int=self.id)), "jobDisplayName": self.name}
+        run = {"ownerName": owner, "repositoryName": repository, "workflowRunId": self.id, "eventName": "push"}
+        source = {"jobWorkflowRef": f"{self.repository}/{_WORKFLOW}", "requestLabels": self.runs_on}
+        return job | run | source | {key: datetime.fromtimestamp(at, UTC).isoformat() for key, at in reached.items()}
 
 
 class Service:
-    """Jobs and scale sets of one GitHub organization. Every method may be called from any thread.
+    """Jobs and scale sets of one GitHub organization.
 
     `custom_labels`: a set takes jobs by its labels too, and not by its name alone. People disagree about what github.com does
-    (actions-runner-controller#4425, #4579). `acquire`: a listener has to acquire jobs that it hears of, as on GitHub Enterprise
-    Server (actions/scaleset#75). Else GitHub assigns them, as far as the listener's capacity goes.
+    (actions-runner-controller#4425, #4579). `acquire`: a listener has to acquire jobs, as on GitHub Enterprise Server
+    (actions/scaleset#75). Else GitHub assigns them, as far as the listener's capacity goes.
 
     `session_expires`: seconds without a request after which the session of a listener ends. No source gives it: an assumption.
     `assignment_lapses`: seconds after which GitHub takes a job back that no runner began (actions-runner-controller#4602).
     `lost_after`: seconds after which the job of a runner that vanished fails (actions/runner#3539: its lease is ten minutes).
     `loses_reruns`: a set without any job does not hear of a rerun (pytorch/ci-infra#900).
     `outdated`: how many of the next runners GitHub refuses for their age; `math.inf` refuses all.
+
+    The methods that only requests over HTTP need want `state` held.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.custom_labels, self.acquire, self.loses_reruns = True, False, False
-        self.session_expires, self.assignment_lapses, self.lost_after = 90.0, 300.0, 600.0
-        self.outdated: float = 0
-        self.message_faults: list[MessageFault] = []
-        self.groups = ["Default"]
+        self.session_expires, self.assignment_lapses, self.lost_after, self.outdated = 90.0, 300.0, 600.0, 0.0
+        self.faults: list[Fault] = []
+        self.groups = ["default"]
         self.jobs: list[Job] = []
         self.sets: dict[int, ScaleSet] = {}
         self.runners: dict[int, Runner] = {}
         self.wakes: list[Event] = []
         """Set after each change, for those who wait for one."""
-        self.clock = clock
-        self.state = Condition()
+        self.clock, self.state = clock, Condition()
         self._open: dict[int, Job] = {}
         self._ids = itertools.count(1001)
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
 
-    # -- jobs -----------------------------------------------------------------------------------------------------------
+    # -- people and runners -------------------------------------------------------------------------------------------------
 
     def queue(self, runs_on: Sequence[str], repository: str = "example/repo", seconds: float = 1.0, name: str = "") -> Job:
         """A new job that waits for a runner of `runs_on` and takes `seconds` there."""
-        with self.state:
-            job_id = next(self._ids)
-            return self._wait(Job(job_id, tuple(runs_on), repository, seconds, name or f"job-{job_id}", self.clock()))
+        return self._wait(Job(number := next(self._ids), (*runs_on,), repository, seconds, name or f"job-{number}", self.clock()))
 
     def rerun(self, job: Job) -> Job:
         """The next attempt of a job that has ended."""
         with self.state:
-            new = Job(next(self._ids), job.runs_on, job.repository, job.seconds, job.name, self.clock(), job.attempt + 1)
             busy = [other.scale_set for other in self._open.values() if other.scale_set]
-            new.unheard = self.loses_reruns and not any(self._takes(of, new) for of in busy)
-            return self._wait(new)
+            unheard = self.loses_reruns and not any(_takes(of, job, self.custom_labels) for of in busy)
+            now, number = self.clock(), next(self._ids)
+            return self._wait(Job(number, job.runs_on, job.repository, job.seconds, job.name, now, job.attempt + 1, unheard))
 
     def register(self, jit: str) -> Runner:
-        """The runner of this JIT configuration comes online. Raises GoneError or OutdatedError."""
+        """The runner of this JIT configuration comes online. Raises EndedError."""
         with self.state:
             runner = next((one for one in self.runners.values() if one.jit == jit), None)
             if runner is None:
-                raise GoneError("the registration was deleted")
+                raise EndedError(_GONE)
             if self.outdated > 0:
                 self.outdated -= 1
-                raise OutdatedError(runner.name)
+                raise EndedError(_OUTDATED)
             runner.online = True
             self._changed()
             return runner
@@ -198,75 +187,82 @@ class Service:
     def next_job(self, runner: Runner) -> Job | None:
         """The job that the runner starts now: the oldest that its set may take, also one that the set did not hear of.
 
-        Raises GoneError.
+        Raises EndedError.
         """
         with self.state:
             if runner.id not in self.runners:
-                raise GoneError(runner.name)
-            own = runner.scale_set
-            waiting = (job for job in self._open.values() if job.state != "running")
-            job = next((one for one in waiting if one.scale_set is own or (not one.scale_set and self._takes(own, one))), None)
+                raise EndedError(_GONE)
+            of = runner.scale_set
+            jobs = (job for job in self._open.values() if job.state != "running" and job.scale_set in (of, None))
+            job = next((job for job in jobs if _takes(of, job, self.custom_labels)), None)
             if job is None or runner.job is not None:
                 return None
-            job.state, job.runner, job.scale_set, job.started = "running", runner, own, self.clock()
-            runner.job = job
-            self._tell(own, "JobStarted", job, runnerId=runner.id, runnerName=runner.name)
+            job.state, job.runner, job.scale_set, job.started, runner.job = "running", runner, of, self.clock(), job
+            self._tell(of, "JobStarted", job, runnerId=runner.id, runnerName=runner.name)
             self._changed()
             return job
 
     def finish(self, job: Job, result: str = "succeeded") -> None:
         """The end of a job that runs. Its runner is gone with it. A job that has ended already stays as it is."""
         with self.state:
-            if job.state != "running" or job.runner is None or job.scale_set is None:
-                return
-            job.state, job.result, job.ended = "completed", result, self.clock()
-            del self._open[job.id]
-            self.runners.pop(job.runner.id, None)
-            self._tell(job.scale_set, "JobCompleted", job, result=result, runnerId=job.runner.id, runnerName=job.runner.name)
-            self._changed()
+            if job.state == "running" and job.runner and job.scale_set:
+                job.state, job.result, job.ended = "completed", result, self.clock()
+                del self._open[job.id], self.runners[job.runner.id]
+                of, runner = job.scale_set, job.runner
+                self._tell(of, "JobCompleted", job, result=result, runnerId=runner.id, runnerName=runner.name)
+                self._changed()
 
     def lost(self, runner: Runner) -> None:
         """The runner vanished. GitHub notices when the lease of its job ends."""
+
+        def ends(job: Job | None = runner.job) -> None:
+            if job is not None:
+                self.finish(job, "failed")
+            elif not runner.online:
+                self.runners.pop(runner.id, None)
+
         with self.state:
             runner.online = False
-            job = runner.job
-
-            def ends() -> None:
-                if job is not None:
-                    self.finish(job, "failed")
-                elif not runner.online:
-                    self.runners.pop(runner.id, None)
-
             self._later(self.lost_after, ends)
 
     def tick(self) -> None:
         """Do what is due: sessions, leases and assignments that end."""
         with self.state:
-            now = self.clock()
             for of in self.sets.values():
-                if of.session is not None and now > of.session.seen + self.session_expires:
-                    of.session = None
-            while self._timers and self._timers[0][0] <= now:
+                of.session = of.session if self.clock() <= of.seen + self.session_expires else ""
+            while self._timers and self._timers[0][0] <= self.clock():
                 heapq.heappop(self._timers)[2]()
-            self._assign()
+                self._changed()
 
-    # -- what listeners and controllers ask -----------------------------------------------------------------------------------
-
-    def group(self, name: str) -> int:
-        """The number of a runner group. Every group that is asked for exists."""
-        names = [group.lower() for group in self.groups]
-        if name.lower() not in names:
-            self.groups.append(name)
-        return names.index(name.lower()) + 1 if name.lower() in names else len(self.groups)
-
-    def create_set(self, name: str, group: int, labels: Sequence[str]) -> ScaleSet:
-        """Register a set. Raises RefusedError if the group has one of this name."""
+    def fault(self, *places: str) -> Fault | None:
+        """The fault that comes true now at one of the places. It counts as used."""
         with self.state:
-            if any((of.name, of.group) == (name, group) for of in self.sets.values()):
-                raise RefusedError(409, _SET.format("Exists"), f"The runner scale set {name} already exists.")
-            of = ScaleSet(next(self._ids), name, group, list(labels))
-            self.sets[of.id] = of
-            return of
+            self.faults = [one for one in self.faults if one.times > 0 and self.clock() < one.until]
+            fault = next((one for one in self.faults if one.where in places), None)
+            if fault is not None:
+                fault.times -= 1
+            return fault
+
+    def statistics(self, of: ScaleSet) -> Json:
+        """The counts of each answer. Assigned jobs include those that run. GitHub counts none as acquired if it assigns them
+        itself (actions-runner-controller#4004)."""
+        with self.state:
+            own = [job for job in self._open.values() if job.scale_set is of]
+            runners = [runner for runner in self.runners.values() if runner.scale_set is of]
+            running, idle = sum(job.state == "running" for job in own), sum(one.online and one.job is None for one in runners)
+            available, acquired = sum(1 for _ in self._waiting(of)), len(own) if self.acquire else 0
+            jobs = {"AvailableJobs": available, "AcquiredJobs": acquired, "AssignedJobs": len(own), "RunningJobs": running}
+            busy = {"RegisteredRunners": len(runners), "BusyRunners": len(runners) - sum(one.job is None for one in runners)}
+            return {f"total{name}": count for name, count in {**jobs, **busy, "IdleRunners": idle}.items()}
+
+    # -- listeners and controllers, with `state` held -------------------------------------------------------------------------
+
+    def create_set(self, name: str, group: int, labels: list[str]) -> ScaleSet:
+        """Register a set. Raises RefusedError if the group has one of this name."""
+        if any((of.name, of.group) == (name, group) for of in self.sets.values()):
+            raise RefusedError(409, _SET.format("Exists"), f"The runner scale set {name} already exists.")
+        of = ScaleSet(next(self._ids), name, group, labels)
+        return self.sets.setdefault(of.id, of)
 
     def scale_set(self, number: int) -> ScaleSet:
         """A registered set. Raises RefusedError (404, as in actions-runner-controller#4370)."""
@@ -276,162 +272,119 @@ class Service:
 
     def delete_set(self, of: ScaleSet) -> None:
         """Remove a set. Its jobs that no runner has begun wait for another one."""
-        with self.state:
-            del self.sets[of.id]
-            for job in self._open.values():
-                if job.scale_set is of and job.state == "assigned":
-                    job.state, job.scale_set = "queued", None
-            self._changed()
+        del self.sets[of.id]
+        for job in self._open.values():
+            if job.scale_set is of and job.state == "assigned":
+                self._free(job)
+        self._changed()
 
     def generate_jit(self, of: ScaleSet, name: str) -> Runner:
         """A new runner of the set. Raises RefusedError if there is one of this name."""
-        with self.state:
-            if any(runner.name == name for runner in self.runners.values()):
-                raise RefusedError(409, _AGENT.format("AgentExists"), f"A runner exists with the same name {name}.")
-            runner = Runner(next(self._ids), name, of)
-            self.runners[runner.id] = runner
-            return runner
-
-    def runner(self, number: int) -> Runner:
-        """A runner that GitHub has. Raises RefusedError."""
-        if number not in self.runners:
-            raise RefusedError(404, _AGENT.format("AgentNotFound"), "The agent does not exist.")
-        return self.runners[number]
+        if any(runner.name == name for runner in self.runners.values()):
+            raise RefusedError(409, _AGENT.format("Exists"), f"A runner exists with the same name {name}.")
+        runner = Runner(next(self._ids), name, of)
+        return self.runners.setdefault(runner.id, runner)
 
     def remove_runner(self, number: int) -> None:
         """Remove a runner. One that is gone is no error: ARC's finalizers rely on it. Raises RefusedError while its job runs."""
-        with self.state:
-            if number in self.runners and self.runners[number].job is not None:
-                raise RefusedError(400, _AGENT.format("JobStillRunning"), "The agent is still running a job.")
-            self.runners.pop(number, None)
-            self._changed()
+        if number in self.runners and self.runners[number].job is not None:
+            raise RefusedError(400, _JOB_RUNS, "The agent is still running a job.")
+        self.runners.pop(number, None)
+        self._changed()
 
-    def open_session(self, of: ScaleSet, owner: str) -> Session:
-        """A new session. Raises RefusedError while another one lasts (actions-runner-controller#4285)."""
-        with self.state:
-            self.tick()
-            if of.session is not None:
-                text = f"The actions runner scaleset {of.name} already has an active session."
-                raise RefusedError(409, _SET.format("SessionConflict"), text)
-            of.session = Session(owner, self.clock())
-            return of.session
+    def open_session(self, of: ScaleSet, owner: str) -> None:
+        """Begin a session. Raises RefusedError while another one lasts (actions-runner-controller#4285)."""
+        self.tick()
+        if of.session:
+            raise RefusedError(409, _SET.format("SessionConflict"), f"The scaleset {of.name} already has an active session.")
+        of.session, of.owner, of.seen = str(uuid.uuid4()), owner, self.clock()
 
-    def session(self, of: ScaleSet, number: str, status: int) -> Session:
-        """The set's session. Raises RefusedError with this status if that has another number: 401 asks the client to refresh it, and a
-        refresh gets 404 (actions/scaleset#123)."""
-        if of.session is None or of.session.id != number:
-            raise RefusedError(status, _SET.format("SessionExpired"), f"The session identifier {number} is not valid.")
-        return of.session
+    def heard(self, of: ScaleSet, session: str, status: int) -> None:
+        """The listener of this session asks. Raises RefusedError with `status` if the session has ended.
 
-    def close_session(self, of: ScaleSet, number: str) -> None:
-        """End a session. Raises RefusedError (400, as in actions-runner-controller#4285)."""
-        with self.state:
-            self.session(of, number, 400)
-            of.session = None
+        A poll gets 401, on which the client refreshes the session, which gets 404 (actions/scaleset#123); a deletion gets 400
+        (actions-runner-controller#4285).
+        """
+        if of.session != session:
+            raise RefusedError(status, _SET.format("SessionExpired"), f"The session identifier {session} is not valid.")
+        of.seen = self.clock()
 
-    def heard(self, of: ScaleSet, number: str, capacity: int) -> None:
-        """The listener of a session asks for a message, and has so many runners at most. Raises RefusedError."""
-        with self.state:
-            self.session(of, number, 401).seen = self.clock()
-            of.capacity = capacity
-            self._changed()
+    def offer(self, of: ScaleSet, capacity: int) -> None:
+        """The listener has room for so many runners."""
+        of.capacity = capacity
+        self._changed()
 
     def next_message(self, of: ScaleSet, last: int) -> tuple[int, list[Json]] | None:
         """The first message after `last` that nobody acknowledged, or a new one, with its number."""
-        with self.state:
-            again = min((number for number in of.unacknowledged if number > last), default=None)
-            if again is not None:
-                return again, of.unacknowledged[again]
-            now = self.clock()
-            ready = [entry for entry in of.pending if entry[0] <= now][:_BATCH]
-            if not ready:
-                return None
-            taken = set(map(id, ready))
-            of.pending = [entry for entry in of.pending if id(entry) not in taken]
-            of.last += 1
-            of.unacknowledged[of.last] = [message for _, message in ready]
-            return of.last, of.unacknowledged[of.last]
+        if again := sorted(number for number in of.unacknowledged if number > last):
+            return again[0], of.unacknowledged[again[0]]
+        ready = [entry for entry in of.pending if entry[0] <= self.clock()][:_BATCH]
+        if not ready:
+            return None
+        of.pending = [entry for entry in of.pending if all(entry is not other for other in ready)]
+        of.last += 1
+        of.unacknowledged[of.last] = [message for _, message in ready]
+        return of.last, of.unacknowledged[of.last]
 
-    def acquire_jobs(self, of: ScaleSet, job_ids: Sequence[int]) -> list[int]:
-        """Those of the jobs that now are the set's."""
-        with self.state:
-            for job in [self._open[job_id] for job_id in job_ids if job_id in self._open]:
-                if job.state == "queued" and self._takes(of, job):
-                    self._give(job, of)
-            self._changed()
-            return [job_id for job_id in job_ids if job_id in self._open and self._open[job_id].scale_set is of]
-
-    def statistics(self, of: ScaleSet) -> Json:
-        """The counts of each answer. Assigned jobs include those that run, and GitHub counts none as acquired if it assigns them
-        itself (actions-runner-controller#4004)."""
-        with self.state:
-            own = [job for job in self._open.values() if job.scale_set is of]
-            runners = [runner for runner in self.runners.values() if runner.scale_set is of]
-            busy = sum(runner.job is not None for runner in runners)
-            return {
-                "totalAvailableJobs": sum(1 for _ in self._waiting(of)),
-                "totalAcquiredJobs": len(own) if self.acquire else 0,
-                "totalAssignedJobs": len(own),
-                "totalRunningJobs": sum(job.state == "running" for job in own),
-                "totalRegisteredRunners": len(runners),
-                "totalBusyRunners": busy,
-                "totalIdleRunners": sum(runner.online for runner in runners) - busy,
-            }
+    def acquire_jobs(self, of: ScaleSet, numbers: Sequence[int]) -> list[int]:
+        """Those of the jobs that are the set's now."""
+        jobs = [self._open[number] for number in numbers if number in self._open]
+        for job in jobs:
+            if job.state == "queued":
+                self._give(job, of)
+        self._changed()
+        return [job.id for job in jobs if job.scale_set is of]
 
     # -- inside ---------------------------------------------------------------------------------------------------------
 
     def _wait(self, job: Job) -> Job:
-        self.jobs.append(job)
-        self._open[job.id] = job
-        self._changed()
-        return job
+        with self.state:
+            self.jobs.append(job)
+            self._open[job.id] = job
+            self._free(job)
+            self._changed()
+            return job
 
-    def _takes(self, of: ScaleSet, job: Job) -> bool:
-        asked = {label.lower() for label in job.runs_on}
-        return asked == {of.name.lower()} or (self.custom_labels and asked <= {label.lower() for label in of.labels})
+    def _free(self, job: Job) -> None:
+        job.state, job.scale_set = "queued", None
+        for of in self.sets.values():
+            if self.acquire and not job.unheard and _takes(of, job, self.custom_labels):
+                self._tell(of, "JobAvailable", job)
 
     def _waiting(self, of: ScaleSet) -> Iterator[Job]:
-        jobs = self._open.values()
-        return (job for job in jobs if job.state == "queued" and not job.unheard and self._takes(of, job))
-
-    def _assign(self) -> None:
-        for of in self.sets.values():
-            if self.acquire:
-                for job in [job for job in self._waiting(of) if of.id not in job.offered]:
-                    job.offered.add(of.id)
-                    self._tell(of, "JobAvailable", job)
-            elif of.session is not None:
-                room = of.capacity - sum(job.scale_set is of for job in self._open.values())
-                for job in list(itertools.islice(self._waiting(of), max(0, room))):
-                    self._give(job, of)
+        queued = (job for job in self._open.values() if job.state == "queued" and not job.unheard)
+        return (job for job in queued if _takes(of, job, self.custom_labels))
 
     def _give(self, job: Job, of: ScaleSet) -> None:
-        job.state, job.scale_set, job.assigned = "assigned", of, self.clock()
-        job.assignments += 1
-        number = job.assignments
+        job.state, job.scale_set, job.assigned, job.assignments = "assigned", of, self.clock(), job.assignments + 1
         self._tell(of, "JobAssigned", job)
 
-        def lapses() -> None:
-            if job.state == "assigned" and job.scale_set is of and job.assignments == number:
+        def lapses(number: int = job.assignments) -> None:
+            if job.state == "assigned" and job.assignments == number < _ASSIGNMENTS:
                 self._tell(of, "JobCompleted", job, result="canceled", runnerId=0, runnerName="")
-                job.state, job.scale_set = "queued", None
+                self._free(job)
 
-        if number < _ASSIGNMENTS:
-            self._later(self.assignment_lapses, lapses)
+        self._later(self.assignment_lapses, lapses)
 
-    def _tell(self, of: ScaleSet, kind: Kind, job: Job, **more: object) -> None:
-        now, fault = self.clock(), next((one for one in self.message_faults if one.kind == kind and one.times > 0), None)
-        dues = [now]
-        if fault is not None:
-            fault.times -= 1
-            dues = {"lose": [], "delay": [now + fault.seconds], "repeat": [now, now + fault.seconds]}[fault.what]
-        of.pending += [(due, {"messageType": kind, **job.described(), **more}) for due in dues]
+    def _tell(self, of: ScaleSet, kind: str, job: Job, **more: object) -> None:
+        fault, now = self.fault(kind) or Fault(kind, "delay"), self.clock()
+        due = {"lose": [], "delay": [fault.seconds], "repeat": [0, fault.seconds]}[str(fault.what)]
+        of.pending += [(now + late, {"messageType": kind, **job.described(), **more}) for late in due]
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._timers, (self.clock() + seconds, next(self._ids), action))
 
     def _changed(self) -> None:
-        self._assign()
+        for of in self.sets.values():
+            if of.session and not self.acquire:
+                room = of.capacity - sum(job.scale_set is of for job in self._open.values())
+                for job in [*itertools.islice(self._waiting(of), max(0, room))]:
+                    self._give(job, of)
         self.state.notify_all()
         for wake in self.wakes:
             wake.set()
+
+
+def _takes(of: ScaleSet, job: Job, custom_labels: bool) -> bool:
+    asked = {label.lower() for label in job.runs_on}
+    return asked == {of.name.lower()} or (custom_labels and asked <= {label.lower() for label in of.labels})

@@ -40,7 +40,7 @@ def test_the_times_of_the_page_are_those_of_the_program() -> None:
     assert f"gives it up after {chart.PROVISION_MINUTES} minutes (OKE: {oke.PROVISION_MINUTES})" in text
     usw2 = load(read_stack(EXAMPLE)).clusters["usw2"]
     told = eks_moves("usw2", usw2, usw2.runners["gpu-t4-west"].ordered)
-    assert "3 to 6 min |" in text
+    assert "3 to 6 min after that request |" in text
     quoted = "while EC2 refuses machines, the autoscaler reaches the last pool in 3 to 6 minutes"
     assert quoted in text
     assert quoted in told

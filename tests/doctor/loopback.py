@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Answers = Mapping[str, tuple[Any, ...]]
-"""(status, JSON or text), and headers if it has some, by the beginning of a path with its query. The longest beginning counts."""
+"""(status, JSON, text or bytes), and headers if it has some, by the beginning of a path with query. The longest one counts."""
 
 
 @dataclass
@@ -43,7 +43,9 @@ def serve(answers: Answers) -> Iterator[Loopback]:
             known = [each for each in answers if self.path.startswith(each)]
             missing = (404, {"code": "NotAuthorizedOrNotFound", "message": "not here"})
             status, content, *more = answers[max(known, key=len)] if known else missing
-            body = (content if isinstance(content, str) else json.dumps(content)).encode()
+            body = (
+                content if isinstance(content, bytes) else (content if isinstance(content, str) else json.dumps(content)).encode()
+            )
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             for name, value in (more[0] if more else {}).items():

@@ -109,6 +109,19 @@ def test_machines_of_your_own_are_always_ready() -> None:
     assert found.cold.phases[4].high == 600, "the first job on a node pulls the image"
 
 
+@cases(
+    ("changes", "waits"),
+    [
+        ({}, (30, 40)),
+        ({"sharing": {"strategy": "time-slicing", "replicas": 2, "rename": False}}, (30, 40)),
+        ({"sharing": {"strategy": "time-slicing", "replicas": 2, "rename": True}}, (2, 12)),
+    ],
+)
+def test_the_autoscaler_waits_longer_for_pods_whose_gpus_it_knows(changes: dict[str, Any], waits: tuple[int, int]) -> None:
+    capacity = in_pool(**changes).cold.phases[0]
+    assert (capacity.name, capacity.low, capacity.high) == ("capacity", *waits)
+
+
 # -- jobs in containers ------------------------------------------------------------------------------------------------
 
 CPU = {"instanceTypes": ["m6i.2xlarge"], "capacity": "on-demand", "role": "burst", "nodes": {"max": 2}}
@@ -131,7 +144,7 @@ def test_the_pod_of_a_job_in_a_container_starts_after_that_of_its_runner() -> No
     cold, warm = seconds_of(starts_of.cold), seconds_of(starts_of.warm)
     assert (cold["boot"], cold["driver"], cold["job-boot"], cold["job-pull"]) == (120, 0, 120, 600)
     assert starts_of.cold.gaps == ("pull", "job-driver", "job-plugin", "job-copy"), "the sum is a lower bound"
-    assert starts_of.cold.high == 10 + 120 + 90 + 10 + 120 + 600
+    assert starts_of.cold.high == 12 + 120 + 90 + 40 + 120 + 600
     assert (warm["boot"], warm["pull"], warm["job-boot"], warm["job-pull"]) == (0, 0, 0, 0), "an earlier job was there"
 
 
@@ -162,8 +175,8 @@ def test_the_pool_of_the_runners_costs_while_no_job_runs() -> None:
 @cases(
     ("runner_changes", "pool_changes", "expected"),
     [
-        ({}, {}, 1500),
-        ({"imageSize": "100Gi"}, {}, 1920),
+        ({}, {}, 1560),
+        ({"imageSize": "100Gi"}, {}, 1980),
         ({"maxLifetime": "20m"}, {}, 1200),
         ({}, {"instanceTypes": ["g4dn.8xlarge"], "nodeConfig": {"instance": {"localStorage": {"strategy": "RAID0"}}}}, 600),
     ],
@@ -171,7 +184,7 @@ def test_the_pool_of_the_runners_costs_while_no_job_runs() -> None:
 def test_a_runner_waits_twice_the_longest_start_of_its_job(
     runner_changes: dict[str, Any], pool_changes: dict[str, Any], expected: int
 ) -> None:
-    """2 x (10 + 120 + 600) s is 1460 s, which is 25 minutes; 100 GiB take 819 s. The lifetime of the runner is the most."""
+    """2 x (40 + 120 + 600) s is 1520 s, which is 26 minutes; 100 GiB take 819 s. The lifetime of the runner is the most."""
     sets = {"gpu-t4": runner(containers="job", **runner_changes)}
     loaded = load(config(clusters={"usw2": cluster(pools={"t4": pool(**pool_changes)}, runners=sets)})).clusters["usw2"]
     assert prepare_timeout(loaded, loaded.pod_runners["gpu-t4"]) == expected
@@ -180,7 +193,7 @@ def test_a_runner_waits_twice_the_longest_start_of_its_job(
 def test_a_runner_also_waits_while_the_autoscaler_gives_up_the_first_pool() -> None:
     sets = {"gpu-t4": runner(containers="job", pools=["t4", "second"])}
     loaded = load(config(clusters={"usw2": cluster(pools={"t4": pool(), "second": pool()}, runners=sets)})).clusters["usw2"]
-    assert prepare_timeout(loaded, loaded.pod_runners["gpu-t4"]) == 3900, "2 x (20 min + 730 s) in whole minutes"
+    assert prepare_timeout(loaded, loaded.pod_runners["gpu-t4"]) == 3960, "2 x (20 min + 760 s) in whole minutes"
 
 
 # -- the image ---------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def test_it_shows_cold_and_warm_by_phase_with_sources_and_gaps() -> None:
     assert [line.split()[0] for line in lines[3:9]] == list(PHASES)
     assert lines[4].split() == ["boot", "80-120", "s", "0", "s"]
     assert lines[6].split() == ["plugin", "not", "measured", "0", "s"]
-    assert "100-220 s plus driver and plugin and pull (not measured)" in done.stdout
+    assert "130-250 s plus driver and plugin and pull (not measured)" in done.stdout
     assert (
         "  boot, 80-120 s: EC2 GPU instance from request to node; not a series of measurements (stated) [tensorfuse docs]"
         in lines

@@ -83,9 +83,15 @@ class Server:
 
 
 def _merged(old: Any, new: Any) -> Any:
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return new
-    return {**old, **{key: _merged(old.get(key), value) for key, value in new.items()}}
+    """A strategic merge: entries of lists are known by name or type, and None removes a key."""
+    if isinstance(old, list) and isinstance(new, list):
+        before, after = ({entry.get("name") or entry["type"]: entry for entry in entries} for entries in (old, new))
+        return [*(before | {key: _merged(before.get(key), entry) for key, entry in after.items()}).values()]
+    if isinstance(new, dict):
+        old = old if isinstance(old, dict) else {}
+        merged = {**old, **{key: _merged(old.get(key), value) for key, value in new.items()}}
+        return {key: value for key, value in merged.items() if value is not None}
+    return new
 
 
 class LoopbackPlane(Plane):

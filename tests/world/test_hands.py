@@ -130,16 +130,16 @@ def test_a_process_that_ends_well_starts_again_as_the_policy_says(kubelet: Kubel
 def test_a_killed_process_is_seen_with_its_signal_and_a_paused_one_goes_on(kubelet: Kubelet) -> None:
     kubelet.pod("app", "import time\nfor at in range(6000):\n  print(at)\n  time.sleep(0.01)")
     wait(lambda: "9\n" in kubelet.log("app"))
-    kubelet.hands.send("ci", "app", signal.SIGSTOP)
+    kubelet.hands.run("ci", "app").send(signal.SIGSTOP)
     wait(lambda: kubelet.log("app") == _after(kubelet, "app"))
     paused = kubelet.log("app")
-    kubelet.hands.send("ci", "app", signal.SIGCONT)
+    kubelet.hands.run("ci", "app").send(signal.SIGCONT)
     wait(lambda: len(kubelet.log("app")) > len(paused))
-    kubelet.hands.send("ci", "app", signal.SIGKILL)
+    kubelet.hands.run("ci", "app").send(signal.SIGKILL)
     wait(lambda: "terminated" in kubelet.state("app"))
     assert kubelet.state("app")["terminated"]["exitCode"] == 128 + signal.SIGKILL
     with pytest.raises(KeyError, match="no process stands for pod ci/other"):
-        kubelet.hands.send("ci", "other", signal.SIGKILL)
+        kubelet.hands.run("ci", "other")
 
 
 def _after(kubelet: Kubelet, name: str) -> str:

@@ -7,7 +7,7 @@ leaves the node group alone for a while (cloudprovider/aws/auto_scaling_groups.g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from fleet.charts.chart import KUBE_SYSTEM, Chart
 from fleet.charts.cluster_autoscaler import (
@@ -19,8 +19,11 @@ from fleet.charts.cluster_autoscaler import (
     comes_back,
     priorities,
 )
-from fleet.providers.eks.cluster import EksPools
+from fleet.facts.scheduling import SYSTEM_POOL
+from fleet.providers.eks.cluster import EksCluster, EksPools
+from fleet.providers.provider import NodeGroup
 from fleet.settings.github import GitHub
+from fleet.settings.model import Nodes
 from fleet.settings.pool_order import pool_ranks
 
 _MINUTES = (1, 2)
@@ -55,8 +58,24 @@ def _priorities(name: str, cluster: EksPools) -> str:
     """
     ranks, end = pool_ranks(cluster.pool_orders), "[0-9a-f]{7}-[0-9a-f]{8}-"
     zones = {pool: cluster.groups_of(cluster.pools[pool]) for pool in ranks}
-    groups = {pool: [anchored(f"eks-{name}-{pool}-{zone}-nodes-") + end for zone in zones[pool]] for pool in ranks}
+    groups = {pool: [anchored(_scaling_group(name, f"{pool}-{zone}")) + end for zone in zones[pool]] for pool in ranks}
     return priorities(ranks, groups)
+
+
+def _scaling_group(name: str, part: str) -> str:
+    """How the names of the Auto Scaling groups of a part of the cluster `name` begin."""
+    return f"eks-{name}-{part}-nodes-"
+
+
+def eks_groups(name: str, cluster: EksPools, pool: str) -> Iterator[NodeGroup]:
+    """The Auto Scaling groups of a pool, one for each zone, or the one of the system pool. The ends of their names are made up."""
+    sizes: Mapping[str, tuple[tuple[str, ...], Nodes]]
+    if isinstance(cluster, EksCluster) and pool == SYSTEM_POOL:
+        sizes = {SYSTEM_POOL: (cluster.fixed_zones, cluster.system.nodes)}
+    else:
+        sizes = {f"{pool}-{zone}": ((zone,), nodes) for zone, nodes in cluster.groups_of(cluster.pools[pool]).items()}
+    for part, (zones, nodes) in sizes.items():
+        yield NodeGroup(f"{_scaling_group(name, part)}0000000-00000000-0000-0000-0000-000000000000", zones, nodes)
 
 
 def eks_moves(name: str, cluster: EksPools, order: Sequence[str]) -> str:

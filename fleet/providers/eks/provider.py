@@ -15,7 +15,7 @@ from fleet.providers.eks import doctor, sources
 from fleet.providers.eks.bill import eks_bill, eks_needs, quota_remarks
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.existing import ExistingEksCluster
-from fleet.providers.eks.fallback import eks_charts, eks_moves, eks_priorities
+from fleet.providers.eks.fallback import eks_charts, eks_groups, eks_moves, eks_priorities
 from fleet.providers.eks.leftovers import AwsLeftovers
 from fleet.providers.finding import Finding
 from fleet.providers.provider import Claim, Provider, Violation, conflicts
@@ -82,6 +82,9 @@ class Eks(Provider[EksPools]):
         if not isinstance(cluster, EksCluster):
             return None
         return cluster.system.machines, cluster.system.disk, cluster.system.nodes
+
+    node_groups = staticmethod(eks_groups)
+    """As in the base class: Auto Scaling groups."""
 
     moves = staticmethod(eks_moves)
 

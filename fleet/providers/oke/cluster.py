@@ -12,7 +12,7 @@ from fleet.facts.lifecycle import Use, of_oke
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.offer import allocatable
 from fleet.facts.remark import below, todo
-from fleet.facts.scheduling import SYSTEM_POOL
+from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, SYSTEM_POOL
 from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
 from fleet.providers.oke.caches import Attachment, OkeCache, block_class
 from fleet.providers.oke.network import OF_MOUNT_TARGET, OkeNetwork, node_subnet, of_node
@@ -93,6 +93,15 @@ class OkePools(Cluster):
     def disk_parts(self, gib: int) -> Mapping[str, float]:
         """As in the base class."""
         return {"oci-volume-gb": gib}
+
+    @property
+    def gpu_node_labels(self) -> Mapping[str, str]:
+        """As in the base class. It is stated both ways: what OKE does without the label has changed over time."""
+        return {OKE_NO_PLUGIN_LABEL: "false" if self.enablement == GPU_PLUGIN_ADDON else "true"}
+
+    def idle_delay_of(self, pool: str) -> int:
+        """As in the base class: the autoscaler has one for all pools."""
+        return self.idle_delay
 
     @property
     def kubernetes(self) -> str:

@@ -1,4 +1,4 @@
-"""What an OCI registry has for a tag, and the index.yaml of a chart repository for a version.
+"""What an OCI registry has for a tag, the layers of an image, and the index.yaml of a chart repository for a version.
 
 Anonymous: the registry names the address of a token, and everybody gets one. Source: distribution/distribution
 docs/spec/auth/token.md and the OCI distribution specification.
@@ -34,12 +34,31 @@ class Tagged:
     day: str
 
 
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A content at an address: its SHA-256 in hex, its size in bytes, and the token that opens it."""
+
+    url: str
+    sha256: str
+    size: int
+    token: str = ""
+
+
+class _Platform(BaseModel):
+    os: str = ""
+    architecture: str = ""
+
+
 class _Part(BaseModel):
     annotations: dict[str, str] | None = None
+    digest: str = ""
+    size: int = 0
+    platform: _Platform | None = None
 
 
 class _Manifest(_Part):
     manifests: list[_Part] = []
+    layers: list[_Part] = []
 
 
 class _Token(BaseModel):
@@ -52,8 +71,7 @@ def tagged(web: Web, name: str, tag: str) -> Tagged:
     if not (_NAME.fullmatch(name) and re.fullmatch(r"\w[\w.-]{0,127}", tag)):
         raise SourceError(f"not the name of an image: {name}:{tag}")
     host, _, path = name.partition("/")
-    address = f"https://{RENEWAL['registries'].get(host, host)}/v2/{path}/manifests/{tag}"
-    answer = _manifest(web, address, path)
+    answer, _ = _manifest(web, name, tag)
     computed = f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
     if answer.headers.get("Docker-Content-Digest", computed) != computed:
         raise SourceError(f"{host} names another digest than that of the manifest it sends for {path}:{tag}")
@@ -62,14 +80,47 @@ def tagged(web: Web, name: str, tag: str) -> Tagged:
     return Tagged(computed, next((day for day in days if re.fullmatch(r"20\d\d-\d\d-\d\d", day)), "unknown"))
 
 
-def _manifest(web: Web, address: str, path: str) -> Answer:
-    headers = {"Accept": _KINDS}
+def layers(web: Web, image: str, architecture: str) -> list[Blob]:
+    """The layers of an image for Linux, the topmost first. `image` is registry/repository:tag@sha256:digest."""
+    tagged_name, _, digest = image.partition("@")
+    name = tagged_name.rpartition(":")[0]
+    index, _ = _pinned(web, name, digest)
+    platform = _Platform(os="linux", architecture=architecture)
+    own = next((part.digest for part in index.manifests if part.platform == platform), None)
+    if own is None:
+        raise SourceError(f"{image} has nothing for Linux on {architecture}")
+    manifest, token = _pinned(web, name, own)
+    blobs = f"{_address(name)}/blobs"
+    return [
+        Blob(f"{blobs}/{layer.digest}", layer.digest.removeprefix("sha256:"), layer.size, token)
+        for layer in reversed(manifest.layers)
+    ]
+
+
+def _pinned(web: Web, name: str, digest: str) -> tuple[_Manifest, str]:
+    """The manifest with this digest, and the token that opens the repository."""
+    answer, token = _manifest(web, name, digest)
+    if f"sha256:{hashlib.sha256(answer.body).hexdigest()}" != digest:
+        raise SourceError(f"{name} sends another manifest than {digest}")
+    return checked(answer.body, TypeAdapter(_Manifest)), token
+
+
+def _address(name: str) -> str:
+    """Where a registry has a repository. `name` is registry/repository."""
+    host, _, path = name.partition("/")
+    return f"https://{RENEWAL['registries'].get(host, host)}/v2/{path}"
+
+
+def _manifest(web: Web, name: str, reference: str) -> tuple[Answer, str]:
+    """The manifest of a tag or a digest, and the token that opens the repository; empty if none is needed."""
+    address, headers = f"{_address(name)}/manifests/{reference}", {"Accept": _KINDS}
     try:
-        return web.get(address, _MOST, headers)
+        return web.get(address, _MOST, headers), ""
     except SourceError as error:
         if error.status != 401:
             raise
-        return web.get(address, _MOST, headers, _token(web, error.challenge, path))
+        token = _token(web, error.challenge, name.partition("/")[2])
+        return web.get(address, _MOST, headers, token), token
 
 
 def _token(web: Web, challenge: str, path: str) -> str:

@@ -68,16 +68,20 @@ class Web:
             body = b"".join(_chunks(answer, most, 120))
             return Answer(body, answer.headers)
 
+    def chunks(self, url: str, most: int, seconds: int, bearer: str = "") -> Iterator[bytes]:
+        """The parts of a large answer, without keeping them."""
+        with self._opened(url, {}, bearer) as answer:
+            yield from _chunks(answer, most, seconds)
+
     def lines(self, url: str, most: int, seconds: int) -> Iterator[str]:
         """The lines of a long text, without keeping it."""
-        with self._opened(url, {}, "") as answer:
-            rest = b""
-            for chunk in _chunks(answer, most, seconds):
-                *whole, rest = (rest + chunk).split(b"\n")
-                if len(rest) > _CHUNK:
-                    raise SourceError("a line is too long")
-                yield from (line.decode(errors="replace") for line in whole)
-            yield rest.decode(errors="replace")
+        rest = b""
+        for chunk in self.chunks(url, most, seconds):
+            *whole, rest = (rest + chunk).split(b"\n")
+            if len(rest) > _CHUNK:
+                raise SourceError("a line is too long")
+            yield from (line.decode(errors="replace") for line in whole)
+        yield rest.decode(errors="replace")
 
     def read(self, url: str, form: TypeAdapter[T], most: int = 20_000_000, headers: Mapping[str, str] | None = None) -> T:
         """An answer in JSON, if it has this form."""

@@ -1,0 +1,149 @@
+"""The node groups that the cloud of a cluster would have, and the nodes that it makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from fleet.facts.hardware import OWNED, Machine, price_of
+from fleet.facts.offer import Offer, allocatable, least
+from fleet.facts.pricing import Money, quoted
+from fleet.facts.scheduling import GPU_RESOURCE, HOST_LABEL, STARTUP_GATE, SYSTEM_POOL, Taint
+from fleet.facts.tables import toml
+from fleet.prove.nodes import Nodes, cluster_nodes
+from fleet.prove.placement import Host
+from fleet.providers.phases import NEW, node_phases
+from fleet.providers.provider import NodeGroup
+from fleet.providers.registry import PROVIDERS
+from fleet.render.sweeps.api import Object
+from fleet.settings.cluster import Cluster
+from fleet.settings.github import GitHub
+from fleet.settings.model import Nodes as Span
+from fleet.settings.pool import offered
+from gpu_ci.world.plane import FAKE_NODE
+
+_UNKNOWN_SYSTEM = Machine(name="any", cloud=OWNED, vcpus=16, memory_mib=64 * 1024, arch="x86_64", sockets=1)
+"""A node for controllers and listeners of a cluster whose settings describe none."""
+_REGION_LABEL = "topology.kubernetes.io/region"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One node group. `boot` are the seconds from a request to a node that is ready, as far as public figures know them."""
+
+    of: NodeGroup
+    nodes: Nodes
+    boot: float
+
+    @property
+    def id(self) -> str:
+        """The name by which an autoscaler knows it."""
+        return self.of.id
+
+    @property
+    def pool(self) -> str:
+        """Its pool."""
+        return self.nodes.host.name
+
+    @property
+    def span(self) -> Span:
+        """Its least and most nodes."""
+        return self.of.nodes
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """Its zones; the region for a cloud whose zones the settings do not show."""
+        return self.of.zones or (self.nodes.settings.region,)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether another machine follows one that is gone."""
+        return PROVIDERS[self.nodes.settings.provider].profile.from_zero
+
+    def price(self, at: int) -> Money:
+        """USD an hour of a node of its machine type `at`, without its disk."""
+        settings, machine = self.nodes.settings, self.nodes.host.machines[at]
+        if (pool := settings.pools.get(self.pool)) is not None:
+            return pool.price(machine.name, settings.region)
+        return quoted(price_of(machine, settings.region, self.nodes.host.capacity))
+
+    def node(self, at: int, name: str, zone: str, address: str = "") -> Object:
+        """A new node of the machine type `at`. `address` is its id at the cloud."""
+        host = self.nodes.host
+        machine = host.machines[at]
+        units, offer = _units(host, machine), allocatable(machine, host.disk)
+        whole = Offer(machine.vcpus * 1000, machine.memory_mib, host.disk, machine.gpus, offer.pods)
+        return _node(name, self._labels(at, name, zone), self._taints(self.nodes.taints), address, (whole, offer), units)
+
+    def template(self) -> Object:
+        """A node that does not exist yet, as the cloud's autoscaler imagines it: the least of all machine types."""
+        host, facts = self.nodes.host, toml("nodes.toml")["providers"][self.nodes.settings.provider]
+        believed: list[str] = facts.get("template", facts)["labels"]
+        known = self._labels(0, f"template-{self.pool}", zone := self.zones[0])
+        labels = {key: value for key, value in known.items() if key not in facts["labels"] or key in believed}
+        labels |= {key: zone for key in believed if key.endswith("/zone")}
+        for text in facts.get("spot-labels", ()):
+            labels.pop(text.partition("=")[0], None)
+        # All machine types of a pool have the same GPUs.
+        units = _units(host, host.machines[0])
+        if units and not PROVIDERS[self.nodes.settings.provider].profile.shares_from_zero:
+            units = {GPU_RESOURCE: host.machines[0].gpus}
+        offer = least(allocatable(machine, host.disk) for machine in host.machines)
+        return _node(known[HOST_LABEL], labels, self._taints(self.nodes.imagined or self.nodes.taints), "", (offer, offer), units)
+
+    def _taints(self, taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+        health, gpus = self.nodes.settings.health, self.nodes.host.machines[0].gpus
+        return (*taints, *((STARTUP_GATE,) if health is not None and health.startup_gate and gpus else ()))
+
+    def _labels(self, at: int, name: str, zone: str) -> dict[str, str]:
+        """The labels of a node. A value that only the cloud knows is made up."""
+        told = {HOST_LABEL: name, _REGION_LABEL: self.nodes.settings.region}
+        return {
+            key: zone if key.endswith("/zone") else next(iter(values)) if values else told.get(key, self.pool)
+            for key, values in self.nodes.labels[at].items()
+        }
+
+
+def _units(host: Host, machine: Machine) -> dict[str, int]:
+    return {host.resource: host.units(machine)} if machine.gpus else {}
+
+
+def _node(
+    name: str, labels: dict[str, str], taints: tuple[Taint, ...], address: str, offers: tuple[Offer, Offer], units: dict[str, int]
+) -> Object:
+    capacity, free = ({**offered(offer, units), "pods": str(offer.pods)} for offer in offers)
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": {FAKE_NODE: "fake"}},
+        "spec": {
+            "taints": [{"key": taint.key, "value": taint.value, "effect": str(taint.effect)} for taint in taints],
+            "providerID": address,
+        },
+        "status": {"capacity": capacity, "allocatable": free},
+    }
+
+
+def groups(name: str, settings: Cluster, github: GitHub) -> dict[str, Group]:
+    """The node groups of the cluster `name` by id: those of its pools, and of the nodes for controllers and listeners."""
+    return {group.id: group for group in chain(_of_pools(name, settings, github), _undescribed(name, settings, github))}
+
+
+def _of_pools(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
+    provider = PROVIDERS[settings.provider]
+    for nodes in cluster_nodes(name, settings, github):
+        pool = settings.pools.get(nodes.host.name)
+        phases = [phase for phase in node_phases(settings, pool, NEW) if phase.name != "capacity"] if pool is not None else []
+        boot = sum((phase.low + (phase.high or phase.low)) / 2 for phase in phases)
+        for group in provider.node_groups(name, settings, nodes.host.name):
+            yield Group(group, nodes, boot)
+
+
+def _undescribed(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
+    """Two nodes of a cluster whose settings do not describe the nodes of controllers."""
+    if PROVIDERS[settings.provider].system_machines(settings) is None:
+        labels = {key: frozenset((value,)) for key, value in settings.system_selector.items()}
+        span, host = Span(min=2, max=2), Host(SYSTEM_POOL, (_UNKNOWN_SYSTEM,), 2, "on-demand", 200 * 1024, ())
+        nodes = Nodes(name, settings, github, host, span, ({**labels, HOST_LABEL: None},), ())
+        yield Group(NodeGroup(f"{name}-{SYSTEM_POOL}", (), span), nodes, 0)
