@@ -99,9 +99,7 @@ class Deployment:
 
 
 @contextmanager
-def built(
-    base: Path, stack: str = STACK, packages: Iterable[str] = PACKAGES, cloud: Cloud | None = None
-) -> Iterator[Site]:
+def built(base: Path, stack: str = STACK, packages: Iterable[str] = PACKAGES, cloud: Cloud | None = None) -> Iterator[Site]:
     """The site below the folder `base`; its providers run as long as the context does.
 
     Those of `packages` are simulated, in `cloud` if it is there. The engine finds every other one on PATH.

@@ -2,34 +2,30 @@
 
 Facts: Amazon EKS user guide, "Understand each phase of node updates" (a new node is ready before an old one is drained, unless
 the strategy is MINIMAL; a pod that cannot be evicted for 15 minutes fails the update, PodEvictionFailure) and "Delete a managed
-node group" (its nodes are drained first).
+node group from your cluster" (its nodes are drained first).
 """
 
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Iterator, Mapping
-from http import HTTPStatus
+from collections.abc import Mapping
 from typing import Any
-from urllib.error import HTTPError
 
 from fleet.facts import hardware
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import EKS_EFFECT
 from fleet.render.sweeps.api import Object
-from gpu_ci.world.follow import delete, owner_of
+from gpu_ci.world import cloud as world
+from gpu_ci.world.follow import delete
 from gpu_ci.world.plane import FAKE_NODE, Plane
 from tests.engine.live import Cloud, Live, RefusedError
 from tests.engine.operations import ROLLS
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
-GROUP_LABEL = "eks.amazonaws.com/nodegroup"
+_GROUP = "eks.amazonaws.com/nodegroup"
 _EFFECTS = {theirs: effect.value for effect, theirs in EKS_EFFECT.items()}
 _DISK = 100 * 1024
-"""MiB of a root disk, which no pod here asks for."""
-_INFO = {"architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": "v1.36.0"}
-_MERGE = "application/merge-patch+json"
+"""MiB of a root disk, more than pods here ask for."""
 
 
 class NodeCloud(Cloud):
@@ -38,9 +34,8 @@ class NodeCloud(Cloud):
     def __init__(self, plane: Plane, patience: float = 900) -> None:
         super().__init__()
         self.kubeconfig = plane.kubeconfig().read_text(encoding="utf-8")
-        self.patience = patience
-        self._plane, self._api = plane, plane.api
-        self._numbers = itertools.count(1)
+        self._plane, self._patience = plane, patience
+        self._machines, self._numbers = world.Cloud(plane.api, {}), itertools.count(1)
 
     def create(self, kind: str, urn: str, inputs: Mapping[str, Any], scope: str) -> Live:
         """As a Cloud. A node group is there when its nodes are ready."""
@@ -53,14 +48,10 @@ class NodeCloud(Cloud):
         """As a Cloud. Raises RefusedError also if a pod does not leave a node that is replaced."""
         before = live.inputs
         super().update(live, inputs)
-        if live.type != NODE_GROUP:
-            return
-        if any(_at(before, path) != _at(inputs, path) for path in ROLLS):
-            self._roll(live)
-        sizes, nodes = inputs["scalingConfig"], self.nodes(live)
-        self._start(live, int(sizes["minSize"]) - len(nodes))
-        for node in nodes[int(sizes["maxSize"]) :]:
-            self._end(node)
+        if live.type == NODE_GROUP:
+            if any(_at(before, path) != _at(inputs, path) for path in ROLLS):
+                self._roll(live)
+            self.scale(live, max(len(self.nodes(live)), int(inputs["scalingConfig"]["minSize"])))
 
     def remove(self, live: Live) -> None:
         """As a Cloud. Pods that do not leave a node group in time end with it."""
@@ -71,85 +62,69 @@ class NodeCloud(Cloud):
 
     def nodes(self, group: Live) -> list[str]:
         """The names of a group's nodes, the oldest first."""
-        found = self._api.list(f"/api/v1/nodes?labelSelector={GROUP_LABEL}%3D{_name(group)}")
-        return [each["metadata"]["name"] for each in sorted(found, key=lambda node: node["metadata"]["creationTimestamp"])]
+        found = self._plane.api.list(f"/api/v1/nodes?labelSelector={_GROUP}%3D{_name(group)}")
+        return sorted((node["metadata"]["name"] for node in found), key=lambda name: int(name.rpartition("-")[2]))
+
+    def scale(self, group: Live, count: int) -> None:
+        """Gives a group another number of nodes within its sizes, as the autoscaler does."""
+        sizes, nodes = group.inputs["scalingConfig"], self.nodes(group)
+        count = max(int(sizes["minSize"]), min(count, int(sizes["maxSize"])))
+        group.change("scalingConfig.desiredSize", count)
+        self._start(group, count - len(nodes))
+        for node in nodes[count:]:
+            self._end(node)
 
     def _roll(self, group: Live) -> None:
-        is_minimal = group.inputs.get("updateConfig", {}).get("updateStrategy") == "MINIMAL"
+        first = group.inputs.get("updateConfig", {}).get("updateStrategy") != "MINIMAL"
         for node in self.nodes(group):
-            if not is_minimal:
-                self._start(group, 1)
-            if (pod := self._drain(node)) is not None:
-                raise RefusedError(f"PodEvictionFailure: Reached max retries while trying to evict pods from nodes: {pod}")
+            self._start(group, first)
+            if not self._machines.drain(node, self._patience):
+                raise RefusedError(f"PodEvictionFailure: Reached max retries while trying to evict pods from nodes in {group.id}")
             self._end(node)
-            if is_minimal:
-                self._start(group, 1)
+            self._start(group, not first)
 
     def _start(self, group: Live, count: int) -> None:
-        names = []
-        for _ in range(count):
-            made = self._api.call("POST", "/api/v1/nodes", self._node(group))
-            names.append(made["metadata"]["name"])
+        api, names = self._plane.api, [f"{_name(group)}-{next(self._numbers)}" for _ in range(count)]
         for name in names:
-            self._plane.wait(lambda name=name: _is_ready(self._api.call("GET", f"/api/v1/nodes/{name}")), f"the node {name}")
+            api.call("POST", "/api/v1/nodes", self._node(group, name))
+        self._plane.wait(lambda: all(_is_ready(api.call("GET", f"/api/v1/nodes/{name}")) for name in names), "new nodes")
 
     def _end(self, node: str) -> None:
-        self._drain(node)
-        delete(self._api, f"/api/v1/nodes/{node}")
-        # Those of DaemonSets end with the machine, and none comes again on a node that is gone.
-        for pod in self._pods(node):
-            delete(self._api, _path(pod), gracePeriodSeconds=0)
+        api = self._plane.api
+        self._machines.drain(node, self._patience)
+        delete(api, f"/api/v1/nodes/{node}")
+        # What is left ends with the machine. No DaemonSet makes a pod again on a node that is gone.
+        for pod in api.list(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"):
+            place = pod["metadata"]
+            delete(api, f"/api/v1/namespaces/{place['namespace']}/pods/{place['name']}", gracePeriodSeconds=0)
 
-    def _drain(self, node: str) -> str | None:
-        """Cordons a node and evicts its pods, but those of DaemonSets. A pod that does not go in time, None if all have gone."""
-        self._api.call("PATCH", f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}}, _MERGE)
-        end = time.monotonic() + self.patience
-        while pods := [pod for pod in self._pods(node) if not _is_of_daemonset(pod)]:
-            if time.monotonic() > end:
-                return f"{pods[0]['metadata']['namespace']}/{pods[0]['metadata']['name']}"
-            for pod in pods:
-                self._evict(pod)
-            time.sleep(0.2)
-        return None
-
-    def _evict(self, pod: Object) -> None:
-        name = {key: pod["metadata"][key] for key in ("name", "namespace")}
-        try:
-            self._api.call("POST", f"{_path(pod)}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": name})
-        except HTTPError as error:
-            if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.TOO_MANY_REQUESTS):
-                raise
-
-    def _pods(self, node: str) -> Iterator[Object]:
-        return self._api.list(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}")
-
-    def _node(self, group: Live) -> Object:
-        number, inputs = next(self._numbers), group.inputs
-        name, subnets = f"{_name(group)}-{number}", inputs["subnetIds"]
+    def _node(self, group: Live, name: str) -> Object:
+        inputs, number = group.inputs, int(name.rpartition("-")[2])
+        subnets, kind = inputs["subnetIds"], inputs["instanceTypes"][0]
         subnet = self.find("aws:ec2/subnet:Subnet", subnets[number % len(subnets)], group.scope)
-        assert subnet is not None, f"{name} has a subnet"
-        zone, kind = subnet.inputs["availabilityZone"], inputs["instanceTypes"][0]
-        offer = allocatable(hardware.machine(kind), _DISK)
+        assert subnet is not None, f"the group of {name} has subnets"
+        zone, offer = subnet.inputs["availabilityZone"], allocatable(hardware.machine(kind), _DISK)
         size = {"cpu": f"{offer.cpu}m", "memory": f"{offer.memory}Mi", "ephemeral-storage": f"{offer.storage}Mi"}
         size |= {"pods": str(offer.pods)} | ({"nvidia.com/gpu": str(offer.gpus)} if offer.gpus else {})
         labels = {
-            **inputs["labels"],
-            GROUP_LABEL: _name(group),
+            _GROUP: _name(group),
             "eks.amazonaws.com/capacityType": inputs["capacityType"],
             "kubernetes.io/arch": "amd64",
             "kubernetes.io/hostname": name,
             "kubernetes.io/os": "linux",
             "node.kubernetes.io/instance-type": kind,
-            "topology.kubernetes.io/region": zone[:-1],
+            "topology.kubernetes.io/region": group.scope,
             "topology.kubernetes.io/zone": zone,
         }
-        taints = [{**taint, "effect": _EFFECTS[taint["effect"]]} for taint in inputs.get("taints") or ()]
         return {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": name, "labels": labels, "annotations": {FAKE_NODE: "fake"}},
-            "spec": {"providerID": f"aws:///{zone}/{name}", "taints": taints},
-            "status": {"capacity": size, "allocatable": size, "nodeInfo": _INFO},
+            "metadata": {"name": name, "labels": {**inputs["labels"], **labels}, "annotations": {FAKE_NODE: "fake"}},
+            "spec": {
+                "providerID": f"aws:///{zone}/{name}",
+                "taints": [{**taint, "effect": _EFFECTS[taint["effect"]]} for taint in inputs.get("taints") or ()],
+            },
+            "status": {"capacity": size, "allocatable": size},
         }
 
 
@@ -158,21 +133,12 @@ def _name(group: Live) -> str:
 
 
 def _at(inputs: Mapping[str, Any], path: str) -> Any:
-    found: Any = inputs
-    for key in path.split("."):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+    outer, _, inner = path.partition(".")
+    return (inputs.get(outer) or {}).get(inner) if inner else inputs.get(outer)
 
 
 def _is_ready(node: Object) -> bool:
-    conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
+    """Whether the scheduler uses it: the controllers have taken the first taint away."""
+    conditions = {each["type"] for each in node["status"].get("conditions", ())}
     taints = {taint["key"] for taint in node["spec"].get("taints", ())}
-    return conditions.get("Ready") == "True" and "node.kubernetes.io/not-ready" not in taints
-
-
-def _is_of_daemonset(pod: Object) -> bool:
-    return owner_of(pod)[0] == "DaemonSet"
-
-
-def _path(pod: Object) -> str:
-    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+    return "Ready" in conditions and "node.kubernetes.io/not-ready" not in taints

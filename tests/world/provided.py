@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
-from gpu_ci.world.follow import Followed
+from fleet.render.sweeps.api import Object
+from gpu_ci.world.follow import Followed, passes
 from gpu_ci.world.github import GitHub
 from gpu_ci.world.hands import PROGRAMS, Hands
 from gpu_ci.world.parts import find
 from gpu_ci.world.plane import Plane, control_plane, rsa_key
+from gpu_ci.world.player import Player
 from gpu_ci.world.processes import Processes
 from tests.engine import staging
 from tests.world.nodes import NodeCloud
@@ -61,6 +63,11 @@ class Provided:
     plane: Plane
     github: GitHub
 
+    def named(self, manifest: Object) -> str:
+        """An object as in `objects`."""
+        collection, metadata = self.plane.collection(manifest["apiVersion"], manifest["kind"]), manifest["metadata"]
+        return f"{collection.rpartition('/')[2]} {metadata.get('namespace', '')}/{metadata['name']}"
+
     def objects(self) -> frozenset[str]:
         """Every object of the API server as "<resource> <namespace>/<name>"."""
         api, found = self.plane.api, set[str]()
@@ -81,7 +88,10 @@ def provided(base: Path) -> Iterator[Provided]:
     with Processes(base / "world") as processes:
         plane = control_plane(processes, find())
         cloud = NodeCloud(plane)
-        hands = Hands(plane, Followed(plane.api, "/api/v1/pods", stop), arc)
+        pods, wake = Followed(plane.api, "/api/v1/pods", stop), Event()
+        pods.wakes.append(wake)
+        hands = Hands(plane, pods, arc)
+        passes(Player(plane.api, github, pods).once, wake, stop, 0.2)
         try:
             with staging.built(base, packages=SIMULATED, cloud=cloud) as site:
                 program = site.cli.folder / "__main__.py"
