@@ -178,13 +178,7 @@ def control_plane(processes: Processes, parts: Parts) -> Plane:
     plane.serve()
     _controllers(plane)
     stages = Path(__file__).with_name("stages.yaml")
-    kwok = {
-        "kubeconfig": plane.kubeconfig(),
-        "config": stages,
-        "manage-nodes-with-annotation-selector": f"{FAKE_NODE}=fake",
-        # Without leases each node, and its pods for good, would be not ready after 50 seconds.
-        "node-lease-duration-seconds": 40,
-    }
+    kwok = {"kubeconfig": plane.kubeconfig(), "config": stages, "manage-nodes-with-annotation-selector": f"{FAKE_NODE}=fake"}
     plane.run("kwok", kwok)
     account = "/api/v1/namespaces/default/serviceaccounts/default"
     plane.wait(lambda: plane.api.call("GET", account)["kind"] == "ServiceAccount", "the controller manager")

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Event
 
 from fleet.render.sweeps.api import Object
-from gpu_ci.world.follow import Followed, passes
+from gpu_ci.world.follow import Followed, delete, passes
 from gpu_ci.world.github import GitHub
 from gpu_ci.world.hands import PROGRAMS, Hands
 from gpu_ci.world.parts import find
@@ -62,6 +62,19 @@ class Provided:
     cloud: NodeCloud
     plane: Plane
     github: GitHub
+
+    def mend(self) -> int:
+        """Deletes listeners whose set of runners is gone, and returns how many.
+
+        ARC 0.14.2 may make two EphemeralRunnerSets of one new runner set, and delete the one that its listener has the name of.
+        Such a listener starts again and again, and only a new one learns the right name.
+        """
+        api, paths = self.plane.api, "/apis/actions.github.com/v1alpha1"
+        sets = {each["metadata"]["name"] for each in api.list(f"{paths}/ephemeralrunnersets")}
+        stuck = [each for each in api.list(f"{paths}/autoscalinglisteners") if each["spec"]["ephemeralRunnerSetName"] not in sets]
+        for listener in stuck:
+            delete(api, self.plane.path(listener))
+        return len(stuck)
 
     def named(self, manifest: Object) -> str:
         """An object as in `objects`."""

@@ -13,7 +13,7 @@ import pytest
 from gpu_ci.world.scale_sets import Job
 from tests.conftest import SUMMARY
 from tests.engine import staging
-from tests.engine.cli import STACK_FILE, Outcome
+from tests.engine.cli import STACK_FILE
 from tests.engine.live import Live
 from tests.engine.replacing import RELEASE
 from tests.world.nodes import NODE_GROUP
@@ -83,11 +83,12 @@ def before(world: Provided) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Up:
-    """After the first update."""
+    """After the first update. `mended` are listeners without a set."""
 
     state: State
     document: list[dict[str, Any]]
     seconds: float
+    mended: int
 
 
 @pytest.fixture(scope="module")
@@ -96,17 +97,24 @@ def up(world: Provided, before: frozenset[str]) -> Up:
     assert not any("runners-" in name for name in before)
     began = time.monotonic()
     world.site.up()
-    return Up(state(world), world.site.deployment().resources, time.monotonic() - began)
+    seconds, mended = time.monotonic() - began, 0
+
+    def listens() -> bool:
+        nonlocal mended
+        mended += world.mend()
+        return [bool(of.session) for of in world.github.sets.values()] == [True, True]
+
+    wait(listens, "both sets listen")
+    return Up(state(world), world.site.deployment().resources, seconds, mended)
 
 
 @dataclass(frozen=True)
 class Edited:
-    """After an edit with jobs that run: the preview, and the jobs."""
+    """After an edit with jobs that run. `old` are the nodes before it."""
 
     state: State
     jobs: list[Job]
     old: Mapping[str, list[str]]
-    outcome: Outcome
     seconds: float
 
 
@@ -126,10 +134,10 @@ def edited(world: Provided, quiet: State) -> Edited:
         text = text.replace(words, other)
     path.write_text(text)
     began = time.monotonic()
-    outcome = world.site.up()
+    world.site.up()
     seconds = time.monotonic() - began
-    wait(lambda: all(job.state == "completed" for job in jobs), "all jobs end")
-    return Edited(state(world), jobs, old, outcome, seconds)
+    wait(lambda: world.mend() == 0 and all(job.state == "completed" for job in jobs), "all jobs end")
+    return Edited(state(world), jobs, old, seconds)
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +166,9 @@ def test_an_update_creates_each_object_and_release_in_the_cluster(
     assert {world.named(each["outputs"]) for each in of_kubernetes if each["type"] != RELEASE} <= up.state.objects
     assert len(up.state.nodes["system"]) == 2
     assert up.state.nodes.keys() == {"system"}
-    record_property(SUMMARY, f"real provider: {len(up.document)} resources up in {up.seconds:.0f} s")
+    record_property(
+        SUMMARY, f"real provider: {len(up.document)} resources up in {up.seconds:.0f} s, {up.mended} listeners mended"
+    )
 
 
 def test_a_second_update_and_a_refresh_find_no_drift(up: Up, quiet: State) -> None:
@@ -172,7 +182,7 @@ def test_an_edit_with_jobs_changes_what_it_names_and_ends_no_job(
     assert [(job.state, job.result, job.assignments) for job in edited.jobs] == [("completed", "succeeded", 1)] * 4
     assert edited.state.most == {**quiet.most, "gpu-t4": 9}
     changed = {name for name, revision in edited.state.revisions.items() if revision != quiet.revisions[name]}
-    assert changed == {"gpu-t4"}
+    assert changed == {"gpu-t4", "gpu-t4-release"}, "a runner of a pool knows its price"
     system, release = edited.state.nodes["system"], edited.state.nodes.get("t4-release", [])
     assert len(system) == 2
     assert not set(system) & set(quiet.nodes["system"]), "the system nodes are new"
