@@ -83,7 +83,7 @@ def before(world: Provided) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Up:
-    """After the first update. `mended` are listeners without a set."""
+    """After the first update. `mended` counts listeners without a set."""
 
     state: State
     document: list[dict[str, Any]]
@@ -166,9 +166,7 @@ def test_an_update_creates_each_object_and_release_in_the_cluster(
     assert {world.named(each["outputs"]) for each in of_kubernetes if each["type"] != RELEASE} <= up.state.objects
     assert len(up.state.nodes["system"]) == 2
     assert up.state.nodes.keys() == {"system"}
-    record_property(
-        SUMMARY, f"real provider: {len(up.document)} resources up in {up.seconds:.0f} s, {up.mended} listeners mended"
-    )
+    record_property(SUMMARY, f"real provider: {len(up.document)} resources up in {up.seconds:.0f} s, {up.mended} listeners fixed")
 
 
 def test_a_second_update_and_a_refresh_find_no_drift(up: Up, quiet: State) -> None:
