@@ -19,6 +19,7 @@ _MODULES = {
     "schema": "gpu_ci.offline.commands.settings",
     "smoke": "gpu_ci.submit.cli",
     "submit": "gpu_ci.submit.cli",
+    "world": "gpu_ci.world.cli",
 }
 """The module of each command that is in no file of its own name."""
 

@@ -94,7 +94,7 @@ class NodeGroup:
 
     id: str
     zones: tuple[str, ...]
-    nodes: Nodes
+    span: Nodes
 
 
 GONE = ("terminated", "deleted")

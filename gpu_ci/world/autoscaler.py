@@ -20,6 +20,7 @@ from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.providers.registry import PROVIDERS
 from fleet.render.sweeps.api import Object
 from gpu_ci.world.cloud import REFUSED, Cloud, Instance
+from gpu_ci.world.groups import Group
 
 _PACKAGE = "clusterautoscaler.cloudprovider.v1.externalgrpc"
 _SERVICE = f"{_PACKAGE}.CloudProvider"
@@ -83,111 +84,95 @@ def _messages() -> dict[str, Any]:
 MESSAGES = _messages()
 
 
-class Provider:
-    """The calls of the service, over a cloud. A call without a row here is one that the autoscaler can do without."""
-
-    def __init__(self, cloud: Cloud) -> None:
-        self.cloud = cloud
-        self.calls: Mapping[str, tuple[str, str, Callable[[Any], Mapping[str, Any]]]] = {
-            "NodeGroups": ("Empty", "NodeGroups", self._groups),
-            "NodeGroupForNode": ("NodeAsked", "GroupTold", self._group_of),
-            "GPULabel": ("Empty", "Label", self._gpu_label),
-            "GetAvailableGPUTypes": ("Empty", "Types", self._gpu_types),
-            "Cleanup": ("Empty", "Empty", lambda _: {}),
-            "Refresh": ("Empty", "Empty", lambda _: {}),
-            "NodeGroupTargetSize": ("GroupAsked", "Size", lambda asked: {"targetSize": cloud.sizes[asked.id]}),
-            "NodeGroupIncreaseSize": ("SizeAsked", "Empty", self._increase),
-            "NodeGroupDecreaseTargetSize": ("SizeAsked", "Empty", self._decrease),
-            "NodeGroupDeleteNodes": ("NodesAsked", "Empty", self._delete),
-            "NodeGroupNodes": ("GroupAsked", "Instances", self._instances),
-            "NodeGroupTemplateNodeInfo": ("GroupAsked", "Template", self._template),
-            "NodeGroupGetOptions": ("OptionsAsked", "OptionsTold", self._options),
-        }
-
-    def _groups(self, _: Any) -> Mapping[str, Any]:
-        return {"nodeGroups": [self._told(group) for group in self.cloud.groups]}
-
-    def _told(self, group: str) -> Mapping[str, Any]:
-        of = self.cloud.groups[group]
-        return {"id": group, "minSize": of.span.min, "maxSize": of.span.max, "debug": f"{of.pool} in {', '.join(of.zones)}"}
-
-    def _group_of(self, asked: Any) -> Mapping[str, Any]:
-        one = self.cloud.find(asked.node.providerID)
-        return {"nodeGroup": self._told(one.group.id) if one is not None else {}}
-
-    def _gpu_label(self, _: Any) -> Mapping[str, Any]:
-        return {"label": next((self._profile(group).accelerator_label for group in self.cloud.groups), "")}
-
-    def _profile(self, group: str) -> Any:
-        return PROVIDERS[self.cloud.groups[group].nodes.settings.provider].profile
-
-    def _gpu_types(self, _: Any) -> Mapping[str, Any]:
-        machines = (machine for group in self.cloud.groups.values() for machine in group.nodes.host.machines)
-        return {"gpuTypes": [{"key": name} for name in sorted({each.gpu.accelerator for each in machines if each.gpu})]}
-
-    def _increase(self, asked: Any) -> Mapping[str, Any]:
-        self.cloud.increase(asked.id, asked.delta)
-        return {}
-
-    def _decrease(self, asked: Any) -> Mapping[str, Any]:
-        self.cloud.decrease(asked.id, -asked.delta)
-        return {}
-
-    def _delete(self, asked: Any) -> Mapping[str, Any]:
-        # A machine that was refused has no node; the autoscaler then writes its id as the node's name.
-        self.cloud.delete(asked.id, [node.providerID or node.name for node in asked.nodes])
-        return {}
-
-    def _instances(self, asked: Any) -> Mapping[str, Any]:
-        return {"instances": [{"id": one.id, "status": _status(one)} for one in self.cloud.of(asked.id)]}
-
-    def _template(self, asked: Any) -> Mapping[str, Any]:
-        return {"nodeBytes": encoded(self.cloud.groups[asked.id].template()).SerializeToString()}
-
-    def _options(self, asked: Any) -> Mapping[str, Any]:
-        """What is the autoscaler's default, but for the time after which it removes a node of a pool."""
-        group, options = self.cloud.groups[asked.id], asked.defaults
-        if group.pool != SYSTEM_POOL:
-            delay = group.nodes.settings.idle_delay_of(group.pool) / self.cloud.factor
-            options.unneeded.seconds, options.unneeded.nanos = int(delay), int(delay % 1 * 1e9)
-        return {"nodeGroupAutoscalingOptions": options}
+Answer = Callable[[Any], Mapping[str, Any] | None]
 
 
-def _status(one: Instance) -> Mapping[str, Any]:
+def answers(cloud: Cloud) -> dict[str, tuple[str, str, Answer]]:
+    """The calls of the service: the messages of question and answer, and the answer. The autoscaler needs no others."""
+    groups = cloud.groups.values()
+    machines = [machine for group in groups for machine in group.of.host.machines]
+    gpus = sorted({machine.gpu.accelerator for machine in machines if machine.gpu is not None})
+    label = next((PROVIDERS[group.of.settings.provider].profile.accelerator_label for group in groups), "")
+    return {
+        "NodeGroups": ("Empty", "NodeGroups", lambda _: {"nodeGroups": [_told(group) for group in groups]}),
+        "NodeGroupForNode": ("NodeAsked", "GroupTold", lambda asked: _group_of(cloud.find(asked.node.providerID))),
+        "GPULabel": ("Empty", "Label", lambda _: {"label": label}),
+        "GetAvailableGPUTypes": ("Empty", "Types", lambda _: {"gpuTypes": [{"key": name} for name in gpus]}),
+        "Cleanup": ("Empty", "Empty", lambda _: None),
+        "Refresh": ("Empty", "Empty", lambda _: None),
+        "NodeGroupTargetSize": ("GroupAsked", "Size", lambda asked: {"targetSize": cloud.sizes[asked.id]}),
+        "NodeGroupIncreaseSize": ("SizeAsked", "Empty", lambda asked: cloud.increase(asked.id, asked.delta)),
+        "NodeGroupDecreaseTargetSize": ("SizeAsked", "Empty", lambda asked: cloud.decrease(asked.id, -asked.delta)),
+        # A machine that was refused has no node: the autoscaler writes its id as the node's name.
+        "NodeGroupDeleteNodes": (
+            "NodesAsked",
+            "Empty",
+            lambda asked: cloud.delete(asked.id, [node.providerID or node.name for node in asked.nodes]),
+        ),
+        "NodeGroupNodes": (
+            "GroupAsked",
+            "Instances",
+            lambda asked: {"instances": [_instance(one) for one in cloud.of(asked.id)]},
+        ),
+        "NodeGroupTemplateNodeInfo": (
+            "GroupAsked",
+            "Template",
+            lambda asked: {"nodeBytes": encoded(cloud.groups[asked.id].template())},
+        ),
+        "NodeGroupGetOptions": ("OptionsAsked", "OptionsTold", lambda asked: _options(cloud, asked)),
+    }
+
+
+def _told(group: Group) -> Mapping[str, Any]:
+    return {"id": group.id, "minSize": group.span.min, "maxSize": group.span.max, "debug": group.pool}
+
+
+def _group_of(one: Instance | None) -> Mapping[str, Any]:
+    return {"nodeGroup": _told(one.group) if one is not None else {}}
+
+
+def _options(cloud: Cloud, asked: Any) -> Mapping[str, Any]:
+    """The autoscaler's defaults, but for the time after which it removes a node of a pool."""
+    group, options = cloud.groups[asked.id], asked.defaults
+    if group.pool != SYSTEM_POOL:
+        delay = cloud.idle_delay(group)
+        options.unneeded.seconds, options.unneeded.nanos = int(delay), int(delay % 1 * 1e9)
+    return {"nodeGroupAutoscalingOptions": options}
+
+
+def _instance(one: Instance) -> Mapping[str, Any]:
     status: dict[str, Any] = {"instanceState": _RUNNING if one.made else _CREATING}
     if one.refused:
         text = f"the simulated cloud has no capacity for {one.group.pool} in {one.zone}"
         status["errorInfo"] = {"errorCode": REFUSED, "errorMessage": text, "instanceErrorClass": _OUT_OF_RESOURCES}
-    return status
+    return {"id": one.id, "status": status}
 
 
-def encoded(node: Object) -> Any:
-    """A node as a protobuf message, which is ready."""
+def encoded(node: Object) -> bytes:
+    """A node that is ready, in protobuf."""
     amounts = {
         field: [{"key": name, "value": {"string": text}} for name, text in node["status"][field].items()]
         for field in ("capacity", "allocatable")
     }
-    metadata = node["metadata"]
-    return MESSAGES["Node"](
-        metadata={
-            "name": metadata["name"],
-            "labels": [{"key": key, "value": value} for key, value in metadata["labels"].items()],
-        },
-        spec=node["spec"],
-        status={**amounts, "conditions": [{"type": "Ready", "status": "True"}]},
-    )
+    labels = [{"key": key, "value": value} for key, value in node["metadata"]["labels"].items()]
+    status = {**amounts, "conditions": [{"type": "Ready", "status": "True"}]}
+    message = MESSAGES["Node"](metadata={"name": node["metadata"]["name"], "labels": labels}, spec=node["spec"], status=status)
+    content: bytes = message.SerializeToString()
+    return content
 
 
 def serve(cloud: Cloud, folder: Path) -> tuple[Path, Callable[[], object]]:
     """Serve a cloud on the loopback interface: the autoscaler's cloud-config file in `folder`, and what stops the server."""
 
-    def handler(answer: Callable[[Any], Mapping[str, Any]], asked: str, told: str) -> Any:
+    def handler(asked: str, told: str, answer: Answer) -> Any:
         return grpc.unary_unary_rpc_method_handler(
-            lambda request, _: MESSAGES[told](**answer(request)), MESSAGES[asked].FromString, MESSAGES[told].SerializeToString
+            lambda request, _: MESSAGES[told](**(answer(request) or {})),
+            MESSAGES[asked].FromString,
+            MESSAGES[told].SerializeToString,
         )
 
     server = grpc.server(ThreadPoolExecutor(8, thread_name_prefix="cloud"))
-    calls = {name: handler(answer, asked, told) for name, (asked, told, answer) in Provider(cloud).calls.items()}
+    calls = {name: handler(*call) for name, call in answers(cloud).items()}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, calls),))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
@@ -204,12 +189,7 @@ def flags(arguments: Mapping[str, object], factor: float) -> list[str]:
 
     def text(value: object) -> str:
         time = re.fullmatch(r"(\d+)([smh])", str(value))
-        return (
-            f"{int(time[1]) * _SECONDS[time[2]] / factor:g}s"
-            if time
-            else str(value).lower()
-            if isinstance(value, bool)
-            else str(value)
-        )
+        return f"{int(time[1]) * _SECONDS[time[2]] / factor:g}s" if time else str(value)
 
+    # Go's flags also read True and False.
     return [f"--{name}={text(value)}" for name, value in arguments.items()]

@@ -127,6 +127,10 @@ class Cloud:
         """The machine of an id or of a node's name; None if it is gone."""
         return self.instances.get(identity.rpartition("/")[2])
 
+    def idle_delay(self, group: Group) -> float:
+        """Seconds of the world for which a node of a pool stays idle."""
+        return group.of.settings.idle_delay_of(group.pool) / self.factor
+
     # -- sizes ---------------------------------------------------------------------------------------------------------
 
     def increase(self, group: str, count: int) -> None:
@@ -182,7 +186,7 @@ class Cloud:
 
     def lose_gpus(self, name: str, count: int = 1) -> None:
         """A node offers fewer GPUs."""
-        resource = self.instances[name].group.nodes.host.resource
+        resource = self.instances[name].group.of.host.resource
         free = self.api.call("GET", f"{NODES}/{name}")["status"]["allocatable"]
         left = {resource: str(max(0, int(free[resource]) - count))}
         self._patch(f"{name}/status", {"status": {"capacity": left, "allocatable": left}})
@@ -241,7 +245,7 @@ class Cloud:
     def _ask(self, group: Group) -> None:
         """Start a machine. On demand a cloud takes the first type of a list, for spot any of them."""
         self._numbers[group.pool] += 1
-        types = len(group.nodes.host.machines) if group.nodes.host.capacity == SPOT else 1
+        types = len(group.of.host.machines) if group.of.host.capacity == SPOT else 1
         zone = min(group.zones, key=[one.zone for one in self.of(group.id)].count)
         name = f"{group.pool}-{self._numbers[group.pool]}"
         due = self._clock() + self._boot(group)

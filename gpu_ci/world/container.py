@@ -59,7 +59,7 @@ class Pod:
     def environment(self, container: Object) -> tuple[dict[str, str], dict[str, str]]:
         """The environment, and the part of it that words may have: no value of a Secret, since other users see words.
 
-        Raises urllib.error.HTTPError, KeyError or ValueError for what is missing.
+        Raises urllib.error.HTTPError, KeyError or ValueError if something is missing.
         """
         env = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self.plane.port)}
         shown = dict(env)

@@ -50,7 +50,7 @@ class Program:
     repository: tuple[str, ...] = ()
     how: str = ""
     mib: int = 0
-    memory: str = "not measured"
+    memory: str = "unknown"
 
     @property
     def reference(self) -> str:
@@ -96,7 +96,7 @@ def get(folder: Path, names: Sequence[str] = (), say: Say = lambda _: None, web:
     architecture = _architecture()
     for name in names:
         if name not in PROGRAMS:
-            raise InputError(f"program: {name} is no program of a world; {instead(name, PROGRAMS, 'see its list')}")
+            raise InputError(f"program: no world has a program {name}; {instead(name, PROGRAMS, 'see its list')}")
         if not PROGRAMS[name].pin(architecture):
             raise InputError(f"program: no hash of {name} is known; build it: {PROGRAMS[name].by_hand(architecture)}")
     chosen = [PROGRAMS[name] for name in names or PROGRAMS if names or not shutil.which(name)]
@@ -136,7 +136,7 @@ def listing(console: Console, folder: Path) -> None:
     for name, program in PROGRAMS.items():
         here = shutil.which(name) or shutil.which(name, path=str(folder)) or "missing"
         how = "gpu-ci world --get" if program.pin(architecture) else program.by_hand(architecture)
-        rows.append((name, program.release, here, str(program.mib or "not measured"), program.memory, how))
+        rows.append((name, program.release, here, str(program.mib or "unknown"), program.memory, how))
     show_table(console, ("=program", "version", "here", ">MiB to download", ">MiB of memory", "how to get it"), rows)
 
 

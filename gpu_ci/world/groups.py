@@ -1,4 +1,4 @@
-"""The node groups that the cloud of a cluster would have, and the nodes that it makes of them."""
+"""The node groups that the cloud of a cluster would have, and their nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleet.facts.offer import Offer, allocatable, least
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import GPU_RESOURCE, HOST_LABEL, STARTUP_GATE, SYSTEM_POOL, Taint
 from fleet.facts.tables import toml
-from fleet.prove.nodes import Nodes, cluster_nodes
+from fleet.prove.nodes import Nodes, Values, cluster_nodes
 from fleet.prove.placement import Host
 from fleet.providers.phases import NEW, node_phases
 from fleet.providers.provider import NodeGroup
@@ -29,56 +29,43 @@ _REGION_LABEL = "topology.kubernetes.io/region"
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """One node group. `boot` are the seconds from a request to a node that is ready, as far as public figures know them."""
+class Group(NodeGroup):
+    """One node group of a pool, whose nodes are as `of` describes them. `span` are its least and most.
 
-    of: NodeGroup
-    nodes: Nodes
+    `boot` are the seconds from a request to a node that is ready, as far as public figures know them.
+    """
+
+    of: Nodes
     boot: float
-
-    @property
-    def id(self) -> str:
-        """The name by which an autoscaler knows it."""
-        return self.of.id
 
     @property
     def pool(self) -> str:
         """Its pool."""
-        return self.nodes.host.name
-
-    @property
-    def span(self) -> Span:
-        """Its least and most nodes."""
-        return self.of.nodes
-
-    @property
-    def zones(self) -> tuple[str, ...]:
-        """Its zones; the region for a cloud whose zones the settings do not show."""
-        return self.of.zones or (self.nodes.settings.region,)
+        return self.of.host.name
 
     @property
     def replaces(self) -> bool:
         """Whether another machine follows one that is gone."""
-        return PROVIDERS[self.nodes.settings.provider].profile.from_zero
+        return PROVIDERS[self.of.settings.provider].profile.from_zero
 
     def price(self, at: int) -> Money:
         """USD an hour of a node of its machine type `at`, without its disk."""
-        settings, machine = self.nodes.settings, self.nodes.host.machines[at]
+        settings, machine = self.of.settings, self.of.host.machines[at]
         if (pool := settings.pools.get(self.pool)) is not None:
             return pool.price(machine.name, settings.region)
-        return quoted(price_of(machine, settings.region, self.nodes.host.capacity))
+        return quoted(price_of(machine, settings.region, self.of.host.capacity))
 
     def node(self, at: int, name: str, zone: str, address: str = "") -> Object:
         """A new node of the machine type `at`. `address` is its id at the cloud."""
-        host = self.nodes.host
+        host = self.of.host
         machine = host.machines[at]
         units, offer = _units(host, machine), allocatable(machine, host.disk)
         whole = Offer(machine.vcpus * 1000, machine.memory_mib, host.disk, machine.gpus, offer.pods)
-        return _node(name, self._labels(at, name, zone), self._taints(self.nodes.taints), address, (whole, offer), units)
+        return _node(name, self._labels(at, name, zone), self._taints(self.of.taints), address, (whole, offer), units)
 
     def template(self) -> Object:
         """A node that does not exist yet, as the cloud's autoscaler imagines it: the least of all machine types."""
-        host, facts = self.nodes.host, toml("nodes.toml")["providers"][self.nodes.settings.provider]
+        host, facts = self.of.host, toml("nodes.toml")["providers"][self.of.settings.provider]
         believed: list[str] = facts.get("template", facts)["labels"]
         known = self._labels(0, f"template-{self.pool}", zone := self.zones[0])
         labels = {key: value for key, value in known.items() if key not in facts["labels"] or key in believed}
@@ -87,21 +74,21 @@ class Group:
             labels.pop(text.partition("=")[0], None)
         # All machine types of a pool have the same GPUs.
         units = _units(host, host.machines[0])
-        if units and not PROVIDERS[self.nodes.settings.provider].profile.shares_from_zero:
+        if units and not PROVIDERS[self.of.settings.provider].profile.shares_from_zero:
             units = {GPU_RESOURCE: host.machines[0].gpus}
         offer = least(allocatable(machine, host.disk) for machine in host.machines)
-        return _node(known[HOST_LABEL], labels, self._taints(self.nodes.imagined or self.nodes.taints), "", (offer, offer), units)
+        return _node(known[HOST_LABEL], labels, self._taints(self.of.imagined or self.of.taints), "", (offer, offer), units)
 
     def _taints(self, taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
-        health, gpus = self.nodes.settings.health, self.nodes.host.machines[0].gpus
+        health, gpus = self.of.settings.health, self.of.host.machines[0].gpus
         return (*taints, *((STARTUP_GATE,) if health is not None and health.startup_gate and gpus else ()))
 
     def _labels(self, at: int, name: str, zone: str) -> dict[str, str]:
         """The labels of a node. A value that only the cloud knows is made up."""
-        told = {HOST_LABEL: name, _REGION_LABEL: self.nodes.settings.region}
+        told = {HOST_LABEL: name, _REGION_LABEL: self.of.settings.region}
         return {
             key: zone if key.endswith("/zone") else next(iter(values)) if values else told.get(key, self.pool)
-            for key, values in self.nodes.labels[at].items()
+            for key, values in self.of.labels[at].items()
         }
 
 
@@ -131,19 +118,19 @@ def groups(name: str, settings: Cluster, github: GitHub) -> dict[str, Group]:
 
 
 def _of_pools(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
-    provider = PROVIDERS[settings.provider]
     for nodes in cluster_nodes(name, settings, github):
         pool = settings.pools.get(nodes.host.name)
         phases = [phase for phase in node_phases(settings, pool, NEW) if phase.name != "capacity"] if pool is not None else []
         boot = sum((phase.low + (phase.high or phase.low)) / 2 for phase in phases)
-        for group in provider.node_groups(name, settings, nodes.host.name):
-            yield Group(group, nodes, boot)
+        for group in PROVIDERS[settings.provider].node_groups(name, settings, nodes.host.name):
+            # The region stands for the zones that the settings do not show.
+            yield Group(group.id, group.zones or (settings.region,), group.span, nodes, boot)
 
 
 def _undescribed(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
     """Two nodes of a cluster whose settings do not describe the nodes of controllers."""
     if PROVIDERS[settings.provider].system_machines(settings) is None:
-        labels = {key: frozenset((value,)) for key, value in settings.system_selector.items()}
+        labels: dict[str, Values] = {key: frozenset((value,)) for key, value in settings.system_selector.items()}
         span, host = Span(min=2, max=2), Host(SYSTEM_POOL, (_UNKNOWN_SYSTEM,), 2, "on-demand", 200 * 1024, ())
         nodes = Nodes(name, settings, github, host, span, ({**labels, HOST_LABEL: None},), ())
-        yield Group(NodeGroup(f"{name}-{SYSTEM_POOL}", (), span), nodes, 0)
+        yield Group(f"{name}-{SYSTEM_POOL}", (settings.region,), span, nodes, 0)

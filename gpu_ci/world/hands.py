@@ -101,7 +101,7 @@ class _Container:
 
 @dataclass
 class Run(Pod):
-    """A pod for which processes stand. `ports` are local ports by those at which its containers listen."""
+    """A pod with processes in place of its containers. `ports` are local ports by those at which its containers listen."""
 
     containers: list[_Container] = field(default_factory=list)
     written: Object = field(default_factory=dict)
@@ -155,7 +155,7 @@ class Hands:
         for uid, pod in pods.items():
             # A failure of one pod must not stop the others.
             try:
-                # kwok writes the status of a new pod, and no other of ours.
+                # kwok writes the status of a new pod first, and nothing after that.
                 if uid not in self._runs and pod.get("status", {}).get("phase") == "Running":
                     self._runs[uid] = self._taken(uid, pod)
                 if (run := self._runs.get(uid)) and run.containers:

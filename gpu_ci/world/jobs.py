@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fleet.facts.errors import InputError
+from fleet.facts.errors import FleetError, InputError
 from fleet.facts.yaml_text import read_yaml
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import Duration, Model
@@ -35,6 +35,13 @@ class Jobs(Model):
     jobs: Annotated[tuple[Batch, ...], Field(min_length=1, strict=False)]
 
 
+def _mapping(path: Path) -> dict[str, object]:
+    content = read_yaml(path).value
+    if not isinstance(content, dict):
+        raise InputError(f"--jobs: {path} must have the key jobs; write jobs: [{{runsOn: [gpu-t4], count: 20}}]")
+    return content
+
+
 def batches(text: str, cluster: Cluster) -> tuple[Batch, ...]:
     """The batches of a number or a file. A number of jobs is shared among the classes of pods by their `scale.max`.
 
@@ -42,7 +49,9 @@ def batches(text: str, cluster: Cluster) -> tuple[Batch, ...]:
     """
     if not text.isdecimal():
         try:
-            return read(Jobs, "--jobs", read_yaml(Path(text)).mapping()).jobs
+            return read(Jobs, "--jobs", _mapping(Path(text))).jobs
+        except FleetError as error:
+            raise InputError(str(error)) from None
         except OSError as error:
             raise InputError(f"--jobs: {text} cannot be read ({error.strerror}); give a number, or a YAML file") from None
     count, classes = int(text), {name: runner.scale.max for name, runner in cluster.pod_runners.items() if runner.scale.max}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fleet.facts.errors import InputError
 
+_VERSION = re.compile(r"v?\d+\.\d+\.\d+\S*")
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "helm", "arc-manager", "ghalistener")
 """Programs without which no world starts."""
 OPTIONAL = {
@@ -38,10 +41,25 @@ class Parts:
         """Needed programs that this machine does not have."""
         return [name for name in NEEDED if name not in self]
 
+    def versions(self) -> dict[str, str]:
+        """What the programs say of their version; those that say nothing are left out."""
+        said = ((name, _VERSION.search(_said(str(path)))) for name, path in self.paths.items())
+        return {name: match[0] for name, match in said if match is not None}
+
     def require(self) -> None:
         """Raise InputError if a needed program is missing."""
         if self.missing:
             raise InputError(f"programs: {', '.join(self.missing)} are not on PATH; `gpu-ci world --get` downloads or names each")
+
+
+def _said(program: str) -> str:
+    """What a program prints of its version."""
+    words = [program, "version", "--short"] if program.endswith("helm") else [program, "--version"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603 - a part of the world
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
 
 
 def cache() -> Path:

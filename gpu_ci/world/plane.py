@@ -25,6 +25,7 @@ HANDS_LABEL = "gpu-ci.world/hands"
 FAKE_NODE = "kwok.x-k8s.io/node"
 """Annotation of nodes that kwok keeps ready. Without it a kubelet is silent."""
 _PATIENCE = 90
+_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:basic-user"
 _USERS = {
     "admin": "system:masters",
     "system:kube-controller-manager": "",
@@ -143,7 +144,7 @@ class Plane:
             "service-cluster-ip-range": "10.0.0.0/16",
         }
         self.run("kube-apiserver", words)
-        self.wait(lambda: self.authority.exists() and "healthz" in str(self.api.call("GET", "/")), "the API server")
+        self.wait(lambda: self.authority.exists() and "system:basic-user" in str(self.api.call("GET", _ROLES)), "the API server")
 
     def stop_api(self) -> None:
         """Kill the API server; it would take a minute to stop."""

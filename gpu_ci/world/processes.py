@@ -36,6 +36,10 @@ def free_port() -> int:
         return port
 
 
+HEALED = ("kube-scheduler", "kube-controller-manager")
+"""Programs that end themselves to begin anew: the scheduler does so for a pod that moved while the API server was away."""
+
+
 class WorldError(Exception):
     """A part of a world failed. The message is one line."""
 
@@ -116,9 +120,11 @@ class Processes:
             self._write()
 
     def require_alive(self) -> None:
-        """Raise WorldError if a needed program has ended by itself."""
+        """Raise WorldError if a needed program has ended by itself, but start one again whose exit a kubelet would heal."""
         for name in self._needed & self._running.keys():
-            if not self.alive(name):
+            if not self.alive(name) and name in HEALED:
+                self.start(name, [*map(str, self._running[name].args)], needed=True)  # type: ignore[arg-type] # a list of ours
+            elif not self.alive(name):
                 lines = self.log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
                 raise WorldError(f"{name} ended; its log {self.log(name)} ends with: {lines[-1][:300] if lines else 'nothing'}")
 

@@ -65,12 +65,9 @@ class Client:
     def create(self, name: str, *labels: str, group: int = 1) -> int:
         """Register a set as ARC does: look for it, then create it."""
         found = self.act("GET", f"runtime/runnerscalesets?runnerGroupId={group}&name={name}&api-version=6.0-preview")
-        if found["count"]:
-            number: int = found["value"][0]["id"]
-            return number
         of = {"name": name, "runnerGroupId": group, "labels": [{"name": one, "type": "System"} for one in (name, *labels)]}
-        number = self.act("POST", "runtime/runnerscalesets?api-version=6.0-preview", 200, of)["id"]
-        return number
+        at = found["value"][0] if found["count"] else self.act("POST", "runtime/runnerscalesets", 200, of)
+        return int(at["id"])
 
     def jit(self, of: int, name: str) -> Any:
         """A runner's configuration."""

@@ -31,6 +31,7 @@ class Server:
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
         self.deleted: list[Object] = []
+        self.refused: set[str] = set()
         self.wakes: list[Event] = []
 
     def put(self, kind: str, name: str, **fields: Any) -> Object:
@@ -61,6 +62,8 @@ class Server:
         if path.endswith("/token"):
             return {"status": {"token": f"token of {path.split('/')[-2]}"}}
         path = path.removesuffix("/status")
+        if path in self.refused:
+            raise HTTPError(path, 500, "Internal Server Error", Message(), io.BytesIO())
         if path not in self.objects:
             raise HTTPError(path, 404, "Not Found", Message(), io.BytesIO())
         if method == "DELETE":

@@ -241,7 +241,7 @@ def test_ctrl_c_leaves_nothing_and_says_where_it_stopped(tmp_path: Path, capsys:
 
 
 def test_an_unknown_program_and_one_without_a_hash_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(InputError, match=re.escape("program: kwoc is no program of a world; did you mean kwok?")):
+    with pytest.raises(InputError, match=re.escape("program: no world has a program kwoc; did you mean kwok?")):
         get(tmp_path, ("kwoc",))
     of_world(monkeypatch, Program("kueue", "", "0.19", how="go install kueue@{version}"))
     with pytest.raises(InputError, match=re.escape("program: no hash of kueue is known; build it: go install kueue@0.19")):
@@ -363,8 +363,8 @@ def test_the_list_says_what_is_here_and_how_to_get_the_rest(
     listing(MaskingConsole(width=250), tmp_path)
     rows = [re.split(r"\s{2,}", line.strip()) for line in capsys.readouterr().out.splitlines()]
     assert rows[2:] == [
-        ["kwok", "0.8", str(tmp_path / "kwok"), "1", "not measured", "gpu-ci world --get"],
-        ["kueue", "0.19", "missing", "not measured", "below 140", "go install kueue@0.19"],
+        ["kwok", "0.8", str(tmp_path / "kwok"), "1", "unknown", "gpu-ci world --get"],
+        ["kueue", "0.19", "missing", "unknown", "below 140", "go install kueue@0.19"],
     ]
 
 

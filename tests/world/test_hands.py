@@ -62,13 +62,13 @@ class Kubelet:
         self.processes = processes
 
     def pod(self, name: str, *program: str, **spec: Any) -> Object:
-        """Make a pod, and tell the hands."""
+        """Make a pod, and wake the hands."""
         made = self.server.pod(name, *program, **spec)
         self.wake()
         return made
 
     def wake(self) -> None:
-        """Tell the hands of a change."""
+        """Let the hands see a change now."""
         self.server.wakes[0].set()
 
     def status(self, name: str) -> Object:
@@ -111,6 +111,7 @@ def kubelet(tmp_path: Path) -> Iterator[Kubelet]:
 def test_the_end_of_a_process_is_the_end_of_its_pod(kubelet: Kubelet, code: int, phase: str) -> None:
     kubelet.pod("once", f"import sys; sys.exit({code})")
     wait(lambda: "terminated" in kubelet.state("once"))
+    assert [*kubelet.state("once")] == ["terminated"], "a container has one state"
     assert kubelet.state("once")["terminated"]["exitCode"] == code
     assert kubelet.status("once")["phase"] == phase
     conditions = {condition["type"]: condition["status"] for condition in kubelet.status("once")["conditions"]}
@@ -178,7 +179,7 @@ def test_a_process_has_the_environment_of_its_pod_alone(kubelet: Kubelet, monkey
     kubelet.pod(
         "app", "import os, sys; print(sorted(os.environ), sys.argv[1:])", "$(A)", container={"env": [{"name": "A", "value": "1"}]}
     )
-    wait(lambda: kubelet.log("app"))
+    wait(lambda: kubelet.log("app").endswith("\n"))
     for name in ("KUBERNETES_SERVICE_HOST", "'A'", "['1']"):
         assert name in kubelet.log("app")
     assert "GITHUB_TOKEN" not in kubelet.log("app"), "ARC reads it, and it is the caller's"
@@ -192,6 +193,16 @@ def test_a_pod_waits_for_a_secret_and_stops_no_other(kubelet: Kubelet) -> None:
     assert kubelet.state("app")["waiting"]["reason"] == "CreateContainerConfigError"
     kubelet.server.secret("late", key="12345")
     wait(lambda: kubelet.log("app") == "5\n")
+
+
+def test_a_pod_that_the_api_server_refuses_to_change_stops_no_other(kubelet: Kubelet) -> None:
+    kubelet.server.refused.add("/api/v1/namespaces/ci/pods/app")
+    kubelet.pod("app", FOREVER)
+    kubelet.pod("other", "print('up')")
+    wait(lambda: kubelet.status("other")["phase"] == "Succeeded")
+    assert kubelet.log("app") == "", "kwok could remove the pod under the process"
+    kubelet.server.refused.clear()
+    wait(lambda: "up" in kubelet.log("app"))
 
 
 def test_pods_are_marked_before_kwok_may_remove_them_and_others_are_left_alone(kubelet: Kubelet) -> None:

@@ -68,7 +68,7 @@ def _scaling_group(name: str, part: str) -> str:
 
 
 def eks_groups(name: str, cluster: EksPools, pool: str) -> Iterator[NodeGroup]:
-    """The Auto Scaling groups of a pool, one for each zone, or the one of the system pool. The ends of their names are made up."""
+    """The Auto Scaling groups of a pool, one for each zone, or of the system pool. The ends of their names are made up."""
     sizes: Mapping[str, tuple[tuple[str, ...], Nodes]]
     if isinstance(cluster, EksCluster) and pool == SYSTEM_POOL:
         sizes = {SYSTEM_POOL: (cluster.fixed_zones, cluster.system.nodes)}

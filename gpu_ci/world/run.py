@@ -1,0 +1,212 @@
+"""One cluster of a stack as a world: it starts the parts, installs what the program declares, queues jobs, and removes all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from random import Random
+from threading import Event, Timer
+from typing import Literal, Self
+from urllib.parse import urlsplit
+
+from fleet.facts.scheduling import SYSTEM_POOL
+from fleet.loading.home import ROOT
+from fleet.loading.stackfile import StackConfig
+from fleet.providers.fleet import Fleet
+from fleet.render.monitoring.objects import targets
+from fleet.render.sweeps.api import Object
+from gpu_ci.world import autoscaler, parts
+from gpu_ci.world.buyer import Buyer
+from gpu_ci.world.cloud import Cloud
+from gpu_ci.world.follow import Followed, passes
+from gpu_ci.world.github import GitHub
+from gpu_ci.world.groups import groups
+from gpu_ci.world.hands import PROGRAMS, Hands, Program
+from gpu_ci.world.install import Installer, chart_of, everything, is_whole, require_charts
+from gpu_ci.world.jobs import Batch
+from gpu_ci.world.metrics import Metrics, of_pods
+from gpu_ci.world.observe import Observed
+from gpu_ci.world.plane import FAKE_NODE, Plane, control_plane
+from gpu_ci.world.player import Player
+from gpu_ci.world.processes import Processes
+from gpu_ci.world.scale_sets import Job
+from gpu_ci.world.steps import GROUPS, SERVED, Release, recorded, steps, without
+
+_URL = "githubConfigUrl"
+_STILL = 120
+"""Seconds without any change after which jobs that wait count as stuck."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`factor`: seconds of the fleet in one of the world. `charts` has the stack's charts, `folder` gets all files of the run."""
+
+    factor: float
+    charts: Path
+    programs: parts.Parts
+    folder: Path
+    day: date
+
+
+class World:
+    """A cluster's control plane with all that stands for the rest. It ends with its block."""
+
+    plane: Plane
+    github: GitHub
+    cloud: Cloud
+    hands: Hands
+    observed: Observed
+
+    def __init__(self, config: StackConfig, fleet: Fleet, cluster: str, options: Options) -> None:
+        """Read the program. Raises InputError for a chart that is missing."""
+        self.options, self.name, self.fleet, self.settings = options, cluster, fleet, fleet.clusters[cluster]
+        declared = steps(fleet, cluster, *recorded(ROOT, config, fleet))
+        require_charts(declared, options.charts)
+        releases = [step.content for step in declared.values() if isinstance(step.content, Release)]
+        parted = {one.chart for one in releases if not is_whole(chart_of(one, options.charts))} & GROUPS.keys()
+        self.steps, self.left_out = without(declared, parted | {*SERVED} - options.programs.paths.keys())
+        self.times: dict[str, float] = {}
+        self._stack, self._stop = ExitStack(), Event()
+
+    @property
+    def autoscaled(self) -> bool:
+        """Whether the real cluster-autoscaler decides about nodes."""
+        charts = (getattr(step.content, "chart", "") for step in self.steps.values())
+        return "cluster-autoscaler" in self.options.programs and "cluster-autoscaler" in charts
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._start(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._stack.close()
+
+    def _start(self, stack: ExitStack) -> None:
+        began = time.monotonic()
+        processes = stack.enter_context(Processes(self.options.folder))
+        stack.callback(self._stop.set)
+        self.plane = control_plane(processes, self.options.programs)
+        self.empty = everything(self.plane)
+        self.github = GitHub()
+        url = self.github.start()
+        stack.callback(self.github.stop)
+        self.cloud = Cloud(self.plane.api, groups(self.name, self.settings, self.fleet.github), self.options.factor)
+        self.cloud.start(self._stop)
+        self.pods = Followed(self.plane.api, "/api/v1/pods", self._stop)
+        self.nodes = Followed(self.plane.api, "/api/v1/nodes", self._stop)
+        self.observed = Observed(self.plane, self.settings, self.pods, self.nodes)
+        self.hands = Hands(self.plane, self.pods, [self._adapted(program, stack) for program in PROGRAMS])
+        stack.callback(self.hands.close)
+        self.player = Player(self.plane.api, self.github, self.pods, self._node)
+        buyer = [] if self.autoscaled else [Buyer(self.cloud, self.nodes, self.pods).once]
+        for once in (self.player.once, self.observed.once, *buyer):
+            wake = Event()
+            for wakes in (self.pods.wakes, self.nodes.wakes, self.github.wakes):
+                wakes.append(wake)
+            passes(once, wake, self._stop, 0.2)
+        self.metrics: Metrics | None = None
+        if self.settings.monitoring is not None and {"prometheus", "kube-state-metrics"} <= self.options.programs.paths.keys():
+            charts = {str(getattr(step.content, "chart", "")) for step in self.steps.values()}
+            monitors, space = [*targets(self.settings, charts)], self.settings.monitoring.namespace
+            self.metrics = Metrics(
+                *(self.plane, self.fleet, self.name),
+                lambda: of_pods(monitors, space, self.pods.values(), lambda *pod: self.hands.run(*pod).ports),
+                self.options.factor,
+            )
+            stack.callback(self.metrics.close)
+        self.installer = Installer(self.plane, self.options.charts, lambda values: _with_url(values, url))
+        self.times["control plane"] = time.monotonic() - began
+
+    def _adapted(self, program: Program, stack: ExitStack) -> Program:
+        """The autoscaler asks the world's cloud, and its times are shorter by the factor."""
+        if program.part != "cluster-autoscaler" or not self.autoscaled:
+            return program
+        file, stop = autoscaler.serve(self.cloud, self.options.folder)
+        stack.callback(stop)
+        contents = (step.content for step in self.steps.values())
+        release = next(one for one in contents if isinstance(one, Release) and one.chart == program.part)
+        more = [*program.more, f"--cloud-config={file}", *autoscaler.flags(release.values["extraArgs"], self.options.factor)]
+        return replace(program, more=more, files={**program.files, str(file): file})
+
+    def _node(self, name: str) -> Literal["up", "silent", "gone"]:
+        node = self.nodes.objects.get(("", name))
+        if node is None:
+            return "gone"
+        return "up" if FAKE_NODE in node["metadata"].get("annotations", {}) else "silent"
+
+    def install(self) -> tuple[str, ...]:
+        """Install what is not there, and wait until GitHub knows every set; returns what changed."""
+        began = time.monotonic()
+        changed = self.installer.install(self.steps)
+        sets = {name for name, runner in self.settings.pod_runners.items() if runner.scale.max}
+        self.plane.wait(
+            lambda: sets <= {each.name for each in self.github.sets.values() if each.session}, "a session of each listener"
+        )
+        self.times.setdefault("install", time.monotonic() - began)
+        return changed
+
+    def queue(self, batches: Iterable[Batch]) -> None:
+        """Queue jobs, each batch at its time."""
+        for batch in batches:
+            timer = Timer(batch.at / self.options.factor, self._queue, (batch,))
+            timer.daemon = True
+            self._stack.callback(timer.cancel)
+            timer.start()
+
+    def _queue(self, batch: Batch) -> None:
+        for _ in range(batch.count):
+            self.github.queue(batch.runs_on, seconds=batch.takes / self.options.factor)
+
+    def work(self, count: int, look: Callable[[], None], until: Callable[[], bool] = lambda: True) -> bool:
+        """Wait until `count` jobs have ended and `until` holds, and call `look`; false if nothing changes for two minutes."""
+        began = changed = time.monotonic()
+        state: object = None
+        while not (len(self.ended) >= count and until()):
+            look()
+            time.sleep(0.5)
+            self.plane.processes.require_alive()
+            now = (len(self.ended), [job.state for job in self.github.jobs if job.state != "completed"], self.sizes())
+            if now != state:
+                state, changed = now, time.monotonic()
+            if time.monotonic() - changed > _STILL:
+                return False
+        self.times.setdefault("jobs", time.monotonic() - began)
+        return True
+
+    @property
+    def ended(self) -> Sequence[Job]:
+        """The jobs that have ended."""
+        return [job for job in self.github.jobs if job.state == "completed"]
+
+    def sizes(self) -> dict[str, int]:
+        """Nodes of each pool now."""
+        count = dict.fromkeys((group.pool for group in self.cloud.groups.values()), 0)
+        for one in [*self.cloud.instances.values()]:
+            count[one.group.pool] += one.made
+        return count
+
+    def at_least(self) -> bool:
+        """Whether every pool is as small as its settings allow."""
+        least: dict[str, int] = {}
+        for group in self.cloud.groups.values():
+            least[group.pool] = least.get(group.pool, 0) + group.span.min
+        return not self.autoscaled or all(count <= least[pool] for pool, count in self.sizes().items() if pool != SYSTEM_POOL)
+
+    def remove(self, order: Random) -> list[str]:
+        """Remove everything, in an order that the program allows; returns what is left of it."""
+        began = time.monotonic()
+        self.installer.remove(self.steps, order)
+        self.times.setdefault("remove", time.monotonic() - began)
+        return sorted(everything(self.plane) - self.empty)
+
+
+def _with_url(values: Object, url: str) -> Object:
+    """The values of a release, with the world's GitHub."""
+    return {**values, _URL: url + urlsplit(values[_URL]).path} if _URL in values else values

@@ -1,0 +1,163 @@
+"""A whole run as people see it: the list of parts, the moment, the checks."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from fleet.facts.errors import InputError, instead, quoted
+from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT
+from fleet.loading.stackfile import load
+from gpu_ci.app import console
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.layout import show_line, show_table
+from gpu_ci.offline.progress import Progress
+from gpu_ci.world import get, parts, record
+from gpu_ci.world.jobs import Batch, batches
+from gpu_ci.world.observe import waits
+from gpu_ci.world.processes import WorldError
+from gpu_ci.world.run import Options, World
+
+_EVERY = 10
+"""Seconds between two lines about a run whose output is no terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asks for: the options of `gpu-ci world`."""
+
+    stack: str
+    file: Path | None
+    cluster: str | None
+    jobs: str
+    faults: str | None
+    faster: float
+    charts: Path | None
+    record: Path | None
+
+
+def download(progress: Progress) -> None:
+    """Download what is missing, and list what is here. Raises InputError."""
+    folder = parts.cache()
+    get.get(folder, say=progress)
+    if "helm" in (programs := parts.find()):
+        get.get_charts(folder / "charts", programs["helm"], progress)
+    get.listing(console(), folder)
+
+
+def run(asked: Asked, progress: Progress) -> bool:
+    """One whole run; returns whether every check holds. Raises InputError before anything is started."""
+    programs = parts.find()
+    programs.require()
+    config = load(asked.stack, ROOT, asked.file)
+    fleet, out = fleet_of(config), console()
+    names = [name for name, _ in fleet.clusters_by_name()]
+    name = asked.cluster or names[0]
+    if name not in names:
+        raise InputError(f"--cluster: the stack has no cluster {quoted(name)}; {instead(name, names, names[0])}")
+    queued = batches(asked.jobs, fleet.clusters[name])
+    with tempfile.TemporaryDirectory(prefix="gpu-ci-world-") as folder:
+        progress("reading the program")
+        charts = asked.charts or parts.cache() / "charts"
+        built = World(config, fleet, name, Options(asked.faster, charts, programs, Path(folder), day_of()))
+        show_table(out, ("=part", "=is", "that means"), list(record.described(programs, built.left_out)))
+        if others := [other for other in names if other != name]:
+            show_line(out, f"cluster {name}; --cluster runs another one: {', '.join(others)}")
+        try:
+            return _run(built, queued, asked, progress, out)
+        except WorldError as error:
+            kept = shutil.copytree(Path(folder) / "logs", parts.cache() / "logs", dirs_exist_ok=True)
+            sys.stderr.write(f"error: {error}; the logs are in {kept}\n")
+            return False
+
+
+def _run(built: World, queued: Sequence[Batch], asked: Asked, progress: Progress, out: Console) -> bool:
+    """Install, install again, run the jobs, wait for the smallest size, remove. Returns whether every check holds."""
+    count = sum(batch.count for batch in queued)
+    progress("starting the control plane")
+    with built:
+        progress("installing the stack")
+        built.install()
+        again = built.install()
+        built.queue(queued)
+        with Watch(built, count, out) as watch:
+            built.work(count, watch.look)
+            built.work(count, watch.look, built.at_least)
+        _summary(built, out)
+        progress("removing the stack")
+        left = built.remove(Random(0))  # noqa: S311 - no secret
+        held = list(record.checks(built, count, again, left))
+        show_table(out, ("=check", "result"), [(check.claim, check.against or "holds") for check in held])
+        if asked.record is not None:
+            record.write(asked.record, record.document(built, asked.stack, held))
+        return not any(check.against for check in held)
+
+
+class Watch:
+    """Shows a run: on a terminal a table that changes, else a line now and then."""
+
+    def __init__(self, built: World, count: int, out: Console) -> None:
+        self._world, self._count, self._out, self._said = built, count, out, 0.0
+        self._live = Live(console=out, transient=True) if out.is_terminal else None
+
+    def __enter__(self) -> Watch:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def look(self) -> None:
+        """Show the moment."""
+        if self._live:
+            self._live.update(self._table())
+        elif time.monotonic() - self._said > _EVERY:
+            self._said = time.monotonic()
+            nodes = ", ".join(f"{pool} {count}" for pool, count in self._world.sizes().items())
+            show_line(self._out, f"{len(self._world.ended)} of {self._count} jobs ended; nodes: {nodes}; {self._usd()}")
+
+    def _table(self) -> Table:
+        table = Table("class", "queued", "running", "ended", "wait", title=f"{len(self._world.ended)} of {self._count} jobs")
+        for name, row in waits(self._world.github).items():
+            waiting = row.get("queued", 0) + row.get("assigned", 0)
+            ended = row["jobs"] - waiting - row.get("running", 0)
+            table.add_row(name, str(waiting), str(row.get("running", 0)), str(ended), f"{row['wait'].get('median', '')} s")
+        table.add_section()
+        for pool, count in self._world.sizes().items():
+            table.add_row(f"pool {pool}", "", f"{count} nodes", "", "")
+        table.caption = self._usd()
+        return table
+
+    def _usd(self) -> str:
+        usage = self._world.cloud.usage()
+        return f"{usage.usd} USD so far, never above {usage.hour} USD an hour"
+
+
+def _summary(built: World, out: Console) -> None:
+    rows = [
+        (
+            name,
+            str(row["jobs"]),
+            str(row.get("succeeded", 0)),
+            *(f"{row['wait'].get(key, '')}" for key in ("median", "p95", "longest")),
+        )
+        for name, row in waits(built.github).items()
+    ]
+    show_table(out, ("=class", ">jobs", ">succeeded", ">median s", ">95 % s", ">longest s"), rows)
+    usage, (idle, worst) = built.cloud.usage(), record.bounds(built)
+    show_line(out, f"machines: {usage.usd} USD, never above {usage.hour} USD an hour; the plan says {idle} to {worst}")
+    for what, count in built.observed.warnings().items():
+        show_line(out, f"not foreseen: {what}, {count} times")
