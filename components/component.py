@@ -12,7 +12,7 @@ from components.arguments import as_inputs, inputs_of
 
 Args = TypeVar("Args")
 
-_OUTPUTS = ("pulumi.Output", "pulumi.output.Output")
+_OUTPUTS = ("pulumi.Output", "pulumi.output.Output", "typing.Optional[pulumi.output.Output")
 """Beginnings of the annotations of outputs, as text and as types."""
 
 

@@ -181,7 +181,7 @@ class ArcRunnerSet(PackagedComponent[Read]):
     def read(cls, inputs: dict[str, Any]) -> Read:
         return Read(settings(PodSet, inputs, cls._paths), *read_app(inputs))
 
-    def declare(self, name: str, args: Read) -> dict[str, Any]:
+    def declare(self, name: str, args: Read) -> None:
         pods, app = args.settings, (args.github_app, args.github_private_key)
         of_set = ScaleSetArgs(
             pods.chart,
@@ -196,4 +196,3 @@ class ArcRunnerSet(PackagedComponent[Read]):
         )
         self.runs_on = scale_set(name, of_set, parent=self)
         self.namespace_name = pulumi.Output.from_input(of_set.chart.namespace)
-        return {"runsOn": self.runs_on, "namespaceName": self.namespace_name}

@@ -27,7 +27,7 @@ class Enablement(PackagedComponent[Settings]):
     AWAITS = True
     """Whether the release is ready only when its pods are."""
 
-    def declare(self, name: str, args: Settings) -> dict[str, Any]:
+    def declare(self, name: str, args: Settings) -> None:
         chart, configs = args.chart, args.configs
         self.home = namespace(f"{name}-namespace", chart, parent=self, depends_on=self._after)
         needed: list[pulumi.Resource] = [self.home]
@@ -41,7 +41,6 @@ class Enablement(PackagedComponent[Settings]):
         delivery(args.gitops)(item)
         self.namespace_name: pulumi.Output[str] = self.home.metadata.name
         self.config_names: pulumi.Output[list[str]] = pulumi.Output.from_input(configs.labels if configs else [])
-        return {"namespaceName": self.namespace_name, "configNames": self.config_names}
 
 
 class DevicePluginStackArgs(TypedDict, total=False):
@@ -79,8 +78,8 @@ class DevicePluginStack(Enablement[DevicePlugin]):
     def read(cls, inputs: dict[str, Any]) -> DevicePlugin:
         return settings(DevicePlugin, inputs)
 
-    def declare(self, name: str, args: DevicePlugin) -> dict[str, Any]:
-        outputs = super().declare(name, args)
+    def declare(self, name: str, args: DevicePlugin) -> None:
+        super().declare(name, args)
         if args.runtime_handler:
             kubernetes.node.v1.RuntimeClass(
                 f"{name}-runtime-class",
@@ -88,7 +87,6 @@ class DevicePluginStack(Enablement[DevicePlugin]):
                 handler=args.runtime_handler,
                 opts=self._below(*self._after, delete_before_replace=True),
             )
-        return outputs
 
 
 class DriverArgs(TypedDict, total=False):

@@ -74,7 +74,7 @@ class GpuJob(Component[GpuJobArgs]):
     job_name: pulumi.Output[str]
     """The Job's name, for `kubectl logs job/<name>`."""
 
-    def declare(self, name: str, args: GpuJobArgs) -> dict[str, Any]:
+    def declare(self, name: str, args: GpuJobArgs) -> None:
         metadata = args.manifest["metadata"]
         waits = {
             SKIP_AWAIT: "true",
@@ -96,4 +96,3 @@ class GpuJob(Component[GpuJobArgs]):
             ),
         )
         self.job_name = job.metadata.apply(lambda metadata: metadata.name)
-        return {"jobName": self.job_name}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
 
@@ -101,7 +100,7 @@ class LocalQueues(Component[LocalQueuesArgs]):
     queues: pulumi.Output[dict[str, list[str]]]
     """Names that a Job may use in its queue label, by namespace."""
 
-    def declare(self, name: str, args: LocalQueuesArgs) -> dict[str, Any]:
+    def declare(self, name: str, args: LocalQueuesArgs) -> None:
         self.made = {
             namespace: tuple(self._declare(f"{name}.{namespace}", manifest, args.ready[namespace]) for manifest in manifests)
             for namespace, manifests in args.manifests.items()
@@ -110,7 +109,6 @@ class LocalQueues(Component[LocalQueuesArgs]):
             namespace: [manifest["metadata"]["name"] for manifest in manifests] for namespace, manifests in args.manifests.items()
         }
         self.queues = pulumi.Output.from_input(names)
-        return {"queues": self.queues}
 
     def _declare(self, name: str, manifest: Manifest, ready: Sequence[pulumi.Resource]) -> pulumi.Resource:
         # The role of the LocalQueue with its team's name is always the same.

@@ -117,10 +117,9 @@ class ScaleSet(Component[ScaleSetArgs]):
     namespace_name: pulumi.Output[str]
     """The set's namespace."""
 
-    def declare(self, name: str, args: ScaleSetArgs) -> dict[str, Any]:
+    def declare(self, name: str, args: ScaleSetArgs) -> None:
         self.runs_on = scale_set(name, args, parent=self)
         self.namespace_name = pulumi.Output.from_input(args.chart.namespace)
-        return {"runsOn": self.runs_on, "namespaceName": self.namespace_name}
 
 
 def _secret(name: str, args: ScaleSetArgs, home: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:

@@ -35,7 +35,7 @@ class OkeNetwork(Component[OkeNetworkArgs]):
     endpoint_subnet_id: pulumi.Output[str]
     """Regional; public only where the endpoint is."""
 
-    def declare(self, name: str, args: OkeNetworkArgs) -> dict[str, Any]:
+    def declare(self, name: str, args: OkeNetworkArgs) -> None:
         # They depend only on the VCN's range, so nothing that is added later changes them. Every pod has an address of the node
         # subnet; between the two the metrics gateway has sixteen addresses, and the rest is free.
         nodes, endpoint = node_subnet(args.cidr)[0], endpoint_subnet(args.cidr)
@@ -60,9 +60,7 @@ class OkeNetwork(Component[OkeNetworkArgs]):
         private = self._private_routes()
         public = None if args.private_endpoint else self._public_routes()
         self.node_subnet_id = self._subnet("nodes", nodes, private, private=True).id
-        of_endpoint = self._subnet("endpoint", endpoint, public or private, private=args.private_endpoint)
-        self.endpoint_subnet_id = of_endpoint.id
-        return {"vcnId": self.vcn_id, "nodeSubnetId": self.node_subnet_id, "endpointSubnetId": self.endpoint_subnet_id}
+        self.endpoint_subnet_id = self._subnet("endpoint", endpoint, public or private, private=args.private_endpoint).id
 
     def _named(self, role: str) -> dict[str, Any]:
         """Compartment, displayed name and tags of every resource."""

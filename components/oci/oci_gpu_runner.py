@@ -221,7 +221,7 @@ class OciGpuRunner(PackagedComponent[Read]):
         keys = [key for key in kinds if key in inputs] if runners.booted_here else []
         return Read(runners, *app, *(typed(key, inputs[key], located(kinds[key], runners.region)) for key in keys))
 
-    def declare(self, name: str, args: Read) -> dict[str, Any]:
+    def declare(self, name: str, args: Read) -> None:
         settings = args.settings
         self._tags = {STACK_TAG: settings.stack_tag or pulumi.get_stack()} | settings.tags
         chart = machine_chart(settings)
@@ -237,7 +237,6 @@ class OciGpuRunner(PackagedComponent[Read]):
         of_set = ScaleSetArgs(chart, settings, app, self._after, companions, private_ports=ports)
         runner_set = ScaleSet(f"{name}-set", of_set, opts=self._child)
         self.namespace_name, self.runs_on = runner_set.namespace_name, runner_set.runs_on
-        return {"runsOn": self.runs_on, "namespaceName": self.namespace_name, "instancePoolId": self.instance_pool_id}
 
     def _standing(self, name: str, settings: StandingSet, args: Read) -> oci.core.InstancePool:
         pushes = args.metrics_security_group_id

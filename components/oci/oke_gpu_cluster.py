@@ -199,7 +199,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
             {key: typed(key, inputs[key], located(_OCIDS[key][2], region)) for key in _NETWORK if key in inputs},
         )
 
-    def declare(self, name: str, args: Read) -> dict[str, Any]:
+    def declare(self, name: str, args: Read) -> None:
         settings = args.settings
         self._cluster_name = settings.cluster_name or name
         self._tags = {STACK_TAG: settings.stack_tag or pulumi.get_stack()} | settings.tags
@@ -238,15 +238,6 @@ class OkeGpuCluster(PackagedComponent[Read]):
         """These must exist before a chart: system nodes and access to the API. Every cluster has CoreDNS."""
         if settings.gpu_plugin:
             self._gpu_plugin(name, settings)
-        return {
-            "clusterId": self.cluster_id,
-            "clusterName": self.cluster_name,
-            "kubeconfig": self.kubeconfig,
-            "vcnId": self.vcn_id,
-            "nodeSubnetId": self.node_subnet_id,
-            "nodeSecurityGroupId": self.node_security_group_id,
-            "machineSecurityGroupId": self.machine_security_group_id,
-        }
 
     def _govern(self, name: str, args: Read) -> None:
         """Budget and quotas, if the settings have them."""

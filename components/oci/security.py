@@ -87,12 +87,11 @@ class OkeSecurity(Component[OkeSecurityArgs]):
     machine_rules: tuple[pulumi.Resource, ...]
     """These must exist before a machine can download anything."""
 
-    def declare(self, name: str, args: OkeSecurityArgs) -> dict[str, Any]:
+    def declare(self, name: str, args: OkeSecurityArgs) -> None:
         api, workers = self._group("api"), self._group("workers")
         self.api_id, self.workers_id = api.id, workers.id
         self.rules = (*self._api_rules(api), *self._worker_rules(workers.id))
         self.machines_id, self.machine_rules = self._machines() if args.machines else (None, ())
-        return {"apiId": self.api_id, "workersId": self.workers_id, "machinesId": self.machines_id}
 
     def _api_rules(self, api: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
         name, workers = f"{self._name}-api", self.workers_id
