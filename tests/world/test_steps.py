@@ -117,9 +117,9 @@ def test_a_chart_without_a_program_is_left_out_with_the_objects_of_its_api_and_t
     space = named(found, "Namespace vision")
     assert before(rest, space) == before(found, space) - set(out), "what came before Kueue still comes before its namespaces"
     assert without(found, []) == (found, ())
-    assert SERVED.keys() <= {
-        step.content.chart for step in of("homelab", "home").values() if isinstance(step.content, Release)
-    } | {"kueue"}
+    assert set(SERVED) <= {step.content.chart for step in of("homelab", "home").values() if isinstance(step.content, Release)} | {
+        "kueue"
+    }
 
 
 def release(chart: str = "kueue") -> Release:
