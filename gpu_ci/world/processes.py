@@ -15,7 +15,7 @@ from typing import Self
 
 _OF_CALLER = ("ETCD_", "KUBE", "KWOK", "HELM_", "PULUMI_")
 """Beginnings of environment variables of the caller's own clusters. No program of a world gets them."""
-_LIFELINE = 'cat; for pid in $(cat "$1"); do kill -9 -- "-$pid"; done 2>/dev/null'
+_LIFELINE = 'cat; for pid in $(cat "$1"); do kill -s KILL -- "-$pid"; done 2>/dev/null'
 """Ends what still runs when the pipe to this process closes, however it ended."""
 
 
