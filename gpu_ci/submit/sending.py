@@ -93,12 +93,8 @@ def _answers(cluster: Cluster, manifest: Object) -> bool:
 def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: Backoff) -> Sent | None:
     """The existing Job if it is to be followed; None if the name is, or soon will be, free."""
     title = name(manifest)
-    try:
-        stored = cluster.get(JOBS, title)
-    except ApiError as error:
-        if error.code == 404:
-            return None
-        raise
+    if (stored := cluster.find(JOBS, title)) is None:
+        return None
     if text(stored, "metadata", "deletionTimestamp"):
         time.sleep(backoff.pause())
         return None
