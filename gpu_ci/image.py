@@ -16,11 +16,11 @@ from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.config import read_fleet
 from fleet.loading.home import TREE
-from gpu_ci.app import RUN, File, Stack, exit_status
+from gpu_ci.app import RUN, File, Program, Stack
 from gpu_ci.app import app as program
 from images.image import build_command, built, cells, find_tool, push_script, run_test
 
-app = typer.Typer(no_args_is_help=True, help=__doc__)
+app = Program(no_args_is_help=True, help=__doc__)
 program.add_typer(app, name="image", rich_help_panel=RUN)
 
 Cuda = Annotated[str, typer.Option(help="CUDA version of the matrix, for example 12.8.")]
@@ -39,9 +39,8 @@ def build(
     build_arg: Annotated[list[str], typer.Option(help="NAME=VALUE: replaces a build argument.")] = [],  # noqa: B006 - typer
 ) -> None:
     """Build an image of the matrix."""
-    with exit_status():
-        overrides = dict(map(_argument, build_arg))
-        command = build_command(find_tool(tool), built(cuda, ubuntu, flavour), overrides)
+    overrides = dict(map(_argument, build_arg))
+    command = build_command(find_tool(tool), built(cuda, ubuntu, flavour), overrides)
     raise typer.Exit(min(subprocess.run(command, check=False).returncode, 1))  # noqa: S603 - the command is ours
 
 
@@ -61,8 +60,7 @@ def run_tests(
     on_gpu: Annotated[bool, typer.Option("--on-gpu", help="Also run a CUDA program on this machine's GPU.")] = False,
 ) -> None:
     """Test a built image in a container: user, tools, hooks, and a CUDA program."""
-    with exit_status():
-        status = run_test(find_tool(tool), built(cuda, ubuntu, flavour), gpu=on_gpu)
+    status = run_test(find_tool(tool), built(cuda, ubuntu, flavour), gpu=on_gpu)
     raise typer.Exit(min(status, 1))
 
 
@@ -78,12 +76,11 @@ def push(
     run: Annotated[bool, typer.Option("--run", help="Run the commands instead of printing them.")] = False,
 ) -> None:
     """Print or run the commands that push a built image to the registry of each region of a stack."""
-    with exit_status():
-        fleet = read_fleet(stack, file)
-        # The commands are also useful on a machine without any of the tools.
-        script = push_script(
-            fleet, find_tool(tool) if run else tool or "docker", built(cuda, ubuntu, flavour), image_repository, _commit()
-        )
+    fleet = read_fleet(stack, file)
+    # The commands are also useful on a machine without any of the tools.
+    script = push_script(
+        fleet, find_tool(tool) if run else tool or "docker", built(cuda, ubuntu, flavour), image_repository, _commit()
+    )
     if not run:
         sys.stdout.write(script)
         return
@@ -102,8 +99,7 @@ def _commit() -> str:
 @app.command()
 def matrix(stack: Stack, file: File = None) -> None:
     """Print which image of the matrix runs on which GPU pool of a stack."""
-    with exit_status():
-        images = list(cells(read_fleet(stack, file)))
+    images = list(cells(read_fleet(stack, file)))
     rows = [("pool", "GPU", "driver", "images", "result")]
     for pool, same in groupby(images, lambda cell: (cell.pool, cell.gpus, cell.driver, cell.verdict)):
         rows.append((*pool[:3], ", ".join(cell.image for cell in same), pool[3]))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpu_ci.app import WRITE, AsOf, Cluster, File, Gpu, Stack, Yes, app
+from gpu_ci.app import WRITE, AsOf, Cluster, File, Gpu, Program, Stack, Yes, app
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.grow.additions import PROVIDERS, Pools, Sizes, add_class, add_cluster, add_pool, add_region
 from gpu_ci.offline.grow.change import growing
@@ -19,7 +19,7 @@ _Text = str | None
 _Most = Annotated[int | None, typer.Option("--max", min=1, help="The most nodes of the pool, or the most jobs of the class.")]
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name in the stack file.")]
 
-group = typer.Typer(
+group = Program(
     no_args_is_help=True,
     help="""\
 Add a pool, class, region or cluster to a stack file.

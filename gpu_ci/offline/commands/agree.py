@@ -8,7 +8,7 @@ import typer
 
 from fleet.facts.credentials import mask
 from fleet.loading.home import ROOT
-from gpu_ci.app import WRITE, AsOf, File, Stack, Yes, app, console, exit_status
+from gpu_ci.app import WRITE, AsOf, File, Stack, Yes, app, console
 from gpu_ci.offline import words
 from gpu_ci.offline.agree import Agreement, agreement, replace_files
 from gpu_ci.offline.day import day_of
@@ -29,28 +29,27 @@ def agree(
 
     It prints the change and the price, asks on a terminal, and writes nothing unless the plan then passes.
     """
-    with exit_status():
-        require_sdk("agree")
-        with Progress() as progress:
-            agreed = agreement(stack, ROOT, file, day_of(as_of), progress)
-        out = console()
-        if not agreed.after.passes():
-            report(agreed.after, out, quiet=True)
-            out.print(agreed.left, markup=False, highlight=False, soft_wrap=True)
-            raise typer.Exit(1)
-        if agreed.diff:
-            sys.stdout.write(mask(agreed.diff))
-            for line in price(agreed):
-                out.print(line)
-            if not yes and not confirmed("Write these values?"):
-                out.print("Nothing was written.")
-                raise typer.Exit(1)
-        else:
-            out.print("Nothing to agree: no policy value refuses the fleet.")
-        replace_files(agreed.files, ROOT)
-        if agreed.files:
-            out.print(f"Wrote {', '.join(agreed.files)}.")
+    require_sdk("agree")
+    with Progress() as progress:
+        agreed = agreement(stack, ROOT, file, day_of(as_of), progress)
+    out = console()
+    if not agreed.after.passes():
         report(agreed.after, out, quiet=True)
+        out.print(agreed.left, markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(1)
+    if agreed.diff:
+        sys.stdout.write(mask(agreed.diff))
+        for line in price(agreed):
+            out.print(line)
+        if not yes and not confirmed("Write these values?"):
+            out.print("Nothing was written.")
+            raise typer.Exit(1)
+    else:
+        out.print("Nothing to agree: no policy value refuses the fleet.")
+    replace_files(agreed.files, ROOT)
+    if agreed.files:
+        out.print(f"Wrote {', '.join(agreed.files)}.")
+    report(agreed.after, out, quiet=True)
 
 
 def price(agreed: Agreement) -> list[str]:

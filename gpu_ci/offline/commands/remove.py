@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from gpu_ci.app import WRITE, AsOf, Cluster, File, Stack, Yes, app
+from gpu_ci.app import WRITE, AsOf, Cluster, File, Program, Stack, Yes, app
 from gpu_ci.offline.grow.change import growing
 from gpu_ci.offline.grow.removals import KINDS, remove_entry
 
-group = typer.Typer(
+group = Program(
     no_args_is_help=True,
     help="""\
 Remove a pool, class, region or cluster from a stack file.

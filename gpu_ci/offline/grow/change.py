@@ -15,7 +15,7 @@ import typer
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
-from gpu_ci.app import console, exit_status
+from gpu_ci.app import console
 from gpu_ci.offline.agree import Agreement, agreement, inventory, replace_files, text_at
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.day import day_of
@@ -30,14 +30,13 @@ from gpu_ci.offline.report import effect_lines
 def growing(stack: str, file: Path | None, as_of: str | None, *, yes: bool) -> Iterator[GrowingStack]:
     """The stack to edit. After the edits it shows the change, and writes it if a person or `yes` agrees.
 
-    Exits as `exit_status` does, and with 1 after a no. Without a terminal `yes` is required.
+    Exits with 1 after a no. Without a terminal `yes` is required.
     """
-    with exit_status():
-        require_sdk("add, remove")
-        grown = GrowingStack(stack, ROOT, file)
-        yield grown
-        # Only the usual file of a stack has an inventory.
-        _finish(grown, day_of(as_of), yes=yes, own_file=file is None)
+    require_sdk("add, remove")
+    grown = GrowingStack(stack, ROOT, file)
+    yield grown
+    # Only the usual file of a stack has an inventory.
+    _finish(grown, day_of(as_of), yes=yes, own_file=file is None)
 
 
 def _finish(stack: GrowingStack, day: date, *, yes: bool, own_file: bool) -> None:
