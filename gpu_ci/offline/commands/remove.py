@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from gpu_ci.app import WRITE, AsOf, Cluster, File, Program, Stack, Yes, app
-from gpu_ci.offline.grow.change import growing
+from gpu_ci.app import WRITE, Cluster, Program, Stack, app
+from gpu_ci.offline.grow.change import Edit, growing
 from gpu_ci.offline.grow.removals import KINDS, remove_entry
 
 group = Program(
@@ -28,11 +28,10 @@ def _remove(
     references: Annotated[
         bool, typer.Option("--with-references", help="Also remove what names it and works without it.")
     ] = False,
-    file: File = None,
-    yes: Yes = False,
-    as_of: AsOf = None,
+    *,
+    edit: Edit,
 ) -> None:
-    with growing(stack, file, as_of, yes=yes) as grown:
+    with growing(stack, edit) as grown:
         remove_entry(grown, str(context.info_name), cluster, name, references=references)
 
 
