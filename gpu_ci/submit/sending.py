@@ -118,9 +118,8 @@ def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: B
 def read_job(path: Path) -> dict[str, Any]:
     """The one Job of a file, YAML or JSON. Raises InputError, which repeats no value of the file."""
     try:
-        filled = [document for document in documents(path) if document.value is not None]
-    except OSError as error:
-        raise InputError(f"--manifest: {path} cannot be read ({error.strerror}); name another") from error
+        with errors.reachable(f"--manifest: {path} cannot be read", "name another"):
+            filled = [document for document in documents(path) if document.value is not None]
     except errors.InputError as error:
         raise InputError(str(error)) from None
     if len(filled) != 1 or not isinstance(job := filled[0].value, dict):
