@@ -19,6 +19,7 @@ from fleet.facts.credentials import mask
 from fleet.facts.errors import Fault, InputError
 from fleet.loading.home import TREE
 from fleet.loading.stackfile import name_of_file
+from gpu_ci.errors import input_errors
 from gpu_ci.offline.layout import MaskingConsole, is_plain, without_commands
 
 PROVE, RUN, WRITE, DOCUMENT = "Prove", "Run", "Write", "Document"
@@ -125,12 +126,6 @@ Markdown = Annotated[bool, typer.Option("--markdown", help="Print GitHub Markdow
 Gpu = Annotated[str | None, typer.Option("--gpu", help="GPU model, such as T4, A10G or L4, if nothing else says it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, also for wrong input.")]
 Annotations = Annotated[bool, typer.Option("--annotations", help="Also print GitHub annotations, on stderr.")]
-
-
-def input_errors() -> tuple[type[Exception], ...]:
-    """The errors of wrong input. Only a process that has loaded Pulumi's SDK can get one of it."""
-    sdk = sys.modules.get("pulumi")
-    return (InputError, sdk.RunError) if sdk else (InputError,)
 
 
 @contextmanager

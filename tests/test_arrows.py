@@ -385,6 +385,7 @@ def test_offline_runs_the_program_and_imports_no_component():
     allowed = (
         "fleet",
         "gpu_ci.app",
+        "gpu_ci.errors",
         "gpu_ci.audit",
         "gpu_ci.doctor",
         "gpu_ci.workflows",

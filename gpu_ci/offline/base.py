@@ -18,7 +18,7 @@ from fleet.facts.remark import CANNOT_WORK, Remark
 from fleet.facts.tables import toml
 from fleet.loading.files import from_here
 from fleet.render.arc import SETS
-from gpu_ci.app import input_errors
+from gpu_ci.errors import input_errors
 from gpu_ci.offline.changes import DATA, Change
 from gpu_ci.offline.compare import Comparison, identity
 from gpu_ci.offline.day import day_of

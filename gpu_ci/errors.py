@@ -1,0 +1,13 @@
+"""What says that the input is wrong."""
+
+from __future__ import annotations
+
+import sys
+
+from fleet.facts.errors import InputError
+
+
+def input_errors() -> tuple[type[Exception], ...]:
+    """The errors of wrong input. Only a process that has loaded Pulumi's SDK can get one of it."""
+    sdk = sys.modules.get("pulumi")
+    return (InputError, sdk.RunError) if sdk else (InputError,)
