@@ -9,7 +9,6 @@ from datetime import date
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fleet.facts.errors import InputError
 from fleet.facts.lifecycle import Life, Use
@@ -37,9 +36,6 @@ from policies.rules import RULES, AnyRule
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
 from policies.rules.no_silent_eviction import RULE as EVICTION
 from policies.rules.rule import Level
-
-if TYPE_CHECKING:
-    from gpu_ci.offline.record import Remedy
 
 Progress = Callable[[str], None]
 """Called with the name of the stage that starts."""
@@ -348,7 +344,7 @@ def require_sdk(command: str) -> None:
 
 
 def declared(
-    root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True
+    root: Path, config: StackConfig, fleet: Fleet, remedy: Remedies | None = None, *, preview: bool = True
 ) -> tuple[Recording | None, Recording | None]:
     """(what `pulumi up` registers, what is in Git) of a stack. None if Pulumi does not deploy it, and if Git has nothing."""
     from gpu_ci.offline.record import record  # noqa: PLC0415 - it loads Pulumi's SDK, which may not be installed
