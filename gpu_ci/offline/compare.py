@@ -21,7 +21,7 @@ from gpu_ci.offline.judge import ENDED, Configured, Remediation, Verdict
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import view
-from gpu_ci.offline.words import Place, places
+from gpu_ci.offline.words import Place, by_key, places
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -220,9 +220,8 @@ class Comparison:
         """Resources that were added, removed or changed, by type."""
         if not self.judged:
             return ()
-        by_type: dict[str, list[Pair[Resource]]] = {}
-        for pair in _paired(self.before.resources, self.after.resources, lambda resource: resource.urn).values():
-            by_type.setdefault(pair.held.type, []).append(pair)
+        pairs = _paired(self.before.resources, self.after.resources, lambda resource: resource.urn).values()
+        by_type = by_key(pairs, lambda pair: pair.held.type)
         kinds = (_kind(token, by_type[token], self._effects) for token in sorted(by_type))
         return tuple(kind for kind in kinds if kind.added or kind.removed or kind.changed)
 
