@@ -17,8 +17,7 @@ from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.config import read_fleet
 from fleet.loading.home import TREE
-from gpu_ci.app import RUN, File, Program, Stack
-from gpu_ci.app import app as program
+from gpu_ci.app import RUN, File, Program, Stack, app as program
 from images.image import Built, build_command, built, cells, find_tool, push_script, run_test
 
 app = Program(no_args_is_help=True, help=__doc__)

@@ -11,8 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fleet.facts.errors import InputError
-from fleet.facts.lifecycle import Life, Use
-from fleet.facts.lifecycle import day_of as day_of_text
+from fleet.facts.lifecycle import Life, Use, day_of as day_of_text
 from fleet.facts.pricing import Line, Money, average, total
 from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.jobs import stack as stack_jobs
@@ -20,9 +19,7 @@ from fleet.loading import deployments, example_values, stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
-from fleet.prove import bill as billing
-from fleet.prove import image_fit, remarks, room, spot, works
-from fleet.prove import placement as placing
+from fleet.prove import bill as billing, image_fit, placement as placing, remarks, room, spot, works
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, Fleet

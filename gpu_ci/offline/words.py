@@ -11,8 +11,7 @@ from typing import TypeVar
 
 from fleet.facts.errors import Fault
 from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
-from fleet.facts.pricing import Line, Money, average, rounded_up
-from fleet.facts.pricing import span as money_span
+from fleet.facts.pricing import Line, Money, average, rounded_up, span as money_span
 from fleet.facts.remark import CANNOT_WORK, COST, Remark
 from fleet.loading.files import from_here
 from fleet.loading.home import INSTALLED

@@ -24,8 +24,7 @@ from fleet.facts.credentials import mask
 from fleet.facts.yaml_text import yaml_text
 from fleet.loading.config import read_fleet
 from fleet.settings.namespaces import SMOKE_NAMESPACE
-from gpu_ci.app import RUN, Cluster, File, OfStack, Pools, Program, Repository, Stack
-from gpu_ci.app import app as program
+from gpu_ci.app import RUN, Cluster, File, OfStack, Pools, Program, Repository, Stack, app as program
 from gpu_ci.submit import api, smoke
 from gpu_ci.submit.describe import Described
 from gpu_ci.submit.errors import InputError

@@ -7,8 +7,7 @@ from typing import Any
 
 import pulumi
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from components.context import Context
 from components.eks.stack import build

@@ -12,8 +12,7 @@ from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import MaskingConsole
 from gpu_ci.offline.plan import make_plan, require_sdk
 from gpu_ci.offline.progress import Progress
-from gpu_ci.offline.render import differences
-from gpu_ci.offline.render import render as write_files
+from gpu_ci.offline.render import differences, render as write_files
 from gpu_ci.offline.report import report
 
 
