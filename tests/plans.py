@@ -25,7 +25,7 @@ from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from gpu_ci.offline import plan, wire
 from gpu_ci.offline.judge import Remediation, Remedies
-from gpu_ci.offline.record import Remedy, record
+from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import ROOT
 
@@ -42,7 +42,7 @@ _LIMIT = 32
 _kept: dict[str, _Made] = {}
 
 
-def declared(root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True) -> Declared:
+def declared(root: Path, config: StackConfig, fleet: Fleet, remedy: Remedies | None = None, *, preview: bool = True) -> Declared:
     """What `offline.plan.declared` gives, from memory or the folder if a plan of the same settings and remedies asked before.
 
     Remedies that change no resource of a recording without them give that recording.
