@@ -29,7 +29,7 @@ from gpu_ci.offline.report import effect_lines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """Options of every edit of a stack file."""
+    """Options of every command that shows a change of a stack's files, asks, and then writes it."""
 
     file: File = None
     yes: Yes = False
