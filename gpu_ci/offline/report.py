@@ -14,8 +14,8 @@ from rich.tree import Tree
 from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.changes import counts_line, headline
-from gpu_ci.offline.compare import Comparison, Pair, difference
+from gpu_ci.offline.changes import Pair, counts_line, headline
+from gpu_ci.offline.compare import Comparison, difference
 from gpu_ci.offline.judge import ENDED, Verdict
 from gpu_ci.offline.layout import show_line, show_packed, show_table
 from gpu_ci.offline.plan import Plan
