@@ -97,11 +97,9 @@ class Existing(Model):
     def _controller_rules(self) -> None:
         """Refuse an installed ARC controller that is not described, and a description of one that is not installed."""
         if (CONTROLLER_CHART in self.installed) != (self.controller is not None):
-            raise problem(
-                "existing_controller",
-                f"{CONTROLLER_CHART} in installed and controller (namespace, serviceAccount) belong together; give both or none",
-                at=("controller",) if self.controller is not None else ("installed",),
-            )
+            fix = "give both or none"
+            message = f"{CONTROLLER_CHART} in installed and controller (namespace, serviceAccount) belong together; {fix}"
+            raise problem("existing_controller", message, at=("controller",) if self.controller is not None else ("installed",))
 
 
 _CONTEXT_RULE = "not a kubeconfig context; write it as kubectl config get-contexts shows it"

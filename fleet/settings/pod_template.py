@@ -133,13 +133,11 @@ class ExtraVolume(Model):
         if sum(kind is not None for kind in kinds) != 1:
             raise problem("volume_kind", "a volume has one of size, claim, configMap and secret; give one of them")
         if self.in_memory and self.size is None:
-            raise problem(
-                "volume_memory", "only an empty directory can be in memory; remove inMemory, or give size", at=("inMemory",)
-            )
+            message = "only an empty directory can be in memory; remove inMemory, or give size"
+            raise problem("volume_memory", message, at=("inMemory",))
         if self.read_only and self.size is not None:
-            raise problem(
-                "volume_read_only", "an empty directory that is read-only stays empty; remove readOnly", at=("readOnly",)
-            )
+            message = "an empty directory that is read-only stays empty; remove readOnly"
+            raise problem("volume_read_only", message, at=("readOnly",))
 
 
 _PROXY_RULE = "not the URL of a proxy; write http://<host>:<port>, without user and password, which a Secret has"
@@ -304,9 +302,8 @@ class PodFields(Model):
                 message = f"{VOLUMES_TAKEN[name]} has a volume of that name; rename yours"
                 raise problem("volume_name", message, at=("volumes", name), value=name)
             if (other := paths.setdefault(volume.path, name)) != name:
-                raise problem(
-                    "mount_twice", f"volume {other} is mounted there; give yours another path", at=("volumes", name, "path")
-                )
+                message = f"volume {other} is mounted there; give yours another path"
+                raise problem("mount_twice", message, at=("volumes", name, "path"))
 
 
 VOLUMES_TAKEN = {"shm": "gpu-ci", "keep-failed": "gpu-ci", "github-server-tls-cert": "ARC's chart", "work": "ARC's chart"}

@@ -40,9 +40,8 @@ def _safe(value: dict[str, Any]) -> dict[str, Any]:
     """Refuse what must not get into a pod: credentials, the App's key, tokens of the API server."""
     for key, text in _texts(value):
         if key == "serviceAccountToken":
-            raise problem(
-                "template_token", "it opens the API server, and jobs get no token of it; remove the volume", private=True
-            )
+            message = "it opens the API server, and jobs get no token of it; remove the volume"
+            raise problem("template_token", message, private=True)
         if key in _NAMES and is_app_secret(text):
             raise problem("template_app", f"the Secret {text} has the private key of the GitHub App; name another", private=True)
         if isinstance(text, str) and mask(text) != text:

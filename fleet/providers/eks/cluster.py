@@ -440,9 +440,8 @@ class EksPools(Cluster):
 def _known_zones(zones: tuple[str, ...], read: ValidationInfo) -> tuple[str, ...]:
     region = read.data.get("region")
     if not zones and region is not None and not zones_of(region):
-        raise problem(
-            "zones", f"fleet/facts/data/zones.csv has no region {region}; write the zones here, or correct region", value=region
-        )
+        message = f"fleet/facts/data/zones.csv has no region {region}; write the zones here, or correct region"
+        raise problem("zones", message, value=region)
     return zones
 
 

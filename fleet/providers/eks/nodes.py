@@ -219,19 +219,13 @@ def _placement_group(pool: EksPool) -> None:
         )
     if pool.capacity == RESERVED and group.name is None:
         # eksctl-io/eksctl#7949: of 16 reserved machines 11 started in a new placement group.
-        raise problem(
-            "reserved_placement",
-            "a reservation is not in a placement group that is created after it, so machines may not start; write the name of "
-            "the group in which you made the reservation",
-            at=("placementGroup",),
-        )
+        fix = "write the name of the group in which you made the reservation"
+        message = f"a reservation is not in a placement group that is created after it, so machines may not start; {fix}"
+        raise problem("reserved_placement", message, at=("placementGroup",))
     if group.one_zone and pool.reservation is None and len(pool.zones) != 1:
-        raise problem(
-            "placement_zone",
-            "a cluster placement group (and an existing one may be such a group) is in one zone; write the pool's one zone in "
-            "zones",
-            at=("placementGroup",),
-        )
+        fix = "write the pool's one zone in zones"
+        message = f"a cluster placement group (and an existing one may be such a group) is in one zone; {fix}"
+        raise problem("placement_zone", message, at=("placementGroup",))
 
 
 def _node_config(pool: EksPool) -> None:
@@ -293,11 +287,9 @@ def _warm(pool: EksPool) -> None:
         # EKS user guide, warm pools for managed node groups.
         raise problem("warm_ami", "EKS has no warm pools of an AMI of your own; remove ami, or remove warm", at=at)
     if pool.capacity in PREPAID:
-        raise problem(
-            "warm_reserved",
-            "a reservation is paid whether its machines run or not, so nodes.min costs nothing more; raise it, and remove warm",
-            at=at,
-        )
+        fix = "raise it, and remove warm"
+        message = f"a reservation is paid whether its machines run or not, so nodes.min costs nothing more; {fix}"
+        raise problem("warm_reserved", message, at=at)
     if warm.state == "hibernated":
         # DescribeInstanceTypes, HibernationSupported: false for every GPU type (as recorded by moto 5.2.5).
         raise problem("warm_hibernated", "EC2 hibernates no GPU type; write stopped or running", at=(*at, "state"))

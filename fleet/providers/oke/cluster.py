@@ -254,9 +254,8 @@ class OkePools(Cluster):
         )
         if self.kubernetes_version not in versions.OKE_KUBERNETES:
             minors = ", ".join(versions.OKE_KUBERNETES)
-            raise problem(
-                "oke_version", f"no OKE version is known for this minor; use one of: {minors}", at=("kubernetesVersion",)
-            )
+            message = f"no OKE version is known for this minor; use one of: {minors}"
+            raise problem("oke_version", message, at=("kubernetesVersion",))
         for name in (*self.IMAGES, *(pool.image for pool in self.pools.values())):
             if name not in self.node_images:
                 raise problem(
@@ -268,11 +267,8 @@ class OkePools(Cluster):
                 )
         for kind, image in self.node_images.items():
             if image.driver is not None and not (kind in NODE_IMAGES and NODE_IMAGES[kind].driver):
-                raise problem(
-                    "node_image_driver",
-                    f"an image of kind {kind} contains no driver; remove driver",
-                    at=("nodeImages", kind, "driver"),
-                )
+                message = f"an image of kind {kind} contains no driver; remove driver"
+                raise problem("node_image_driver", message, at=("nodeImages", kind, "driver"))
         for at, ocid in self._here():
             require_region(ocid, self.region, at=at)
         for name, pool in self.pools.items():
@@ -284,34 +280,24 @@ class OkePools(Cluster):
                 at=("pools", name, "zones"),
             )
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
-                raise problem(
-                    "oke_reservation_zone",
-                    "the reservation's availability domain is not one of the cluster's; add it to zones",
-                    at=("pools", name, "reservation", "zone"),
-                )
+                message = "the reservation's availability domain is not one of the cluster's; add it to zones"
+                raise problem("oke_reservation_zone", message, at=("pools", name, "reservation", "zone"))
 
     @refusal
     def _oke_governance(self) -> None:
         """Refuse budgets and quotas without tenancy or paths, and versions of add-ons that are not installed."""
         if self.tenancy is None and self.in_tenancy:
-            raise problem(
-                "tenancy",
-                "budgets and quotas are created in the tenancy's root compartment; add tenancy with its OCID",
-                at=("tenancy",),
-            )
+            message = "budgets and quotas are created in the tenancy's root compartment; add tenancy with its OCID"
+            raise problem("tenancy", message, at=("tenancy",))
         if self.declare_quotas and set(self.quota_paths) != set(self.quota_scopes):
             key = "compartmentPath" if self.compartment_path is None else "machineCompartmentPath"
-            raise problem(
-                "quota_path",
-                f"quotas name a compartment by its path from the root down; add {key}, such as ci or ci:machines",
-                at=(key,),
-            )
+            message = f"quotas name a compartment by its path from the root down; add {key}, such as ci or ci:machines"
+            raise problem("quota_path", message, at=(key,))
         installed = {AUTOSCALER_ADDON: bool(self.pools), PLUGIN_ADDON: self.enablement == GPU_PLUGIN_ADDON}
         for name in self.addon_versions:
             if not installed[name]:
-                raise problem(
-                    "addon_absent", f"this cluster does not install {name}; remove its version", at=("addonVersions", name)
-                )
+                message = f"this cluster does not install {name}; remove its version"
+                raise problem("addon_absent", message, at=("addonVersions", name))
         self._require_autoscaler(self.addon_versions.get(AUTOSCALER_ADDON))
 
     def _require_autoscaler(self, version: str | None) -> None:
@@ -494,18 +480,12 @@ class OkeCluster(OkePools):
         if self.registry is None:
             return
         if self.tenancy is None:
-            raise problem(
-                "registry_tenancy",
-                "a dynamic group lets the nodes pull, and it belongs to the tenancy; add tenancy with its OCID",
-                at=("registry",),
-            )
+            message = "a dynamic group lets the nodes pull, and it belongs to the tenancy; add tenancy with its OCID"
+            raise problem("registry_tenancy", message, at=("registry",))
         if self.machines_in == self.compartment and any(self.machine_runners()):
-            raise problem(
-                "registry_machines",
-                "the dynamic group has every machine of the compartment, and machines of jobs must have no rights; "
-                "add machineCompartment",
-                at=("registry",),
-            )
+            fix = "add machineCompartment"
+            message = f"the dynamic group has every machine of the compartment, and machines of jobs must have no rights; {fix}"
+            raise problem("registry_machines", message, at=("registry",))
 
     @refusal
     def _oke_plugin(self) -> None:
@@ -517,11 +497,8 @@ class OkeCluster(OkePools):
                 if self.gpu_plugin_addon
                 else "nothing would advertise the GPUs"
             )
-            raise problem(
-                "addon_advertiser",
-                f"{reason}; remove gpuPluginAddon, which follows from enablement, or set another enablement",
-                at=("gpuPluginAddon",),
-            )
+            message = f"{reason}; remove gpuPluginAddon, which follows from enablement, or set another enablement"
+            raise problem("addon_advertiser", message, at=("gpuPluginAddon",))
 
     @refusal
     def _oke_volumes_and_addresses(self) -> None:
@@ -532,11 +509,8 @@ class OkeCluster(OkePools):
         metal = {machine.bare_metal for pool in self.pools.values() for machine in pool.machines}
         for name, cache in self.caches.items():
             if not cache.shared and len(metal) > 1:
-                raise problem(
-                    "cache_attachment",
-                    "bare metal and virtual machines attach block volumes differently, and the cluster has both; use fss",
-                    at=("caches", name, "storage"),
-                )
+                message = "bare metal and virtual machines attach block volumes differently, and the cluster has both; use fss"
+                raise problem("cache_attachment", message, at=("caches", name, "storage"))
         if self.network.vcn is None:
             least, (subnet, room) = self._addresses()[0], node_subnet(self.network.new_cidr)
             if least > room:

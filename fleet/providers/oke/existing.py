@@ -83,8 +83,5 @@ class ExistingOkeCluster(OkePools):
         """Refuse settings of a control plane, and settings that do not fit what the cluster has."""
         self._require_existing(self.existing)
         if self.declare_quotas:
-            raise problem(
-                "existing_quotas",
-                "an OCI quota also bounds what others have in the cluster's compartment; remove declareQuotas",
-                at=("declareQuotas",),
-            )
+            message = "an OCI quota also bounds what others have in the cluster's compartment; remove declareQuotas"
+            raise problem("existing_quotas", message, at=("declareQuotas",))

@@ -73,9 +73,8 @@ def _of_oci(name: object) -> object:
 def _nvidia(name: str) -> str:
     gpu = hardware.machine(name).gpu
     if gpu is None or gpu.vendor != "nvidia":
-        raise problem(
-            "gpu_vendor", f"{name} has no NVIDIA GPU, and GPUs of other vendors are not supported; name an NVIDIA shape"
-        )
+        message = f"{name} has no NVIDIA GPU, and GPUs of other vendors are not supported; name an NVIDIA shape"
+        raise problem("gpu_vendor", message)
     return name
 
 
@@ -160,20 +159,16 @@ class OkePool(Pool):
     def _oke_rules(self) -> None:
         """Refuse pools that OKE cannot create."""
         if len(self.instance_types) > 1:
-            raise problem(
-                "one_shape",
-                "an OKE node pool has one shape; keep one, and add a pool for each other shape",
-                at=("instanceTypes",),
-            )
+            message = "an OKE node pool has one shape; keep one, and add a pool for each other shape"
+            raise problem("one_shape", message, at=("instanceTypes",))
         if self.capacity == "spot":
             require_preemptible(self.machines, at=("instanceTypes",))
         if self.local_storage is not None:
             require_local_disks(self, array=True, at=("localStorage",))
         require_different(self.zones, at=("zones",))
         if self.reservation is not None and self.zones:
-            raise problem(
-                "reserved_zones", "the nodes of a reserved pool are in the reservation's zone; remove zones", at=("zones",)
-            )
+            message = "the nodes of a reserved pool are in the reservation's zone; remove zones"
+            raise problem("reserved_zones", message, at=("zones",))
         require_own_labels("oke_reserved_label", "OKE or kubelet refuses", OKE_PROFILE, self.labels, at=())
 
 
@@ -188,9 +183,8 @@ class NodeImageId(Model):
 
 def _one_size(value: object) -> object:
     if isinstance(value, dict):
-        raise problem(
-            "system_nodes", "the autoscaler does not scale OKE's system pool, so it has one size; write a number, such as 2"
-        )
+        message = "the autoscaler does not scale OKE's system pool, so it has one size; write a number, such as 2"
+        raise problem("system_nodes", message)
     return value
 
 
@@ -216,8 +210,5 @@ class OkeSystemPool(Model):
         """Refuse memory that the shape does not have for its OCPUs: 1 to 64 GB each, whole GB."""
         most = min(64 * self.ocpus, _FLEX_MEMORY)
         if self.memory % 1024 or not self.ocpus <= self.memory // 1024 <= most:
-            raise problem(
-                "flex_memory",
-                f"{FLEX_SHAPE} with ocpus {self.ocpus} has {self.ocpus}Gi to {most}Gi, whole Gi; write one between",
-                at=("memory",),
-            )
+            message = f"{FLEX_SHAPE} with ocpus {self.ocpus} has {self.ocpus}Gi to {most}Gi, whole Gi; write one between"
+            raise problem("flex_memory", message, at=("memory",))

@@ -39,13 +39,9 @@ _ENDPOINT = matching(
 def _no_caches(caches: dict[str, Any]) -> dict[str, Any]:
     """Refuse every cache. This runs before the rules for all clusters read a cache, because Talos has no model of caches."""
     for name in caches:
-        raise problem(
-            "talos_cache",
-            "a cache is a cloud volume, which Talos clusters do not have; remove it, and name a storage class of your "
-            "cluster in the workload's storage",
-            at=(name,),
-            value=name,
-        )
+        fix = "remove it, and name a storage class of your cluster in the workload's storage"
+        message = f"a cache is a cloud volume, which Talos clusters do not have; {fix}"
+        raise problem("talos_cache", message, at=(name,), value=name)
     return caches
 
 
@@ -179,19 +175,13 @@ class TalosCluster(Cluster, WithMachines):
     def _versions_fit(self) -> None:
         """Refuse a Talos release that is not pinned, and a Kubernetes version that it does not support."""
         if self.talos_version not in versions.TALOS:
-            raise problem(
-                "talos_version",
-                f"no release of this minor is pinned; use one of: {', '.join(versions.TALOS)}",
-                at=("talosVersion",),
-            )
+            message = f"no release of this minor is pinned; use one of: {', '.join(versions.TALOS)}"
+            raise problem("talos_version", message, at=("talosVersion",))
         oldest, newest = map(minor, self.release.kubernetes)
         releases = [release for release in versions.TALOS_KUBERNETES if oldest <= minor(release) <= newest]
         if self.kubernetes_version not in releases:
-            raise problem(
-                "talos_kubernetes",
-                f"no pinned release of this minor works with Talos {self.talos_version}; use one of: {', '.join(releases)}",
-                at=("kubernetesVersion",),
-            )
+            message = f"no pinned release of this minor works with Talos {self.talos_version}; use one of: {', '.join(releases)}"
+            raise problem("talos_kubernetes", message, at=("kubernetesVersion",))
 
     @refusal
     def _hosts_once(self) -> None:
@@ -202,9 +192,8 @@ class TalosCluster(Cluster, WithMachines):
             if names[name] > 1:
                 raise problem("host_twice", "another host has that name; give each machine one", at=path, value=name)
             if addresses[host.address] > 1:
-                raise problem(
-                    "address_twice", "another host has that address; correct it", at=(*path, "address"), value=host.address
-                )
+                message = "another host has that address; correct it"
+                raise problem("address_twice", message, at=(*path, "address"), value=host.address)
 
     @refusal
     def _own_machines(self) -> None:
@@ -213,21 +202,14 @@ class TalosCluster(Cluster, WithMachines):
             if value:
                 raise problem("talos_cloud", f"{key} applies only to clusters in a cloud; remove it", at=(key,))
         if isinstance(self.gitops.secrets, ByProgram):
-            raise problem(
-                "talos_secrets",
-                "pulumi up is not available for this cluster; use external-secrets, sealed-secrets or sops",
-                at=("gitops", "secrets", "by"),
-            )
+            message = "pulumi up is not available for this cluster; use external-secrets, sealed-secrets or sops"
+            raise problem("talos_secrets", message, at=("gitops", "secrets", "by"))
 
     @refusal
     def _talos_enablement(self) -> None:
         """Refuse pools and an enablement that do not fit each other, and a Talos release that the operator does not support."""
         if self.enablement == GPU_OPERATOR and minor(self.talos_version) < _OPERATOR_FROM:
-            raise problem(
-                "talos_operator",
-                f"NVIDIA supports its operator from Talos 1.13 on, not on {self.talos_version}; "
-                "raise talosVersion, or use enablement: device-plugin",
-                at=("enablement",),
-                value=self.enablement,
-            )
+            fix = "raise talosVersion, or use enablement: device-plugin"
+            message = f"NVIDIA supports its operator from Talos 1.13 on, not on {self.talos_version}; {fix}"
+            raise problem("talos_operator", message, at=("enablement",), value=self.enablement)
         self._require_enablement(driver_at=lambda name, _: ("pools", name, "driver", "tier"))

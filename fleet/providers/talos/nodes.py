@@ -75,10 +75,8 @@ class UserVolume(Model):
     def _one_place(self) -> None:
         """Refuse a volume with both places, and one without a place."""
         if (self.disk is None) == (self.ephemeral is None):
-            raise problem(
-                "volume_place",
-                "a user volume is on another disk, or beside Talos on the install disk; set disk or ephemeral, not both",
-            )
+            message = "a user volume is on another disk, or beside Talos on the install disk; set disk or ephemeral, not both"
+            raise problem("volume_place", message)
 
 
 class Host(Model):
@@ -98,9 +96,8 @@ class Host(Model):
     def _other_disk(self) -> None:
         """Refuse a disk that Talos uses as a whole already, and room on the install disk if EPHEMERAL is not there."""
         if self.ephemeral_disk == self.install_disk:
-            raise problem(
-                "ephemeral_disk", "containers and images are on the install disk by default; remove it", at=("ephemeralDisk",)
-            )
+            message = "containers and images are on the install disk by default; remove it"
+            raise problem("ephemeral_disk", message, at=("ephemeralDisk",))
         if self.ephemeral_disk is not None and self.volume is not None:
             if self.volume.ephemeral is not None:
                 raise problem(
@@ -110,15 +107,11 @@ class Host(Model):
                     at=("volume", "ephemeral"),
                 )
             if self.volume.disk == self.ephemeral_disk:
-                raise problem(
-                    "ephemeral_volume_disk", "ephemeralDisk uses all of this disk; name another disk", at=("volume", "disk")
-                )
+                message = "ephemeralDisk uses all of this disk; name another disk"
+                raise problem("ephemeral_volume_disk", message, at=("volume", "disk"))
         if self.volume is not None and self.volume.disk == self.install_disk:
-            raise problem(
-                "volume_disk",
-                "Talos is installed on this disk and uses all of it; name another disk, or set ephemeral instead of disk",
-                at=("volume", "disk"),
-            )
+            message = "Talos is installed on this disk and uses all of it; name another disk, or set ephemeral instead of disk"
+            raise problem("volume_disk", message, at=("volume", "disk"))
 
 
 class Hosts(Nodes):
@@ -137,9 +130,8 @@ class Hosts(Nodes):
             return value
         for bound in ("min", "max"):
             if bound in value:
-                raise problem(
-                    "host_count", f"hosts already determines the number of your own machines; remove {bound}", at=(bound,)
-                )
+                message = f"hosts already determines the number of your own machines; remove {bound}"
+                raise problem("host_count", message, at=(bound,))
         count = len(hosts) if isinstance(hosts := value.get("hosts"), dict) else 0
         # If hosts is not a mapping, report only that and not a missing count as well.
         return value | {"min": count, "max": max(count, 1)}
@@ -190,41 +182,24 @@ class TalosPool(Pool):
         for machine in self.machines:
             gpu = machine.gpu
             if machine.cloud != OWNED or gpu is None:
-                raise problem(
-                    "talos_machine",
-                    "Talos nodes are machines of your own; name one that is below machines of the cluster",
-                    at=("instanceTypes",),
-                    value=machine.name,
-                )
+                message = "Talos nodes are machines of your own; name one that is below machines of the cluster"
+                raise problem("talos_machine", message, at=("instanceTypes",), value=machine.name)
             capability, modules = tuple(map(int, gpu.compute_capability.split("."))), self.driver.kernel_modules
             if modules == "open" and capability < _TURING:
-                raise problem(
-                    "open_modules",
-                    f"NVIDIA's open kernel modules support GPUs from Turing on, {gpu.name} is older; write proprietary",
-                    at=("driver", "kernelModules"),
-                )
+                message = f"NVIDIA's open kernel modules support GPUs from Turing on, {gpu.name} is older; write proprietary"
+                raise problem("open_modules", message, at=("driver", "kernelModules"))
             if modules == "proprietary" and capability >= _BLACKWELL:
-                raise problem(
-                    "proprietary_modules",
-                    f"only NVIDIA's open kernel modules support {gpu.name} (Blackwell); write open",
-                    at=("driver", "kernelModules"),
-                    value=modules,
-                )
+                message = f"only NVIDIA's open kernel modules support {gpu.name} (Blackwell); write open"
+                raise problem("proprietary_modules", message, at=("driver", "kernelModules"), value=modules)
         if len(self.instance_types) > 1:
-            raise problem(
-                "one_machine",
-                "the hosts of a pool have one machine type; keep one, and add a pool for each other type",
-                at=("instanceTypes",),
-            )
+            message = "the hosts of a pool have one machine type; keep one, and add a pool for each other type"
+            raise problem("one_machine", message, at=("instanceTypes",))
         for name, host in self.nodes.hosts.items():
             kept = host.volume.ephemeral if host.volume is not None else None
             if kept is not None and kept < self.disk:
-                raise problem(
-                    "volume_room",
-                    f"host {name} keeps {memory_text(kept)} for containers and images; lower the pool's disk, or raise ephemeral",
-                    at=("disk",),
-                    value=memory_text(self.disk),
-                )
+                fix = "lower the pool's disk, or raise ephemeral"
+                message = f"host {name} keeps {memory_text(kept)} for containers and images; {fix}"
+                raise problem("volume_room", message, at=("disk",), value=memory_text(self.disk))
         if "idle_delay" in self.model_fields_set:
             raise problem("talos_idle", "your own machines always stay on; remove idleDelay", at=("idleDelay",))
         require_own_labels("talos_reserved_label", "kubelet may not set", TALOS_PROFILE, self.labels, at=())
@@ -247,9 +222,6 @@ class ControlPlane(Model):
     def _odd(self) -> None:
         """Refuse an even number of hosts. For example, etcd with two members loses its quorum if either of them fails."""
         if len(self.hosts) % 2 == 0:
-            raise problem(
-                "etcd_members",
-                f"etcd of {len(self.hosts)} members tolerates no more failures than of {len(self.hosts) - 1}; use an odd number",
-                at=("hosts",),
-                value=sorted(self.hosts),
-            )
+            fix = "use an odd number"
+            message = f"etcd of {len(self.hosts)} members tolerates no more failures than of {len(self.hosts) - 1}; {fix}"
+            raise problem("etcd_members", message, at=("hosts",), value=sorted(self.hosts))
