@@ -138,13 +138,13 @@ def _own_images(client: Any, region: str, clusters: Clusters) -> Iterator[Findin
         yield ok(AREA, f"{name}: image {image} exists in {region}") if exists else wrong(AREA, missing, fix)
 
 
-def freshness(clusters: Clusters, session: Callable[[], Any]) -> Iterator[Finding]:
+def freshness(clusters: Clusters, session: Callable[[], Any] | None = None) -> Iterator[Finding]:
     """Whether the support and the node images that clusters pin are those that AWS has now.
 
     `session` gives a boto3 session, or raises SourceError.
     """
     try:
-        yield from list(_fresh(clusters, session()))
+        yield from list(_fresh(clusters, (session or sources.session)()))
     except SourceError as error:
         yield skipped(FRESHNESS, f"EKS: {error}")
 
