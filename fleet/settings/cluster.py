@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
@@ -171,8 +171,9 @@ class Cluster(Model):
 
     @property
     def mirror(self) -> Mirror | None:
-        """From where the nodes pull images; None for each image's own registry."""
-        return None
+        """From where the nodes pull images: the cluster's registry. None for each image's own registry."""
+        registry: Any = getattr(self, "registry", None)
+        return None if registry is None else cast("Mirror", registry.mirror(self.region))
 
     def with_image(self, runner: PodRunner) -> PodRunner:
         """A runner class without an image gets that of the cluster's registry, if one is set."""

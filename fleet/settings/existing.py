@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from fleet.facts.scheduling import GPU_TAINT_KEY
 from fleet.facts.versions import CHARTS
@@ -118,12 +118,18 @@ class ExistingContext(Existing):
     """Path of the kubeconfig file. Default: as kubectl finds it (KUBECONFIG, ~/.kube/config). Example: `/home/ci/.kube/config`"""
 
 
-def refuse_caches(caches: dict[str, Any]) -> dict[str, Any]:
-    """Refuse every cache: the program cannot read which storage drivers an existing cluster has."""
-    for name in caches:
-        message = (
-            "a cache needs a storage driver that the program installs only in its own clusters; remove it, and name a storage "
-            "class of your cluster in the workload's storage"
-        )
-        raise problem("existing_cache", message, at=(name,), value=name)
-    return caches
+def no_caches(rule: str, why: str) -> AfterValidator:
+    """A validator that refuses every cache."""
+    message = f"{why}; remove it, and name a storage class of your cluster in the workload's storage"
+
+    def check(caches: dict[str, Any]) -> dict[str, Any]:
+        for name in caches:
+            raise problem(rule, message, at=(name,), value=name)
+        return caches
+
+    return AfterValidator(check)
+
+
+_DRIVER_RULE = "a cache needs a storage driver that the program installs only in its own clusters"
+NO_CACHES = no_caches("existing_cache", _DRIVER_RULE)
+"""The program cannot read which storage drivers an existing cluster has."""

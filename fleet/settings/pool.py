@@ -285,8 +285,9 @@ class Pool(Model):
 
     @property
     def resource_managers(self) -> ResourceManagers | None:
-        """Kubelet's policies for CPUs and NUMA nodes. None: kubelet's defaults, which align nothing."""
-        return None
+        """Kubelet's policies for CPUs and NUMA nodes: what `kubelet` sets. None: kubelet's defaults, which align nothing."""
+        managers: ResourceManagers | None = getattr(self, "kubelet", None)
+        return managers
 
     @property
     def idle_nodes(self) -> int:

@@ -38,7 +38,6 @@ from fleet.settings.existing import NODE_AGENT
 from fleet.settings.health import Health
 from fleet.settings.model import Cidr, DnsLabel, Form, Model, Nodes, QuotedText, limited, matching, problem, refusal, require_once
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
-from fleet.settings.registry import Mirror
 from fleet.settings.runner import SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
@@ -487,11 +486,6 @@ class EksCluster(EksPools):
     def account(self) -> str | None:
         """As in the base class, or the account of the registry."""
         return self.registry.account if self.registry is not None else super().account
-
-    @property
-    def mirror(self) -> Mirror | None:
-        """As in the base class: ECR in the cluster's region."""
-        return self.registry.mirror(self.region) if self.registry is not None else None
 
     def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """As in the base class, and the prefix of the registry, because ECR has each cache rule once."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from fleet.facts.scheduling import STARTUP_GATE
 from fleet.providers.eks.cluster import REPEATED_SUBNET, EksPools, SubnetId
 from fleet.providers.eks.ecr import NO_ROLE, ROLE
 from fleet.providers.eks.runners import EksPodRunner
-from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches
+from fleet.settings.existing import AUTOSCALER_CHART, NO_CACHES, NODE_AGENT, Existing
 from fleet.settings.model import DnsLabel, matching, problem, refusal, require_once, without
 from fleet.settings.runner import SetName
 
@@ -58,7 +58,7 @@ class ExistingEksCluster(EksPools):
     """The EKS cluster: its name, its network and what it has already (docs/existing-clusters.md)."""
     delivery: Literal["helm"] = "helm"
     """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
-    caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
+    caches: Annotated[dict[DnsLabel, Any], NO_CACHES] = Field(default_factory=dict)
     runners: dict[SetName, EksPodRunner] = Field(default_factory=dict)
 
     @property

@@ -38,7 +38,6 @@ from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import DnsLabel, problem, refusal
 from fleet.settings.pool import IdleDelay, require_in_zones, unused_disks
-from fleet.settings.registry import Mirror
 from fleet.settings.runner import SetName
 
 
@@ -349,11 +348,6 @@ class OkeCluster(OkePools):
     runners: dict[SetName, AnyRunner]
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters. `kind` selects pods of a
     pool, standing machines or a machine per job."""
-
-    @property
-    def mirror(self) -> Mirror | None:
-        """As in the base class: Container Registry in the cluster's region."""
-        return self.registry.mirror(self.region) if self.registry is not None else None
 
     def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """As in the base class, and the prefix of the registry."""

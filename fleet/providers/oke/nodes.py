@@ -16,7 +16,7 @@ from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, ImageId, require_different
 from fleet.settings import compatibility
-from fleet.settings.kubelet import KubeletFlags, ResourceManagers, owned_fields, unowned
+from fleet.settings.kubelet import KubeletFlags, owned_fields, unowned
 from fleet.settings.model import Form, Memory, Model, between, problem, refusal, without
 from fleet.settings.pool import Disk, GpuType, Pool, Reservation, require_local_disks, require_own_labels
 
@@ -149,11 +149,6 @@ class OkePool(Pool):
     UNSCHEDULED: ClassVar[str] = (
         "OKE has no scheduled size of a node pool, and OCI's autoscaling schedules are for instance pools alone"
     )
-
-    @property
-    def resource_managers(self) -> ResourceManagers | None:
-        """As in the base class: what `kubelet` sets."""
-        return self.kubelet
 
     @refusal
     def _oke_rules(self) -> None:

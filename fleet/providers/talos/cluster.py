@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from fleet.facts import versions
 from fleet.facts.lifecycle import Use, of_kubernetes, of_row
@@ -18,6 +18,7 @@ from fleet.providers.talos.release import has_documents
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import within
 from fleet.settings.enablement import GPU_OPERATOR, Enablement
+from fleet.settings.existing import no_caches
 from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
 from fleet.settings.machines import WithMachines
 from fleet.settings.model import DnsLabel, QuotedText, matching, problem, refusal, without
@@ -36,13 +37,7 @@ _ENDPOINT = matching(
 )
 
 
-def _no_caches(caches: dict[str, Any]) -> dict[str, Any]:
-    """Refuse every cache. This runs before the rules for all clusters read a cache, because Talos has no model of caches."""
-    for name in caches:
-        fix = "remove it, and name a storage class of your cluster in the workload's storage"
-        message = f"a cache is a cloud volume, which Talos clusters do not have; {fix}"
-        raise problem("talos_cache", message, at=(name,), value=name)
-    return caches
+_NO_CACHES = no_caches("talos_cache", "a cache is a cloud volume, which Talos clusters do not have")
 
 
 class TalosCluster(Cluster, WithMachines):
@@ -78,7 +73,7 @@ class TalosCluster(Cluster, WithMachines):
     """Always `argocd`: the program has no access to the cluster."""
     gitops: GitOps
     """The Git repository that ArgoCD reads."""
-    caches: Annotated[dict[DnsLabel, Any], AfterValidator(_no_caches)] = Field(default_factory=dict)
+    caches: Annotated[dict[DnsLabel, Any], _NO_CACHES] = Field(default_factory=dict)
     pools: dict[DnsLabel, TalosPool] = Field(default_factory=dict)
     runners: dict[SetName, PodRunner]
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.hardware import OWNED
 from fleet.facts.scheduling import TALOS_PROFILE
-from fleet.settings.kubelet import KubeletConfig, ResourceManagers, owned_fields, unowned
+from fleet.settings.kubelet import KubeletConfig, owned_fields, unowned
 from fleet.settings.model import DnsLabel, Form, Memory, Model, Nodes, matching, memory_text, problem, refusal, without
 from fleet.settings.pool import MachineName, Pool, require_own_labels
 
@@ -170,11 +170,6 @@ class TalosPool(Pool):
     """Variant of NVIDIA's driver. Mark: first."""
     kubelet: Annotated[TalosKubelet | None, unowned(owned_fields("Talos or by this program"))] = None
     """Settings of kubelet beside those of Talos. Example: `{podPidsLimit: 4096}`"""
-
-    @property
-    def resource_managers(self) -> ResourceManagers | None:
-        """As in the base class: what `kubelet` sets."""
-        return self.kubelet
 
     @refusal
     def _talos_rules(self) -> None:
