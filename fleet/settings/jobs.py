@@ -129,10 +129,8 @@ def require_jobs(
             require_same_gpus("job_pools_mixed", why, pool, job.ordered[0], pools, at=path)
         here = [cache for cache, settings in caches.items() if job.namespace in settings.namespaces]
         if job.cache is not None and job.cache not in here:
-            message = (
-                f"namespace {job.namespace} has {', '.join(here) or 'no cache'}; "
-                "add the namespace to a cache of that name, or name another"
-            )
+            fix = "add the namespace to a cache of that name, or name another"
+            message = f"namespace {job.namespace} has {', '.join(here) or 'no cache'}; {fix}"
             raise problem("job_cache", message, at=(*at, "cache"))
         team = team_of(job.namespace, queues)
         owner = f"team {team}, whose queue has its name" if team else "no team with a queue"

@@ -467,10 +467,8 @@ def require_same_gpus(rule: str, why: str, name: str, first: str, pools: Mapping
 def require_one_share(rule: str, name: str, pool: Pool, units: int, *, at: tuple[str, ...]) -> None:
     """Refuse several units of a pool whose sharing gives a container only one. Raises a settings problem."""
     if units > 1 and not pool.several:
-        message = (
-            f"pool {name} shares its GPUs, and several shares do not add up to a larger one; write 1, or set allowSeveral "
-            "in the pool's sharing"
-        )
+        fix = "write 1, or set allowSeveral in the pool's sharing"
+        message = f"pool {name} shares its GPUs, and several shares do not add up to a larger one; {fix}"
         raise problem(rule, message, at=at)
 
 
