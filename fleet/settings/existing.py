@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts.scheduling import GPU_TAINT_KEY
 from fleet.facts.versions import CHARTS
-from fleet.settings.model import DnsLabel, Labels, Model, matching, problem, refusal
+from fleet.settings.model import DnsLabel, Labels, Model, matching, problem, refusal, refuses
 
 CONTROLLER_CHART, AUTOSCALER_CHART = "arc-controller", "cluster-autoscaler"
 NODE_AGENT = "eks-node-monitoring-agent"
@@ -122,12 +122,11 @@ def no_caches(rule: str, why: str) -> AfterValidator:
     """A validator that refuses every cache."""
     message = f"{why}; remove it, and name a storage class of your cluster in the workload's storage"
 
-    def check(caches: dict[str, Any]) -> dict[str, Any]:
+    def check(caches: dict[str, Any]) -> None:
         for name in caches:
             raise problem(rule, message, at=(name,), value=name)
-        return caches
 
-    return AfterValidator(check)
+    return refuses(check)
 
 
 _DRIVER_RULE = "a cache needs a storage driver that the program installs only in its own clusters"

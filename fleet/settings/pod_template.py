@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from fleet.facts.pods import Mount
 from fleet.settings.environment import EnvName, EnvValue
@@ -20,32 +20,28 @@ from fleet.settings.model import (
     Form,
     Memory,
     Model,
+    accepted,
     matching,
     memory_text,
     problem,
     refusal,
+    refuses,
     require_once,
 )
 from fleet.settings.template import Template
 
 
-def _job_secret(name: str) -> str:
+def _job_secret(name: str) -> None:
     if is_app_secret(name):
         raise problem("app_secret", f"{name} has the private key of the GitHub App, which no job may read; name another Secret")
-    return name
 
 
-JobSecret = Annotated[ObjectName, AfterValidator(_job_secret)]
+JobSecret = Annotated[ObjectName, refuses(_job_secret)]
 """Name of a Secret in the namespace of the class that its jobs may read."""
 
 
-def _account(name: str) -> str:
-    if name in ("default", "launcher"):
-        raise problem("account_name", "other pods and the policies know that account; write another name, such as jobs")
-    return name
-
-
-Account = Annotated[DnsLabel, AfterValidator(_account)]
+_ACCOUNT_RULE = "other pods and the policies know that account; write another name, such as jobs"
+Account = Annotated[DnsLabel, accepted("account_name", _ACCOUNT_RULE, lambda name: name not in ("default", "launcher"))]
 """Name of a service account of the program's."""
 _KEY_RULE = "not a key of a Secret; write letters, digits, '-', '_' and '.'"
 DataKey = Annotated[str, matching("data_key", _KEY_RULE, r"[-._a-zA-Z0-9]+", most=253)]
@@ -57,18 +53,17 @@ _TAKEN = ("/dev", "/proc", "/sys", "/home/runner", "/var/run/secrets", "/run/sec
 """Where the container runtime, the runner's image and we have files. A mount there hides them."""
 
 
-def _mount_path(path: str) -> str:
+def _mount_path(path: str) -> None:
     mounted = PurePosixPath(path)
     for taken in map(PurePosixPath, _TAKEN):
         if mounted.is_relative_to(taken) or taken.is_relative_to(mounted):
             raise problem("mount_taken", f"{taken} belongs to the runner, its system or /dev/shm; write a path such as /data")
-    return path
 
 
 MountPath = Annotated[
     str,
     matching("mount_path", _PATH_RULE, _PATH, form=Form("mount path", _PATH_RULE, "/[^:]*[^:/]", 4096)),
-    AfterValidator(_mount_path),
+    refuses(_mount_path),
 ]
 """Where a container has a volume."""
 

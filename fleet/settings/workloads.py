@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, Tag
+from pydantic import Field, Tag
 
 from fleet.facts.pods import Level
 from fleet.facts.versions import IMAGES, Image
@@ -22,6 +22,7 @@ from fleet.settings.model import (
     between,
     problem,
     refusal,
+    refuses,
     selected_by,
 )
 from fleet.settings.namespaces import TeamNamespace
@@ -50,14 +51,13 @@ MAX_NAME = 45
 """Maximum characters of a workload's name. Names of claims and pods add up to 18, and may have 63."""
 
 
-def _workload_name(name: str) -> str:
+def _workload_name(name: str) -> None:
     if len(name) > MAX_NAME:
         message = f"a workload's name has at most {MAX_NAME} characters, this one has {len(name)}; shorten it"
         raise problem("workload_name", message)
-    return name
 
 
-WorkloadName = Annotated[DnsLabel, AfterValidator(_workload_name)]
+WorkloadName = Annotated[DnsLabel, refuses(_workload_name)]
 
 
 class Storage(Model):

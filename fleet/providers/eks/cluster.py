@@ -36,7 +36,20 @@ from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.existing import NODE_AGENT
 from fleet.settings.health import Health
-from fleet.settings.model import Cidr, DnsLabel, Form, Model, Nodes, QuotedText, limited, matching, problem, refusal, require_once
+from fleet.settings.model import (
+    Cidr,
+    DnsLabel,
+    Form,
+    Model,
+    Nodes,
+    QuotedText,
+    limited,
+    matching,
+    problem,
+    refusal,
+    refuses,
+    require_once,
+)
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.runner import SetName
 
@@ -68,16 +81,15 @@ def control_plane_logs(cluster_name: str) -> str:
     return f"/aws/eks/{cluster_name}/cluster"
 
 
-def _minor(version: str) -> str:
+def _minor(version: str) -> None:
     if version not in versions.KUBERNETES:
         minors = ", ".join(versions.KUBERNETES)
         raise problem("kubernetes_version", f"no node image is known for this version; use one of: {minors}")
-    return version
 
 
 EksVersion = Annotated[
     QuotedText,
-    AfterValidator(_minor),
+    refuses(_minor),
     Form(
         "EKS version", "no node image is known for this version; use one of these, in quotes", values=lambda: versions.KUBERNETES
     ),
@@ -85,15 +97,14 @@ EksVersion = Annotated[
 """A Kubernetes minor whose add-ons and node image are known."""
 
 
-def _quota(code: str) -> str:
+def _quota(code: str) -> None:
     ways = get_args(Capacity)
     codes = sorted({quota_code(machine, way) or "" for machine in machines("aws") for way in ways} - {""})
     if code not in codes:
         raise problem("quota_code", f"not an EC2 quota that a pool counts against; use one of: {', '.join(codes)}")
-    return code
 
 
-QuotaCode = Annotated[str, AfterValidator(_quota)]
+QuotaCode = Annotated[str, refuses(_quota)]
 
 
 class Network(Model):

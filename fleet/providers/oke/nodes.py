@@ -17,7 +17,7 @@ from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, ImageId, require_different
 from fleet.settings import compatibility
 from fleet.settings.kubelet import KubeletFlags, owned_fields, unowned
-from fleet.settings.model import Form, Memory, Model, between, problem, refusal, without
+from fleet.settings.model import Form, Memory, Model, between, problem, refusal, refuses, without
 from fleet.settings.pool import Disk, GpuType, Pool, Reservation, require_local_disks, require_own_labels
 
 _FLAGS = {
@@ -70,18 +70,17 @@ def _of_oci(name: object) -> object:
     return name
 
 
-def _nvidia(name: str) -> str:
+def _nvidia(name: str) -> None:
     gpu = hardware.machine(name).gpu
     if gpu is None or gpu.vendor != "nvidia":
         message = f"{name} has no NVIDIA GPU, and GPUs of other vendors are not supported; name an NVIDIA shape"
         raise problem("gpu_vendor", message)
-    return name
 
 
 Shape = Annotated[
     GpuType,
     BeforeValidator(_of_oci),
-    AfterValidator(_nvidia),
+    refuses(_nvidia),
     Form(
         "GPU shape",
         "not a shape of OCI with NVIDIA GPUs; write for example VM.GPU.A10.1",
@@ -117,11 +116,10 @@ class OciReservation(Reservation):
     """Availability domain of the reservation."""
 
 
-def _node_image(kind: str) -> str:
+def _node_image(kind: str) -> None:
     kinds = [name for name, image in NODE_IMAGES.items() if "oci" in image.clouds]
     if kind not in kinds:
         raise problem("node_image", f"OKE nodes have an image of kind {' or '.join(kinds)}; write one")
-    return kind
 
 
 class OkePool(Pool):
@@ -137,7 +135,7 @@ class OkePool(Pool):
     reservation: OciReservation | None = None
     disk: BootVolume = 400 * 1024
     """Boot volume of each node. CUDA images have 10 to 20 GB each, and OCI's default of 47 GB holds only two. Example: `500Gi`"""
-    image: Annotated[str, AfterValidator(_node_image)] = "oke-gpu"
+    image: Annotated[str, refuses(_node_image)] = "oke-gpu"
     """Kind of node image. `nodeImages` has its OCID."""
     kubelet: Annotated[KubeletFlags | None, unowned(OKE_OWNED)] = None
     """Settings of kubelet. The nodes pass them as flags at their first boot. Example: `{podPidsLimit: 4096}`"""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
 from fleet.facts.tables import rows
-from fleet.settings.model import Form, matching, problem, require_once
+from fleet.settings.model import Form, matching, problem, refuses, require_once
 
 _OCID = re.compile(r"ocid1\.([a-z0-9]+)\.oc1\.([a-z0-9-]*)\.([A-Za-z0-9._-]+)")
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")
@@ -55,12 +56,7 @@ def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> Non
 
 def located(kind: Any, region: str) -> Any:
     """The type of an OCID that refuses those of another region."""
-
-    def check(ocid: str) -> str:
-        require_region(ocid, region, at=())
-        return ocid
-
-    return Annotated[kind, AfterValidator(check)]
+    return Annotated[kind, refuses(partial(require_region, region=region, at=()))]
 
 
 def require_different(domains: tuple[str, ...], *, at: tuple[str, ...]) -> None:
@@ -82,7 +78,7 @@ def require_place(domains: tuple[str, ...], region: str) -> None:
     require_domains("place_domain", message, domains, region, at=("availabilityDomains",))
 
 
-def _region(text: str) -> str:
+def _region(text: str) -> None:
     if text not in _BY_KEY.values():
         close = _close(text.lower())
         raise problem(
@@ -90,7 +86,6 @@ def _region(text: str) -> str:
             "not a commercial OCI region; "
             + (f"did you mean {' or '.join(close)}?" if close else "write for example us-sanjose-1"),
         )
-    return text
 
 
 def _close(text: str) -> list[str]:
@@ -102,7 +97,7 @@ def _close(text: str) -> list[str]:
 
 Region = Annotated[
     str,
-    AfterValidator(_region),
+    refuses(_region),
     Form("OCI region", "not a commercial OCI region; write for example us-sanjose-1", values=lambda: sorted(_BY_KEY.values())),
 ]
 CompartmentPath = Annotated[
