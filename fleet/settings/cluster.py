@@ -572,12 +572,10 @@ class Cluster(Model):
                 before = (self.pools[earlier] for earlier in pools[:place] if earlier in self.pools)
                 if fallback and not any(pool.capacity == SPOT for pool in before):
                     alone = getattr(settings, "pool", None) is not None
-                    raise problem(
-                        "fallback_first",
-                        "a pool with role fallback is only used when spot has no capacity; write a spot pool before it, or give "
-                        "it another role",
-                        at=(*path.split("."), *(("pool",) if alone else ("pools", str(place)))),
-                    )
+                    at = (*path.split("."), *(("pool",) if alone else ("pools", str(place))))
+                    fix = "write a spot pool before it, or give it another role"
+                    message = f"a pool with role fallback is only used when spot has no capacity; {fix}"
+                    raise problem("fallback_first", message, at=at)
         for name, pool in self.pools.items():
             if pool.role == FALLBACK and name not in self.runner_pools:
                 message = "no runner class uses this fallback pool; add it to pools of a class, after a spot pool, or remove it"

@@ -440,12 +440,8 @@ def require_pool(rule: str, name: str, pools: Mapping[str, Pool], *, at: tuple[s
     Raises a settings problem.
     """
     if name not in pools:
-        names = ", ".join(pools)
-        raise problem(
-            rule,
-            f"no pool of that name in this cluster; name one of: {names}" if names else "the cluster has no pool; add one",
-            at=at,
-        )
+        message = f"no pool of that name in this cluster; name one of: {', '.join(pools)}"
+        raise problem(rule, message if pools else "the cluster has no pool; add one", at=at)
     if gpus and not pools[name].has_gpus:
         message = "the pool has no GPUs, and its user takes GPUs; name a pool with GPUs, or give a runner class gpus: 0"
         raise problem("pool_without_gpus", message, at=at)

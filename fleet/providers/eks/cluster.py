@@ -66,14 +66,8 @@ UpgradePolicy = Literal["STANDARD", "EXTENDED"]
 LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 LogRetention = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
 """Days that CloudWatch Logs accepts (API, PutRetentionPolicy)."""
-Principal = Annotated[
-    str,
-    matching(
-        "principal",
-        "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)",
-        r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+",
-    ),
-]
+_PRINCIPAL_RULE = "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)"
+Principal = Annotated[str, matching("principal", _PRINCIPAL_RULE, r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")]
 
 
 def control_plane_logs(cluster_name: str) -> str:

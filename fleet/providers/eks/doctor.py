@@ -158,14 +158,9 @@ def _fresh(clusters: Clusters, session: Any) -> Iterator[Finding]:
         if real is None:
             yield wrong(FRESHNESS, f"{name}: EKS has no Kubernetes {minor} any more", f"write one of {', '.join(minors)}")
         elif row is None or (row.standard_until, row.extended_until) != (real.standard_until, real.extended_until):
-            fact = (
-                f"{name}: AWS ends standard support of {minor} on {real.standard_until}, and all support on {real.extended_until}"
-            )
-            yield wrong(
-                FRESHNESS,
-                f"{fact}; fleet/facts/data/eks_support.csv has other days",
-                "python -m gpu_ci freshen --only 'eks support'",
-            )
+            until = f"standard support of {minor} on {real.standard_until}, and all support on {real.extended_until}"
+            fact = f"{name}: AWS ends {until}; fleet/facts/data/eks_support.csv has other days"
+            yield wrong(FRESHNESS, fact, "python -m gpu_ci freshen --only 'eks support'")
         else:
             yield ok(FRESHNESS, f"{name}: AWS ends standard support of {minor} on {real.standard_until}, as the table has it")
         newest = sources.recommended(sources.client(session, "ssm", cluster.region), minor)

@@ -15,14 +15,8 @@ from fleet.settings.existing import AUTOSCALER_CHART, NO_CACHES, NODE_AGENT, Exi
 from fleet.settings.model import DnsLabel, matching, problem, refusal, require_once, without
 from fleet.settings.runner import SetName
 
-ClusterName = Annotated[
-    str,
-    matching(
-        "eks_name",
-        "not the name of an EKS cluster; write it as aws eks list-clusters shows it",
-        r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}",
-    ),
-]
+_CLUSTER_NAME_RULE = "not the name of an EKS cluster; write it as aws eks list-clusters shows it"
+ClusterName = Annotated[str, matching("eks_name", _CLUSTER_NAME_RULE, r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")]
 
 
 class ExistingEks(Existing):

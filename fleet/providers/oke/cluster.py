@@ -257,13 +257,9 @@ class OkePools(Cluster):
             raise problem("oke_version", message, at=("kubernetesVersion",))
         for name in (*self.IMAGES, *(pool.image for pool in self.pools.values())):
             if name not in self.node_images:
-                raise problem(
-                    "node_image_id",
-                    f"nodeImages has no image of kind {name}; add {name}: {{id: ocid1.image.oc1.…}}, one that "
-                    "`oci ce node-pool-options get --node-pool-option-id all` lists",
-                    at=("nodeImages",),
-                    value=sorted(self.node_images),
-                )
+                source = "one that `oci ce node-pool-options get --node-pool-option-id all` lists"
+                message = f"nodeImages has no image of kind {name}; add {name}: {{id: ocid1.image.oc1.…}}, {source}"
+                raise problem("node_image_id", message, at=("nodeImages",), value=sorted(self.node_images))
         for kind, image in self.node_images.items():
             if image.driver is not None and not (kind in NODE_IMAGES and NODE_IMAGES[kind].driver):
                 message = f"an image of kind {kind} contains no driver; remove driver"
@@ -308,12 +304,9 @@ class OkePools(Cluster):
         oldest = _minor_of(of_oracle) if of_oracle else newest
         if version is None or versions.minor(oldest) <= versions.minor(_minor_of(version)) <= versions.minor(newest):
             return
-        raise problem(
-            "addon_minor",
-            f"Kubernetes {newest} needs {AUTOSCALER_ADDON} {' to '.join(dict.fromkeys((oldest, newest)))}; "
-            + (f"write {of_oracle}" if of_oracle else "write one that `oci ce addon-option list` shows for it"),
-            at=("addonVersions", AUTOSCALER_ADDON),
-        )
+        fix = f"write {of_oracle or 'one that `oci ce addon-option list` shows for it'}"
+        message = f"Kubernetes {newest} needs {AUTOSCALER_ADDON} {' to '.join(dict.fromkeys((oldest, newest)))}; {fix}"
+        raise problem("addon_minor", message, at=("addonVersions", AUTOSCALER_ADDON))
 
     @refusal
     def _oke_enablement(self) -> None:
@@ -508,13 +501,9 @@ class OkeCluster(OkePools):
         if self.network.vcn is None:
             least, (subnet, room) = self._addresses()[0], node_subnet(self.network.new_cidr)
             if least > room:
-                raise problem(
-                    "vcn_addresses",
-                    f"permanent nodes and standing machines take {least} addresses of the node subnet, {subnet} has {room}; "
-                    "set a larger cidr, or lower nodes.min",
-                    at=("network", "cidr"),
-                    value=self.network.new_cidr,
-                )
+                why = f"permanent nodes and standing machines take {least} addresses of the node subnet, {subnet} has {room}"
+                message = f"{why}; set a larger cidr, or lower nodes.min"
+                raise problem("vcn_addresses", message, at=("network", "cidr"), value=self.network.new_cidr)
 
     @refusal
     def _oke_machine_rules(self) -> None:

@@ -86,13 +86,8 @@ class OkeNetwork(Model):
         if self.vcn is not None and self.cidr is not None:
             raise problem("given_vcn", "cidr belongs to a new VCN; remove it, or remove vcn", at=("cidr",))
         if self.vcn is None and (":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 20):
-            raise problem(
-                "vcn_cidr",
-                "a new VCN is an IPv4 network from /16 to /20, because a node and its pods need over a hundred addresses; "
-                "write for example 10.0.0.0/16",
-                at=("cidr",),
-                value=self.new_cidr,
-            )
+            why = "a new VCN is an IPv4 network from /16 to /20, because a node and its pods need over a hundred addresses"
+            raise problem("vcn_cidr", f"{why}; write for example 10.0.0.0/16", at=("cidr",), value=self.new_cidr)
 
     @property
     def new_cidr(self) -> str:

@@ -81,11 +81,8 @@ def require_place(domains: tuple[str, ...], region: str) -> None:
 def _region(text: str) -> None:
     if text not in _BY_KEY.values():
         close = _close(text.lower())
-        raise problem(
-            "oci_region",
-            "not a commercial OCI region; "
-            + (f"did you mean {' or '.join(close)}?" if close else "write for example us-sanjose-1"),
-        )
+        fix = f"did you mean {' or '.join(close)}?" if close else "write for example us-sanjose-1"
+        raise problem("oci_region", f"not a commercial OCI region; {fix}")
 
 
 def _close(text: str) -> list[str]:
@@ -100,23 +97,13 @@ Region = Annotated[
     refuses(_region),
     Form("OCI region", "not a commercial OCI region; write for example us-sanjose-1", values=lambda: sorted(_BY_KEY.values())),
 ]
-CompartmentPath = Annotated[
-    str,
-    matching(
-        "compartment_path",
-        "not a compartment's path; write the names of compartments from the root down, such as ci or ci:machines",
-        r"(?a:[\w.-]{1,100}(:[\w.-]{1,100}){0,5})",
-    ),
-]
+_COMPARTMENT_PATH_RULE = "not a compartment's path; write the names of compartments from the root down, such as ci or ci:machines"
+CompartmentPath = Annotated[str, matching("compartment_path", _COMPARTMENT_PATH_RULE, r"(?a:[\w.-]{1,100}(:[\w.-]{1,100}){0,5})")]
 """Names of compartments from below the root (docs.oracle.com, managing compartments: six levels)."""
-AvailabilityDomain = Annotated[
-    str,
-    matching(
-        "availability_domain",
-        "not an availability domain; write it with the tenancy's prefix, as `oci iam availability-domain list` gives it",
-        _DOMAIN.pattern,
-    ),
-]
+_AVAILABILITY_DOMAIN_RULE = (
+    "not an availability domain; write it with the tenancy's prefix, as `oci iam availability-domain list` gives it"
+)
+AvailabilityDomain = Annotated[str, matching("availability_domain", _AVAILABILITY_DOMAIN_RULE, _DOMAIN.pattern)]
 
 
 def in_region(domain: str, region: str) -> bool:

@@ -43,20 +43,10 @@ HostAddress = Annotated[
     AfterValidator(_address),
     Form("host address", _HOST_ADDRESS, "[0-9a-fA-F.:]+"),
 ]
-DiskPath = Annotated[
-    str,
-    matching(
-        "install_disk", "not a disk; write its device, such as /dev/nvme0n1 or /dev/disk/by-id/…", r"/dev/[A-Za-z0-9/_.:-]+"
-    ),
-]
-VolumeName = Annotated[
-    str,
-    matching(
-        "volume_name",
-        "not a user volume's name: letters, digits and hyphens, 34 at most; write for example models",
-        r"[A-Za-z0-9-]{1,34}",
-    ),
-]
+_DISK_PATH_RULE = "not a disk; write its device, such as /dev/nvme0n1 or /dev/disk/by-id/…"
+DiskPath = Annotated[str, matching("install_disk", _DISK_PATH_RULE, r"/dev/[A-Za-z0-9/_.:-]+")]
+_VOLUME_NAME_RULE = "not a user volume's name: letters, digits and hyphens, 34 at most; write for example models"
+VolumeName = Annotated[str, matching("volume_name", _VOLUME_NAME_RULE, r"[A-Za-z0-9-]{1,34}")]
 """siderolabs/talos v1.13.9 pkg/machinery/config/types/block/user_volume_config.go: a partition's label is `u-` and the name."""
 
 
@@ -100,12 +90,9 @@ class Host(Model):
             raise problem("ephemeral_disk", message, at=("ephemeralDisk",))
         if self.ephemeral_disk is not None and self.volume is not None:
             if self.volume.ephemeral is not None:
-                raise problem(
-                    "ephemeral_twice",
-                    "ephemeralDisk puts containers and images on another disk, so they need no room on the install disk; remove "
-                    "volume.ephemeral or ephemeralDisk",
-                    at=("volume", "ephemeral"),
-                )
+                why = "ephemeralDisk puts containers and images on another disk, so they need no room on the install disk"
+                message = f"{why}; remove volume.ephemeral or ephemeralDisk"
+                raise problem("ephemeral_twice", message, at=("volume", "ephemeral"))
             if self.volume.disk == self.ephemeral_disk:
                 message = "ephemeralDisk uses all of this disk; name another disk"
                 raise problem("ephemeral_volume_disk", message, at=("volume", "disk"))
