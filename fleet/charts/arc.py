@@ -93,28 +93,10 @@ def arc_controller(selector: Mapping[str, str] = SYSTEM_SELECTOR, *, metrics: bo
     """
     address = f":{METRICS_PORT}"
     ports = {"controllerManagerAddr": address, "listenerAddr": address, "listenerEndpoint": "/metrics"}
-    return Chart(
-        "gha-runner-scale-set-controller",
-        CONTROLLER,
-        NAMESPACE,
-        {
-            "fullnameOverride": CONTROLLER,
-            "serviceAccount": {"name": CONTROLLER},
-            "nodeSelector": dict(selector),
-            "resources": resources(_CONTROLLER_POD),
-            "podSecurityContext": CONFINED_POD,
-            "securityContext": CONFINED,
-            "flags": {
-                "logLevel": "info",
-                "logFormat": "json",
-                # ArgoCD finds its own objects by this label. It would delete objects that the controller creates with it (#3533).
-                "excludeLabelPropagationPrefixes": ["argocd.argoproj.io/instance"],
-            },
-        }
-        | ({"metrics": ports} if metrics else {}),
-        (_CONTROLLER_POD,),
-        folder="infrastructure/controllers/arc",
-    )
+    values = fixed(CONTROLLER) | {"nodeSelector": dict(selector), "resources": resources(_CONTROLLER_POD)}
+    values |= {"podSecurityContext": CONFINED_POD, "securityContext": CONFINED} | ({"metrics": ports} if metrics else {})
+    folder = "infrastructure/controllers/arc"
+    return Chart("gha-runner-scale-set-controller", CONTROLLER, NAMESPACE, values, (_CONTROLLER_POD,), folder)
 
 
 def job_pod(
