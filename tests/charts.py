@@ -1,4 +1,4 @@
-"""What tests make of a runner or a cluster at once: a whole scale set, and all manifests of workloads."""
+"""A whole scale set of a runner, and all manifests of the workloads of a cluster, for tests that read them at once."""
 
 from __future__ import annotations
 
