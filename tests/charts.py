@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fleet.charts.arc import Place, job_pod, scale_set
+from fleet.charts.arc import Place, job_pod, pod_scale_set
 from fleet.charts.chart import Chart
 from fleet.facts.manifest import Manifest
-from fleet.facts.scheduling import GPU_RESOURCE, GPU_TOLERATION, Toleration, per_node_annotation, pool_selector
+from fleet.facts.scheduling import GPU_RESOURCE, GPU_TOLERATION, Toleration, pool_selector
 from fleet.render.isolation import homes
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.cluster import Cluster
@@ -36,8 +36,7 @@ def runner_set(
     if selectors is None:
         selectors = list(map(pool_selector, runner.ordered)) if isinstance(runner, PodRunner) else ()
     pod = job_pod(runner, selectors, tolerations, runtime_class, resource, mounts_shm=mounts_shm, usd_per_hour=usd_per_hour)
-    annotations, more = per_node_annotation(per_node), runner.scale_set_values
-    return scale_set(name, runner, github_url, group, pod, annotations=annotations, place=place or Place(), more=more)
+    return pod_scale_set(name, runner, github_url, group, pod, place=place or Place(), per_node=per_node)
 
 
 def objects(cluster: Cluster) -> Iterator[Manifest]:

@@ -18,6 +18,7 @@ from fleet.facts.scheduling import (
     SYSTEM_SELECTOR,
     Toleration,
     node_choice,
+    per_node_annotation,
 )
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.settings.cluster import Cluster
@@ -97,6 +98,15 @@ def arc_controller(selector: Mapping[str, str] = SYSTEM_SELECTOR, *, metrics: bo
     values |= {"podSecurityContext": CONFINED_POD, "securityContext": CONFINED} | ({"metrics": ports} if metrics else {})
     folder = "infrastructure/controllers/arc"
     return Chart("gha-runner-scale-set-controller", CONTROLLER, NAMESPACE, values, (_CONTROLLER_POD,), folder)
+
+
+def pod_scale_set(
+    name: str, runner: RunnerPod, github_url: str, group: str, pod: dict[str, Any], *, place: Place, per_node: int
+) -> Chart:
+    """The scale set of a class of pods: `pod` is the spec of the runner's."""
+    annotations = per_node_annotation(per_node)
+    more = runner.scale_set_values
+    return scale_set(name, runner, github_url, group, pod, annotations=annotations, place=place, more=more)
 
 
 def job_pod(

@@ -7,19 +7,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from fleet.charts.arc import CONTROLLER, GRACE, NAMESPACE, Place, job_pod, place_in, scale_set
+from fleet.charts.arc import CONTROLLER, GRACE, NAMESPACE, Place, job_pod, place_in, pod_scale_set
 from fleet.charts.chart import Chart, manifests
 from fleet.charts.container_jobs import job_template, own_pod, step_template
 from fleet.charts.enablement import Tolerations
-from fleet.facts.scheduling import (
-    CPU_TOLERATION,
-    GPU_RESOURCE,
-    GPU_TOLERATION,
-    JOB_TEMPLATE,
-    STEP_TEMPLATE,
-    node_choice,
-    per_node_annotation,
-)
+from fleet.facts.scheduling import CPU_TOLERATION, GPU_RESOURCE, GPU_TOLERATION, JOB_TEMPLATE, STEP_TEMPLATE, node_choice
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import CLOSED, LINK_LOCAL, within
 from fleet.settings.existing import ServiceAccount
@@ -167,13 +159,12 @@ class PodSet(RunnerPod, SetSettings):
             own = own_pod(self, self.jobs_home, self.prepare_timeout)
             pod = node_choice([self.runner_node_selector]) | own | {"terminationGracePeriodSeconds": GRACE}
             pod |= {"tolerations": manifests(self.runner_tolerations)}
-        return scale_set(
+        return pod_scale_set(
             self.runner_scale_set_name,
             self,
             self.github_url,
             self.group or "default",
             pod,
-            annotations=per_node_annotation(self.per_node),
             place=replace(self.place, declares_minimum=self.declare_min_runners),
-            more=self.scale_set_values,
+            per_node=self.per_node,
         )
