@@ -1,13 +1,13 @@
 """The simulated cloud as a provider of the real Cluster Autoscaler: its gRPC service `externalgrpc`.
 
-Messages and their numbers: kubernetes/autoscaler at 1.36.1, cloudprovider/externalgrpc/protos/externalgrpc.proto, and
-k8s.io/api core/v1/generated.proto. Only the fields that are used here are named; protobuf skips all others.
+`externalgrpc.toml` has its calls and messages.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,40 +24,9 @@ from gpu_ci.world.groups import Group
 
 _PACKAGE = "clusterautoscaler.cloudprovider.v1.externalgrpc"
 _SERVICE = f"{_PACKAGE}.CloudProvider"
-# A field is a text unless it names another type; * repeats. An entry of a map is a message with a key and a value.
-_MESSAGES = """
-Empty
-Entry key=1 value=2
-Type key=1
-Duration seconds:int64=1 nanos:int32=2
-NodeGroup id=1 minSize:int32=2 maxSize:int32=3 debug=4
-ExternalNode providerID=1 name=2
-NodeGroups nodeGroups:NodeGroup*=1
-NodeAsked node:ExternalNode=1
-GroupTold nodeGroup:NodeGroup=1
-Label label=1
-Types gpuTypes:Type*=1
-GroupAsked id=1
-Size targetSize:int32=1
-SizeAsked delta:int32=1 id=2
-NodesAsked nodes:ExternalNode*=1 id=2
-ErrorInfo errorCode=1 errorMessage=2 instanceErrorClass:int32=3
-Status instanceState:int32=1 errorInfo:ErrorInfo=2
-Instance id=1 status:Status=2
-Instances instances:Instance*=1
-Template nodeBytes:bytes=2
-Options down:double=1 gpuDown:double=2 all:bool=6 daemons:bool=7 unneeded:Duration=8 unready:Duration=9 provision:Duration=10
-OptionsAsked id=1 defaults:Options=2
-OptionsTold nodeGroupAutoscalingOptions:Options=1
-Quantity string=1
-Amount key=1 value:Quantity=2
-Taint key=1 value=2 effect=3
-Condition type=1 status=2
-Meta name=1 labels:Entry*=11
-Spec providerID=3 taints:Taint*=5
-NodeStatus capacity:Amount*=1 allocatable:Amount*=2 conditions:Condition*=4
-Node metadata:Meta=1 spec:Spec=2 status:NodeStatus=3
-"""
+_TABLE = tomllib.loads(Path(__file__).with_name("externalgrpc.toml").read_text(encoding="utf-8"))
+CALLS: dict[str, tuple[str, str]] = _TABLE["calls"]
+"""The messages of question and answer of each call."""
 _RUNNING, _CREATING, _OUT_OF_RESOURCES = 1, 2, 1
 """Numbers of InstanceState and of InstanceErrorClass (the same file, and cloudprovider/cloud_provider.go)."""
 
@@ -65,10 +34,9 @@ _RUNNING, _CREATING, _OUT_OF_RESOURCES = 1, 2, 1
 def _messages() -> dict[str, Any]:
     """The classes of the messages, without generated code."""
     file = descriptor_pb2.FileDescriptorProto(name="world.proto", package="world", syntax="proto3")
-    for line in _MESSAGES.strip().splitlines():
-        name, *fields = line.split()
+    for name, fields in _TABLE["messages"].items():
         message = file.message_type.add(name=name)
-        for text in fields:
+        for text in fields.split():
             field, kind, many, number = re.fullmatch(r"(\w+):?(\w*)(\*?)=(\d+)", text).groups()  # type: ignore[union-attr]
             one = message.field.add(name=field, number=int(number), label=3 if many else 1)
             if kind[:1].isupper():
@@ -77,8 +45,8 @@ def _messages() -> dict[str, Any]:
                 one.type = getattr(one, f"TYPE_{(kind or 'string').upper()}")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    names = (message.name for message in file.message_type)
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"world.{name}")) for name in names}
+    found = ((name, pool.FindMessageTypeByName(f"world.{name}")) for name in _TABLE["messages"])
+    return {name: message_factory.GetMessageClass(message) for name, message in found}
 
 
 MESSAGES = _messages()
@@ -87,39 +55,25 @@ MESSAGES = _messages()
 Answer = Callable[[Any], Mapping[str, Any] | None]
 
 
-def answers(cloud: Cloud) -> dict[str, tuple[str, str, Answer]]:
-    """The calls of the service: the messages of question and answer, and the answer. The autoscaler needs no others."""
+def answers(cloud: Cloud) -> dict[str, Answer]:
+    """What the cloud answers to each call."""
     groups = cloud.groups.values()
     machines = [machine for group in groups for machine in group.of.host.machines]
     gpus = sorted({machine.gpu.accelerator for machine in machines if machine.gpu is not None})
     label = next((PROVIDERS[group.of.settings.provider].profile.accelerator_label for group in groups), "")
     return {
-        "NodeGroups": ("Empty", "NodeGroups", lambda _: {"nodeGroups": [_told(group) for group in groups]}),
-        "NodeGroupForNode": ("NodeAsked", "GroupTold", lambda asked: _group_of(cloud.find(asked.node.providerID))),
-        "GPULabel": ("Empty", "Label", lambda _: {"label": label}),
-        "GetAvailableGPUTypes": ("Empty", "Types", lambda _: {"gpuTypes": [{"key": name} for name in gpus]}),
-        "Cleanup": ("Empty", "Empty", lambda _: None),
-        "Refresh": ("Empty", "Empty", lambda _: None),
-        "NodeGroupTargetSize": ("GroupAsked", "Size", lambda asked: {"targetSize": cloud.sizes[asked.id]}),
-        "NodeGroupIncreaseSize": ("SizeAsked", "Empty", lambda asked: cloud.increase(asked.id, asked.delta)),
-        "NodeGroupDecreaseTargetSize": ("SizeAsked", "Empty", lambda asked: cloud.decrease(asked.id, -asked.delta)),
+        "NodeGroups": lambda _: {"nodeGroups": [_told(group) for group in groups]},
+        "NodeGroupForNode": lambda asked: _group_of(cloud.find(asked.node.providerID)),
+        "GPULabel": lambda _: {"label": label},
+        "GetAvailableGPUTypes": lambda _: {"gpuTypes": [{"key": name} for name in gpus]},
+        "NodeGroupTargetSize": lambda asked: {"targetSize": cloud.sizes[asked.id]},
+        "NodeGroupIncreaseSize": lambda asked: cloud.increase(asked.id, asked.delta),
+        "NodeGroupDecreaseTargetSize": lambda asked: cloud.decrease(asked.id, -asked.delta),
         # A machine that was refused has no node: the autoscaler writes its id as the node's name.
-        "NodeGroupDeleteNodes": (
-            "NodesAsked",
-            "Empty",
-            lambda asked: cloud.delete(asked.id, [node.providerID or node.name for node in asked.nodes]),
-        ),
-        "NodeGroupNodes": (
-            "GroupAsked",
-            "Instances",
-            lambda asked: {"instances": [_instance(one) for one in cloud.of(asked.id)]},
-        ),
-        "NodeGroupTemplateNodeInfo": (
-            "GroupAsked",
-            "Template",
-            lambda asked: {"nodeBytes": encoded(cloud.groups[asked.id].template())},
-        ),
-        "NodeGroupGetOptions": ("OptionsAsked", "OptionsTold", lambda asked: _options(cloud, asked)),
+        "NodeGroupDeleteNodes": lambda asked: cloud.delete(asked.id, [node.providerID or node.name for node in asked.nodes]),
+        "NodeGroupNodes": lambda asked: {"instances": [_instance(one) for one in cloud.of(asked.id)]},
+        "NodeGroupTemplateNodeInfo": lambda asked: {"nodeBytes": encoded(cloud.groups[asked.id].template())},
+        "NodeGroupGetOptions": lambda asked: _options(cloud, asked),
     }
 
 
@@ -164,15 +118,19 @@ def encoded(node: Object) -> bytes:
 def serve(cloud: Cloud, folder: Path) -> tuple[Path, Callable[[], object]]:
     """Serve a cloud on the loopback interface: the autoscaler's cloud-config file in `folder`, and what stops the server."""
 
-    def handler(asked: str, told: str, answer: Answer) -> Any:
-        return grpc.unary_unary_rpc_method_handler(
-            lambda request, _: MESSAGES[told](**(answer(request) or {})),
-            MESSAGES[asked].FromString,
-            MESSAGES[told].SerializeToString,
-        )
+    known = answers(cloud)
+
+    def handler(name: str) -> Any:
+        asked, told = (MESSAGES[message] for message in CALLS[name])
+
+        def answer(request: Any, _: object) -> Any:
+            # Cleanup and Refresh need no answer of the cloud.
+            return told(**(known[name](request) or {} if name in known else {}))
+
+        return grpc.unary_unary_rpc_method_handler(answer, asked.FromString, told.SerializeToString)
 
     server = grpc.server(ThreadPoolExecutor(8, thread_name_prefix="cloud"))
-    calls = {name: handler(*call) for name, call in answers(cloud).items()}
+    calls = {name: handler(name) for name in CALLS}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, calls),))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

@@ -100,10 +100,8 @@ class Cloud:
             for one in self.instances.values():
                 if one.refused and one.group.id not in self.refuses:
                     one.refused, one.due = False, now + self._boot(one.group)
-            gone, due = (
-                [*self._gone],
-                [one for one in self.instances.values() if not (one.made or one.refused) and one.due <= now],
-            )
+            due = [one for one in self.instances.values() if not (one.made or one.refused) and one.due <= now]
+            gone = [*self._gone]
             self._count()
         for name in gone:
             delete(self.api, f"{NODES}/{name}")

@@ -6,6 +6,7 @@ import http.client
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Any
 from urllib.error import HTTPError
@@ -55,6 +56,17 @@ def passes(once: Callable[[], Any], wake: Event, stop: Event, every: float = 1.0
     thread = Thread(target=run, daemon=True, name=f"passes {once}")
     thread.start()
     return thread
+
+
+def now() -> str:
+    """The time as the API writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def write_status(api: Api, pod: Object, status: Object) -> None:
+    """Write a part of a pod's status, as its kubelet would. The API server merges lists by name and type."""
+    path = "/api/v1/namespaces/{namespace}/pods/{name}/status".format_map(pod["metadata"])
+    api.call("PATCH", path, {"status": status}, "application/strategic-merge-patch+json")
 
 
 def gone(api: Api, path: str) -> bool:

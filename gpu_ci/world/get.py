@@ -49,6 +49,7 @@ class Program:
     image: tuple[str, ...] = ()
     repository: tuple[str, ...] = ()
     how: str = ""
+    without: str = ""
     mib: int = 0
     memory: str = "unknown"
 

@@ -24,8 +24,6 @@ _LASTS = 3600
 """Seconds that a token says it is good for."""
 _LOGIN = {"access_tokens": "app", "registration-token": "installation", "runner-registration": "registration"}
 """The requests by which a client gets an administrator's token, and the kind of token that each wants."""
-_QUEUE = ("messages", "acquirejobs")
-"""The requests that need the token of a session."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class GitHub(Service):
             return status, content, headers
 
     def _admits(self, request: Request) -> bool:
-        kind = _LOGIN.get(request.route[1], "queue" if request.route[1] in _QUEUE else "admin")
+        kind = _LOGIN.get(request.route[1], "queue" if request.route[1] == "messages" else "admin")
         # The App signs a JWT. With which key does not matter here: the run has made the key itself.
         return request.token.count(".") == 2 if kind == "app" else self._tokens.get(request.token) == kind
 
@@ -146,8 +144,6 @@ class GitHub(Service):
             case "POST", "generatejitconfig":
                 runner = self.generate_jit(of, body["name"])
                 return {"runner": _reference(runner), "encodedJITConfig": runner.jit}
-            case "POST", "acquirejobs":
-                return _listed(self.acquire_jobs(of, body))
         return self._of_session(of, request.query.get("sessionId", request.ids[-1]), request)
 
     def _of_session(self, of: ScaleSet, session: str, request: Request) -> Json | None:

@@ -16,13 +16,12 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
 from fleet.render.sweeps.api import Object
 from gpu_ci.world.container import Pod, entering, expanded, namespaces
-from gpu_ci.world.follow import FAILS, LOG, Followed, delete, passes
+from gpu_ci.world.follow import FAILS, LOG, Followed, delete, now, passes, write_status
 from gpu_ci.world.plane import HANDS_LABEL, Plane
 
 PYTHON = "python3"
@@ -96,7 +95,7 @@ class _Container:
 
     def becomes(self, **state: Object) -> None:
         if state != self.state:
-            self.state, self.since = state, _now()
+            self.state, self.since = state, now()
 
 
 @dataclass
@@ -181,7 +180,7 @@ class Hands:
             if container.process is None and time.monotonic() >= container.due:
                 try:
                     container.process = self._start(run, container)
-                    container.becomes(running={"startedAt": _now()})
+                    container.becomes(running={"startedAt": now()})
                 except FAILS as error:
                     container.due = time.monotonic() + 1
                     container.becomes(waiting={"reason": "CreateContainerConfigError", "message": str(error)})
@@ -189,13 +188,13 @@ class Hands:
                 self._ended(run.entry["spec"].get("restartPolicy", "Always"), container, container.code)
         status = _status(run.containers)
         if status != run.written:
-            self._api.call("PATCH", f"{run.path}/status", {"status": status}, "application/strategic-merge-patch+json")
+            write_status(self._api, run.entry, status)
             run.written = status
 
     def _ended(self, policy: str, container: _Container, code: int) -> None:
         self._processes.stop(container.name, signal.SIGKILL)
         container.process, began = None, container.since
-        ended = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": began, "finishedAt": _now()}
+        ended = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": began, "finishedAt": now()}
         if policy == "Always" or (policy == "OnFailure" and code):
             container.last = {"terminated": ended}
             container.becomes(waiting={"reason": "CrashLoopBackOff"})
@@ -221,11 +220,11 @@ class Hands:
 
     def _leave(self, run: Run, pod: Object) -> None:
         """SIGTERM, then SIGKILL, and the pod goes when all have ended."""
-        metadata, now = pod["metadata"], time.monotonic()
+        metadata, at = pod["metadata"], time.monotonic()
         if run.ends == math.inf:
-            run.ends = now + metadata.get("deletionGracePeriodSeconds", 0)
+            run.ends = at + metadata.get("deletionGracePeriodSeconds", 0)
             run.send(signal.SIGTERM)
-        if now >= run.ends or all(container.code is not None for container in run.containers):
+        if at >= run.ends or all(container.code is not None for container in run.containers):
             self._clear(run)
             delete(self._api, run.path, gracePeriodSeconds=0, preconditions={"uid": metadata["uid"]})
 
@@ -236,7 +235,7 @@ class Hands:
 
 
 def _status(containers: Sequence[_Container]) -> Object:
-    """What the containers change of their pod's status. The API server merges lists by name and type."""
+    """What the containers change of their pod's status."""
     statuses = [
         {
             "name": container.spec["name"],
@@ -253,7 +252,3 @@ def _status(containers: Sequence[_Container]) -> Object:
     ready, since = str(all(status["ready"] for status in statuses)), max(container.since for container in containers)
     conditions = [{"type": kind, "status": ready, "lastTransitionTime": since} for kind in ("Ready", "ContainersReady")]
     return {"phase": phase, "containerStatuses": statuses, "conditions": conditions}
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

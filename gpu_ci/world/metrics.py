@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from string import Template
 from threading import Event
 from typing import Any
 from urllib.error import HTTPError
@@ -25,7 +24,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.monitoring import Monitoring
 from gpu_ci.world.follow import passes
 from gpu_ci.world.pace import in_world_time, shorter
-from gpu_ci.world.plane import Plane
+from gpu_ci.world.plane import Plane, filled
 from gpu_ci.world.processes import free_port
 
 Scraped = tuple[dict[str, str], str]
@@ -96,27 +95,16 @@ class Metrics:
         self._plane, self._targets, self._folder = plane, targets, plane.folder / "metrics"
         self._folder.mkdir(exist_ok=True)
         self.history: list[tuple[float, str, dict[str, str]]] = []
-        states = _states(plane, cluster, monitoring, name)
-        plane.run("kube-state-metrics", states)
+        states = free_port()
+        plane.run("kube-state-metrics", {"port": states, **_states(plane, cluster, monitoring, name)})
         groups = [exporter(cluster), *rule_groups(fleet, name), *cost_groups(fleet, name)]
         self._write("targets.json", "[]")
         self._write("rules.json", json.dumps({"groups": in_world_time(groups, factor)}))
-        values = {
-            "often": shorter("15s", factor, 1000),
-            "states": states["port"],
-            "namespace": monitoring.namespace,
-            "cluster": name,
-        }
-        config = Template(Path(__file__).with_name("prometheus.yaml").read_text(encoding="utf-8")).substitute(values)
-        words = {
-            "config.file": self._write("prometheus.yaml", config),
-            "storage.tsdb.path": self._folder / "data",
-            "web.listen-address": f"127.0.0.1:{port}",
-            # Several scrapes, also where 5 minutes are as short as one.
-            "query.lookback-delta": shorter("5m", factor, 5000),
-            "log.level": "warn",
-        }
-        plane.run("prometheus", words)
+        often, space = shorter("15s", factor, 1000), monitoring.namespace
+        self._write("prometheus.yaml", filled("prometheus.yaml", often=often, states=states, namespace=space, cluster=name))
+        # Several scrapes, also where 5 minutes are as short as one.
+        lookback = shorter("5m", factor, 5000)
+        plane.run("prometheus", {"web.listen-address": f"127.0.0.1:{port}", "query.lookback-delta": lookback})
         self._api = Api(f"http://127.0.0.1:{port}")
         plane.wait(lambda: bool(self._api.call("GET", "/api/v1/rules")["data"]["groups"]), "Prometheus")
         self._stop = Event()
@@ -152,7 +140,7 @@ class Metrics:
 
 
 def _states(plane: Plane, cluster: Cluster, monitoring: Monitoring, name: str) -> dict[str, object]:
-    """The flags of kube-state-metrics: those of the chart with the program's values, and its place on this machine.
+    """The flags of kube-state-metrics that its chart has with the program's values.
 
     It has the rights of its own account, if the chart is installed.
     """
@@ -166,8 +154,4 @@ def _states(plane: Plane, cluster: Cluster, monitoring: Monitoring, name: str) -
         "resources": ",".join(values["collectors"]),
         "metric-labels-allowlist": ",".join(values["metricLabelsAllowlist"]),
         "custom-resource-state-config": json.dumps(values["customResourceState"]["config"]),
-        "host": "127.0.0.1",
-        "port": free_port(),
-        "telemetry-host": "127.0.0.1",
-        "telemetry-port": free_port(),
     }

@@ -11,17 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fleet.facts.errors import InputError
+from fleet.facts.tables import toml
 
 _VERSION = re.compile(r"v?\d+\.\d+\.\d+\S*")
-NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "helm", "arc-manager", "ghalistener")
-"""Programs without which no world starts."""
-OPTIONAL = {
-    "cluster-autoscaler": "the cloud makes nodes by our simple rule",
-    "prometheus": "no alert is evaluated",
-    "kube-state-metrics": "alerts read no state of objects",
-    "kueue": "queues are not installed",
-}
+OPTIONAL: dict[str, str] = {name: row["without"] for name, row in toml("world.toml")["programs"].items() if "without" in row}
 """Programs that may be missing, and what that means."""
+NEEDED = tuple(name for name in toml("world.toml")["programs"] if name not in OPTIONAL)
+"""Programs without which no world starts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 import time
+import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import Template
+from types import MappingProxyType
 from urllib.error import HTTPError
 
 from cryptography.hazmat.primitives import serialization
@@ -26,11 +28,8 @@ FAKE_NODE = "kwok.x-k8s.io/node"
 """Annotation of nodes that kwok keeps ready. Without it a kubelet is silent."""
 _PATIENCE = 90
 _ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:basic-user"
-_USERS = {
-    "admin": "system:masters",
-    "system:kube-controller-manager": "",
-    "system:kube-scheduler": "",
-}
+_FLAGS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("flags.toml").read_text(encoding="utf-8"))
+_USERS = {"admin": "system:masters", "system:kube-controller-manager": "", "system:kube-scheduler": ""}
 """Users with a token, and the group of each."""
 
 
@@ -63,7 +62,7 @@ class Plane:
 
     def client(self, token: str) -> Api:
         """The client of a bearer token."""
-        path = self.folder / "tokens" / hashlib.sha256(token.encode()).hexdigest()[:16]
+        path = self.folder / "tokens" / _digest(token)
         return Api(self.url, path if path.exists() else private(path, token), self.authority)
 
     def account(self, namespace: str, name: str, seconds: int = 86400) -> str:
@@ -76,17 +75,8 @@ class Plane:
     def kubeconfig(self, token: str = "") -> Path:
         """A kubeconfig of a bearer token, the administrator's without one."""
         token = token or self.tokens["admin"]
-        cluster = {"server": self.url, "certificate-authority": str(self.authority)}
-        known = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "world", "cluster": cluster}],
-            "users": [{"name": "world", "user": {"token": token}}],
-            "contexts": [{"name": "world", "context": {"cluster": "world", "user": "world"}}],
-            "current-context": "world",
-        }
-        name = f"kubeconfig-{hashlib.sha256(token.encode()).hexdigest()[:16]}"
-        return private(self.folder / name, json.dumps(known))
+        text = filled("kubeconfig.yaml", url=self.url, authority=self.authority, token=token)
+        return private(self.folder / f"kubeconfig-{_digest(token)}", text)
 
     def collection(self, version: str, kind: str, namespace: str = "") -> str:
         """The path of all objects of a kind. Raises KeyError if the API server does not serve it."""
@@ -126,92 +116,36 @@ class Plane:
 
     def serve(self) -> None:
         """Start the API server, on the same port each time."""
-        key = self.folder / "accounts.pem"
-        words = {
-            "etcd-servers": self.etcd,
-            "bind-address": "127.0.0.1",
-            "advertise-address": "127.0.0.1",
-            "endpoint-reconciler-type": "none",
-            "secure-port": self.port,
-            "cert-dir": self.folder,
-            "token-auth-file": self.folder / "tokens.csv",
-            "authorization-mode": "Node,RBAC",
-            "enable-admission-plugins": "NodeRestriction",
-            "allow-privileged": "true",
-            "service-account-issuer": "https://kubernetes.default.svc",
-            "service-account-key-file": key,
-            "service-account-signing-key-file": key,
-            "service-cluster-ip-range": "10.0.0.0/16",
-        }
-        self.run("kube-apiserver", words)
+        self.run("kube-apiserver", {"secure-port": self.port})
         self.wait(lambda: self.authority.exists() and "system:basic-user" in str(self.api.call("GET", _ROLES)), "the API server")
 
     def stop_api(self) -> None:
         """Kill the API server; it would take a minute to stop."""
         self.processes.stop("kube-apiserver", grace=0)
 
-    def run(self, name: str, words: Mapping[str, object]) -> None:
-        """Start a program with these flags. `wait` fails if it ends."""
-        self.processes.start(name, [self.parts[name], *(f"--{key}={value}" for key, value in words.items())], needed=True)
+    def run(self, name: str, more: Mapping[str, object] = MappingProxyType({})) -> None:
+        """Start a program with its flags of flags.toml and with more. `wait` fails if it ends."""
+        values = {"folder": self.folder, "etcd": self.etcd, "free": free_port()}
+        fixed = {key: Template(text).substitute(values) for key, text in _FLAGS.get(name, {}).items()}
+        flags = (f"--{key}={value}" for key, value in {**fixed, **more}.items())
+        self.processes.start(name, [self.parts[name], *flags], needed=True)
 
 
 def control_plane(processes: Processes, parts: Parts) -> Plane:
     """Start all programs, and wait until they work. Raises WorldError."""
-    folder, client, peer = processes.folder, free_port(), free_port()
+    folder = processes.folder
     private(folder / "accounts.pem", rsa_key())
     tokens = {user: secrets.token_urlsafe(24) for user in _USERS}
-    rows = (f"{tokens[user]},{user},{user},{group}" for user, group in _USERS.items())
-    private(folder / "tokens.csv", "\n".join(rows))
-    etcd, others = f"http://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
-    plane = Plane(processes, parts, folder, free_port(), etcd, tokens)
-    plane.run(
-        "etcd",
-        {
-            "listen-client-urls": etcd,
-            "advertise-client-urls": etcd,
-            "listen-peer-urls": others,
-            "initial-advertise-peer-urls": others,
-            "initial-cluster": f"default={others}",
-            "data-dir": folder / "etcd",
-            "unsafe-no-fsync": "true",
-        },
-    )
+    private(folder / "tokens.csv", "\n".join(f"{tokens[user]},{user},{user},{group}" for user, group in _USERS.items()))
+    plane = Plane(processes, parts, folder, free_port(), f"http://127.0.0.1:{free_port()}", tokens)
+    plane.run("etcd")
     plane.serve()
-    _controllers(plane)
-    stages = Path(__file__).with_name("stages.yaml")
-    kwok = {"kubeconfig": plane.kubeconfig(), "config": stages, "manage-nodes-with-annotation-selector": f"{FAKE_NODE}=fake"}
-    plane.run("kwok", kwok)
+    for name in ("kube-controller-manager", "kube-scheduler"):
+        plane.run(name, {"kubeconfig": plane.kubeconfig(tokens[f"system:{name}"])})
+    plane.run("kwok", {"kubeconfig": plane.kubeconfig(), "config": Path(__file__).with_name("stages.yaml")})
     account = "/api/v1/namespaces/default/serviceaccounts/default"
     plane.wait(lambda: plane.api.call("GET", account)["kind"] == "ServiceAccount", "the controller manager")
     return plane
-
-
-def _controllers(plane: Plane) -> None:
-    """Controllers and scheduler. Their own limits of requests must not set the pace."""
-    of_manager = {
-        "kubeconfig": plane.kubeconfig(plane.tokens["system:kube-controller-manager"]),
-        "bind-address": "127.0.0.1",
-        "secure-port": free_port(),
-        "leader-elect": "false",
-        "use-service-account-credentials": "true",
-        "service-account-private-key-file": plane.folder / "accounts.pem",
-        "root-ca-file": plane.authority,
-        "kube-api-qps": 500,
-        "kube-api-burst": 1000,
-    }
-    plane.run("kube-controller-manager", of_manager)
-    settings = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "leaderElection": {"leaderElect": False},
-        "clientConnection": {
-            "kubeconfig": str(plane.kubeconfig(plane.tokens["system:kube-scheduler"])),
-            "qps": 500,
-            "burst": 1000,
-        },
-    }
-    file = private(plane.folder / "scheduler.json", json.dumps(settings))
-    plane.run("kube-scheduler", {"config": file, "bind-address": "127.0.0.1", "secure-port": free_port()})
 
 
 def rsa_key() -> str:
@@ -219,3 +153,13 @@ def rsa_key() -> str:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     form = serialization.PrivateFormat.TraditionalOpenSSL
     return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
+
+
+def filled(name: str, **values: object) -> str:
+    """The text of a file beside this one, with these values in the place of its $names."""
+    return Template(Path(__file__).with_name(name).read_text(encoding="utf-8")).substitute(values)
+
+
+def _digest(token: str) -> str:
+    """A token's name in the names of files."""
+    return hashlib.sha256(token.encode()).hexdigest()[:16]

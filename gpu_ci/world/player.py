@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from fleet.render.sweeps.api import Api, Collection, Object
-from gpu_ci.world.follow import FAILS, LOG, owner_of
+from gpu_ci.world.follow import FAILS, LOG, now, owner_of, write_status
 from gpu_ci.world.scale_sets import EndedError, Job, Runner, Service
 
 _CONTAINER, _JIT = "runner", "ACTIONS_RUNNER_INPUT_JITCONFIG"
@@ -84,15 +83,19 @@ class Player:
 
     def _write(self, pod: Object, process: _Process) -> None:
         began = {one["name"]: one["state"].get("running", {}).get("startedAt") for one in pod["status"]["containerStatuses"]}
-        now, failed = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), bool(process.code)
-        ended = {"reason": "Error" if failed else "Completed", "exitCode": process.code, "finishedAt": now}
+        at, failed = now(), bool(process.code)
+        ended = {"reason": "Error" if failed else "Completed", "exitCode": process.code, "finishedAt": at}
         ends = [
-            {"name": name, "ready": False, "started": False, "state": {"running": None, "terminated": ended | {"startedAt": at}}}
-            for name, at in began.items()
+            {
+                "name": name,
+                "ready": False,
+                "started": False,
+                "state": {"running": None, "terminated": ended | {"startedAt": start}},
+            }
+            for name, start in began.items()
         ]
-        reason = {"reason": "PodFailed" if failed else "PodCompleted", "lastTransitionTime": now}
+        reason = {"reason": "PodFailed" if failed else "PodCompleted", "lastTransitionTime": at}
         conditions = [{"type": kind, "status": "False"} | reason for kind in ("Ready", "ContainersReady")]
         status = {"phase": "Failed" if failed else "Succeeded", "containerStatuses": ends, "conditions": conditions}
-        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
-        self._api.call("PATCH", path, {"status": status}, "application/strategic-merge-patch+json")
+        write_status(self._api, pod, status)
         process.written = True

@@ -130,8 +130,8 @@ class Service:
     """Jobs and scale sets of one GitHub organization.
 
     `custom_labels`: a set takes jobs by its labels too, and not by its name alone. People disagree about what github.com does
-    (actions-runner-controller#4425, #4579). `acquire`: a listener has to acquire jobs, as on GitHub Enterprise Server
-    (actions/scaleset#75). Else GitHub assigns them, as far as the listener's capacity goes.
+    (actions-runner-controller#4425, #4579). GitHub assigns jobs, as far as the listener's capacity goes. On GitHub Enterprise
+    Server a listener has to acquire them (actions/scaleset#75), which is not simulated.
 
     `session_expires`: seconds without a request after which the session of a listener ends. No source gives it: an assumption.
     `assignment_lapses`: seconds after which GitHub takes a job back that no runner began (actions-runner-controller#4602).
@@ -143,7 +143,7 @@ class Service:
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self.custom_labels, self.acquire, self.loses_reruns = True, False, False
+        self.custom_labels, self.loses_reruns = True, False
         self.session_expires, self.assignment_lapses, self.lost_after, self.outdated = 90.0, 300.0, 600.0, 0.0
         self.faults: list[Fault] = []
         self.groups = ["default"]
@@ -250,8 +250,8 @@ class Service:
             own = [job for job in self._open.values() if job.scale_set is of]
             runners = [runner for runner in self.runners.values() if runner.scale_set is of]
             running, idle = sum(job.state == "running" for job in own), sum(one.online and one.job is None for one in runners)
-            available, acquired = sum(1 for _ in self._waiting(of)), len(own) if self.acquire else 0
-            jobs = {"AvailableJobs": available, "AcquiredJobs": acquired, "AssignedJobs": len(own), "RunningJobs": running}
+            available = sum(1 for _ in self._waiting(of))
+            jobs = {"AvailableJobs": available, "AcquiredJobs": 0, "AssignedJobs": len(own), "RunningJobs": running}
             busy = {"RegisteredRunners": len(runners), "BusyRunners": len(runners) - sum(one.job is None for one in runners)}
             return {f"total{name}": count for name, count in {**jobs, **busy, "IdleRunners": idle}.items()}
 
@@ -329,15 +329,6 @@ class Service:
         of.unacknowledged[of.last] = [message for _, message in ready]
         return of.last, of.unacknowledged[of.last]
 
-    def acquire_jobs(self, of: ScaleSet, numbers: Sequence[int]) -> list[int]:
-        """Those of the jobs that are the set's now."""
-        jobs = [self._open[number] for number in numbers if number in self._open]
-        for job in jobs:
-            if job.state == "queued":
-                self._give(job, of)
-        self._changed()
-        return [job.id for job in jobs if job.scale_set is of]
-
     # -- inside ---------------------------------------------------------------------------------------------------------
 
     def _wait(self, job: Job) -> Job:
@@ -350,9 +341,6 @@ class Service:
 
     def _free(self, job: Job) -> None:
         job.state, job.scale_set = "queued", None
-        for of in self.sets.values():
-            if self.acquire and not job.unheard and _takes(of, job, self.custom_labels):
-                self._tell(of, "JobAvailable", job)
 
     def _waiting(self, of: ScaleSet) -> Iterator[Job]:
         queued = (job for job in self._open.values() if job.state == "queued" and not job.unheard)
@@ -380,7 +368,7 @@ class Service:
     def _changed(self) -> None:
         with self.state:
             for of in self.sets.values():
-                if of.session and not self.acquire:
+                if of.session:
                     room = of.capacity - sum(job.scale_set is of for job in self._open.values())
                     for job in [*itertools.islice(self._waiting(of), max(0, room))]:
                         self._give(job, of)

@@ -126,17 +126,13 @@ class Session:
         return message
 
     def hear(self) -> list[tuple[str, str]]:
-        """Kinds and jobs of the next message, acknowledged. Available jobs are acquired."""
+        """Kinds and jobs of the next message, acknowledged."""
         message = self.poll()
         if message is None:
             return []
         url = urlsplit(self.state["messageQueueUrl"])
         self._queue("DELETE", f"{url.path}/{message['messageId']}?{url.query}", 204)
         parts = json.loads(message["body"])
-        available = [part["runnerRequestId"] for part in parts if part["messageType"] == "JobAvailable"]
-        if available:
-            path = f"{self.client.service}_apis/runtime/runnerscalesets/{self.of}/acquirejobs"
-            assert self._queue("POST", path, 200, available)["value"] == available
         return [(part["messageType"], part["jobDisplayName"]) for part in parts]
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from fleet.loading.config import load
 from fleet.providers.registry import PROVIDERS
 from fleet.render.sweeps.api import Object
 from gpu_ci.world import autoscaler
-from gpu_ci.world.autoscaler import MESSAGES, answers
+from gpu_ci.world.autoscaler import CALLS, MESSAGES, answers
 from gpu_ci.world.cloud import REFUSED, Cloud
 from gpu_ci.world.follow import Followed
 from gpu_ci.world.groups import groups
@@ -39,7 +39,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Cloud, Memory, Time, Call]]:
     channel = grpc.insecure_channel(json.loads(file.read_text(encoding="ascii"))["address"])
 
     def call(name: str, **fields: Any) -> Any:
-        asked, told, _ = answers(cloud)[name]
+        asked, told = CALLS[name]
         method = f"/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider/{name}"
         of = channel.unary_unary(method, MESSAGES[asked].SerializeToString, MESSAGES[told].FromString)
         return of(MESSAGES[asked](**fields), timeout=10)
@@ -113,7 +113,8 @@ def test_each_pool_has_its_idle_delay_over_the_factor(served: tuple[Cloud, Memor
 
 def test_what_the_autoscaler_can_do_without_is_not_implemented(served: tuple[Cloud, Memory, Time, Call]) -> None:
     cloud, *_ = served
-    assert "PricingNodePrice" not in answers(cloud)
+    assert "PricingNodePrice" not in CALLS
+    assert CALLS.keys() - answers(cloud).keys() == {"Cleanup", "Refresh"}, "every other call has an answer"
 
 
 def test_times_of_the_chart_pass_faster_and_other_flags_stay() -> None:

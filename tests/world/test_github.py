@@ -165,17 +165,6 @@ def test_a_set_takes_jobs_by_its_name_and_its_labels(
         assert (github.queue(runs_on).state == "assigned") == expected
 
 
-def test_a_listener_of_enterprise_server_has_to_acquire_its_jobs(github: GitHub, client: Client) -> None:
-    github.acquire = True
-    of = client.create("t4")
-    session = client.session(of)
-    job = github.queue(["t4"], name="tests")
-    assert state(job) == "queued"
-    assert session.hear() == [("JobAvailable", "tests")]
-    assert state(job) == "assigned"
-    assert session.hear() == [("JobAssigned", "tests")]
-
-
 def test_a_set_is_registered_once_and_found_by_name_and_group(github: GitHub, client: Client) -> None:
     first = client.create("t4")
     assert client.create("t4") == first
@@ -293,17 +282,6 @@ def test_a_lost_message_is_not_told_and_the_demand_shows_with_the_next_one(githu
     github.queue(["t4"], name="next")
     message = session.poll()
     assert (message["statistics"]["totalAssignedJobs"], "next" in message["body"]) == (2, True)
-
-
-def test_a_lost_offer_of_enterprise_server_is_never_taken(github: GitHub, client: Client, clock: Clock) -> None:
-    github.acquire = True
-    session = listening(client)
-    github.faults.append(Fault("JobAvailable", "lose"))
-    job = github.queue(["t4"])
-    github.queue(["t4"], name="next")
-    assert session.hear() == [("JobAvailable", "next")]
-    pass_time(github, clock, 1000)
-    assert state(job) == "queued"
 
 
 def test_a_repeated_message_comes_twice(github: GitHub, client: Client, clock: Clock) -> None:
