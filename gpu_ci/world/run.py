@@ -20,7 +20,6 @@ from fleet.providers.fleet import Fleet
 from fleet.render.monitoring.objects import targets
 from fleet.render.sweeps.api import Object
 from gpu_ci.world import autoscaler, parts
-from gpu_ci.world.buyer import Buyer
 from gpu_ci.world.cloud import Cloud
 from gpu_ci.world.follow import Followed, passes
 from gpu_ci.world.github import GitHub
@@ -98,6 +97,8 @@ class World:
         url = self.github.start()
         stack.callback(self.github.stop)
         self.cloud = Cloud(self.plane.api, groups(self.name, self.settings, self.fleet.github), self.options.factor)
+        if not self.autoscaled:
+            self.cloud.sizes = {name: group.span.max for name, group in self.cloud.groups.items()}
         self.cloud.start(self._stop)
         self.pods = Followed(self.plane.api, "/api/v1/pods", self._stop)
         self.nodes = Followed(self.plane.api, "/api/v1/nodes", self._stop)
@@ -105,8 +106,7 @@ class World:
         self.hands = Hands(self.plane, self.pods, [self._adapted(program, stack) for program in PROGRAMS])
         stack.callback(self.hands.close)
         self.player = Player(self.plane.api, self.github, self.pods, self._node)
-        buyer = [] if self.autoscaled else [Buyer(self.cloud, self.nodes, self.pods).once]
-        for once in (self.player.once, self.observed.once, *buyer):
+        for once in (self.player.once, self.observed.once):
             wake = Event()
             for wakes in (self.pods.wakes, self.nodes.wakes, self.github.wakes):
                 wakes.append(wake)
