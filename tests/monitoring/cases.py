@@ -6,7 +6,7 @@ It has a time at which it has resolved, and series that differ from a firing one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from fleet.facts.xid import XIDS
 from tests.monitoring.promtool import Case, Suite
@@ -41,6 +41,16 @@ def _set(
         "gha_max_runners": most,
     }
     return {series(metric, scale_set=name): each for metric, each in samples.items()}
+
+
+def _pods_of(namespace: str, pod: str, minutes: Iterable[int]) -> dict[str, str]:
+    """Pods of one name: one starts at each of the minutes, and is gone a minute later."""
+    return {
+        series(
+            "kube_pod_created", namespace=namespace, pod=pod, uid=str(minute)
+        ): f"{f'_x{minute} ' if minute else ''}{60 * minute} stale"
+        for minute in minutes
+    }
 
 
 _SOME = "0+1x20 20x80"
@@ -187,6 +197,25 @@ QUEUE = (
                 79: SILENT,
                 80: [{"scale_set": "gpu-keep"}],
                 99: SILENT,
+            }
+        },
+    ),
+    Case(
+        "listeners that ARC makes again each minute, six and five times, and one that it makes every third minute",
+        {
+            **_pods_of("arc-systems", "gpu-t4-1234abcd-listener", range(6)),
+            **_pods_of("arc-systems", "gpu-p4-1234abcd-listener", range(5)),
+            **_pods_of("arc-systems", "gpu-keep-1234abcd-listener", range(0, 60, 3)),
+            **_pods_of("arc-systems", "arc-controller", range(6)),
+            **_pods_of("ai", "gpu-t4-1234abcd-listener", range(6)),
+        },
+        {
+            "GpuCiListenerRestarts": {
+                4: SILENT,
+                5: [{"namespace": "arc-systems", "pod": "gpu-t4-1234abcd-listener"}],
+                9: [{"namespace": "arc-systems", "pod": "gpu-t4-1234abcd-listener"}],
+                11: SILENT,
+                50: SILENT,
             }
         },
     ),

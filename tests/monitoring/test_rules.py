@@ -42,7 +42,7 @@ ADDED = {"scale_set", "kubernetes_node", "exported_namespace", "exported_pod"}
 MUTANTS = list(mutants(groups()))
 SEVERITIES = {
     "critical": """
-        GpuCiJobsNotStarting GpuCiListenerGone GpuCiRunnerSetOutdated GpuCiVersionEndsNow
+        GpuCiJobsNotStarting GpuCiListenerGone GpuCiListenerRestarts GpuCiRunnerSetOutdated GpuCiVersionEndsNow
         GpuCiGpuMissing GpuCiNodeRejectsPods
         GpuCiEccUncorrectable GpuCiRowRemapFailed GpuCiXidFatal
     """,

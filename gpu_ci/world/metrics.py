@@ -1,0 +1,191 @@
+"""Metrics and alerts of a world: kube-state-metrics, and Prometheus with the rules of the program."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from threading import Event
+from typing import Any
+from urllib.error import HTTPError
+
+from fleet.charts.kube_prometheus import STACK, kube_prometheus, node_labels, sanitized
+from fleet.facts.errors import InputError
+from fleet.providers.fleet import Fleet
+from fleet.render.monitoring.objects import Target
+from fleet.render.monitoring.rules import rule_groups
+from fleet.render.monitoring.rules.cost import cost_groups
+from fleet.render.monitoring.rules.rule import record
+from fleet.render.sweeps.api import Api, Object
+from fleet.settings.cluster import Cluster
+from fleet.settings.monitoring import Monitoring
+from gpu_ci.world.follow import passes
+from gpu_ci.world.pace import in_world_time, shorter
+from gpu_ci.world.plane import Plane
+from gpu_ci.world.processes import free_port
+
+Scraped = tuple[dict[str, str], str]
+"""Labels of a target, and its address."""
+MOST_FACTOR = 60
+"""With more the shortest times of the rules, a minute, would be less than the second from one scrape to the next."""
+
+
+def of_pods(
+    monitors: Iterable[Target], space: str, pods: Iterable[Object], ports: Callable[[str, str], Mapping[int, int]]
+) -> Iterator[Scraped]:
+    """What the program's PodMonitors select, with the labels that Prometheus's operator gives it (its promcfg.go).
+
+    `space` is the namespace of the PodMonitors. `ports` has the local ports of a pod, as `Hands.ports`. A pod without a process
+    is left out.
+    """
+    spaces = defaultdict(list)
+    for pod in pods:
+        spaces[pod["metadata"]["namespace"]].append(pod)
+    for target in (target for target in monitors if not target.service):
+        for pod in spaces[target.namespace]:
+            name, own = pod["metadata"]["name"], pod["metadata"].get("labels", {})
+            if target.labels.items() <= own.items():
+                meta = {f"__meta_kubernetes_pod_label_{sanitized(key)}": value for key, value in own.items()}
+                labels = {rule["targetLabel"]: meta.get(rule["sourceLabels"][0], "") for rule in target.relabel}
+                labels |= {"job": f"{space}/gpu-ci-{target.name}", "namespace": target.namespace, "pod": name}
+                for container, number in _ports(pod, target.port):
+                    try:
+                        place = f"127.0.0.1:{ports(target.namespace, name)[number]}"
+                    except KeyError:
+                        continue
+                    yield labels | {"container": container, "endpoint": target.port}, place
+
+
+def _ports(pod: Object, name: str) -> Iterator[tuple[str, int]]:
+    """Each container of a pod with a port of this name, and the port."""
+    for container in pod["spec"]["containers"]:
+        yield from ((container["name"], port["containerPort"]) for port in container.get("ports", ()) if port.get("name") == name)
+
+
+def exporter(cluster: Cluster) -> dict[str, Any]:
+    """What stands for DCGM's exporter, as rules over the nodes: a series for each GPU that a node offers, and its Xid errors.
+
+    A node with the condition `Xid79` has had error 79 on its GPU 0.
+    """
+    node = 'label_replace({}, "kubernetes_node", "$1", "node", "(.+)")'
+    offers = 'kube_node_status_allocatable{{resource="{}"}} > {}'
+    machines = [
+        (sanitized(pool.resource), pool.units(pool.machines[0]), pool.machines[0].gpus) for pool in cluster.gpu_pools.values()
+    ]
+    # Where pools share GPUs of one resource differently, the smallest share hides a loss, and no share makes one up.
+    shares = {resource: units // gpus for resource, units, gpus in sorted(machines, reverse=True)}
+    rules = [
+        record("DCGM_FI_DEV_GPU_TEMP", node.format(" or ".join(offers.format(*one) for one in these)), {"gpu": str(gpu)})
+        for gpu in range(max((gpus for _, _, gpus in machines), default=0))
+        if (these := [(resource, gpu * share) for resource, share in shares.items()])
+    ]
+    error = (
+        'label_replace(kube_node_status_condition{condition=~"Xid.+",status="true"} == 1, "xid", "$1", "condition", "Xid(.+)")'
+    )
+    rules.append(record("DCGM_EXP_XID_ERRORS_COUNT", node.format(error), {"gpu": "0"}))
+    return {"name": "world-exporter", "interval": "15s", "rules": rules}
+
+
+class Metrics:
+    """kube-state-metrics and Prometheus of a cluster, which has monitoring, until `close`.
+
+    `targets` lists what Prometheus shall scrape beside the former. `history` has what fired first when: seconds since 1970,
+    name and labels. Raises InputError for a wrong factor, WorldError as `Plane.wait` does.
+    """
+
+    def __init__(
+        self, plane: Plane, fleet: Fleet, name: str, targets: Callable[[], Iterable[Scraped]], factor: float = 1
+    ) -> None:
+        if not 1 <= factor <= MOST_FACTOR:
+            raise InputError(f"time factor: must be from 1 to {MOST_FACTOR}, so that scrapes keep up with it (got {factor:g})")
+        self._plane, self._targets, self._folder = plane, targets, plane.folder / "metrics"
+        self._folder.mkdir(exist_ok=True)
+        self.history: list[tuple[float, str, dict[str, str]]] = []
+        cluster, port = fleet.clusters[name], free_port()
+        monitoring: Monitoring = cluster.monitoring or Monitoring(prometheus="install")
+        states = _states(plane, cluster, monitoring, name)
+        plane.run("kube-state-metrics", states)
+        groups = [exporter(cluster), *rule_groups(fleet, name), *cost_groups(fleet, name)]
+        often = shorter("15s", factor, 1000)
+        self._write("targets", [])
+        self._write("rules", {"groups": in_world_time(groups, factor)})
+        config = {
+            "global": {"scrape_interval": often, "scrape_timeout": often, "external_labels": {"cluster": name}},
+            "rule_files": ["rules.json"],
+            "scrape_configs": [
+                # As the chart's ServiceMonitor, it keeps the labels of the objects.
+                {
+                    "job_name": "kube-state-metrics",
+                    "honor_labels": True,
+                    "static_configs": [
+                        {"targets": [f"127.0.0.1:{states['port']}"], "labels": {"namespace": monitoring.namespace}}
+                    ],
+                },
+                {"job_name": "pods", "file_sd_configs": [{"files": ["targets.json"]}]},
+            ],
+        }
+        words = {
+            "config.file": self._write("prometheus", config),
+            "storage.tsdb.path": self._folder / "data",
+            "web.listen-address": f"127.0.0.1:{port}",
+            # Several scrapes, also where 5 minutes are as short as one.
+            "query.lookback-delta": shorter("5m", factor, 5000),
+            "log.level": "warn",
+        }
+        plane.run("prometheus", words)
+        self._api = Api(f"http://127.0.0.1:{port}")
+        plane.wait(lambda: bool(self._api.call("GET", "/api/v1/rules")["data"]["groups"]), "Prometheus")
+        self._stop = Event()
+        self._thread = passes(self._once, Event(), self._stop, 0.5)
+
+    def close(self) -> None:
+        """End both programs."""
+        self._stop.set()
+        self._thread.join()
+        for program in ("prometheus", "kube-state-metrics"):
+            self._plane.processes.stop(program)
+
+    def alerts(self, state: str = "firing") -> dict[str, list[dict[str, str]]]:
+        """The labels of the alerts that are `firing` or `pending`, by name. Raises OSError or urllib.error.HTTPError."""
+        found = defaultdict(list)
+        for alert in self._api.call("GET", "/api/v1/alerts")["data"]["alerts"]:
+            if alert["state"] == state:
+                found[alert["labels"].pop("alertname")].append(alert["labels"])
+        return dict(found)
+
+    def _once(self) -> None:
+        self._write("targets", [{"targets": [address], "labels": labels} for labels, address in self._targets()])
+        fired = [(name, labels) for _, name, labels in self.history]
+        now = [(name, labels) for name, every in self.alerts().items() for labels in every]
+        self.history += [(time.time(), *alert) for alert in now if alert not in fired]
+
+    def _write(self, name: str, content: Any) -> str:
+        """Prometheus must never see half of a file, nor one that only looks new."""
+        file, text = self._folder / f"{name}.json", json.dumps(content)
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.with_suffix(".new").write_text(text, encoding="utf-8")
+            file.with_suffix(".new").replace(file)
+        return str(file)
+
+
+def _states(plane: Plane, cluster: Cluster, monitoring: Monitoring, name: str) -> dict[str, object]:
+    """The flags of kube-state-metrics: those that the chart makes of the program's values, and its place on this machine.
+
+    It has the rights of its own account, if the chart is installed.
+    """
+    values = kube_prometheus(monitoring, name, False, node_labels(cluster)).values["kube-state-metrics"]
+    try:
+        token = plane.account(monitoring.namespace, f"{STACK}-kube-state-metrics")
+    except HTTPError:
+        token = ""
+    return {
+        "kubeconfig": plane.kubeconfig(token),
+        "resources": ",".join(values["collectors"]),
+        "metric-labels-allowlist": ",".join(values["metricLabelsAllowlist"]),
+        "custom-resource-state-config": json.dumps(values["customResourceState"]["config"]),
+        "host": "127.0.0.1",
+        "port": free_port(),
+        "telemetry-host": "127.0.0.1",
+        "telemetry-port": free_port(),
+    }
