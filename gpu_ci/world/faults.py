@@ -1,0 +1,340 @@
+"""Drills: what goes wrong with fleets, while jobs run. `drills.toml` has their texts, and docs/drills.md what they showed."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from fleet.charts.arc import CONTROLLER, arc_controller, place_in
+from fleet.charts.sweeps import NAMESPACE as SWEEPS
+from fleet.facts.errors import InputError, instead, quoted
+from fleet.facts.scheduling import SAFE_TO_EVICT, SCALE_SET_LABEL
+from fleet.render.monitoring.objects import targets
+from fleet.render.sweeps.api import Object
+from fleet.settings.monitoring import NAMESPACE as MONITORING
+from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
+from gpu_ci.world.follow import owner_of
+from gpu_ci.world.metrics import Metrics, of_pods
+from gpu_ci.world.plane import FAKE_NODE
+from gpu_ci.world.processes import WorldError
+from gpu_ci.world.run import World
+from gpu_ci.world.scale_sets import Fault, Job
+from gpu_ci.world.steps import Release, Step, Steps
+
+ALL = "all"
+_RUN, _WAIT, _NEW = 3, 9, 12.0
+"""How many jobs run when the fault begins, how many are queued then, and how many seconds the former take."""
+_SHORT = 2.0
+_STUCK, _PATIENCE = 25, 180
+"""Seconds without any change after which a fault counts as one that does not heal: one that is known for it, and any other."""
+_ADDED = "gpu-ci-drill"
+"""What an update adds."""
+_MERGE = "application/merge-patch+json"
+
+Act = Callable[[World], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """What a drill does: `strike` begins the fault, `heal` ends it, `way_out` frees jobs that it holds for ever.
+
+    `changes`: it changes what is installed, so that an installation afterwards puts it right.
+    """
+
+    strike: Act
+    heal: Act | None = None
+    way_out: Act | None = None
+    changes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drill:
+    """A fault with its texts and limits, as in `drills.toml`."""
+
+    name: str
+    acts: Acts
+    what: str
+    sees: str
+    lasts: float = 0
+    lose: int = 0
+    open: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a drill showed. `seconds` are of a real clock, from the strike until all jobs had ended. `freed`: so many of them came
+    after the way out. `against` is empty if the drill went as it should.
+    """
+
+    drill: str
+    seconds: float
+    freed: float | None
+    jobs: int
+    lost: int
+    alerts: Sequence[str]
+    against: str
+
+
+def named(text: str) -> list[Drill]:
+    """The drill of this name, or all. Raises InputError."""
+    if text != ALL and text not in DRILLS:
+        known = [*DRILLS, ALL]
+        raise InputError(f"--faults: no drill is named {quoted(text)}; {instead(text, known, 'one of ' + ', '.join(known))}")
+    return [DRILLS[text]] if text in DRILLS else [*DRILLS.values()]
+
+
+def with_metrics(world: World) -> None:
+    """Let ARC have its metrics, also in a stack without monitoring."""
+    metrics = arc_controller(metrics=True).values["metrics"]
+    world.steps = {**world.steps, **_edited(world, CONTROLLER, lambda _: {"metrics": metrics})}
+
+
+@contextmanager
+def alarms(world: World) -> Iterator[Callable[[], set[str]]]:
+    """What gives the names of the alerts that fire, by the rules that monitoring would install. None without its programs."""
+    if not {"prometheus", "kube-state-metrics"} <= world.options.programs.paths.keys():
+        yield set
+        return
+    space = world.settings.monitoring.namespace if world.settings.monitoring else MONITORING
+    monitors = [*targets(world.settings, {CONTROLLER})]
+
+    def scraped() -> Iterator[tuple[dict[str, str], str]]:
+        return of_pods(monitors, space, world.pods.values(), lambda *pod: world.hands.run(*pod).ports)
+
+    metrics = Metrics(world.plane, world.fleet, world.name, scraped, world.options.factor)
+    try:
+        yield lambda: set(metrics.alerts())
+    finally:
+        metrics.close()
+
+
+def drilled(world: World, drill: Drill, firing: Callable[[], set[str]], look: Callable[[], None]) -> Outcome:
+    """Queue jobs, strike while some run, queue more, heal, and wait until all have ended."""
+    github, name, first = world.github, _class(world), len(world.github.jobs)
+    before, alerts, against = firing(), set[str](), list[str]()
+
+    def watch() -> None:
+        look()
+        with suppress(OSError):
+            alerts.update(firing())
+
+    def until(ready: Callable[[Sequence[Job]], bool], still: float = _PATIENCE) -> bool:
+        return world.work(0, watch, lambda: ready(github.jobs[first:]), still)
+
+    def act(does: Act | None) -> None:
+        try:
+            _ = does and does(world)
+        except WorldError as error:
+            against.append(str(error))
+
+    early = [github.queue((name,), seconds=math.inf) for _ in range(_RUN)]
+    if not until(lambda jobs: all(job.state == "running" for job in jobs)):
+        against.append("its first jobs did not start")
+    began = time.time()
+    for job in early:
+        job.seconds = began + _NEW - job.started
+    act(drill.acts.strike)
+    for _ in range(_WAIT):
+        github.queue((name,), seconds=_SHORT)
+    end = time.time() + drill.lasts
+    until(lambda _: time.time() > end)
+    act(drill.acts.heal)
+    healed, freed = until(_ended, _STUCK if drill.open else _PATIENCE), None
+    if drill.acts.way_out is not None:
+        against += ["it heals by itself, which drills.toml does not say"] if healed else []
+        out = time.time()
+        act(drill.acts.way_out)
+        healed, freed = until(_ended), time.time() - out
+    seconds, jobs = time.time() - began, github.jobs[first:]
+    lost = sum(job.state == "completed" and job.result != "succeeded" for job in jobs)
+    against += [] if healed else [f"{sum(job.state != 'completed' for job in jobs)} jobs have not ended"]
+    against += [f"{lost} jobs are lost"] if lost > drill.lose else []
+    act(_reinstall if drill.acts.changes else None)
+    return Outcome(drill.name, seconds, freed, len(jobs), lost, sorted(alerts - before), "; ".join(against))
+
+
+def _ended(jobs: Sequence[Job]) -> bool:
+    return all(job.state == "completed" for job in jobs)
+
+
+# -- where ---------------------------------------------------------------------------------------------------------------
+
+
+def _class(world: World) -> str:
+    """The runner class whose jobs drills queue: the one with the most runners."""
+    runners = world.settings.pod_runners
+    return max(runners, key=lambda name: runners[name].scale.max)
+
+
+def _node(world: World) -> str:
+    """A node on which a job runs."""
+    nodes: dict[str, str] = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in world.pods.values()}
+    return next(nodes[job.runner.name] for job in world.github.jobs if job.state == "running" and job.runner)
+
+
+def _listener(world: World) -> tuple[str, str]:
+    """Namespace and name of the pod of the class's listener."""
+    space = place_in(world.settings).controller_namespace
+    pods = [pod for pod in world.pods.values() if owner_of(pod)[0] == "AutoscalingListener"]
+    mine = [pod for pod in pods if pod["metadata"]["labels"].get(SCALE_SET_LABEL) == _class(world)]
+    return space, mine[0]["metadata"]["name"]
+
+
+# -- acts ----------------------------------------------------------------------------------------------------------------
+
+
+def _refuse(world: World, *zones: str, pool: str = "") -> None:
+    for zone in zones or ("",):
+        world.cloud.refuse(pool, zone)
+
+
+def _fault(*kinds: str, what: Any, seconds: int = 0) -> Act:
+    return lambda world: world.github.faults.extend(Fault(kind, what, math.inf, seconds=seconds) for kind in kinds)
+
+
+def _calm(world: World) -> None:
+    with world.github.state:
+        world.github.faults.clear()
+
+
+def _speak(world: World) -> None:
+    """Every silent kubelet speaks again."""
+    for name in [node["metadata"]["name"] for node in world.nodes.values() if FAKE_NODE not in node["metadata"]["annotations"]]:
+        world.cloud.silence(name, silent=False)
+
+
+def _rerun(world: World) -> None:
+    """Run a job again whose set has no other."""
+    github, name = world.github, _class(world)
+    world.work(0, lambda: None, lambda: _ended(github.jobs))
+    github.loses_reruns = True
+    github.rerun(next(job for job in reversed(github.jobs) if job.runs_on == (name,)))
+    github.loses_reruns = False
+
+
+def _outdated(world: World) -> None:
+    world.github.outdated = 1
+
+
+def _free(world: World) -> None:
+    """Do what the command of docs/troubleshooting.md does."""
+    name = _class(world)
+    path = f"/apis/actions.github.com/v1alpha1/namespaces/{runner_namespace(name)}/autoscalingrunnersets/{name}/status"
+    world.plane.api.call("PATCH", path, {"status": {"phase": "Pending"}}, _MERGE)
+
+
+def _edited(world: World, name: str, change: Callable[[Object], Object]) -> dict[str, Step]:
+    """The step of a release, with more values."""
+    for urn, step in world.steps.items():
+        if isinstance(step.content, Release) and step.content.name == name:
+            values = step.content.values
+            return {urn: replace(step, content=replace(step.content, values={**values, **change(values)}))}
+    raise KeyError(name)
+
+
+def _upgraded(world: World) -> Steps:
+    return _edited(world, CONTROLLER, lambda _: {"podAnnotations": {_ADDED: "true"}})
+
+
+def _other_pods(world: World) -> Steps:
+    metadata = {"metadata": {"annotations": {SAFE_TO_EVICT: "false", _ADDED: "true"}}}
+    return _edited(world, _class(world), lambda values: {"template": values["template"] | metadata, "minRunners": 1})
+
+
+def _labelled(world: World) -> Steps:
+    return _edited(world, _class(world), lambda values: {"scaleSetLabels": [*values["scaleSetLabels"], _ADDED]})
+
+
+def _labels(world: World) -> None:
+    world.installer.install(_labelled(world))
+    world.github.queue((_ADDED,), seconds=_SHORT)
+
+
+def _anew(world: World) -> None:
+    """Remove the set, and add it again."""
+    world.installer.remove(_labelled(world), Random(0))  # noqa: S311 - no secret
+    world.installer.install(_labelled(world))
+
+
+def _quota(world: World) -> None:
+    """Let the namespace have no more than it has."""
+    path = f"/api/v1/namespaces/{runner_namespace(_class(world))}/resourcequotas/runners"
+    used = world.plane.api.call("GET", path)["status"]["used"]
+    world.plane.api.call("PATCH", path, {"spec": {"hard": used}}, _MERGE)
+
+
+def _reinstall(world: World) -> None:
+    world.install()
+
+
+def _preempt(world: World) -> None:
+    """Queue a job for each placeholder, and wait until one has gone."""
+    here = {pod["metadata"]["uid"] for pod in _placeholders(world)}
+    pools = {name for name, pool in world.settings.pools.items() if pool.placeholders}
+    classes = [name for name, runner in world.settings.pod_runners.items() if pools & {*runner.ordered}]
+    for name in classes:
+        world.github.queue((name,), seconds=_SHORT)
+    world.plane.wait(lambda: bool(here - {pod["metadata"]["uid"] for pod in _placeholders(world)}), "a placeholder makes room")
+
+
+def _placeholders(world: World) -> list[Object]:
+    pods = [pod for pod in world.pods.values() if pod["metadata"]["namespace"] == PLACEHOLDER_NAMESPACE]
+    return [pod for pod in pods if pod["spec"].get("nodeName")]
+
+
+def _without_sweeps(world: World) -> None:
+    """Let no sweep run, and lose a machine."""
+    for step in world.steps.values():
+        if isinstance(step.content, dict) and (step.content["kind"], step.content["metadata"].get("namespace")) == (
+            "Deployment",
+            SWEEPS,
+        ):
+            world.plane.api.call("PATCH", world.plane.path(step.content), {"spec": {"replicas": 0}}, _MERGE)
+    world.cloud.lose(_node(world))
+
+
+def _remove(world: World) -> None:
+    if left := world.remove(Random(0)):  # noqa: S311 - no secret
+        raise WorldError(f"its removal leaves {', '.join(left[:5])}")
+
+
+ACTS: Mapping[str, Acts] = {
+    "nothing": Acts(lambda world: None),
+    "first-pool-refused": Acts(
+        lambda world: _refuse(world, pool=world.settings.pod_runners[_class(world)].ordered[0]),
+        lambda world: world.cloud.accept(),
+    ),
+    "zones-refused": Acts(lambda world: _refuse(world, *world.settings.zones[:2]), lambda world: world.cloud.accept()),
+    "capacity-refused": Acts(_refuse, lambda world: world.cloud.accept()),
+    "node-lost": Acts(lambda world: world.cloud.lose(_node(world))),
+    "gpu-lost": Acts(lambda world: world.cloud.lose_gpus(_node(world))),
+    "kubelet-silent": Acts(lambda world: world.cloud.silence(_node(world)), _speak),
+    "listener-killed": Acts(lambda world: world.hands.run(*_listener(world)).send(signal.SIGKILL)),
+    "message-lost": Acts(_fault("JobAssigned", what="lose"), _calm),
+    "message-repeated": Acts(_fault("JobAssigned", "JobStarted", "JobCompleted", what="repeat"), _calm),
+    "message-late": Acts(_fault("JobAssigned", "JobStarted", "JobCompleted", what="delay", seconds=10), _calm),
+    "rerun-unheard": Acts(_rerun, None, lambda world: world.github.queue((_class(world),), seconds=_SHORT)),
+    "runner-outdated": Acts(_outdated, None, _free),
+    **{f"github-{status}": Acts(_fault("", what=status), _calm) for status in (401, 403, 429, 500)},
+    "api-restarted": Acts(lambda world: world.plane.stop_api(), lambda world: world.plane.serve()),
+    "controller-upgraded": Acts(lambda world: world.installer.install(_upgraded(world)), changes=True),
+    "template-changed": Acts(lambda world: world.installer.install(_other_pods(world)), changes=True),
+    "labels-changed": Acts(_labels, None, _anew, changes=True),
+    "quota-filled": Acts(_quota, _reinstall),
+    "placeholders-preempted": Acts(_preempt),
+    "sweeps-down": Acts(_without_sweeps, _reinstall),
+    "stack-removed": Acts(_remove, _reinstall),
+}
+DRILLS = {
+    name: Drill(name, ACTS[name], **texts)
+    for name, texts in tomllib.loads(Path(__file__).with_name("drills.toml").read_text(encoding="utf-8")).items()
+}
+"""All drills by name, in their order."""
