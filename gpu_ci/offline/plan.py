@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ from policies.rules.no_silent_eviction import RULE as EVICTION
 from policies.rules.rule import Level
 
 if TYPE_CHECKING:
-    from gpu_ci.offline.record import Remedy
+    from gpu_ci.offline.record import Answer, Remedy
 
 Progress = Callable[[str], None]
 """Called with the name of the stage that starts."""
@@ -348,13 +348,23 @@ def require_sdk(command: str) -> None:
 
 
 def declared(
-    root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True
+    root: Path,
+    config: StackConfig,
+    fleet: Fleet,
+    remedy: Remedy | None = None,
+    *,
+    preview: bool = True,
+    answers: Mapping[str, Answer] | None = None,
 ) -> tuple[Recording | None, Recording | None]:
-    """(what `pulumi up` registers, what is in Git) of a stack. None if Pulumi does not deploy it, and if Git has nothing."""
+    """(what `pulumi up` registers, what is in Git) of a stack. None if Pulumi does not deploy it, and if Git has nothing.
+
+    `remedy`, `preview` and `answers` are those of `record`.
+    """
     from gpu_ci.offline.record import record  # noqa: PLC0415 - it loads Pulumi's SDK, which may not be installed
 
     by_git = any(cluster.by_git for _, cluster in fleet.clusters_by_name())
+    run = partial(record, config=config, remedy=remedy, preview=preview, answers=answers)
     return (
-        record(program_of(root) / "__main__.py", config, remedy=remedy, preview=preview) if fleet.deployable else None,
-        record(program_of(root) / "components" / "git.py", config, remedy=remedy, preview=preview) if by_git else None,
+        run(program_of(root) / "__main__.py") if fleet.deployable else None,
+        run(program_of(root) / "components" / "git.py") if by_git else None,
     )

@@ -88,7 +88,7 @@ Answer = Callable[[Any], Mapping[str, Any] | None]
 
 
 def answers(cloud: Cloud) -> dict[str, tuple[str, str, Answer]]:
-    """The calls of the service: what is asked, what is told, and the answer. The autoscaler can do without all others."""
+    """The calls of the service: the messages of question and answer, and the answer. The autoscaler needs no others."""
     groups = cloud.groups.values()
     machines = [machine for group in groups for machine in group.of.host.machines]
     gpus = sorted({machine.gpu.accelerator for machine in machines if machine.gpu is not None})

@@ -1,4 +1,4 @@
-"""What stands in for Cluster Autoscaler where its program is missing: a simple rule that makes and ends nodes.
+"""A simple rule that makes and ends nodes where the program of Cluster Autoscaler is missing.
 
 A pending pod gets a node of the first of its pools that has one left. A node without pods goes after the idle delay of its pool.
 """

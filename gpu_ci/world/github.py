@@ -25,12 +25,12 @@ _LASTS = 3600
 _LOGIN = {"access_tokens": "app", "registration-token": "installation", "runner-registration": "registration"}
 """The requests by which a client gets an administrator's token, and the kind of token that each wants."""
 _QUEUE = ("messages", "acquirejobs")
-"""What wants the token of a session."""
+"""The requests that need the token of a session."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request. `route` is its method and the last part of its path that is no identifier, `ids` are its identifiers."""
+    """A request. `route` is its method and the last part of its path that is not an identifier, `ids` are its identifiers."""
 
     route: tuple[str, str]
     ids: tuple[str, ...]

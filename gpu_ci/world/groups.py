@@ -1,4 +1,4 @@
-"""The node groups that the cloud of a cluster would have, and the nodes that it makes of them."""
+"""The node groups that the cloud of a cluster would have, and their nodes."""
 
 from __future__ import annotations
 

@@ -64,6 +64,9 @@ class Installer:
     change: Callable[[Object], Object] = lambda values: values
     _stopped: Event = field(default_factory=Event)
 
+    def __post_init__(self) -> None:
+        self._kubeconfig = str(self.plane.kubeconfig())
+
     def install(self, steps: Steps) -> tuple[str, ...]:
         """Install what is not there; returns the steps that changed anything. Raises InputError and WorldError."""
         require_charts(steps, self.charts)
@@ -121,7 +124,7 @@ class Installer:
             raise WorldError(f"{step}: the API server answers {error.code} {error.reason}") from error
         if step.awaits:
             self._wait(lambda: _has(self.plane.api.call("GET", path), step.awaits), f"{step}: {step.awaits}", _PATIENCE)
-        return before is None or before["metadata"]["resourceVersion"] != applied["metadata"]["resourceVersion"]
+        return before is None or _content(before) != _content(applied)
 
     def _upgrade(self, release: Release) -> bool:
         release = replace(release, values=self.change(release.values))
@@ -164,7 +167,7 @@ class Installer:
         """Run Helm. Its log is one of the world's. Raises WorldError with the last line of the log."""
         processes, name = self.plane.processes, f"helm-{release.namespace}-{release.name}"
         options = ["--namespace", release.namespace, "--timeout", f"{release.timeout}s"]
-        helm = [self.plane.parts["helm"], *words, *options, "--kubeconfig", str(self.plane.kubeconfig())]
+        helm = [self.plane.parts["helm"], *words, *options, "--kubeconfig", self._kubeconfig]
         try:
             status = processes.start(name, helm).wait()
         finally:
@@ -180,6 +183,13 @@ class Installer:
             return ready()
 
         self.plane.wait(going_on, what, seconds)
+
+
+def _content(entry: Object) -> Object:
+    """An object without its status and without what the API server notes of each request."""
+    noted = ("generation", "managedFields", "resourceVersion")
+    metadata = {key: value for key, value in entry["metadata"].items() if key not in noted}
+    return {**entry, "metadata": metadata, "status": None}
 
 
 def _has(entry: Object, condition: str) -> bool:

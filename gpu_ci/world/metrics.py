@@ -6,6 +6,9 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from string import Template
 from threading import Event
 from typing import Any
 from urllib.error import HTTPError
@@ -39,59 +42,46 @@ def of_pods(
     `space` is the namespace of the PodMonitors. `ports` has the local ports of a pod, as `Hands.ports`. A pod without a process
     is left out.
     """
-    spaces = defaultdict(list)
+    scraped = [target for target in monitors if not target.service]
     for pod in pods:
-        spaces[pod["metadata"]["namespace"]].append(pod)
-    for target in (target for target in monitors if not target.service):
-        for pod in spaces[target.namespace]:
-            name, own = pod["metadata"]["name"], pod["metadata"].get("labels", {})
-            if target.labels.items() <= own.items():
-                meta = {f"__meta_kubernetes_pod_label_{sanitized(key)}": value for key, value in own.items()}
+        space_of_pod, name, own = pod["metadata"]["namespace"], pod["metadata"]["name"], pod["metadata"].get("labels", {})
+        places = [(one["name"], port) for one in pod["spec"]["containers"] for port in one.get("ports", ())]
+        meta = {f"__meta_kubernetes_pod_label_{sanitized(key)}": value for key, value in own.items()}
+        for target in scraped:
+            if space_of_pod == target.namespace and target.labels.items() <= own.items():
                 labels = {rule["targetLabel"]: meta.get(rule["sourceLabels"][0], "") for rule in target.relabel}
                 labels |= {"job": f"{space}/gpu-ci-{target.name}", "namespace": target.namespace, "pod": name}
-                for container, number in _ports(pod, target.port):
-                    try:
-                        place = f"127.0.0.1:{ports(target.namespace, name)[number]}"
-                    except KeyError:
-                        continue
-                    yield labels | {"container": container, "endpoint": target.port}, place
-
-
-def _ports(pod: Object, name: str) -> Iterator[tuple[str, int]]:
-    """Each container of a pod with a port of this name, and the port."""
-    for container in pod["spec"]["containers"]:
-        yield from ((container["name"], port["containerPort"]) for port in container.get("ports", ()) if port.get("name") == name)
+                for container, port in (place for place in places if place[1].get("name") == target.port):
+                    with suppress(KeyError):
+                        address = f"127.0.0.1:{ports(target.namespace, name)[port['containerPort']]}"
+                        yield labels | {"container": container, "endpoint": target.port}, address
 
 
 def exporter(cluster: Cluster) -> dict[str, Any]:
     """What stands for DCGM's exporter, as rules over the nodes: a series for each GPU that a node offers, and its Xid errors.
 
-    A node with the condition `Xid79` has had error 79 on its GPU 0.
+    A node with the condition `Xid79` has had error 79 on its GPU 0. No other field has a source here, and no kubelet.
     """
-    node = 'label_replace({}, "kubernetes_node", "$1", "node", "(.+)")'
-    offers = 'kube_node_status_allocatable{{resource="{}"}} > {}'
+    node, rules = 'label_replace({}, "kubernetes_node", "$1", "node", "(.+)")', []
     machines = [
         (sanitized(pool.resource), pool.units(pool.machines[0]), pool.machines[0].gpus) for pool in cluster.gpu_pools.values()
     ]
-    # Where pools share GPUs of one resource differently, the smallest share hides a loss, and no share makes one up.
-    shares = {resource: units // gpus for resource, units, gpus in sorted(machines, reverse=True)}
-    rules = [
-        record("DCGM_FI_DEV_GPU_TEMP", node.format(" or ".join(offers.format(*one) for one in these)), {"gpu": str(gpu)})
-        for gpu in range(max((gpus for _, _, gpus in machines), default=0))
-        if (these := [(resource, gpu * share) for resource, share in shares.items()])
-    ]
-    error = (
-        'label_replace(kube_node_status_condition{condition=~"Xid.+",status="true"} == 1, "xid", "$1", "condition", "Xid(.+)")'
-    )
-    rules.append(record("DCGM_EXP_XID_ERRORS_COUNT", node.format(error), {"gpu": "0"}))
+    # Where pools share the GPUs of one resource differently, the smallest share hides a loss, and no share makes one up.
+    shares = dict(sorted(((resource, units // gpus) for resource, units, gpus in machines), reverse=True))
+    for gpu in range(max((gpus for _, _, gpus in machines), default=0)):
+        offers = (f'kube_node_status_allocatable{{resource="{resource}"}} > {gpu * share}' for resource, share in shares.items())
+        rules.append(record("DCGM_FI_DEV_GPU_TEMP", node.format(" or ".join(offers)), {"gpu": str(gpu)}))
+    had = 'kube_node_status_condition{condition=~"Xid.+",status="true"} == 1'
+    xids = node.format(f'label_replace({had}, "xid", "$1", "condition", "Xid(.+)")')
+    rules.append(record("DCGM_EXP_XID_ERRORS_COUNT", xids, {"gpu": "0"}))
     return {"name": "world-exporter", "interval": "15s", "rules": rules}
 
 
 class Metrics:
-    """kube-state-metrics and Prometheus of a cluster, which has monitoring, until `close`.
+    """kube-state-metrics and Prometheus of a cluster, until `close`.
 
     `targets` lists what Prometheus shall scrape beside the former. `history` has what fired first when: seconds since 1970,
-    name and labels. Raises InputError for a wrong factor, WorldError as `Plane.wait` does.
+    name and labels. Raises InputError for a wrong factor or a cluster without monitoring, WorldError as `Plane.wait` does.
     """
 
     def __init__(
@@ -99,34 +89,27 @@ class Metrics:
     ) -> None:
         if not 1 <= factor <= MOST_FACTOR:
             raise InputError(f"time factor: must be from 1 to {MOST_FACTOR}, so that scrapes keep up with it (got {factor:g})")
+        cluster, port = fleet.clusters[name], free_port()
+        monitoring: Monitoring | None = cluster.monitoring
+        if monitoring is None:
+            raise InputError(f"gpu-ci:clusters.{name}.monitoring: the cluster has no alerts; add `prometheus: install`")
         self._plane, self._targets, self._folder = plane, targets, plane.folder / "metrics"
         self._folder.mkdir(exist_ok=True)
         self.history: list[tuple[float, str, dict[str, str]]] = []
-        cluster, port = fleet.clusters[name], free_port()
-        monitoring: Monitoring = cluster.monitoring or Monitoring(prometheus="install")
         states = _states(plane, cluster, monitoring, name)
         plane.run("kube-state-metrics", states)
         groups = [exporter(cluster), *rule_groups(fleet, name), *cost_groups(fleet, name)]
-        often = shorter("15s", factor, 1000)
-        self._write("targets", [])
-        self._write("rules", {"groups": in_world_time(groups, factor)})
-        config = {
-            "global": {"scrape_interval": often, "scrape_timeout": often, "external_labels": {"cluster": name}},
-            "rule_files": ["rules.json"],
-            "scrape_configs": [
-                # As the chart's ServiceMonitor, it keeps the labels of the objects.
-                {
-                    "job_name": "kube-state-metrics",
-                    "honor_labels": True,
-                    "static_configs": [
-                        {"targets": [f"127.0.0.1:{states['port']}"], "labels": {"namespace": monitoring.namespace}}
-                    ],
-                },
-                {"job_name": "pods", "file_sd_configs": [{"files": ["targets.json"]}]},
-            ],
+        self._write("targets.json", "[]")
+        self._write("rules.json", json.dumps({"groups": in_world_time(groups, factor)}))
+        values = {
+            "often": shorter("15s", factor, 1000),
+            "states": states["port"],
+            "namespace": monitoring.namespace,
+            "cluster": name,
         }
+        config = Template(Path(__file__).with_name("prometheus.yaml").read_text(encoding="utf-8")).substitute(values)
         words = {
-            "config.file": self._write("prometheus", config),
+            "config.file": self._write("prometheus.yaml", config),
             "storage.tsdb.path": self._folder / "data",
             "web.listen-address": f"127.0.0.1:{port}",
             # Several scrapes, also where 5 minutes are as short as one.
@@ -155,22 +138,21 @@ class Metrics:
         return dict(found)
 
     def _once(self) -> None:
-        self._write("targets", [{"targets": [address], "labels": labels} for labels, address in self._targets()])
+        listed = [{"targets": [address], "labels": labels} for labels, address in self._targets()]
+        self._write("targets.json", json.dumps(listed))
         fired = [(name, labels) for _, name, labels in self.history]
         now = [(name, labels) for name, every in self.alerts().items() for labels in every]
         self.history += [(time.time(), *alert) for alert in now if alert not in fired]
 
-    def _write(self, name: str, content: Any) -> str:
-        """Prometheus must never see half of a file, nor one that only looks new."""
-        file, text = self._folder / f"{name}.json", json.dumps(content)
-        if not file.exists() or file.read_text(encoding="utf-8") != text:
-            file.with_suffix(".new").write_text(text, encoding="utf-8")
-            file.with_suffix(".new").replace(file)
-        return str(file)
+    def _write(self, name: str, text: str) -> Path:
+        """Write a file of Prometheus at once: it must not read half of one."""
+        file, new = self._folder / name, self._folder / "new"
+        new.write_text(text, encoding="utf-8")
+        return new.replace(file)
 
 
 def _states(plane: Plane, cluster: Cluster, monitoring: Monitoring, name: str) -> dict[str, object]:
-    """The flags of kube-state-metrics: those that the chart makes of the program's values, and its place on this machine.
+    """The flags of kube-state-metrics: those of the chart with the program's values, and its place on this machine.
 
     It has the rights of its own account, if the chart is installed.
     """

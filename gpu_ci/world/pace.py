@@ -1,7 +1,7 @@
 """Rules of Prometheus in the time of a world, in which jobs and boots are shorter than on a cluster by a factor.
 
-Prometheus keeps a real clock, so the times in the rules are divided by the factor. What does not shrink, such as the second that
-ARC or the scheduler needs, counts `factor` times as much.
+Prometheus keeps a real clock, so the times in the rules are divided by the factor. The second that ARC or the scheduler needs is
+as long as ever, so it counts `factor` times as much.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def shorter(text: str, factor: float, least: int = 1) -> str:
 def in_world_time(groups: Iterable[dict[str, Any]], factor: float) -> list[dict[str, Any]]:
     """The groups with `interval`, `for` and `keep_firing_for` divided by `factor`, and in queries all ranges, steps and offsets.
 
-    So are the seconds that a query compares an age with. Days of the calendar, labels and words stay. A group is evaluated once a
-    second at most.
+    Seconds that a query compares an age with are divided too. Days of the calendar, labels and words stay. A group is evaluated
+    once a second at most.
     """
 
     def of_rule(rule: dict[str, Any]) -> dict[str, Any]:

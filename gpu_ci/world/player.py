@@ -7,10 +7,9 @@ from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
-from urllib.error import HTTPError
 
 from fleet.render.sweeps.api import Api, Collection, Object
-from gpu_ci.world.follow import LOG, owner_of
+from gpu_ci.world.follow import FAILS, LOG, owner_of
 from gpu_ci.world.scale_sets import EndedError, Job, Runner, Service
 
 _CONTAINER, _JIT = "runner", "ACTIONS_RUNNER_INPUT_JITCONFIG"
@@ -19,7 +18,7 @@ _CONTAINER, _JIT = "runner", "ACTIONS_RUNNER_INPUT_JITCONFIG"
 
 @dataclass
 class _Process:
-    """The runner's process in a pod. `code` is its exit code once it has ended, `written` whether the pod says so."""
+    """The runner's process in a pod. `code` is its exit code once it has ended, `written` whether the pod shows it."""
 
     runner: Runner | None
     job: Job | None = None
@@ -30,8 +29,8 @@ class _Process:
 class Player:
     """Plays the runners of all `pods` that run and belong to an EphemeralRunner. `once` is one pass, for `follow.passes`.
 
-    `node` tells of a node's name whether it runs. The runners of a node that is gone are lost. On a silent one they go on, and
-    their pods show their end only when the node is up again.
+    `node` returns the state of the node with this name. The runners of a node that is gone are lost. On a silent one they go
+    on, and their pods show their end only when the node is up again.
     """
 
     def __init__(
@@ -41,7 +40,7 @@ class Player:
         self._processes: dict[str, _Process] = {}
 
     def once(self) -> None:
-        """Start what is new, go on with what runs, and report what is lost."""
+        """Start new runners, continue the others, and report those that vanished."""
         pods = {pod["metadata"]["uid"]: pod for pod in self._pods.values() if self._runs(pod)}
         for uid in self._processes.keys() - pods.keys():
             process = self._processes.pop(uid)
@@ -54,7 +53,8 @@ class Player:
                 self._step(process)
                 if process.code is not None and not process.written and self._node(pod["spec"]["nodeName"]) == "up":
                     self._write(pod, process)
-            except HTTPError as error:
+            # A runner talks to GitHub, and goes on without the API server.
+            except FAILS as error:
                 LOG.debug("runner %s: %s", pod["metadata"]["name"], error)
 
     def _runs(self, pod: Object) -> bool:

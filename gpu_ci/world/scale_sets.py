@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 
 class RefusedError(Exception):
-    """An answer of GitHub that is an error. `kind` is the exception's name, by which the client tells some of them."""
+    """An answer of GitHub that is an error. `kind` is the exception's name, by which the client distinguishes some of them."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(f"{status} {kind}: {message}")
@@ -97,7 +97,7 @@ class Runner:
 
 @dataclass(eq=False)
 class Job:
-    """A job of a workflow. Times are seconds since 1970, 0 while they are not reached. `unheard`: GitHub tells no set of it."""
+    """A job of a workflow. Times are seconds since 1970, 0 while they are not reached. `unheard`: no message reports it."""
 
     id: int
     runs_on: tuple[str, ...]
@@ -286,7 +286,10 @@ class Service:
         return self.runners.setdefault(runner.id, runner)
 
     def remove_runner(self, number: int) -> None:
-        """Remove a runner. One that is gone is no error: ARC's finalizers rely on it. Raises RefusedError while its job runs."""
+        """Remove a runner. One that is gone is not an error, because ARC's finalizers rely on that.
+
+        Raises RefusedError while its job runs.
+        """
         if number in self.runners and self.runners[number].job is not None:
             raise RefusedError(400, _JOB_RUNS, "The agent is still running a job.")
         self.runners.pop(number, None)
@@ -315,7 +318,7 @@ class Service:
         self._changed()
 
     def next_message(self, of: ScaleSet, last: int) -> tuple[int, list[Json]] | None:
-        """The first message after `last` that nobody acknowledged, or a new one, with its number."""
+        """The first message after `last` that the listener did not acknowledge, or a new one, with its number."""
         if again := sorted(number for number in of.unacknowledged if number > last):
             return again[0], of.unacknowledged[again[0]]
         ready = [entry for entry in of.pending if entry[0] <= self.clock()][:_BATCH]

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +24,8 @@ from fleet.render.sweeps.api import Object
 from fleet.settings.github import APP_SECRET
 from fleet.settings.namespaces import runner_namespace
 from gpu_ci.offline.gitops import waves_later
+from gpu_ci.offline.plan import declared
+from gpu_ci.offline.record import Answer
 from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import Secret
 from gpu_ci.world.plane import rsa_key
@@ -36,6 +39,15 @@ _READY = MappingProxyType({"Deployment": "Available", "Job": "Complete"})
 volumes, and no storage of a cloud is here."""
 _SEALED = ("ExternalSecret", "SealedSecret", "Application")
 """Kinds of the objects in Git that make the Secret of a runner set."""
+
+_CLOUD: Mapping[str, Answer] = {
+    "oci:ContainerEngine/getClusterKubeConfig:getClusterKubeConfig": lambda _: {"content": "{}"},
+    "oci:Core/getServices:getServices": lambda _: {"services": [{"id": "services", "name": "All", "cidrBlock": "all-services"}]},
+    "oci:ObjectStorage/getNamespace:getNamespace": lambda _: {"namespace": "world"},
+}
+"""What OCI answers to the program in a world, which has no cloud: the address of no service is real."""
+_WORKLOADS = ("gpu-ci:index:GpuWorkload", "gpu-ci:index:GpuJob")
+"""Components of the tier of workloads. ArgoCD tries it again until the namespaces of the other tier are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +102,24 @@ def with_keys(config: StackConfig, fleet: Fleet) -> StackConfig:
     )
 
 
+def recorded(root: Path, config: StackConfig, fleet: Fleet) -> tuple[Recording | None, Recording | None]:
+    """What the stack declares, as an update: (what `pulumi up` registers, what is in Git)."""
+    return declared(root, with_keys(config, fleet), fleet, preview=False, answers=_CLOUD)
+
+
 def steps(fleet: Fleet, cluster: str, program: Recording | None, git: Recording | None) -> Steps:
-    """What the cluster gets. `program` and `git` are those of `plan.declared`, as an update."""
+    """What the cluster gets. `program` and `git` are those of `recorded`."""
     made: dict[str, Step] = {}
     if program is not None:
         own = {resource.urn: resource for resource in _of(program, f"{cluster}-kubernetes")}
         needs = _needs(program, own.keys())
         made = {urn: _step(resource, needs[urn]) for urn, resource in own.items()}
-    waves: dict[int, dict[str, Resource]] = defaultdict(dict)
+    waves: dict[tuple[bool, int], dict[str, Resource]] = defaultdict(dict)
     if git is not None:
         for resource in _of(git, f"{cluster}-git"):
             if resource.inputs["kind"] != "ApplicationSet":
-                waves[wave(resource.inputs, waves_later(resource, git))][resource.urn] = resource
+                number = wave(resource.inputs, waves_later(resource, git))
+                waves[git.by_urn[resource.parent].type in _WORKLOADS, number][resource.urn] = resource
     before = frozenset(made)
     settings = fleet.clusters[cluster]
     scopes = {runner_namespace(name): settings.scope_of(runner) for name, runner in settings.runners.items()}

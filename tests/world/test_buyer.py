@@ -1,4 +1,4 @@
-"""The simple rule that stands in for Cluster Autoscaler."""
+"""The simple rule in place of Cluster Autoscaler."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_each_pending_pod_gets_a_node_of_the_first_of_its_pools_that_has_one(spe
         fleet.api.pod(f"job-{number}", spec=specs["gpu-t4"])
     fleet.api.pod("release", spec=specs["gpu-t4-release"])
     assert fleet.after(0) == {"t4-spot": 5, "t4-ondemand": 1, "t4-release": 1}
-    assert fleet.after(BOOT) == fleet.after(0), "the nodes have room for all pods, whoever places them"
+    assert fleet.after(BOOT) == fleet.after(0), "the nodes have room for all pods"
 
 
 def test_it_moves_on_while_the_cloud_refuses_a_pool(specs: dict[str, Spec]) -> None:

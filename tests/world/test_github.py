@@ -139,7 +139,10 @@ def test_a_message_that_nobody_acknowledged_comes_again_to_a_new_listener(github
     assert session.poll()["messageId"] == 1
     assert session.poll() is None, "a listener does not get the message again that it says was the last"
     session.close()
-    assert client.session(of).hear() == [("JobAssigned", "tests")]
+    again = client.session(of)
+    assert again.hear() == [("JobAssigned", "tests")]
+    again.close()
+    assert client.session(of).hear() == [], "it was acknowledged"
 
 
 @pytest.mark.parametrize(

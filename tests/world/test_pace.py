@@ -1,4 +1,4 @@
-"""Rules in the time of a world: every case of the rules, told in seconds instead of minutes, has the same alerts."""
+"""Rules in the time of a world: every case of the rules has the same alerts when its minutes are seconds."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def in_seconds(case: Case) -> Case:
     return replace(case, series={name(key): samples(key, text) for key, text in case.series.items()}, firing=firing, values={})
 
 
-def told(document: Mapping[str, Any]) -> dict[str, Any]:
+def with_seconds(document: Mapping[str, Any]) -> dict[str, Any]:
     """promtool's test file with seconds for minutes."""
     text = re.sub(r'("(?:evaluation_interval|interval|eval_time)": "\d+)m"', r'\1s"', json.dumps(document))
     tests: dict[str, Any] = json.loads(text)
@@ -122,7 +122,7 @@ def test_the_cases_of_the_rules_pass_in_a_sixtieth_of_the_time(promtool, suite, 
     own = suite.groups(in_world_time(groups(), 60))
     cases = [in_seconds(case) for case in suite.cases]
     assert sum(case.checks for case in cases) > 0 or suite.topics == ("starts",)
-    assert failed(promtool, tmp_path, own, told(document(own, cases, suite.every))) == ""
+    assert failed(promtool, tmp_path, own, with_seconds(document(own, cases, suite.every))) == ""
 
 
 @pytest.mark.parametrize("factor", [1, 7, 60])

@@ -17,17 +17,21 @@ Patch = tuple[str, Object]
 
 
 class Server(Api):
-    """An API server with the Secrets of runners. It notes the patches that it gets, and does them to the phase of the pod."""
+    """An API server with the Secrets of runners. It notes the patches that it gets, and `tells` the new phase at once."""
 
     def __init__(self, pods: dict[tuple[str, str], Object]) -> None:
         super().__init__("http://127.0.0.1:1")
         self.secrets: dict[str, str] = {}
         self.patches: list[Patch] = []
         self.refuses = 0
+        self.tells = True
+        self.down = False
         self._pods = pods
 
     def call(self, method: str, path: str, body: Object | None = None, kind: str = "", accept: str = "") -> Object:
         name = path.split("/")[6]
+        if self.down:
+            raise ConnectionRefusedError(path)
         if self.refuses or (method == "GET" and name not in self.secrets):
             self.refuses = max(0, self.refuses - 1)
             raise urllib.error.HTTPError(path, 503 if method == "PATCH" else 404, "", Message(), None)
@@ -36,7 +40,8 @@ class Server(Api):
         assert body is not None
         assert (method, kind) == ("PATCH", "application/strategic-merge-patch+json")
         self.patches.append((path, body["status"]))
-        self._pods["runners", name]["status"]["phase"] = body["status"]["phase"]
+        if self.tells:
+            self._pods["runners", name]["status"]["phase"] = body["status"]["phase"]
         return {}
 
 
@@ -126,6 +131,14 @@ def test_a_runner_takes_a_job_runs_it_for_its_seconds_and_ends_with_zero(world: 
     assert len(world.api.patches) == 1, "a pod ends once"
 
 
+def test_a_pod_ends_once_also_if_the_watch_is_late(world: World) -> None:
+    world.api.tells = False
+    running(world)
+    for _ in range(3):
+        world.later(5)
+    assert len(world.api.patches) == 1
+
+
 def test_a_runner_without_a_job_waits(world: World) -> None:
     world.runner("r1")
     for _ in range(5):
@@ -194,6 +207,20 @@ def test_a_refused_request_is_made_again_and_stops_no_other_runner(world: World)
     assert (job.state, world.api.patches) == ("completed", [])
     world.later(1)
     assert ends(world) == [("Succeeded", 0)]
+
+
+def test_jobs_end_while_the_api_server_is_down_and_the_pods_show_it_later(world: World) -> None:
+    jobs = [world.github.queue(["t4"], seconds=1), world.github.queue(["t4"], seconds=2)]
+    world.runner("r1")
+    world.runner("r2")
+    world.player.once()
+    world.api.down = True
+    world.later(1)
+    world.later(1)
+    assert [(job.result, job.ended - job.started) for job in jobs] == [("succeeded", 1), ("succeeded", 2)]
+    world.api.down = False
+    world.later(1)
+    assert ends(world) == [("Succeeded", 0)] * 2
 
 
 def test_jobs_of_many_runners_each_end_once(world: World) -> None:
