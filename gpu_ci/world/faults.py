@@ -19,10 +19,11 @@ from fleet.facts.errors import InputError, instead, quoted
 from fleet.facts.scheduling import SAFE_TO_EVICT, SCALE_SET_LABEL
 from fleet.render.monitoring.objects import targets
 from fleet.render.sweeps.api import Object
-from fleet.settings.monitoring import NAMESPACE as MONITORING
+from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
+from fleet.settings.runner import PodRunner
 from gpu_ci.world.follow import owner_of
-from gpu_ci.world.metrics import Metrics, of_pods
+from gpu_ci.world.metrics import Metrics, Scraped, of_pods
 from gpu_ci.world.plane import FAKE_NODE
 from gpu_ci.world.processes import WorldError
 from gpu_ci.world.run import World
@@ -30,8 +31,8 @@ from gpu_ci.world.scale_sets import Fault, Job
 from gpu_ci.world.steps import Release, Step, Steps
 
 ALL = "all"
-_RUN, _WAIT, _NEW = 3, 9, 12.0
-"""How many jobs run when the fault begins, how many are queued then, and how many seconds the former take."""
+_RUN, _GO_ON = 3, 12.0
+"""How many jobs run when the fault begins, and for how many seconds they go on."""
 _SHORT = 2.0
 _STUCK, _PATIENCE = 25, 180
 """Seconds without any change after which a fault counts as one that does not heal: one that is known for it, and any other."""
@@ -65,6 +66,8 @@ class Drill:
     sees: str
     lasts: float = 0
     lose: int = 0
+    jobs: int = 9
+    takes: float = 2
     open: str = ""
 
 
@@ -103,13 +106,15 @@ def alarms(world: World) -> Iterator[Callable[[], set[str]]]:
     if not {"prometheus", "kube-state-metrics"} <= world.options.programs.paths.keys():
         yield set
         return
-    space = world.settings.monitoring.namespace if world.settings.monitoring else MONITORING
-    monitors = [*targets(world.settings, {CONTROLLER})]
+    monitoring = world.settings.monitoring or Monitoring(prometheus="existing")
+    cluster = world.settings.model_copy(update={"monitoring": monitoring})
+    fleet = world.fleet.model_copy(update={"clusters": {**world.fleet.clusters, world.name: cluster}})
+    monitors = [*targets(cluster, {CONTROLLER})]
 
-    def scraped() -> Iterator[tuple[dict[str, str], str]]:
-        return of_pods(monitors, space, world.pods.values(), lambda *pod: world.hands.run(*pod).ports)
+    def scraped() -> Iterator[Scraped]:
+        return of_pods(monitors, monitoring.namespace, world.pods.values(), lambda *pod: world.hands.run(*pod).ports)
 
-    metrics = Metrics(world.plane, world.fleet, world.name, scraped, world.options.factor)
+    metrics = Metrics(world.plane, fleet, world.name, scraped, world.options.factor)
     try:
         yield lambda: set(metrics.alerts())
     finally:
@@ -119,7 +124,7 @@ def alarms(world: World) -> Iterator[Callable[[], set[str]]]:
 def drilled(world: World, drill: Drill, firing: Callable[[], set[str]], look: Callable[[], None]) -> Outcome:
     """Queue jobs, strike while some run, queue more, heal, and wait until all have ended."""
     github, name, first = world.github, _class(world), len(world.github.jobs)
-    before, alerts, against = firing(), set[str](), list[str]()
+    alerts, against = set[str](), list[str]()
 
     def watch() -> None:
         look()
@@ -138,12 +143,13 @@ def drilled(world: World, drill: Drill, firing: Callable[[], set[str]], look: Ca
     early = [github.queue((name,), seconds=math.inf) for _ in range(_RUN)]
     if not until(lambda jobs: all(job.state == "running" for job in jobs)):
         against.append("its first jobs did not start")
-    began = time.time()
+    began, before = time.time(), firing()
+    alerts.clear()
     for job in early:
-        job.seconds = began + _NEW - job.started
+        job.seconds = began + _GO_ON - job.started
     act(drill.acts.strike)
-    for _ in range(_WAIT):
-        github.queue((name,), seconds=_SHORT)
+    for _ in range(drill.jobs):
+        github.queue((name,), seconds=drill.takes)
     end = time.time() + drill.lasts
     until(lambda _: time.time() > end)
     act(drill.acts.heal)
@@ -170,7 +176,7 @@ def _ended(jobs: Sequence[Job]) -> bool:
 
 def _class(world: World) -> str:
     """The runner class whose jobs drills queue: the one with the most runners."""
-    runners = world.settings.pod_runners
+    runners: Mapping[str, PodRunner] = world.settings.pod_runners
     return max(runners, key=lambda name: runners[name].scale.max)
 
 
