@@ -79,6 +79,7 @@ AsOf = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Also fail if a critical policy cannot decide.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="List everything that is otherwise one line with a count.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what fails, and the result.")]
+RecordFile = Annotated[Path | None, typer.Option("--record", help="Write the record of the run into this file.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 CheckOnly = Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if something would change.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print GitHub Markdown, for a comment or a job summary.")]

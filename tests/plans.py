@@ -25,7 +25,7 @@ from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from gpu_ci.offline import plan, wire
 from gpu_ci.offline.judge import Remediation, Remedies
-from gpu_ci.offline.record import Remedy, record
+from gpu_ci.offline.record import Answer, Remedy, record
 from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import ROOT
 
@@ -42,13 +42,21 @@ _LIMIT = 32
 _kept: dict[str, _Made] = {}
 
 
-def declared(root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True) -> Declared:
+def declared(
+    root: Path,
+    config: StackConfig,
+    fleet: Fleet,
+    remedy: Remedy | None = None,
+    *,
+    preview: bool = True,
+    answers: Mapping[str, Answer] | None = None,
+) -> Declared:
     """What `offline.plan.declared` gives, from memory or the folder if a plan of the same settings and remedies asked before.
 
     Remedies that change no resource of a recording without them give that recording.
     """
-    if root != ROOT or not isinstance(remedy, Remedies | None):
-        return alone(root, config, fleet, remedy, preview=preview)
+    if root != ROOT or answers or not isinstance(remedy, Remedies | None):
+        return alone(root, config, fleet, remedy, preview=preview, answers=answers)
     name = name_of(config, preview)
     plain, _ = _kept_or(name, lambda: shared(name, lambda: (alone(root, config, fleet, preview=preview), [])))
     if remedy is None or not remedy._policies:

@@ -183,6 +183,11 @@ def test_acceptance_imports_fleet_and_the_shared_options_of_offline():
     ] == []
 
 
+def test_a_world_imports_fleet_the_sources_of_downloads_and_the_plan_of_offline():
+    assert astray("gpu_ci.world", "fleet", "gpu_ci.app", "gpu_ci.doctor.sources", "gpu_ci.offline") == []
+    assert [f"{module} imports {name}" for module in below("gpu_ci.world") for name in imported(module) if of_sdk(name)] == []
+
+
 def test_pending_imports_fleet_the_cli_of_doctor_and_the_client_and_nothing_of_pulumi():
     allowed = ("gpu_ci.app", "gpu_ci.doctor.backend", "gpu_ci.offline.data", *CLIENT)
     assert astray("gpu_ci.pending", "fleet", *allowed) == []
@@ -493,6 +498,7 @@ def test_loading_a_module_runs_no_function_of_it(text, found):
         ("gpu_ci.submit", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
         ("policies.rules", ("fleet.facts",), ["components.build", "fleet.providers.fleet", "gpu_ci.offline.plan"]),
         ("gpu_ci.acceptance", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
+        ("gpu_ci.world", ("fleet", "gpu_ci.offline"), ["components.build", "policies.rules"]),
         ("gpu_ci.audit", ("fleet", "gpu_ci.workflows"), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
         ("gpu_ci.workflows", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
         ("gpu_ci.doctor", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),

@@ -22,7 +22,7 @@ from fleet.providers.fleet import Fleet
 from gpu_ci.acceptance import record
 from gpu_ci.acceptance.runner import Run, Script, Shell
 from gpu_ci.acceptance.steps import Scan, Steps, tested
-from gpu_ci.app import RUN, Repository, Stack, Yes, app, exit_status
+from gpu_ci.app import RUN, RecordFile, Repository, Stack, Yes, app, exit_status
 from gpu_ci.offline.day import day_of
 
 
@@ -37,11 +37,11 @@ def accept(
     repository: Repository = None,
     keep: Annotated[bool, typer.Option("--no-destroy", help="Do not destroy. The budget then ends with the run.")] = False,
     yes: Yes = False,
-    record_file: Annotated[
-        Path | None, typer.Option("--record", help="Write the record here; default: docs/acceptance/<day>-<providers>.json.")
-    ] = None,
+    record_file: RecordFile = None,
 ) -> None:
     """Build a stack in your account, run a GPU job, edit it, destroy it and scan for leftovers. It costs money.
+
+    Without --record the record is docs/acceptance/<day>-<providers>.json.
 
     Exit status: 0 every step succeeded, 1 a step failed, 2 the input is wrong: nothing was started.
     """

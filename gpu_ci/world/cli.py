@@ -9,7 +9,7 @@ import typer
 
 from fleet.facts.errors import InputError
 from fleet.loading.stackfile import name_of_file
-from gpu_ci.app import RUN, Cluster, File, app, exit_status
+from gpu_ci.app import RUN, Cluster, File, RecordFile, app, exit_status
 from gpu_ci.offline.plan import require_sdk
 from gpu_ci.offline.progress import Progress
 
@@ -21,9 +21,9 @@ def world(
     cluster: Cluster = None,
     jobs: Annotated[str, typer.Option("--jobs", help="Queue so many jobs, or the batches of a YAML file.")] = "100",
     faults: Annotated[str | None, typer.Option("--faults", help="Run this drill while jobs run, or all of them.")] = None,
-    faster: Annotated[float, typer.Option("--faster", min=1, help="How many times jobs and boots are shorter.")] = 60,
+    factor: Annotated[float, typer.Option("--factor", min=1, help="How many times jobs and boots are shorter.")] = 60,
     charts: Annotated[Path | None, typer.Option("--charts", help="Folder of charts; default: that of the downloads.")] = None,
-    record: Annotated[Path | None, typer.Option("--record", help="Write the record of the run here.")] = None,
+    record: RecordFile = None,
     get: Annotated[bool, typer.Option("--get", help="Download the programs and charts that are missing.")] = False,
 ) -> None:
     """Run the Kubernetes half of a stack on this machine with its real controllers, and queue jobs. It costs nothing.
@@ -39,5 +39,5 @@ def world(
 
         if get:
             download(progress)
-        if stack is not None and not run(Asked(stack, file, cluster, jobs, faults, faster, charts, record), progress):
+        if stack is not None and not run(Asked(stack, file, cluster, jobs, faults, factor, charts, record), progress):
             raise typer.Exit(1)

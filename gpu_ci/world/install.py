@@ -12,10 +12,12 @@ from http.client import NOT_FOUND
 from pathlib import Path
 from random import Random
 from threading import Event
+from typing import Any
 from urllib.error import HTTPError
 
 from fleet.facts.errors import InputError
 from fleet.facts.scheduling import DELETION_PROPAGATION
+from fleet.facts.yaml_text import read_yaml
 from fleet.render.sweeps.api import METADATA, Object, with_query
 from gpu_ci.world.follow import gone
 from gpu_ci.world.plane import Plane
@@ -55,6 +57,14 @@ def chart_of(release: Release, charts: Path) -> Path:
     )
 
 
+def is_whole(chart: Path) -> bool:
+    """Whether a chart has the charts that it depends on. An archive has them."""
+    if chart.is_file():
+        return True
+    content: Any = read_yaml(chart / "Chart.yaml").value
+    return {one["name"] for one in content.get("dependencies", ())} <= {part.name for part in (chart / "charts").glob("*")}
+
+
 @dataclass
 class Installer:
     """Installs into `plane`, with charts of a folder. `change` makes the values of a release those of the world."""
@@ -68,7 +78,7 @@ class Installer:
         self._kubeconfig = str(self.plane.kubeconfig())
 
     def install(self, steps: Steps) -> tuple[str, ...]:
-        """Install what is not there; returns the steps that changed anything. Raises InputError and WorldError."""
+        """Install all steps; returns those that changed anything. Raises InputError and WorldError."""
         require_charts(steps, self.charts)
         needs = {name: step.needs & steps.keys() for name, step in steps.items()}
         return self._all(steps, needs, self._install)

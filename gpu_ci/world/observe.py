@@ -1,4 +1,4 @@
-"""What a run looks at: where runner pods land, how many nodes and runners there are at once, warnings, and the money."""
+"""What a run counts: where runner pods land, how many nodes and runners there are at once, warnings, and the money."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Observed:
         self._events = Followed(self.plane.api, "/api/v1/events", Event())
 
     def once(self) -> None:
-        """Look at pods and nodes as they are now."""
+        """Count pods and nodes as they are now."""
         pools = {node["metadata"]["name"]: node["metadata"].get("labels", {}).get(POOL_LABEL, "") for node in self.nodes.values()}
         runners = [pod for pod in self.pods.values() if owner_of(pod)[0] == "EphemeralRunner"]
         self._peak(self.peak_nodes, Counter(pools.values()))

@@ -16,7 +16,7 @@ _VERSION = re.compile(r"v?\d+\.\d+\.\d+\S*")
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "helm", "arc-manager", "ghalistener")
 """Programs without which no world starts."""
 OPTIONAL = {
-    "cluster-autoscaler": "the cloud makes nodes by a simple rule of ours",
+    "cluster-autoscaler": "the cloud makes nodes by our simple rule",
     "prometheus": "no alert is evaluated",
     "kube-state-metrics": "alerts read no state of objects",
     "kueue": "queues are not installed",

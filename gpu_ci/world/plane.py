@@ -21,10 +21,11 @@ from gpu_ci.world.parts import Parts
 from gpu_ci.world.processes import Processes, WorldError, free_port, private
 
 HANDS_LABEL = "gpu-ci.world/hands"
-"""Label of pods that a process stands for. kwok does not remove them; whoever ended the process does."""
+"""Label of pods that a process stands for. kwok does not remove them; the part that ended the process does."""
 FAKE_NODE = "kwok.x-k8s.io/node"
 """Annotation of nodes that kwok keeps ready. Without it a kubelet is silent."""
 _PATIENCE = 90
+_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:basic-user"
 _USERS = {
     "admin": "system:masters",
     "system:kube-controller-manager": "",
@@ -143,7 +144,7 @@ class Plane:
             "service-cluster-ip-range": "10.0.0.0/16",
         }
         self.run("kube-apiserver", words)
-        self.wait(lambda: self.authority.exists() and "healthz" in str(self.api.call("GET", "/")), "the API server")
+        self.wait(lambda: self.authority.exists() and "system:basic-user" in str(self.api.call("GET", _ROLES)), "the API server")
 
     def stop_api(self) -> None:
         """Kill the API server; it would take a minute to stop."""

@@ -18,7 +18,10 @@ from typing import Self
 _OF_CALLER = ("ETCD_", "KUBE", "KWOK", "HELM_", "PULUMI_")
 """Beginnings of environment variables of the caller's own clusters. No program of a world gets them."""
 _LIFELINE = """
-import os, signal, sys
+import os
+import signal
+import sys
+
 sys.stdin.read()
 for pid in open(sys.argv[1]).read().split():
     try:
@@ -35,6 +38,10 @@ def free_port() -> int:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
         return port
+
+
+HEALED = ("kube-scheduler", "kube-controller-manager")
+"""Programs that end themselves to begin anew: the scheduler does so for a pod that moved while the API server was away."""
 
 
 class WorldError(Exception):
@@ -80,7 +87,7 @@ class Processes:
     ) -> subprocess.Popen[bytes]:
         """Start a program as the leader of a group of its own. `env` comes on top of the caller's environment, or is `alone`.
 
-        Without a `needed` one nothing works: `require_alive` looks at it. Raises OSError if it cannot be started.
+        Without a `needed` one nothing works: `require_alive` requires it. Raises OSError if it cannot be started.
         """
         environment = {key: value for key, value in os.environ.items() if not alone and not key.startswith(_OF_CALLER)}
         with self.log(name).open("ab") as log:
@@ -101,7 +108,7 @@ class Processes:
         return process
 
     def stop(self, name: str, by: signal.Signals = signal.SIGTERM, grace: float = 5) -> None:
-        """End a program with all that it started; SIGKILL after `grace` seconds. A program that has ended is no error."""
+        """End a program with all that it started; SIGKILL after `grace` seconds. A program may have ended before."""
         with self._lock:
             process = self._running.pop(name, None)
         if process is None:
@@ -117,9 +124,11 @@ class Processes:
             self._write()
 
     def require_alive(self) -> None:
-        """Raise WorldError if a needed program has ended by itself."""
+        """Raise WorldError if a needed program has ended by itself, but start one again whose exit a kubelet would heal."""
         for name in self._needed & self._running.keys():
-            if not self.alive(name):
+            if not self.alive(name) and name in HEALED:
+                self.start(name, [*map(str, self._running[name].args)], needed=True)  # type: ignore[arg-type] # a list of ours
+            elif not self.alive(name):
                 lines = self.log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
                 raise WorldError(f"{name} ended; its log {self.log(name)} ends with: {lines[-1][:300] if lines else 'nothing'}")
 

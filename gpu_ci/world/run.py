@@ -17,22 +17,24 @@ from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
+from fleet.render.monitoring.objects import targets
 from fleet.render.sweeps.api import Object
-from gpu_ci.offline.plan import declared
 from gpu_ci.world import autoscaler, parts
+from gpu_ci.world.buyer import Buyer
 from gpu_ci.world.cloud import Cloud
 from gpu_ci.world.follow import Followed, passes
 from gpu_ci.world.github import GitHub
 from gpu_ci.world.groups import groups
 from gpu_ci.world.hands import PROGRAMS, Hands, Program
-from gpu_ci.world.install import Installer, everything, require_charts
+from gpu_ci.world.install import Installer, chart_of, everything, is_whole, require_charts
 from gpu_ci.world.jobs import Batch
+from gpu_ci.world.metrics import Metrics, of_pods
 from gpu_ci.world.observe import Observed
 from gpu_ci.world.plane import FAKE_NODE, Plane, control_plane
 from gpu_ci.world.player import Player
 from gpu_ci.world.processes import Processes
 from gpu_ci.world.scale_sets import Job
-from gpu_ci.world.steps import SERVED, Release, steps, with_keys, without
+from gpu_ci.world.steps import GROUPS, SERVED, Release, recorded, steps, without
 
 _URL = "githubConfigUrl"
 _STILL = 120
@@ -62,10 +64,11 @@ class World:
     def __init__(self, config: StackConfig, fleet: Fleet, cluster: str, options: Options) -> None:
         """Read the program. Raises InputError for a chart that is missing."""
         self.options, self.name, self.fleet, self.settings = options, cluster, fleet, fleet.clusters[cluster]
-        recorded = declared(ROOT, with_keys(config, fleet), fleet, preview=False)
-        absent = [chart for chart in SERVED if chart not in options.programs]
-        self.steps, self.left_out = without(steps(fleet, cluster, *recorded), absent)
-        require_charts(self.steps, options.charts)
+        declared = steps(fleet, cluster, *recorded(ROOT, config, fleet))
+        require_charts(declared, options.charts)
+        releases = [step.content for step in declared.values() if isinstance(step.content, Release)]
+        parted = {one.chart for one in releases if not is_whole(chart_of(one, options.charts))} & GROUPS.keys()
+        self.steps, self.left_out = without(declared, parted | {*SERVED} - options.programs.paths.keys())
         self.times: dict[str, float] = {}
         self._stack, self._stop = ExitStack(), Event()
 
@@ -95,8 +98,6 @@ class World:
         url = self.github.start()
         stack.callback(self.github.stop)
         self.cloud = Cloud(self.plane.api, groups(self.name, self.settings, self.fleet.github), self.options.factor)
-        if not self.autoscaled:
-            self.cloud.sizes = {group.id: group.span.max for group in self.cloud.groups.values()}
         self.cloud.start(self._stop)
         self.pods = Followed(self.plane.api, "/api/v1/pods", self._stop)
         self.nodes = Followed(self.plane.api, "/api/v1/nodes", self._stop)
@@ -104,12 +105,22 @@ class World:
         self.hands = Hands(self.plane, self.pods, [self._adapted(program, stack) for program in PROGRAMS])
         stack.callback(self.hands.close)
         self.player = Player(self.plane.api, self.github, self.pods, self._node)
-        for once, sources in ((self.player.once, [self.pods]), (self.observed.once, [self.pods, self.nodes])):
+        buyer = [] if self.autoscaled else [Buyer(self.cloud, self.nodes, self.pods).once]
+        for once in (self.player.once, self.observed.once, *buyer):
             wake = Event()
-            for source in sources:
-                source.wakes.append(wake)
-            self.github.wakes.append(wake)
+            for wakes in (self.pods.wakes, self.nodes.wakes, self.github.wakes):
+                wakes.append(wake)
             passes(once, wake, self._stop, 0.2)
+        self.metrics: Metrics | None = None
+        if self.settings.monitoring is not None and {"prometheus", "kube-state-metrics"} <= self.options.programs.paths.keys():
+            charts = {str(getattr(step.content, "chart", "")) for step in self.steps.values()}
+            monitors, space = [*targets(self.settings, charts)], self.settings.monitoring.namespace
+            self.metrics = Metrics(
+                *(self.plane, self.fleet, self.name),
+                lambda: of_pods(monitors, space, self.pods.values(), lambda *pod: self.hands.run(*pod).ports),
+                self.options.factor,
+            )
+            stack.callback(self.metrics.close)
         self.installer = Installer(self.plane, self.options.charts, lambda values: _with_url(values, url))
         self.times["control plane"] = time.monotonic() - began
 
@@ -131,7 +142,7 @@ class World:
         return "up" if FAKE_NODE in node["metadata"].get("annotations", {}) else "silent"
 
     def install(self) -> tuple[str, ...]:
-        """Install what is not there, and wait until GitHub knows every set; returns what changed."""
+        """Install each step that is missing, and wait until GitHub knows every set; returns what changed."""
         began = time.monotonic()
         changed = self.installer.install(self.steps)
         sets = {name for name, runner in self.settings.pod_runners.items() if runner.scale.max}

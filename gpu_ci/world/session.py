@@ -30,7 +30,7 @@ from gpu_ci.world.processes import WorldError
 from gpu_ci.world.run import Options, World
 
 _EVERY = 10
-"""Seconds between two lines about a run whose output is no terminal."""
+"""Seconds between two lines about a run whose output is not a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Asked:
     cluster: str | None
     jobs: str
     faults: str | None
-    faster: float
+    factor: float
     charts: Path | None
     record: Path | None
 
@@ -70,7 +70,7 @@ def run(asked: Asked, progress: Progress) -> bool:
     with tempfile.TemporaryDirectory(prefix="gpu-ci-world-") as folder:
         progress("reading the program")
         charts = asked.charts or parts.cache() / "charts"
-        built = World(config, fleet, name, Options(asked.faster, charts, programs, Path(folder), day_of()))
+        built = World(config, fleet, name, Options(asked.factor, charts, programs, Path(folder), day_of()))
         show_table(out, ("=part", "=is", "that means"), list(record.described(programs, built.left_out)))
         if others := [other for other in names if other != name]:
             show_line(out, f"cluster {name}; --cluster runs another one: {', '.join(others)}")
@@ -100,7 +100,7 @@ def _run(built: World, queued: Sequence[Batch], asked: Asked, progress: Progress
         held = list(record.checks(built, count, again, left))
         show_table(out, ("=check", "result"), [(check.claim, check.against or "holds") for check in held])
         if asked.record is not None:
-            record.write(asked.record, record.document(built, asked.stack, held))
+            record.write(asked.record, record.document(built, asked.stack, held, left))
         return not any(check.against for check in held)
 
 

@@ -30,9 +30,13 @@ from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import Secret
 from gpu_ci.world.plane import rsa_key
 
-SERVED = MappingProxyType({"kueue": "kueue.x-k8s.io", "metrics-server": "metrics.k8s.io"})
-"""Charts whose program the API server itself asks, and the API group of its objects. Kueue's webhooks fail closed: without the
-program no Job can be made. Without metrics-server's no namespace can be deleted. `without` leaves them out."""
+GROUPS = MappingProxyType(
+    {"kueue": "kueue.x-k8s.io", "metrics-server": "metrics.k8s.io", "kube-prometheus-stack": "monitoring.coreos.com"}
+)
+"""The API group of the objects that exist only with a chart. `without` leaves them out with it."""
+SERVED = ("kueue", "metrics-server")
+"""Charts whose program the API server itself asks. Kueue's webhooks fail closed: without the program no Job can be made. Without
+metrics-server's no namespace can be deleted."""
 _RELEASE = "kubernetes:helm.sh/v3:Release"
 _READY = MappingProxyType({"Deployment": "Available", "Job": "Complete"})
 """The condition that Pulumi's Kubernetes provider waits for, by kind (pulumi-kubernetes, provider/pkg/await). It also waits for
@@ -43,7 +47,7 @@ _SEALED = ("ExternalSecret", "SealedSecret", "Application")
 _CLOUD: Mapping[str, Answer] = {
     "oci:ContainerEngine/getClusterKubeConfig:getClusterKubeConfig": lambda _: {"content": "{}"},
     "oci:Core/getServices:getServices": lambda _: {"services": [{"id": "services", "name": "All", "cidrBlock": "all-services"}]},
-    "oci:ObjectStorage/getNamespace:getNamespace": lambda _: {"namespace": "world"},
+    "oci:ObjectStorage/getNamespace:getNamespace": lambda _: {},
 }
 """What OCI answers to the program in a world, which has no cloud: the address of no service is real."""
 _WORKLOADS = ("gpu-ci:index:GpuWorkload", "gpu-ci:index:GpuJob")
@@ -130,8 +134,8 @@ def steps(fleet: Fleet, cluster: str, program: Recording | None, git: Recording 
 
 
 def without(all_steps: Steps, charts: Collection[str]) -> tuple[Steps, tuple[str, ...]]:
-    """The steps without these charts of `SERVED` and the objects of their APIs, and what is left out."""
-    groups = {SERVED[chart] for chart in charts}
+    """The steps without these charts of `GROUPS` and the objects of their APIs, and what is left out."""
+    groups = {GROUPS[chart] for chart in charts}
     out = {name for name, step in all_steps.items() if _belongs(step.content, charts, groups)}
 
     def kept(needs: Iterable[str]) -> Iterator[str]:

@@ -29,10 +29,10 @@ _KEPT = ("name", "version", "enabledClusterLogTypes", "bootstrapSelfManagedAddon
 _NETWORK = ("endpointPrivateAccess", "endpointPublicAccess", "publicAccessCidrs")
 
 
-def construct(request: Any, monitor: Any) -> Any:
+def construct(request: Any, monitor: Any, kubeconfig: str = "") -> Any:
     """Registers the component, its service role and its control plane, and answers a ConstructRequest.
 
-    The outputs that we read are known once the control plane is.
+    The outputs that we read are known once the control plane is. Without a `kubeconfig` its endpoint makes one.
     """
     given = request.inputs.fields
     component = _register(request, monitor, request.type, request.name, request.parent)
@@ -46,7 +46,7 @@ def construct(request: Any, monitor: Any) -> Any:
     # Without supportsPartialValues the engine leaves out what is unknown.
     endpoint = plane.object.fields["endpoint"].string_value
     outputs = _struct(
-        {"kubeconfigJson": _kubeconfig(request.name, endpoint), "clusterSecurityGroupId": f"sg-{request.name}"}
+        {"kubeconfigJson": kubeconfig or _kubeconfig(request.name, endpoint), "clusterSecurityGroupId": f"sg-{request.name}"}
         if endpoint
         else dict.fromkeys(("kubeconfigJson", "clusterSecurityGroupId"), rpc.UNKNOWN)
     )

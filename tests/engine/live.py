@@ -101,6 +101,8 @@ class Cloud:
     def __init__(self) -> None:
         self.asked: list[Asked] = []
         self.faults: list[Fault] = []
+        self.kubeconfig = ""
+        """How to reach the control plane of each cluster, as JSON. Without it they are at addresses that do not exist."""
         self.names_on_check = False
         """Whether providers make up names when they check inputs, as the real ones do: a pending create then has its name."""
         self._resources: dict[tuple[str, str, str], Live] = {}

@@ -189,7 +189,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         if request.type != eks_cluster.TYPE:
             context.abort(grpc.StatusCode.UNIMPLEMENTED, f"component {request.type}: not simulated; add it to {__name__}")
         with grpc.insecure_channel(request.monitorEndpoint, options=MESSAGE_LIMIT) as channel:
-            return eks_cluster.construct(request, resource_pb2_grpc.ResourceMonitorStub(channel))
+            return eks_cluster.construct(request, resource_pb2_grpc.ResourceMonitorStub(channel), self.cloud.kubeconfig)
 
     def _note(self, method: str, request: Any, properties: struct_pb2.Struct) -> Asked:
         preview = getattr(request, "preview", False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,14 +99,17 @@ class Deployment:
 
 
 @contextmanager
-def built(base: Path, stack: str = STACK) -> Iterator[Site]:
-    """The site below the folder `base`; its providers run as long as the context does."""
+def built(base: Path, stack: str = STACK, packages: Iterable[str] = PACKAGES, cloud: Cloud | None = None) -> Iterator[Site]:
+    """The site below the folder `base`; its providers run as long as the context does.
+
+    Those of `packages` are simulated, in `cloud` if it is there. The engine finds every other one on PATH.
+    """
     folder = copy_project(base / "project")
     stack_file = folder / STACK_FILE.format(stack)
     lines = stack_file.read_text().splitlines(keepends=True)
     # The salt belongs to the owner's passphrase, which is not here.
     stack_file.write_text("".join(line for line in lines if not line.startswith("encryptionsalt:")))
-    with providers(PACKAGES) as serving:
+    with providers(packages, cloud) as serving:
         yield Site(_begun(folder, base / "home", serving, stack), serving, stack)
 
 

@@ -29,7 +29,10 @@ from fleet.settings.runner import PodRunner
 from gpu_ci.world.groups import Group, groups
 from tests import builders
 
-_GPUS = [machine for machine in hardware.machines("aws") if machine.gpus and machine.gpu is not None and machine.gpu.vendor == "nvidia"]
+_GPUS = [
+    machine for machine in hardware.machines("aws") if machine.gpus and machine.gpu is not None and machine.gpu.vendor == "nvidia"
+]
+_USD_UNKNOWN = float("inf")
 _ALIKE: dict[tuple[object, ...], list[hardware.Machine]] = defaultdict(list)
 for _machine in _GPUS:
     _ALIKE[_machine.gpu, _machine.gpus].append(_machine)
@@ -137,7 +140,7 @@ def expected(sample: Sample) -> Expected:
             low = min(room, -(-least // best)) if best and worst else 0
             nodes[pool] = (low, high)
             runners[name, pool] = (min(least, low * worst), min(most, high * best))
-            usd += node_price(sample.cluster, one.host).times(high).usd
+            usd += _USD_UNKNOWN if (price := node_price(sample.cluster, one.host)).unknown else price.times(high).usd
             most -= min(most, low * worst)
             least -= min(least, high * best)
     return Expected(nodes, runners, usd)

@@ -21,7 +21,7 @@ from fleet.providers.registry import PROVIDERS
 from fleet.render.sweeps.api import Object
 from gpu_ci.offline.recording import Recording
 from gpu_ci.world.groups import Group, groups
-from tests.builders import read_stack
+from tests.builders import cluster, config, read_stack
 from tests.cases import cases
 from tests.components.recorded import STACKS, recorded, stack_config
 from tests.fleet import conformance
@@ -111,6 +111,17 @@ def test_a_pool_of_several_types_is_imagined_as_its_smallest_node() -> None:
     small, large = (spot.node(at, "n", spot.zones[0])["status"]["allocatable"] for at in (0, 1))
     assert spot.template()["status"]["allocatable"] == small != large
     assert (small["nvidia.com/gpu"], small["cpu"], large["cpu"]) == ("1", "7910m", "15890m")
+
+
+def test_gpu_nodes_have_the_startup_taint_only_with_the_gate() -> None:
+    def gated(health: dict[str, Any]) -> set[str]:
+        fleet = load(config(clusters={"usw2": cluster(health=health)}))
+        made = groups("usw2", fleet.clusters["usw2"], fleet.github).values()
+        return {
+            one.pool for one in made for node in both(one) if STARTUP_GATE.key in {each["key"] for each in node["spec"]["taints"]}
+        }
+
+    assert (gated({"startupGate": True}), gated({})) == ({"t4"}, set())
 
 
 def test_a_group_boots_as_long_as_public_figures_say() -> None:

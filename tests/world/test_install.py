@@ -66,8 +66,8 @@ class Server:
         assert ready(), what
 
 
-def thing(name: str, needs: frozenset[str] = frozenset(), **annotations: str) -> Step:
-    metadata = {"name": name, "annotations": annotations}
+def thing(name: str, needs: frozenset[str] = frozenset(), annotations: Mapping[str, str] | None = None) -> Step:
+    metadata = {"name": name, "annotations": annotations or {}}
     return Step({"apiVersion": "v1", "kind": "Thing", "metadata": metadata, "data": {}}, needs)
 
 
@@ -120,14 +120,14 @@ def test_removals_have_many_orders() -> None:
 def test_a_changed_object_is_reported_and_a_policy_of_removal_is_kept() -> None:
     server = Server()
     own = installer(server)
-    steps = {"a": thing("a"), "b": thing("b", **{DELETION_PROPAGATION: "background"})}
+    steps = {"a": thing("a"), "b": thing("b", annotations={DELETION_PROPAGATION: "background"})}
     own.install(steps)
     server.objects["a"]["data"] = {"by": "someone"}
     assert own.install(steps) == ("Thing a",)
     server.asked.clear()
     own.remove(steps, order(0))
     assert sorted(server.asked) == [("DELETE Background", "b"), ("DELETE Foreground", "a")]
-    own.remove(steps, order(0))  # what is gone already is no error
+    own.remove(steps, order(0))  # all are gone already, which is not an error
 
 
 def test_a_refused_object_is_named_and_nothing_after_it_is_made() -> None:
@@ -260,7 +260,7 @@ def test_a_real_api_server_is_as_before_but_for_the_definitions_that_helm_keeps(
         assert {"ConfigMap space/of-chart", "Thing space/own"} <= everything(plane) - before
         assert own.install(steps) == ()
         plane.api.call("PATCH", "/api/v1/namespaces/space", {"metadata": {"labels": {"a": "b"}}}, "application/merge-patch+json")
-        assert own.install(steps) == (), "what nobody declares is left alone"
+        assert own.install(steps) == (), "a label that the program does not declare stays"
         own.change = lambda values: {**values, "value": "2"}
         assert own.install(steps) == ("release space/name",)
         assert plane.api.call("GET", "/api/v1/namespaces/space/configmaps/of-chart")["data"] == {"value": "2"}

@@ -13,7 +13,7 @@ from fleet.facts.errors import InputError
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from gpu_ci.world.install import chart_of, require_charts
-from gpu_ci.world.steps import SERVED, Release, Step, Steps, recorded, steps, without
+from gpu_ci.world.steps import GROUPS, SERVED, Release, Step, Steps, recorded, steps, without
 
 ROOT = Path(__file__).parents[2]
 APP_KEYS = {"github_app_id", "github_app_installation_id", "github_app_private_key"}
@@ -58,7 +58,9 @@ def test_a_component_that_others_wait_for_means_all_that_is_below_it() -> None:
     assert earlier >= {"release kueue-system/kueue", "ClusterQueue vision", "Namespace vision"}
 
 
-@pytest.mark.parametrize(("stack", "cluster"), [("staging", "usw2"), ("prod", "use1"), ("prod", "sjc"), ("homelab", "home")])
+@pytest.mark.parametrize(
+    ("stack", "cluster"), [("staging", "usw2"), ("prod", "use1"), ("prod", "sjc"), ("oci-machines", "iad"), ("homelab", "home")]
+)
 def test_each_cluster_has_its_own_steps_and_each_needs_only_these(stack: str, cluster: str) -> None:
     found = of(stack, cluster)
     assert found
@@ -115,9 +117,14 @@ def test_a_chart_without_a_program_is_left_out_with_the_objects_of_its_api_and_t
     space = named(found, "Namespace vision")
     assert before(rest, space) == before(found, space) - set(out), "what came before Kueue still comes before its namespaces"
     assert without(found, []) == (found, ())
-    assert SERVED.keys() <= {
-        step.content.chart for step in of("homelab", "home").values() if isinstance(step.content, Release)
-    } | {"kueue"}
+    charts = {
+        step.content.chart
+        for every in (found, of("homelab", "home"))
+        for step in every.values()
+        if isinstance(step.content, Release)
+    }
+    assert GROUPS.keys() <= charts
+    assert {*SERVED} <= GROUPS.keys()
 
 
 def release(chart: str = "kueue") -> Release:
