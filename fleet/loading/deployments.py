@@ -17,8 +17,7 @@ from pydantic import Field
 from fleet.facts.errors import FleetError, Problem, instead
 from fleet.facts.remark import todo
 from fleet.facts.tables import toml
-from fleet.loading.stackfile import StackConfig, wrong
-from fleet.loading.stackfile import load as load_stack
+from fleet.loading.stackfile import StackConfig, load as load_stack, wrong
 from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import Duration, Model, QuotedText, between, go_duration, matching, problem, refusal

@@ -21,8 +21,7 @@ from fleet.charts.argo_cd import ARGO_CD, argo_cd
 from fleet.charts.chart import Chart, Pod
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER
-from fleet.charts.device_plugin import device_plugin
-from fleet.charts.device_plugin import plugin_configs as plugin_configs_chart
+from fleet.charts.device_plugin import device_plugin, plugin_configs as plugin_configs_chart
 from fleet.charts.gpu_operator import OPERATOR, gpu_operator
 from fleet.charts.kube_prometheus import STACK
 from fleet.charts.kueue import KUEUE, kueue

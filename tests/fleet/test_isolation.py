@@ -10,8 +10,7 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pydantic import TypeAdapter
 
 from fleet.charts.arc import runner_set
