@@ -23,18 +23,19 @@ from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
 from fleet.settings.runner import PodRunner
 from gpu_ci.world.follow import owner_of
-from gpu_ci.world.metrics import Metrics, Scraped, of_pods
+from gpu_ci.world.metrics import MOST_FACTOR, Metrics, Scraped, of_pods
 from gpu_ci.world.plane import FAKE_NODE
 from gpu_ci.world.processes import WorldError
+from gpu_ci.world.record import STAY
 from gpu_ci.world.run import World
 from gpu_ci.world.scale_sets import Fault, Job
 from gpu_ci.world.steps import Release, Step, Steps
 
 ALL = "all"
-_RUN, _GO_ON = 3, 12.0
+EARLY, _GO_ON = 3, 12.0
 """How many jobs run when the fault begins, and for how many seconds they go on."""
 _SHORT = 2.0
-_STUCK, _PATIENCE = 25, 180
+_STUCK, _PATIENCE = 20, 180
 """Seconds without any change after which a fault counts as one that does not heal: one that is known for it, and any other."""
 _ADDED = "gpu-ci-drill"
 """What an update adds."""
@@ -47,13 +48,15 @@ Act = Callable[[World], object]
 class Acts:
     """What a drill does: `strike` begins the fault, `heal` ends it, `way_out` frees jobs that it holds for ever.
 
-    `changes`: it changes what is installed, so that an installation afterwards puts it right.
+    `changes`: it changes what is installed, so that an installation afterwards puts it right. `applies`: whether the stack has
+    what the drill is about.
     """
 
     strike: Act
     heal: Act | None = None
     way_out: Act | None = None
     changes: bool = False
+    applies: Callable[[World], object] = lambda _: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +89,20 @@ class Outcome:
     against: str
 
 
-def named(text: str) -> list[Drill]:
-    """The drill of this name, or all. Raises InputError."""
-    if text != ALL and text not in DRILLS:
-        known = [*DRILLS, ALL]
+def named(text: str | None, factor: float) -> list[Drill]:
+    """The drill of this name, all, or none without a name. Raises InputError, also for a factor that alerts cannot follow."""
+    if text is None:
+        return []
+    if text not in (known := [*DRILLS, ALL]):
         raise InputError(f"--faults: no drill is named {quoted(text)}; {instead(text, known, 'one of ' + ', '.join(known))}")
-    return [DRILLS[text]] if text in DRILLS else [*DRILLS.values()]
+    if factor > MOST_FACTOR:
+        raise InputError(f"--factor: must be at most {MOST_FACTOR} with --faults, so that alerts keep up; got {factor:g}")
+    return [drill for name, drill in DRILLS.items() if text in (name, ALL)]
 
 
-def with_metrics(world: World) -> None:
-    """Let ARC have its metrics, also in a stack without monitoring."""
+def prepare(world: World) -> None:
+    """Let ARC have its metrics, also in a stack without monitoring, and shorten the times for which GitHub waits."""
+    world.github.poll, world.github.session_expires, world.github.lost_after = 5, 15, 600 / world.options.factor
     metrics = arc_controller(metrics=True).values["metrics"]
     world.steps = {**world.steps, **_edited(world, CONTROLLER, lambda _: {"metrics": metrics})}
 
@@ -121,6 +128,12 @@ def alarms(world: World) -> Iterator[Callable[[], set[str]]]:
         metrics.close()
 
 
+def run(world: World, drills: Sequence[Drill], look: Callable[[], None]) -> list[Outcome]:
+    """Run those of the drills that apply to the stack, one after another."""
+    with alarms(world) as firing:
+        return [drilled(world, drill, firing, look) for drill in drills if drill.acts.applies(world)]
+
+
 def drilled(world: World, drill: Drill, firing: Callable[[], set[str]], look: Callable[[], None]) -> Outcome:
     """Queue jobs, strike while some run, queue more, heal, and wait until all have ended."""
     github, name, first = world.github, _class(world), len(world.github.jobs)
@@ -140,7 +153,7 @@ def drilled(world: World, drill: Drill, firing: Callable[[], set[str]], look: Ca
         except WorldError as error:
             against.append(str(error))
 
-    early = [github.queue((name,), seconds=math.inf) for _ in range(_RUN)]
+    early = [github.queue((name,), seconds=math.inf) for _ in range(EARLY)]
     if not until(lambda jobs: all(job.state == "running" for job in jobs)):
         against.append("its first jobs did not start")
     began, before = time.time(), firing()
@@ -284,11 +297,15 @@ def _reinstall(world: World) -> None:
 def _preempt(world: World) -> None:
     """Queue a job for each placeholder, and wait until one has gone."""
     here = {pod["metadata"]["uid"] for pod in _placeholders(world)}
-    pools = {name for name, pool in world.settings.pools.items() if pool.placeholders}
+    pools = _pools_with_placeholders(world)
     classes = [name for name, runner in world.settings.pod_runners.items() if pools & {*runner.ordered}]
     for name in classes:
         world.github.queue((name,), seconds=_SHORT)
     world.plane.wait(lambda: bool(here - {pod["metadata"]["uid"] for pod in _placeholders(world)}), "a placeholder makes room")
+
+
+def _pools_with_placeholders(world: World) -> set[str]:
+    return {name for name, pool in world.settings.pools.items() if pool.placeholders}
 
 
 def _placeholders(world: World) -> list[Object]:
@@ -308,7 +325,7 @@ def _without_sweeps(world: World) -> None:
 
 
 def _remove(world: World) -> None:
-    if left := world.remove(Random(0)):  # noqa: S311 - no secret
+    if left := [text for text in world.remove(Random(0)) if not text.startswith(STAY)]:  # noqa: S311 - no secret
         raise WorldError(f"its removal leaves {', '.join(left[:5])}")
 
 
@@ -335,7 +352,7 @@ ACTS: Mapping[str, Acts] = {
     "template-changed": Acts(lambda world: world.installer.install(_other_pods(world)), changes=True),
     "labels-changed": Acts(_labels, None, _anew, changes=True),
     "quota-filled": Acts(_quota, _reinstall),
-    "placeholders-preempted": Acts(_preempt),
+    "placeholders-preempted": Acts(_preempt, applies=_pools_with_placeholders),
     "sweeps-down": Acts(_without_sweeps, _reinstall),
     "stack-removed": Acts(_remove, _reinstall),
 }
