@@ -13,7 +13,6 @@ from typing import Any, cast
 import pytest
 
 from fleet.facts.errors import InputError
-from gpu_ci.world import faults
 from gpu_ci.world.faults import ACTS, DRILLS, Acts, Drill, drilled, named
 from gpu_ci.world.parts import find
 from gpu_ci.world.processes import WorldError
@@ -77,9 +76,9 @@ def runner(most: int) -> Any:
 
 def outcome(acts: Acts, **more: Any) -> Any:
     world = Simple()
-    fired = iter([{"Old"}, *[{"Old", "New"}] * 20])
+    fired = iter([{"Old"}] * 2 + [{"Old", "New"}] * 20)
     drill = Drill("one", acts, "what", "sees", **more)
-    found = drilled(cast(World, world), drill, lambda: next(fired), lambda: None)
+    found = drilled(cast("World", world), drill, lambda: next(fired), lambda: None)
     assert {job.runs_on for job in world.github.jobs} <= {("large",)}
     return found
 
