@@ -46,7 +46,7 @@ Act = Callable[[World], object]
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """What a drill does: `strike` begins the fault, `heal` ends it, `way_out` frees jobs that it holds for ever.
+    """What a drill does: `strike` begins the fault, `heal` ends it, `way_out` frees jobs that would wait without end.
 
     `changes`: it changes what is installed, so that an installation afterwards puts it right. `applies`: whether the stack has
     what the drill is about.
