@@ -22,7 +22,7 @@ from fleet.render.sweeps.api import Object
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
 from fleet.settings.runner import PodRunner
-from gpu_ci.world.follow import owner_of
+from gpu_ci.world.follow import FAILS, owner_of
 from gpu_ci.world.metrics import MOST_FACTOR, Metrics, Scraped, of_pods
 from gpu_ci.world.plane import FAKE_NODE
 from gpu_ci.world.processes import WorldError
@@ -150,12 +150,12 @@ def drilled(world: World, drill: Drill, firing: Callable[[], set[str]], look: Ca
     def act(does: Act | None) -> None:
         try:
             _ = does and does(world)
-        except WorldError as error:
-            against.append(str(error))
+        except (WorldError, StopIteration, *FAILS) as error:
+            against.append(str(error) or repr(error))
 
     early = [github.queue((name,), seconds=math.inf) for _ in range(EARLY)]
     if not until(lambda jobs: all(job.state == "running" for job in jobs)):
-        against.append("its first jobs did not start")
+        return Outcome(drill.name, 0, None, EARLY, 0, (), "its first jobs did not start")
     began, before = time.time(), firing()
     alerts.clear()
     for job in early:

@@ -20,7 +20,9 @@ def row(found: dict[str, Any]) -> str:
 
 
 def test_the_table_has_what_the_record_has():
-    head = "| drill | what happens | what a user sees | seconds until it heals | jobs lost | alerts |\n|---|---|---|---|---|---|\n"
+    head = (
+        "| drill | what happens | what a user sees | seconds until it heals | jobs lost | alerts |\n|---|---|---|---|---|---|\n"
+    )
     assert_written(ROOT / "docs/drills.md", "drills:staging", head + "".join(map(row, RECORD)))
 
 
