@@ -132,7 +132,7 @@ def test_a_changed_object_is_reported_and_a_policy_of_removal_is_kept() -> None:
 def test_a_part_of_the_steps_is_installed_and_removed_without_their_needs() -> None:
     server, part = Server(), {"b": thing("b", frozenset({"a"}))}
     assert len(installer(server).install(part)) == 1
-    installer(server).remove(part, Random(0))
+    installer(server).remove(part, Random(0))  # noqa: S311 - no secret
     assert [name for _, name in server.asked] == ["b", "b"]
 
 
