@@ -190,10 +190,8 @@ class Deployments(Model):
 
     def require_reach(self, stack: str, fleet: fleet_settings.Fleet) -> None:
         """Raise FleetError, with the lines of the stack file, for private endpoints that the stack's runs cannot reach."""
-        message = (
-            f"Pulumi's own runners deploy stack {stack} and cannot reach a private endpoint; name an agentPool at stacks.{stack} "
-            f"in {FILE}, or set publicCidrs here"
-        )
+        fix = f"name an agentPool at stacks.{stack} in {FILE}, or set publicCidrs here"
+        message = f"Pulumi's own runners deploy stack {stack} and cannot reach a private endpoint; {fix}"
         names = [name for name, endpoint in self._hosted_endpoints(stack, fleet) if endpoint.private]
         if names:
             raise FleetError(

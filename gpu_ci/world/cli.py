@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,8 @@ def world(
         if stack is None and not get:
             raise InputError("STACK: is missing; name a stack, or give --get")
         require_sdk("world")
+        if find_spec("cryptography") is None:
+            raise InputError("world: makes keys of its own with cryptography; install gpu-ci[pulumi,doctor]")
 
         from gpu_ci.world.session import Asked, download, run  # noqa: PLC0415 - it loads the SDK, which may not be installed
 
