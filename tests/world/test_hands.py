@@ -207,12 +207,12 @@ def test_a_pod_that_the_api_server_refuses_to_change_stops_no_other(kubelet: Kub
 
 def test_a_pod_that_the_node_controller_calls_unready_is_ready_again(kubelet: Kubelet) -> None:
     kubelet.pod("up", FOREVER)
-    wait(lambda: "running" in kubelet.state("up"))
+    wait(lambda: kubelet.state("up")["running"]["startedAt"] > "2026-01-02")
 
     def ready() -> str:
         return next(one["status"] for one in kubelet.status("up")["conditions"] if one["type"] == "Ready")
 
-    wait(lambda: ready() == "True")
+    assert ready() == "True"
     path = "/api/v1/namespaces/ci/pods/up"
     kubelet.server.call("PATCH", path, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
     assert ready() == "False"
