@@ -42,7 +42,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes 
 CODE = $(shell git ls-files '*.py' | cut -d/ -f1 | sort -u)
 
 .DEFAULT_GOAL := help
-TARGETS := help init add remove agree plan render doctor pending check smoke acceptance docs pictures policy-pack image image-test image-push test test-code test-pages test-alerts search lint lint-images size site format bench lock clean
+TARGETS := help init add remove agree plan render doctor pending check smoke acceptance world drills docs pictures policy-pack image image-test image-push test test-code test-pages test-alerts search lint lint-images size site format bench lock clean
 .PHONY: $(TARGETS)
 
 # Without this, `make plan prod` would plan the default stack, and fail only then.
@@ -90,6 +90,12 @@ smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=
 
 acceptance: .venv/doctor ## Build a stack in your account, run a GPU job, edit, destroy, look for leftovers: STACK= BUDGET_USD= [ARGS=--yes]
 	@$(BIN)/gpu-ci accept --budget-usd "$$BUDGET_USD" $(ARGS) -- "$$STACK"
+
+world: .venv/doctor ## Run a stack's real control plane with jobs on this machine: STACK=staging [FILE=path] [CLUSTER=name] [ARGS="--jobs 100"]
+	@$(BIN)/gpu-ci world $${FILE:+--file "$$FILE"} $${CLUSTER:+--cluster "$$CLUSTER"} $(ARGS) -- "$$STACK"
+
+drills: .venv/doctor ## Run every fault in the world of a stack, one after another: STACK=staging [FILE=path] [ARGS="--record FILE"]
+	@$(BIN)/gpu-ci world --faults all $${FILE:+--file "$$FILE"} $${CLUSTER:+--cluster "$$CLUSTER"} $(ARGS) -- "$$STACK"
 
 docs: .venv/run ## Write policies/config/*.json, package/schema.json, schema/stack.schema.json and the generated pages of docs/
 	@$(BIN)/gpu-ci policy-config > /dev/null

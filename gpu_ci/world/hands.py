@@ -175,7 +175,7 @@ class Hands:
             self._api.call("PATCH", run.path, label, "application/merge-patch+json")
         return run
 
-    def _go_on(self, run: Run, _: Object) -> None:
+    def _go_on(self, run: Run, pod: Object) -> None:
         for container in run.containers:
             if container.process is None and time.monotonic() >= container.due:
                 try:
@@ -187,7 +187,9 @@ class Hands:
             elif container.process is not None and container.code is not None:
                 self._ended(run.entry["spec"].get("restartPolicy", "Always"), container, container.code)
         status = _status(run.containers)
-        if status != run.written:
+        # The node controller says of the pods of a silent kubelet that they are not ready, and a kubelet corrects that.
+        shown = {one["type"]: one["status"] for one in pod["status"].get("conditions", ())}
+        if status != run.written or any(shown.get(one["type"]) != one["status"] for one in status["conditions"]):
             write_status(self._api, run.entry, status)
             run.written = status
 

@@ -80,14 +80,14 @@ class Installer:
     def install(self, steps: Steps) -> tuple[str, ...]:
         """Install all steps; returns those that changed anything. Raises InputError and WorldError."""
         require_charts(steps, self.charts)
-        needs = {name: step.needs for name, step in steps.items()}
+        needs = {name: step.needs & steps.keys() for name, step in steps.items()}
         return self._all(steps, needs, self._install)
 
     def remove(self, steps: Steps, order: Random) -> None:
         """Remove all steps, each when nothing needs it any more and otherwise in a random order. Raises WorldError."""
         needed_by: dict[str, set[str]] = {name: set() for name in steps}
         for name, step in steps.items():
-            for before in step.needs:
+            for before in step.needs & steps.keys():
                 needed_by[before].add(name)
         self._all(steps, needed_by, self._remove, order)
 

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -145,7 +146,9 @@ class Processes:
 def private(path: Path, text: str) -> Path:
     """Write a file that only its owner reads."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    # Threads may write the same file, and a program may read it meanwhile.
+    number, new = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(number, "w", encoding="utf-8") as file:
         file.write(text)
+    Path(new).replace(path)
     return path

@@ -164,8 +164,8 @@ class World:
         for _ in range(batch.count):
             self.github.queue(batch.runs_on, seconds=batch.takes / self.options.factor)
 
-    def work(self, count: int, look: Callable[[], None], until: Callable[[], bool] = lambda: True) -> bool:
-        """Wait until `count` jobs have ended and `until` holds, and call `look`; false if nothing changes for two minutes."""
+    def work(self, count: int, look: Callable[[], None], until: Callable[[], bool] = lambda: True, still: float = _STILL) -> bool:
+        """Wait until `count` jobs have ended and `until` holds, and call `look`; false if nothing changes for `still` seconds."""
         began = changed = time.monotonic()
         state: object = None
         while not (len(self.ended) >= count and until()):
@@ -175,7 +175,7 @@ class World:
             now = (len(self.ended), [job.state for job in self.github.jobs if job.state != "completed"], self.sizes())
             if now != state:
                 state, changed = now, time.monotonic()
-            if time.monotonic() - changed > _STILL:
+            if time.monotonic() - changed > still:
                 return False
         self.times.setdefault("jobs", time.monotonic() - began)
         return True

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 
@@ -23,7 +23,7 @@ from gpu_ci.app import console
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table
 from gpu_ci.offline.progress import Progress
-from gpu_ci.world import get, parts, record
+from gpu_ci.world import faults, get, parts, record
 from gpu_ci.world.jobs import Batch, batches
 from gpu_ci.world.observe import waits
 from gpu_ci.world.processes import WorldError
@@ -67,6 +67,7 @@ def run(asked: Asked, progress: Progress) -> bool:
     if name not in names:
         raise InputError(f"--cluster: the stack has no cluster {quoted(name)}; {instead(name, names, names[0])}")
     queued = batches(asked.jobs, fleet.clusters[name])
+    drills = faults.named(asked.faults, asked.factor)
     with tempfile.TemporaryDirectory(prefix="gpu-ci-world-") as folder:
         progress("reading the program")
         charts = asked.charts or parts.cache() / "charts"
@@ -75,33 +76,54 @@ def run(asked: Asked, progress: Progress) -> bool:
         if others := [other for other in names if other != name]:
             show_line(out, f"cluster {name}; --cluster runs another one: {', '.join(others)}")
         try:
-            return _run(built, queued, asked, progress, out)
+            return _run(built, queued, drills, asked, progress, out)
         except WorldError as error:
             kept = shutil.copytree(Path(folder) / "logs", parts.cache() / "logs", dirs_exist_ok=True)
             sys.stderr.write(f"error: {error}; the logs are in {kept}\n")
             return False
 
 
-def _run(built: World, queued: Sequence[Batch], asked: Asked, progress: Progress, out: Console) -> bool:
-    """Install, install again, run the jobs, wait for the smallest size, remove. Returns whether every check holds."""
-    count = sum(batch.count for batch in queued)
+def _run(
+    built: World, queued: Sequence[Batch], drills: Sequence[faults.Drill], asked: Asked, progress: Progress, out: Console
+) -> bool:
+    """Install twice, run the jobs or the drills, wait for the smallest size, remove. Returns whether every check holds."""
+    count = sum(faults.EARLY + drill.jobs for drill in drills) or sum(batch.count for batch in queued)
     progress("starting the control plane")
     with built:
+        if drills:
+            faults.prepare(built)
         progress("installing the stack")
         built.install()
         again = built.install()
-        built.queue(queued)
+        built.queue(() if drills else queued)
         with Watch(built, count, out) as watch:
+            outcomes = faults.run(built, drills, watch.look) if drills else []
+            # Some drills queue jobs of their own.
+            count = len(built.github.jobs) if drills else count
             built.work(count, watch.look)
             built.work(count, watch.look, built.at_least)
         _summary(built, out)
         progress("removing the stack")
         left = built.remove(Random(0))  # noqa: S311 - no secret
-        held = list(record.checks(built, count, again, left))
+        _show(outcomes, out)
+        held = list(record.checks(built, count, again, left, sum(outcome.lost for outcome in outcomes)))
+        held += [record.Check(f"drill {outcome.drill}", outcome.against) for outcome in outcomes]
         show_table(out, ("=check", "result"), [(check.claim, check.against or "holds") for check in held])
         if asked.record is not None:
-            record.write(asked.record, record.document(built, asked.stack, held, left))
+            drilled = {"drills": [asdict(outcome) for outcome in outcomes]} if outcomes else {}
+            record.write(asked.record, record.document(built, asked.stack, held, left) | drilled)
         return not any(check.against for check in held)
+
+
+def _show(outcomes: Sequence[faults.Outcome], out: Console) -> None:
+    """What drills showed; nothing without any."""
+    if outcomes:
+        head = ("=drill", ">seconds", ">after the way out", ">jobs", ">lost", "alerts")
+        rows = [
+            (one.drill, f"{one.seconds:.0f}", "" if one.freed is None else f"{one.freed:.0f}", str(one.jobs), str(one.lost))
+            for one in outcomes
+        ]
+        show_table(out, head, [(*row, ", ".join(one.alerts)) for row, one in zip(rows, outcomes, strict=True)])
 
 
 class Watch:

@@ -205,6 +205,21 @@ def test_a_pod_that_the_api_server_refuses_to_change_stops_no_other(kubelet: Kub
     wait(lambda: "up" in kubelet.log("app"))
 
 
+def test_a_pod_that_the_node_controller_calls_unready_is_ready_again(kubelet: Kubelet) -> None:
+    kubelet.pod("up", FOREVER)
+    wait(lambda: kubelet.state("up")["running"]["startedAt"] > "2026-01-02")
+
+    def ready() -> str:
+        return next(one["status"] for one in kubelet.status("up")["conditions"] if one["type"] == "Ready")
+
+    assert ready() == "True"
+    path = "/api/v1/namespaces/ci/pods/up"
+    kubelet.server.call("PATCH", path, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    assert ready() == "False"
+    kubelet.wake()
+    wait(lambda: ready() == "True")
+
+
 def test_pods_are_marked_before_kwok_may_remove_them_and_others_are_left_alone(kubelet: Kubelet) -> None:
     kubelet.pod("app", FOREVER)
     kubelet.pod("runner", container={"image": "ghcr.io/actions/actions-runner:2.329.0"})

@@ -129,6 +129,13 @@ def test_a_changed_object_is_reported_and_a_policy_of_removal_is_kept() -> None:
     own.remove(steps, order(0))  # all are gone already, which is not an error
 
 
+def test_a_part_of_the_steps_is_installed_and_removed_without_their_needs() -> None:
+    server, part = Server(), {"b": thing("b", frozenset({"a"}))}
+    assert len(installer(server).install(part)) == 1
+    installer(server).remove(part, Random(0))  # noqa: S311 - no secret
+    assert [name for _, name in server.asked] == ["b", "b"]
+
+
 def test_a_refused_object_is_named_and_nothing_after_it_is_made() -> None:
     server = Server(refused=("b",))
     steps = {"a": thing("a"), "b": thing("b", frozenset("a")), "c": thing("c", frozenset("b"))}
