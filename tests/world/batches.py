@@ -20,7 +20,7 @@ from gpu_ci.world.processes import Processes
 from tests.world.fleets import Sample, Seen, objects, pods, seen
 
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "cluster-autoscaler")
-AT_ONCE = 50
+AT_ONCE = 20
 """Fleets at a time. The autoscaler compares every pod with every node group in each of its passes."""
 _FLAGS = {
     "cloud-provider": "externalgrpc",
@@ -28,8 +28,6 @@ _FLAGS = {
     "balance-similar-node-groups": "true",
     "balancing-label": POOL_LABEL,
     "scan-interval": "200ms",
-    # Many fleets share the autoscaler. By default it chooses for one of them in each of its passes.
-    "salvo-scale-up": "true",
     "leader-elect": "false",
     "scale-down-enabled": "false",
     "kube-client-qps": "500",
@@ -62,7 +60,7 @@ def run(fleets: Sequence[Sample], parts: Parts, folder: Path) -> Iterator[tuple[
 
 
 def _oldest() -> dict[str, object]:
-    """A pod that no node can hold. The autoscaler waits until the oldest pod with a GPU is 30 s old, so only the first batch waits."""
+    """A pod for no node. The autoscaler waits until the oldest pod with a GPU is 30 s old: so only the first batch waits."""
     container = {"name": "gpu", "image": "example.com/gpu:1", "resources": {"limits": {GPU_RESOURCE: "1000"}}}
     return manifest("v1", "Pod", "oldest", "default") | {"spec": {"containers": [container]}}
 
@@ -91,12 +89,16 @@ def _settled(plane: Plane, cloud: Cloud, batch: Sequence[Sample]) -> Mapping[Sam
     while time.monotonic() - changed < _QUIET and time.monotonic() - began < _PATIENCE:
         time.sleep(1)
         plane.processes.require_alive()
-        found = [*plane.api.list("/api/v1/pods")]
-        state = (sum("nodeName" in pod["spec"] for pod in found), {**cloud.sizes}, sum(one.made for one in [*cloud.instances.values()]))
+        listed = [*plane.api.list("/api/v1/pods")]
+        state = (
+            sum("nodeName" in pod["spec"] for pod in listed),
+            {**cloud.sizes},
+            sum(one.made for one in [*cloud.instances.values()]),
+        )
         if state != last:
             last, changed = state, time.monotonic()
     nodes = {one.name: (one.group.pool, one.group.of.host.machines[one.at].name) for one in cloud.instances.values()}
-    runners = [pod for pod in found if "class" in pod["metadata"].get("labels", {})]
+    runners = [pod for pod in listed if "class" in pod["metadata"].get("labels", {})]
     return {sample: seen(sample, nodes, runners) for sample in batch}
 
 

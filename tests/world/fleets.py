@@ -57,8 +57,8 @@ class Sample:
 
     def groups(self) -> dict[str, Group]:
         """The node groups of its pools."""
-        found = groups(self.name, self.cluster, self.fleet.github)
-        return {name: group for name, group in found.items() if group.pool != SYSTEM_POOL}
+        every = groups(self.name, self.cluster, self.fleet.github)
+        return {name: group for name, group in every.items() if group.pool != SYSTEM_POOL}
 
 
 def samples(count: int, seed: int, first: int = 0) -> list[Sample]:
@@ -177,8 +177,10 @@ class Seen:
     def usd(self, sample: Sample) -> float:
         """USD an hour of the nodes that the cloud gave; 0 for those without a price."""
         pools, region = sample.cluster.pools, sample.cluster.region
-        return sum(
-            pools[pool].price(machine, region).times(count).usd for pool, types in self.nodes.items() for machine, count in types.items()
+        return math.fsum(
+            pools[pool].price(machine, region).times(count).usd
+            for pool, types in self.nodes.items()
+            for machine, count in types.items()
         )
 
 
@@ -241,7 +243,7 @@ def seen(sample: Sample, nodes: Mapping[str, tuple[str, str]], all_pods: Iterabl
 def differences(sample: Sample, plan: Expected, world: Seen) -> list[str]:
     """Where the world does not do what the plan says."""
     count = {pool: sum(types.values()) for pool, types in world.nodes.items()}
-    found = [
+    wrong = [
         f"{pool}: {count.get(pool, 0)} nodes, the plan says {least} to {most}"
         for pool, (least, most) in plan.nodes.items()
         if not least <= count.get(pool, 0) <= most
@@ -249,10 +251,10 @@ def differences(sample: Sample, plan: Expected, world: Seen) -> list[str]:
     for key in sorted({*plan.runners, *world.runners}):
         least, most = plan.runners.get(key, (0, 0))
         if not least <= world.runners.get(key, 0) <= most:
-            found.append(f"{key}: {world.runners.get(key, 0)} runners, the plan says {least} to {most}")
+            wrong.append(f"{key}: {world.runners.get(key, 0)} runners, the plan says {least} to {most}")
     if (usd := world.usd(sample)) > plan.most_usd + 0.001:
-        found.append(f"{usd:.3f} USD an hour are above {plan.most_usd:.3f}")
-    return [f"{sample.name}: {text}; asked {dict(sample.asked)}" for text in found]
+        wrong.append(f"{usd:.3f} USD an hour are above {plan.most_usd:.3f}")
+    return [f"{sample.name}: {text}; asked {dict(sample.asked)}" for text in wrong]
 
 
 # -- records -------------------------------------------------------------------------------------------------------------
