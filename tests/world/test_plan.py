@@ -18,6 +18,7 @@ from fleet.facts.offer import Offer, allocatable, for_runners
 from fleet.prove import placement
 from fleet.prove.placement import Host, Placement, node_price
 from fleet.render.sweeps.api import Object
+from fleet.settings.cluster import Cluster
 from gpu_ci.world.parts import find
 from tests.cases import cases
 from tests.world import batches, fleets
@@ -79,8 +80,8 @@ def _hosts(change: Callable[[Host], Host]) -> Fault:
     """Another idea of a pool's nodes."""
     real = placement.pool_hosts
 
-    def hosts(settings: object, names: object = ()) -> dict[str, Host]:
-        return {name: change(host) for name, host in real(settings, names).items()}  # type: ignore[arg-type] # as it came
+    def hosts(settings: Cluster) -> dict[str, Host]:
+        return {name: change(host) for name, host in real(settings).items()}
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(placement, "pool_hosts", hosts)
@@ -136,8 +137,9 @@ FAULTS: dict[str, Fault] = {
 
 @cases("name", FAULTS)
 def test_a_fault_in_the_model_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    FAULTS[name](monkeypatch)
-    assert [*disagreements()]
+    with monkeypatch.context() as patch:
+        FAULTS[name](patch)
+        assert [*disagreements()]
 
 
 # -- the world itself ------------------------------------------------------------------------------------------------------
