@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fleet.facts.hardware import Machine
-from fleet.facts.offer import Offer, allocatable, for_runners
+from fleet.facts.offer import Offer, for_runners
 from fleet.prove import placement
 from fleet.prove.placement import Host, Placement, node_price
 from fleet.render.sweeps.api import Object
@@ -58,6 +58,18 @@ def test_the_recorded_fleets_show_what_the_plan_decides() -> None:
     }
     missing = [kind for kind, has in kinds.items() if not any(has(*outcome) for outcome in outcomes())]
     assert not missing
+
+
+def test_a_world_that_departs_from_the_plan_is_noticed() -> None:
+    for sample, world in outcomes():
+        plan = expected(sample)
+        for pool, (_, most) in plan.nodes.items():
+            machine = sample.cluster.pools[pool].instance_types[0]
+            assert differences(sample, plan, Seen({**world.nodes, pool: {machine: most + 1}}, world.runners))
+        for key, (_, most) in plan.runners.items():
+            assert differences(sample, plan, Seen(world.nodes, {**world.runners, key: most + 1}))
+        if any(least for least, _ in plan.runners.values()):
+            assert differences(sample, plan, Seen(world.nodes, {}))
 
 
 # -- faults in the plan's model --------------------------------------------------------------------------------------------
@@ -115,15 +127,10 @@ def _cheapest(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(fleets, "node_price", lambda settings, host: node_price(settings, host).times(0.9))
 
 
-def _without_daemonsets(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(placement, "for_runners", lambda machine, disk, _: allocatable(machine, disk))
-
-
 FAULTS: dict[str, Fault] = {
     "kubelet keeps no CPU": _offers(lambda machine, _, one: replace(one, cpu=machine.vcpus * 1000)),
     "a machine has the memory that it is sold with": _offers(lambda machine, _, one: replace(one, memory=machine.memory_mib)),
     "a pod gets the whole disk": _offers(lambda _, disk, one: replace(one, storage=disk)),
-    "DaemonSets take nothing": _without_daemonsets,
     "GPUs do not limit": _without_a_limit("GPUs"),
     "the disk does not limit": _without_a_limit("disk"),
     "a shared GPU counts once": _without_shares,
