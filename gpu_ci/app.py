@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 import sys
 import tomllib
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -23,7 +25,46 @@ from gpu_ci.offline.layout import MaskingConsole, is_plain, without_commands
 PROVE, RUN, WRITE, DOCUMENT = "Prove", "Run", "Write", "Document"
 """The groups of commands in `--help`."""
 
-app = typer.Typer(
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class Program(typer.Typer):
+    """A typer application whose commands end as `exit_status` has it."""
+
+    def command(self, *args: Any, **options: Any) -> Callable[[F], F]:
+        """Register a command. Each of its parameters that is a dataclass becomes the options of its fields."""
+        register = super().command(*args, **options)
+
+        def registered(function: F) -> F:
+            register(_command(function))
+            return function
+
+        return registered
+
+
+def _command(function: Callable[..., object]) -> Callable[..., None]:
+    parameters = inspect.signature(function, eval_str=True).parameters
+    groups = {
+        key: inspect.signature(parameter.annotation, eval_str=True).parameters
+        for key, parameter in parameters.items()
+        if is_dataclass(parameter.annotation) and isinstance(parameter.annotation, type)
+    }
+
+    def run(**values: Any) -> None:
+        with exit_status(as_json=values.get("as_json", False)):
+            for key, options in groups.items():
+                values[key] = parameters[key].annotation(**{option: values.pop(option) for option in options})
+            function(**values)
+
+    options = [option for key, parameter in parameters.items() for option in groups.get(key, {key: parameter}).values()]
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
+    )
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    return run
+
+
+app = Program(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated
 
@@ -16,32 +17,36 @@ from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.config import read_fleet
 from fleet.loading.home import TREE
-from gpu_ci.app import RUN, File, Stack, exit_status
-from gpu_ci.app import app as program
-from images.image import build_command, built, cells, find_tool, push_script, run_test
+from gpu_ci.app import RUN, File, Program, Stack, app as program
+from images.image import Built, build_command, built, cells, find_tool, push_script, run_test
 
-app = typer.Typer(no_args_is_help=True, help=__doc__)
+app = Program(no_args_is_help=True, help=__doc__)
 program.add_typer(app, name="image", rich_help_panel=RUN)
 
-Cuda = Annotated[str, typer.Option(help="CUDA version of the matrix, for example 12.8.")]
-Ubuntu = Annotated[str, typer.Option(help="Ubuntu release of the matrix.")]
-WhichFlavour = Annotated[str, typer.Option("--flavour", help="base, runtime or devel.")]
-Tool = Annotated[str, typer.Option(help="podman, docker or buildah; the first that works if not given.")]
-_CUDA, _UBUNTU, _FLAVOUR = "12.1", "22.04", "devel"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Options that choose an image of the matrix, and the tool for it."""
+
+    cuda: Annotated[str, typer.Option(help="CUDA version of the matrix, for example 12.8.")] = "12.1"
+    ubuntu: Annotated[str, typer.Option(help="Ubuntu release of the matrix.")] = "22.04"
+    flavour: Annotated[str, typer.Option("--flavour", help="base, runtime or devel.")] = "devel"
+    tool: Annotated[str, typer.Option(help="podman, docker or buildah; the first that works if not given.")] = ""
+
+    @property
+    def image(self) -> Built:
+        """The image. Raises InputError if the matrix lacks it."""
+        return built(self.cuda, self.ubuntu, self.flavour)
 
 
 @app.command()
 def build(
-    cuda: Cuda = _CUDA,
-    ubuntu: Ubuntu = _UBUNTU,
-    flavour: WhichFlavour = _FLAVOUR,
-    tool: Tool = "",
+    chosen: Chosen,
     build_arg: Annotated[list[str], typer.Option(help="NAME=VALUE: replaces a build argument.")] = [],  # noqa: B006 - typer
 ) -> None:
     """Build an image of the matrix."""
-    with exit_status():
-        overrides = dict(map(_argument, build_arg))
-        command = build_command(find_tool(tool), built(cuda, ubuntu, flavour), overrides)
+    overrides = dict(map(_argument, build_arg))
+    command = build_command(find_tool(chosen.tool), chosen.image, overrides)
     raise typer.Exit(min(subprocess.run(command, check=False).returncode, 1))  # noqa: S603 - the command is ours
 
 
@@ -54,15 +59,11 @@ def _argument(text: str) -> tuple[str, str]:
 
 @app.command("test")
 def run_tests(
-    cuda: Cuda = _CUDA,
-    ubuntu: Ubuntu = _UBUNTU,
-    flavour: WhichFlavour = _FLAVOUR,
-    tool: Tool = "",
+    chosen: Chosen,
     on_gpu: Annotated[bool, typer.Option("--on-gpu", help="Also run a CUDA program on this machine's GPU.")] = False,
 ) -> None:
     """Test a built image in a container: user, tools, hooks, and a CUDA program."""
-    with exit_status():
-        status = run_test(find_tool(tool), built(cuda, ubuntu, flavour), gpu=on_gpu)
+    status = run_test(find_tool(chosen.tool), chosen.image, gpu=on_gpu)
     raise typer.Exit(min(status, 1))
 
 
@@ -70,20 +71,17 @@ def run_tests(
 def push(
     stack: Stack,
     file: File = None,
-    cuda: Cuda = _CUDA,
-    ubuntu: Ubuntu = _UBUNTU,
-    flavour: WhichFlavour = _FLAVOUR,
-    tool: Tool = "",
+    *,
+    chosen: Chosen,
     image_repository: Annotated[str, typer.Option(help="Repository in the registry.")] = "gpu-ci/runner-gpu",
     run: Annotated[bool, typer.Option("--run", help="Run the commands instead of printing them.")] = False,
 ) -> None:
     """Print or run the commands that push a built image to the registry of each region of a stack."""
-    with exit_status():
-        fleet = read_fleet(stack, file)
-        # The commands are also useful on a machine without any of the tools.
-        script = push_script(
-            fleet, find_tool(tool) if run else tool or "docker", built(cuda, ubuntu, flavour), image_repository, _commit()
-        )
+    fleet = read_fleet(stack, file)
+    # The commands are also useful on a machine without any of the tools.
+    script = push_script(
+        fleet, find_tool(chosen.tool) if run else chosen.tool or "docker", chosen.image, image_repository, _commit()
+    )
     if not run:
         sys.stdout.write(script)
         return
@@ -102,8 +100,7 @@ def _commit() -> str:
 @app.command()
 def matrix(stack: Stack, file: File = None) -> None:
     """Print which image of the matrix runs on which GPU pool of a stack."""
-    with exit_status():
-        images = list(cells(read_fleet(stack, file)))
+    images = list(cells(read_fleet(stack, file)))
     rows = [("pool", "GPU", "driver", "images", "result")]
     for pool, same in groupby(images, lambda cell: (cell.pool, cell.gpus, cell.driver, cell.verdict)):
         rows.append((*pool[:3], ", ".join(cell.image for cell in same), pool[3]))

@@ -14,8 +14,7 @@ import pytest
 import typer
 import typer.testing
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.day import AS_OF
 from tests.processes import pytest_addoption, pytest_collection, pytest_runtestloop  # noqa: F401 - hooks of pytest

@@ -25,8 +25,8 @@ from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from gpu_ci.offline import plan, wire
 from gpu_ci.offline.judge import Remediation, Remedies
-from gpu_ci.offline.record import Answer, Remedy, record
-from gpu_ci.offline.recording import Recording, Resource
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Answer, Recording, Resource
 from tests.builders import ROOT
 
 Kept = TypeVar("Kept")
@@ -46,7 +46,7 @@ def declared(
     root: Path,
     config: StackConfig,
     fleet: Fleet,
-    remedy: Remedy | None = None,
+    remedy: Remedies | None = None,
     *,
     preview: bool = True,
     answers: Mapping[str, Answer] | None = None,

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, note, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, assume, given, note, settings, strategies as st
 
 from fleet.facts.errors import FleetError
 from fleet.facts.pricing import average, total

@@ -16,8 +16,7 @@ from fleet.facts.errors import FleetError, InputError
 from fleet.facts.limits import MOST_BYTES, read_bytes
 from fleet.facts.places import Below
 from fleet.facts.yaml_text import read_yaml
-from fleet.loading.config import check_keys, read_fleet
-from fleet.loading.config import load as load_fleet
+from fleet.loading.config import check_keys, load as load_fleet, read_fleet
 from fleet.loading.documents import documents
 from fleet.loading.project import Project
 from fleet.loading.stackfile import load

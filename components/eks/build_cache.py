@@ -13,8 +13,7 @@ import pulumi_aws as aws
 
 from components.component import Component
 from fleet.providers.eks.build_caches import AUDIENCE, ISSUER, RIGHTS, bucket_policy, permissions, trust
-from fleet.settings.build_caches import BuildCache as Settings
-from fleet.settings.build_caches import BuildCaches
+from fleet.settings.build_caches import BuildCache as Settings, BuildCaches
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,11 @@ from components.context import Context, PrivateKeys
 from components.eks.build_cache import BuildCache, BuildCacheArgs
 from components.eks.caches import EksCaches
 from components.eks.cloudwatch import CloudWatch
-from components.eks.eks_gpu_cluster import EksClusterSettings, EksGpuCluster
-from components.eks.eks_gpu_cluster import Read as ClusterArgs
+from components.eks.eks_gpu_cluster import EksClusterSettings, EksGpuCluster, Read as ClusterArgs
 from components.eks.existing_eks_cluster import ExistingEksCluster, ExistingEksClusterArgs
 from components.eks.governance import govern_pools
 from components.eks.gpu_ami import GpuAmi, GpuAmiArgs
-from components.eks.gpu_node_group import GpuNodeGroup, NodeGroupSettings
-from components.eks.gpu_node_group import Read as GroupArgs
+from components.eks.gpu_node_group import GpuNodeGroup, NodeGroupSettings, Read as GroupArgs
 from components.eks.in_cluster import InCluster
 from components.eks.live_sizes import LiveSizes
 from components.eks.runner_image import RunnerImage, RunnerImageArgs

@@ -14,8 +14,7 @@ from components.component import Component
 from components.oci.in_cluster import InCluster
 from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, allow
 from fleet.charts.chart import KUBE_SYSTEM
-from fleet.charts.cluster_autoscaler import AUTOSCALER as SERVICE_ACCOUNT
-from fleet.charts.cluster_autoscaler import BEST_WASTE, BY_PRIORITY
+from fleet.charts.cluster_autoscaler import AUTOSCALER as SERVICE_ACCOUNT, BEST_WASTE, BY_PRIORITY
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
 from fleet.providers.oke.fallback import PROVISION_MINUTES
 from fleet.settings.model import go_duration

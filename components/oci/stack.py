@@ -20,8 +20,7 @@ from components.oci.caches import OkeCaches
 from components.oci.in_cluster import ExistingOkeCluster, ExistingOkeClusterArgs, InCluster, NewCluster
 from components.oci.metrics_gateway import MetricsGateway, MetricsGatewayArgs
 from components.oci.oci_gpu_runner import OciGpuRunner, Read
-from components.oci.oke_gpu_cluster import OkeClusterSettings, OkeGpuCluster
-from components.oci.oke_gpu_cluster import Read as ClusterRead
+from components.oci.oke_gpu_cluster import OkeClusterSettings, OkeGpuCluster, Read as ClusterRead
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
 from components.oci.runner_image import OkeRunnerImage, OkeRunnerImageArgs
 from components.outputs import Built, OkeOutputs

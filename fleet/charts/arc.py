@@ -12,7 +12,6 @@ from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Level, shared_m
 from fleet.facts.pricing import USD_PER_HOUR
 from fleet.facts.scheduling import (
     GPU_RESOURCE,
-    GPU_TOLERATION,
     PREEMPTING_PRIORITY,
     RUNNER_PRIORITY,
     SAFE_TO_EVICT,
@@ -20,7 +19,6 @@ from fleet.facts.scheduling import (
     Toleration,
     node_choice,
     per_node_annotation,
-    pool_selector,
 )
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.settings.cluster import Cluster
@@ -96,53 +94,10 @@ def arc_controller(selector: Mapping[str, str] = SYSTEM_SELECTOR, *, metrics: bo
     """
     address = f":{METRICS_PORT}"
     ports = {"controllerManagerAddr": address, "listenerAddr": address, "listenerEndpoint": "/metrics"}
-    return Chart(
-        "gha-runner-scale-set-controller",
-        CONTROLLER,
-        NAMESPACE,
-        {
-            "fullnameOverride": CONTROLLER,
-            "serviceAccount": {"name": CONTROLLER},
-            "nodeSelector": dict(selector),
-            "resources": resources(_CONTROLLER_POD),
-            "podSecurityContext": CONFINED_POD,
-            "securityContext": CONFINED,
-            "flags": {
-                "logLevel": "info",
-                "logFormat": "json",
-                # ArgoCD finds its own objects by this label. It would delete objects that the controller creates with it (#3533).
-                "excludeLabelPropagationPrefixes": ["argocd.argoproj.io/instance"],
-            },
-        }
-        | ({"metrics": ports} if metrics else {}),
-        (_CONTROLLER_POD,),
-        folder="infrastructure/controllers/arc",
-    )
-
-
-def runner_set(
-    name: str,
-    runner: RunnerPod,
-    github_url: str,
-    group: str,
-    tolerations: Sequence[Toleration] = (GPU_TOLERATION,),
-    runtime_class: str = "",
-    resource: str = GPU_RESOURCE,
-    *,
-    mounts_shm: bool = True,
-    selectors: Sequence[Mapping[str, str]] | None = None,
-    place: Place = Place(),
-    usd_per_hour: str = "",
-    per_node: int = 1,
-) -> Chart:
-    """One runner scale set: ephemeral runners as pods on the nodes of one of `selectors`, as `job_pod` has them.
-
-    The default is the labels of the runner's pools. `per_node` is how many runners that wait a node holds.
-    """
-    if selectors is None:
-        selectors = list(map(pool_selector, runner.ordered)) if isinstance(runner, PodRunner) else ()
-    pod = job_pod(runner, selectors, tolerations, runtime_class, resource, mounts_shm=mounts_shm, usd_per_hour=usd_per_hour)
-    return pod_scale_set(name, runner, github_url, group, pod, place=place, per_node=per_node)
+    values = fixed(CONTROLLER) | {"nodeSelector": dict(selector), "resources": resources(_CONTROLLER_POD)}
+    values |= {"podSecurityContext": CONFINED_POD, "securityContext": CONFINED} | ({"metrics": ports} if metrics else {})
+    folder = "infrastructure/controllers/arc"
+    return Chart("gha-runner-scale-set-controller", CONTROLLER, NAMESPACE, values, (_CONTROLLER_POD,), folder)
 
 
 def pod_scale_set(

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, resources
+from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, fixed, resources
 from fleet.facts import versions
 from fleet.facts.scheduling import POOL_LABEL, SYSTEM_SELECTOR
 
@@ -73,33 +73,13 @@ def cluster_autoscaler(
     It gets its AWS permissions by Pod Identity. `by_priority`: whether it prefers groups by the ConfigMap. The chart lets it read
     the ConfigMap, and it does not create one as long as `expanderPriorities` is empty.
     """
-    return Chart(
-        "cluster-autoscaler",
-        AUTOSCALER,
-        KUBE_SYSTEM,
-        {
-            "fullnameOverride": AUTOSCALER,
-            # Without these two values the chart renders no Deployment and reports no error.
-            "autoDiscovery": {"clusterName": cluster},
-            "awsRegion": region,
-            "image": {"tag": versions.KUBERNETES[kubernetes].cluster_autoscaler},
-            "rbac": {"serviceAccount": {"name": AUTOSCALER}},
-            "extraArgs": {
-                "expander": BY_PRIORITY if by_priority else BEST_WASTE,
-                # A scale-up of several nodes spreads over the zones of a pool: groups with the same pool label are similar.
-                # By default the autoscaler compares nearly all labels, and an empty group has others than one with nodes
-                # (cloudprovider/aws/aws_manager.go, buildNodeFromTemplate).
-                "balance-similar-node-groups": True,
-                "balancing-label": POOL_LABEL,
-                "skip-nodes-with-system-pods": False,
-                "max-node-provision-time": f"{PROVISION_MINUTES}m",
-                # The default is ten minutes for all pools. A pool's shorter idleDelay would then have no effect.
-                "scale-down-delay-after-add": "1m",
-            }
-            | (_BACKOFF if by_priority else {}),
-            "nodeSelector": dict(selector),
-            "resources": resources(_POD),
-        },
-        (_POD,),
-        "infrastructure/controllers/cluster-autoscaler",
-    )
+    values = fixed(AUTOSCALER)
+    values |= {"autoDiscovery": {"clusterName": cluster}, "awsRegion": region, "nodeSelector": dict(selector)}
+    values |= {"image": {"tag": versions.KUBERNETES[kubernetes].cluster_autoscaler}, "resources": resources(_POD)}
+    values["extraArgs"] |= {
+        "expander": BY_PRIORITY if by_priority else BEST_WASTE,
+        "balancing-label": POOL_LABEL,
+        "max-node-provision-time": f"{PROVISION_MINUTES}m",
+        **(_BACKOFF if by_priority else {}),
+    }
+    return Chart(AUTOSCALER, AUTOSCALER, KUBE_SYSTEM, values, (_POD,), f"infrastructure/controllers/{AUTOSCALER}")

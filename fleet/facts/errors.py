@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fleet.facts.credentials import mask, masked
@@ -89,6 +90,15 @@ class InputError(Exception):
     def __init__(self, text: str, faults: Iterable[Fault] = ()) -> None:
         super().__init__(mask(text))
         self.faults = tuple(faults) or tuple(map(Fault.of, str(self).splitlines()))
+
+
+@contextmanager
+def reachable(what: str, fix: str) -> Iterator[None]:
+    """Raise an OSError of the block as an InputError. `what` says which file cannot be read or written."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{what} ({error.strerror or error}); {fix}") from error
 
 
 def instead(word: str, known: Iterable[str], otherwise: str, similar: float = 0.6) -> str:

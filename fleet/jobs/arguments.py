@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WrapValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WrapValidator
 
 from fleet.facts.errors import instead
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.jobs.profiles import COUNTS, DEFAULT_GPU_TYPE, PROFILES, gpu_type
-from fleet.settings.model import Cpu, Duration, LabelKey, LabelValue, Memory, matching, problem
+from fleet.settings.model import Cpu, Duration, LabelKey, LabelValue, Memory, accepted, matching, problem, refuses
 
 _LONGEST_TEXT = 131_071
 """Bytes of one argument or variable of a process on Linux (execve, MAX_ARG_STRLEN)."""
@@ -25,7 +25,7 @@ _LONGEST_TIME = 30 * 86_400
 # -- texts -------------------------------------------------------------------------------------------------------------
 
 
-def _text(value: str) -> str:
+def _text(value: str) -> None:
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
@@ -33,24 +33,14 @@ def _text(value: str) -> str:
     if "\0" in value or size > _LONGEST_TEXT:
         message = f"must have no NUL and at most {_LONGEST_TEXT} bytes, the limit for a process; shorten it, or use a file"
         raise problem("text", message)
-    return value
 
 
-def _checked(rule: str, message: str, accepts: Callable[[Any], bool]) -> AfterValidator:
-    def check(value: Any) -> Any:
-        if not accepts(value):
-            raise problem(rule, message)
-        return value
-
-    return AfterValidator(check)
-
-
-Text = Annotated[str, AfterValidator(_text)]
+Text = Annotated[str, refuses(_text)]
 """A string that a process can take as an argument or a variable."""
 
 
 _TASK = "a task's name has 1 to 253 printable characters; rename it"
-TaskId = Annotated[Text, _checked("task_id", _TASK, lambda name: bool(name.strip()) and name.isprintable() and len(name) <= 253)]
+TaskId = Annotated[Text, accepted("task_id", _TASK, lambda name: bool(name.strip()) and name.isprintable() and len(name) <= 253)]
 
 
 def _several(value: object) -> object:
@@ -105,14 +95,13 @@ SecretRef = Annotated[tuple[ObjectName, _SecretKey], BeforeValidator(_one_or_sev
 SecretEnv = Annotated[dict[Variable, SecretRef], BeforeValidator(_dict)]
 
 
-def _free_key(key: str) -> str:
+def _free_key(key: str) -> None:
     domain = f".{key.rpartition('/')[0]}"
     if "/" in key and domain.endswith((".kubernetes.io", ".k8s.io", "x-k8s.io", ".gpu-ci")):
         raise problem("reserved_key", "the domains of Kubernetes and gpu-ci are reserved; use another domain")
-    return key
 
 
-FreeKey = Annotated[LabelKey, AfterValidator(_free_key)]
+FreeKey = Annotated[LabelKey, refuses(_free_key)]
 Labels = Annotated[dict[FreeKey, LabelValue], BeforeValidator(_dict)]
 Annotations = Annotated[dict[FreeKey, Text], BeforeValidator(_dict)]
 
@@ -127,24 +116,23 @@ _IMAGE = re.compile(
 )
 
 
-def _image(reference: str) -> str:
+def _image(reference: str) -> None:
     match = _IMAGE.fullmatch(reference) if len(reference) <= 400 else None
     tag = (match["tag"] or "").lower() if match else ""
     is_version = any(map(str.isdigit, tag)) and "latest" not in re.findall(r"[a-z0-9]+", tag)
     if match is None or not (match["digest"] or is_version):
         message = "an image needs a version or a digest, and latest is neither; write name:1.2, name@sha256:… or both"
         raise problem("image", message)
-    return reference
 
 
-Image = Annotated[str, AfterValidator(_image)]
+Image = Annotated[str, refuses(_image)]
 """A container image with a version or a digest."""
 
 # -- amounts -----------------------------------------------------------------------------------------------------------
 
 
 _COUNTS = f"a job takes {', '.join(map(str, COUNTS))} GPUs, because other counts leave GPUs of a machine idle; name one"
-GpuCount = Annotated[int, _checked("gpu_count", _COUNTS, lambda count: count in COUNTS)]
+GpuCount = Annotated[int, accepted("gpu_count", _COUNTS, lambda count: count in COUNTS)]
 
 
 def _gpu_type(name: object) -> object:
@@ -164,7 +152,7 @@ Preferences = Annotated[dict[GpuType, Weight], BeforeValidator(_dict)]
 
 
 _RESOURCE = f"not a resource of NVIDIA's device plugin; write one such as {GPU_RESOURCE}.shared, or leave it out"
-_nvidia = _checked("resource", _RESOURCE, lambda name: name.startswith("nvidia.com/") and is_gpu_resource(name))
+_nvidia = accepted("resource", _RESOURCE, lambda name: name.startswith("nvidia.com/") and is_gpu_resource(name))
 Resource = Annotated[str, _nvidia]
 
 
@@ -182,21 +170,20 @@ def _as_text(value: object) -> object:
 
 
 _TOO_LONG, _TOO_SHORT = "longer than 30 days; write a shorter time", "a deadline is at least 1 second; write one such as 2h"
-Time = Annotated[Duration, BeforeValidator(_as_text), _checked("time", _TOO_LONG, lambda seconds: seconds <= _LONGEST_TIME)]
+Time = Annotated[Duration, BeforeValidator(_as_text), accepted("time", _TOO_LONG, lambda seconds: seconds <= _LONGEST_TIME)]
 """Seconds as a number, or a string with a unit."""
-Deadline = Annotated[Time, _checked("deadline", _TOO_SHORT, lambda seconds: seconds >= 1)]
+Deadline = Annotated[Time, accepted("deadline", _TOO_SHORT, lambda seconds: seconds >= 1)]
 
 
-def _path(path: str) -> str:
+def _path(path: str) -> None:
     parts = path.split("/")[1:]
     if not path.startswith("/") or not all(parts) or {".", ".."} & set(parts) or ":" in path:
         raise problem("path", "a mount point is an absolute path below /, without ':', '..' and a slash at its end; correct it")
     if path == "/dev" or path.startswith(("/dev/", "/proc/", "/sys/")) or path in ("/proc", "/sys"):
         raise problem("path", "/dev, /proc and /sys cannot be mount points; write one such as /models")
-    return path
 
 
-MountPath = Annotated[Text, AfterValidator(_path)]
+MountPath = Annotated[Text, refuses(_path)]
 
 
 def _devices(value: object) -> object:

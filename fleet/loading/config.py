@@ -35,10 +35,8 @@ def check_keys(config: Mapping[str, object], secret: Collection[str]) -> None:
             if key.startswith(f"{PRIVATE_KEY}-"):
                 message += f" (to remove the key of a scope that is gone: pulumi config rm {NAMESPACE}:{key})"
         elif key in CONFIG_KEYS and key in secret:
-            message = (
-                f"contains a secret, which would be in clear text in tags and values; move it out ({PRIVATE_KEY} is "
-                "the key for secrets)"
-            )
+            fix = f"move it out ({PRIVATE_KEY} is the key for secrets)"
+            message = f"contains a secret, which would be in clear text in tags and values; {fix}"
         elif key in secrets and key not in secret:
             message = f"a secret in clear text; {KEY_IN_FILE}"
         else:

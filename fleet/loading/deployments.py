@@ -17,8 +17,7 @@ from pydantic import Field
 from fleet.facts.errors import FleetError, Problem, instead
 from fleet.facts.remark import todo
 from fleet.facts.tables import toml
-from fleet.loading.stackfile import StackConfig, wrong
-from fleet.loading.stackfile import load as load_stack
+from fleet.loading.stackfile import StackConfig, load as load_stack, wrong
 from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import Duration, Model, QuotedText, between, go_duration, matching, problem, refusal
@@ -191,10 +190,8 @@ class Deployments(Model):
 
     def require_reach(self, stack: str, fleet: fleet_settings.Fleet) -> None:
         """Raise FleetError, with the lines of the stack file, for private endpoints that the stack's runs cannot reach."""
-        message = (
-            f"Pulumi's own runners deploy stack {stack} and cannot reach a private endpoint; name an agentPool at stacks.{stack} "
-            f"in {FILE}, or set publicCidrs here"
-        )
+        fix = f"name an agentPool at stacks.{stack} in {FILE}, or set publicCidrs here"
+        message = f"Pulumi's own runners deploy stack {stack} and cannot reach a private endpoint; {fix}"
         names = [name for name, endpoint in self._hosted_endpoints(stack, fleet) if endpoint.private]
         if names:
             raise FleetError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleet.facts.errors import Fault, InputError, instead, quoted
+from fleet.facts.errors import Fault, InputError, instead, quoted, reachable
 from fleet.facts.places import Keys
 from fleet.facts.yaml_text import Document, read_yaml
 
@@ -25,7 +25,7 @@ class ConfigFile:
     @classmethod
     def read(cls, path: Path, rule: str, fix: str) -> ConfigFile:
         """Read a file. Raises InputError if it cannot be used; the text has `rule` and `fix` if the file does not exist."""
-        try:
+        with reachable(f"{from_here(path)} cannot be read", "check its permissions and size"):
             if path.is_file():
                 return cls(path, read_yaml(from_here(path)))
             fault = "does not exist"
@@ -35,8 +35,6 @@ class ConfigFile:
                 fault = f"is a link to {path.readlink()}, which does not exist"
             elif path.exists():
                 fault = "is not a regular file"
-        except OSError as error:
-            raise InputError(f"{from_here(path)} cannot be read ({error.strerror}); check its permissions and size") from None
         raise InputError(f"{rule}; {from_here(path)} {fault}; {fix}")
 
     def mapping(self, at: Keys, value: Any, field: str, fix: str) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from fleet.charts.container_jobs import own_runner
-from fleet.facts import bill as counting
-from fleet.facts import hardware
+from fleet.facts import bill as counting, hardware
 from fleet.facts.pricing import Line, Money, average, quoted, span, units
 from fleet.facts.remark import costs
 from fleet.prove.placement import Fit, Host, Placement, fit, per_node, pool_hosts

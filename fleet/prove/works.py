@@ -72,10 +72,8 @@ def _unreached(part: str, cluster: Cluster, what: str, host: str) -> Iterator[Re
     if opened or (address and not within(address, cluster.closed_networks)):
         return
     which = "has a private address:" if address else "may have a private address: then"
-    text = (
-        f"{part}: {what} {which} jobs in pods do not reach it, so no runner comes online; add its network to "
-        "privateEgress (docs/isolation.md#let-jobs-reach-something-private)"
-    )
+    fix = "add its network to privateEgress (docs/isolation.md#let-jobs-reach-something-private)"
+    text = f"{part}: {what} {which} jobs in pods do not reach it, so no runner comes online; {fix}"
     yield Remark(text, CANNOT_WORK, parts=(part,)) if address else todo(text)
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from fleet.charts.arc import CONTROLLER, NAMESPACE, installs_controller
-from fleet.charts.sweeps import NAMESPACE as SWEEPS
-from fleet.charts.sweeps import SCHEDULER, sweep_pods
+from fleet.charts.sweeps import NAMESPACE as SWEEPS, SCHEDULER, sweep_pods
 from fleet.facts.versions import CHARTS
 from fleet.providers.fleet import Fleet, guard_urn
 from fleet.settings.cluster import Cluster

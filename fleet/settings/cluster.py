@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
@@ -171,8 +171,9 @@ class Cluster(Model):
 
     @property
     def mirror(self) -> Mirror | None:
-        """From where the nodes pull images; None for each image's own registry."""
-        return None
+        """From where the nodes pull images: the cluster's registry. None for each image's own registry."""
+        registry: Any = getattr(self, "registry", None)
+        return None if registry is None else cast("Mirror", registry.mirror(self.region))
 
     def with_image(self, runner: PodRunner) -> PodRunner:
         """A runner class without an image gets that of the cluster's registry, if one is set."""
@@ -512,10 +513,8 @@ class Cluster(Model):
         if self.gitops is not None and (reserved(self.gitops.namespace) or self.gitops.namespace in self.team_namespaces):
             raise problem("git_namespace", ARGO_CD_TAKEN, at=("gitops", "namespace"), value=self.gitops.namespace)
         if isinstance(self.secrets_by, Sops) and isinstance(self.SECRETS_BY, ByProgram):
-            message = (
-                "the ArgoCD that the program installs has no plugin that decrypts them; "
-                "use program, external-secrets or sealed-secrets"
-            )
+            fix = "use program, external-secrets or sealed-secrets"
+            message = f"the ArgoCD that the program installs has no plugin that decrypts them; {fix}"
             raise problem("program_sops", message, at=("gitops", "secrets", "by"))
         for name, secrets in (self.gitops.scope_secrets if self.gitops is not None else {}).items():
             if secrets.by != self.secrets_by.by or isinstance(secrets, ByProgram):
@@ -543,10 +542,8 @@ class Cluster(Model):
         if owned or reserved(monitoring.namespace) or monitoring.namespace in self.team_namespaces:
             raise problem("monitoring_namespace", MONITORING_TAKEN, at=("monitoring", "namespace"), value=monitoring.namespace)
         if monitoring.storage_class is None and not (self.SELLS_VOLUMES or self.DEFAULT_CLASS):
-            message = (
-                "the cluster has no default storage class, so Prometheus would wait forever for its volume; name one of the "
-                "cluster's classes in storageClass"
-            )
+            fix = "name one of the cluster's classes in storageClass"
+            message = f"the cluster has no default storage class, so Prometheus would wait forever for its volume; {fix}"
             raise problem("monitoring_class", message, at=("monitoring",))
 
     @refusal
@@ -562,10 +559,8 @@ class Cluster(Model):
                     message = f"pool {pool_name} shares its GPUs by MPS, so the runner has no volume shm; remove the mount"
                     raise problem("mps_mount", message, at=("runners", name, "template"), value="shm")
                 if pool.sharing != first.sharing:
-                    message = (
-                        f"pool {runner.ordered[0]} shares its GPUs in another way, and a runner requests one resource; give both "
-                        "pools the same sharing, or write a class for each"
-                    )
+                    why = f"pool {runner.ordered[0]} shares its GPUs in another way, and a runner requests one resource"
+                    message = f"{why}; give both pools the same sharing, or write a class for each"
                     raise problem("pools_sharing", message, at=("runners", name, *runner.pool_at(index)))
 
     @refusal
@@ -577,12 +572,10 @@ class Cluster(Model):
                 before = (self.pools[earlier] for earlier in pools[:place] if earlier in self.pools)
                 if fallback and not any(pool.capacity == SPOT for pool in before):
                     alone = getattr(settings, "pool", None) is not None
-                    raise problem(
-                        "fallback_first",
-                        "a pool with role fallback is only used when spot has no capacity; write a spot pool before it, or give "
-                        "it another role",
-                        at=(*path.split("."), *(("pool",) if alone else ("pools", str(place)))),
-                    )
+                    at = (*path.split("."), *(("pool",) if alone else ("pools", str(place))))
+                    fix = "write a spot pool before it, or give it another role"
+                    message = f"a pool with role fallback is only used when spot has no capacity; {fix}"
+                    raise problem("fallback_first", message, at=at)
         for name, pool in self.pools.items():
             if pool.role == FALLBACK and name not in self.runner_pools:
                 message = "no runner class uses this fallback pool; add it to pools of a class, after a spot pool, or remove it"
@@ -612,10 +605,8 @@ class Cluster(Model):
         for name, pool in self.pools.items():
             key = "sharing" if pool.sharing is not None else "cdi" if pool.cdi else ""
             if key and self.enablement in existing.installed:
-                message = (
-                    f"the program does not install {self.enablement} here, so it cannot configure it; remove {key}, or "
-                    f"{self.enablement} from installed"
-                )
+                fix = f"remove {key}, or {self.enablement} from installed"
+                message = f"the program does not install {self.enablement} here, so it cannot configure it; {fix}"
                 raise problem("existing_sharing", message, at=("pools", name, key))
 
     @refusal

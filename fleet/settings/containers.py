@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationEr
 from fleet.facts.errors import instead
 from fleet.facts.quantities import quantity
 from fleet.settings.environment import ENV_NAME, refuse_ours
-from fleet.settings.model import Model, matching, problem
+from fleet.settings.model import Model, accepted, matching, problem, refuses
 
 _LABEL_RULE = "a name here has lower-case letters, digits and hyphens, at most 63 characters; rename it"
 _Name = Annotated[str, matching("kubernetes_name", _LABEL_RULE, r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
@@ -33,15 +33,7 @@ def _ip(text: str) -> str:
 _Ip = Annotated[str, AfterValidator(_ip)]
 
 
-def _variable(name: str) -> str:
-    refuse_ours(name)
-    return name
-
-
-def _refuse_root(user: int) -> int:
-    if user == 0:
-        raise problem("root", "the namespace admits no pod with root; write another user, such as 1001")
-    return user
+_NO_ROOT = accepted("root", "the namespace admits no pod with root; write another user, such as 1001", lambda user: user != 0)
 
 
 class _Capabilities(Model):
@@ -63,7 +55,7 @@ class _SecurityContext(Model):
     read_only_root_filesystem: bool | None = None
     run_as_group: int | None = None
     run_as_non_root: Literal[True] | None = None
-    run_as_user: Annotated[int, AfterValidator(_refuse_root)] | None = None
+    run_as_user: Annotated[int, _NO_ROOT] | None = None
     seccomp_profile: _Seccomp | None = None
 
 
@@ -81,7 +73,7 @@ class _Source(Model):
 
 
 class _Variable(Model):
-    name: Annotated[str, matching("env_name", "not the name of a variable; rename it", ENV_NAME), AfterValidator(_variable)]
+    name: Annotated[str, matching("env_name", "not the name of a variable; rename it", ENV_NAME), refuses(refuse_ours)]
     value: str | None = None
     value_from: _Source | None = None
 

@@ -85,10 +85,8 @@ def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> No
 def _require_driver(name: str, held: EnabledPool, enablement: str, operator: OperatorSettings) -> None:
     image = held.image
     if not image.driver and enablement != GPU_OPERATOR:
-        message = (
-            f"image {image.name} contains no driver and enablement {enablement} installs none; "
-            f"use an image with one, or enablement: {GPU_OPERATOR}"
-        )
+        why = f"image {image.name} contains no driver and enablement {enablement} installs none"
+        message = f"{why}; use an image with one, or enablement: {GPU_OPERATOR}"
         raise problem("image_without_driver", message, at=("pools", name, "image"), value=image.name)
     if image.licensed and operator.driver.license_secret is None:
         message = f"image {image.name} needs a licensed driver; set operator.driver.licenseSecret and repository"
@@ -142,14 +140,10 @@ def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSett
             raise problem("mig_naming", message, at=("pools", name, "sharing", "naming"), value=naming[name])
         other, first = next(iter(pools.items()))
         if held.pool.cdi != first.pool.cdi:
-            message = (
-                f"the operator has one CDI setting per cluster, and pool {other} has the other; set the same, "
-                f"or use enablement: {DEVICE_PLUGIN}"
-            )
+            fix = f"set the same, or use enablement: {DEVICE_PLUGIN}"
+            message = f"the operator has one CDI setting per cluster, and pool {other} has the other; {fix}"
             raise problem("operator_cdi", message, at=("pools", name, "cdi"), value=held.pool.cdi)
         if _installed(held.image) != _installed(first.image):
-            message = (
-                f"the operator installs driver and toolkit on all nodes or none, and pool {other} has image {first.image.name}; "
-                "use images of one kind in a cluster"
-            )
+            why = f"the operator installs driver and toolkit on all nodes or none, and pool {other} has image {first.image.name}"
+            message = f"{why}; use images of one kind in a cluster"
             raise problem("operator_images", message, at=("pools", name, "image"), value=held.image.name)

@@ -5,33 +5,29 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator
-
-from fleet.settings.model import Cidr, Model, limited, problem, refusal
+from fleet.settings.model import Cidr, Model, limited, problem, refusal, refuses
 
 _WIDEST = {4: 8, 6: 32}
 """Shortest allowed prefix of a public network, by IP version. No single organization owns a larger one."""
 _PRIVATE = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 
 
-def _public_cidr(cidr: str) -> str:
+def _public_cidr(cidr: str) -> None:
     network = ipaddress.ip_network(cidr)
     if network.prefixlen < _WIDEST[network.version]:
         raise problem("open_endpoint", "the API server would be open to the world; list your own networks, or set private: true")
     if not isinstance(network, ipaddress.IPv4Network) or any(network.overlaps(private) for private in _PRIVATE):
         message = "a public endpoint is reached from public IPv4 networks; list those, or set private: true"
         raise problem("endpoint_family", message)
-    return cidr
 
 
-def _bounded(cidr: str) -> str:
+def _bounded(cidr: str) -> None:
     network = ipaddress.ip_network(cidr)
     if network.prefixlen < _WIDEST[network.version]:
         raise problem("open_port", "the port would be open to the world; list the networks of its users, such as 192.168.1.0/24")
-    return cidr
 
 
-BoundedCidr = Annotated[Cidr, AfterValidator(_bounded)]
+BoundedCidr = Annotated[Cidr, refuses(_bounded)]
 """A network of clients that may use a port of nodes, none as wide as the internet."""
 
 
@@ -39,7 +35,7 @@ class Endpoint(Model):
     """Who can reach the API server: the listed public networks, or only the VPC."""
 
     public_cidrs: Annotated[
-        tuple[Annotated[Cidr, AfterValidator(_public_cidr), limited("eks:index:Cluster", "publicAccessCidrs.[]")], ...],
+        tuple[Annotated[Cidr, refuses(_public_cidr), limited("eks:index:Cluster", "publicAccessCidrs.[]")], ...],
         limited("eks:index:Cluster", "publicAccessCidrs", "once"),
     ] = ()
     """Public networks that reach the Kubernetes API from the internet, on EKS at most 40. Give this or `private: true`.

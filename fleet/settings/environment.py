@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator
-
 from fleet.facts.credentials import mask
-from fleet.settings.model import QuotedText, matching, problem
+from fleet.settings.model import QuotedText, accepted, matching, problem, refuses
 
 _ENV_RULE = "an environment variable has letters, digits, '_', '-' and '.', and no digit first; rename it"
 ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
@@ -27,20 +25,13 @@ def refuse_ours(name: str) -> None:
         raise problem("env_ours", _OURS_RULE, value=name)
 
 
-def _env_name(name: str) -> str:
+def _env_name(name: str) -> None:
     if name.lower() in _PROXY_NAMES:
         raise problem("env_proxy", "the set's listener needs the proxy, too, so ARC sets the variable; write proxy of the class")
     refuse_ours(name)
-    return name
 
 
-def _env_value(value: str) -> str:
-    if mask(value) != value:
-        raise problem("env_credential", _VALUE_RULE, private=True)
-    return value
-
-
-EnvName = Annotated[str, matching("env_name", _ENV_RULE, ENV_NAME), AfterValidator(_env_name)]
+EnvName = Annotated[str, matching("env_name", _ENV_RULE, ENV_NAME), refuses(_env_name)]
 """Name of an environment variable that a class may set."""
-EnvValue = Annotated[QuotedText, AfterValidator(_env_value)]
+EnvValue = Annotated[QuotedText, accepted("env_credential", _VALUE_RULE, lambda value: mask(value) == value, private=True)]
 """Value of an environment variable, without the form of a credential."""

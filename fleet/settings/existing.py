@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from fleet.facts.scheduling import GPU_TAINT_KEY
 from fleet.facts.versions import CHARTS
-from fleet.settings.model import DnsLabel, Labels, Model, matching, problem, refusal
+from fleet.settings.model import DnsLabel, Labels, Model, matching, problem, refusal, refuses
 
 CONTROLLER_CHART, AUTOSCALER_CHART = "arc-controller", "cluster-autoscaler"
 NODE_AGENT = "eks-node-monitoring-agent"
@@ -97,11 +97,9 @@ class Existing(Model):
     def _controller_rules(self) -> None:
         """Refuse an installed ARC controller that is not described, and a description of one that is not installed."""
         if (CONTROLLER_CHART in self.installed) != (self.controller is not None):
-            raise problem(
-                "existing_controller",
-                f"{CONTROLLER_CHART} in installed and controller (namespace, serviceAccount) belong together; give both or none",
-                at=("controller",) if self.controller is not None else ("installed",),
-            )
+            fix = "give both or none"
+            message = f"{CONTROLLER_CHART} in installed and controller (namespace, serviceAccount) belong together; {fix}"
+            raise problem("existing_controller", message, at=("controller",) if self.controller is not None else ("installed",))
 
 
 _CONTEXT_RULE = "not a kubeconfig context; write it as kubectl config get-contexts shows it"
@@ -120,12 +118,17 @@ class ExistingContext(Existing):
     """Path of the kubeconfig file. Default: as kubectl finds it (KUBECONFIG, ~/.kube/config). Example: `/home/ci/.kube/config`"""
 
 
-def refuse_caches(caches: dict[str, Any]) -> dict[str, Any]:
-    """Refuse every cache: the program cannot read which storage drivers an existing cluster has."""
-    for name in caches:
-        message = (
-            "a cache needs a storage driver that the program installs only in its own clusters; remove it, and name a storage "
-            "class of your cluster in the workload's storage"
-        )
-        raise problem("existing_cache", message, at=(name,), value=name)
-    return caches
+def no_caches(rule: str, why: str) -> AfterValidator:
+    """A validator that refuses every cache."""
+    message = f"{why}; remove it, and name a storage class of your cluster in the workload's storage"
+
+    def check(caches: dict[str, Any]) -> None:
+        for name in caches:
+            raise problem(rule, message, at=(name,), value=name)
+
+    return refuses(check)
+
+
+_DRIVER_RULE = "a cache needs a storage driver that the program installs only in its own clusters"
+NO_CACHES = no_caches("existing_cache", _DRIVER_RULE)
+"""The program cannot read which storage drivers an existing cluster has."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from fleet.settings.model import YAML_WORDS, DnsLabel, Form, Model, QuotedText, matching, problem, refusal
+from fleet.settings.model import YAML_WORDS, DnsLabel, Form, Model, QuotedText, matching, problem, refusal, refuses
 
 _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
 
@@ -15,16 +15,15 @@ _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?"
 _SCOPE_RULE = "not a GitHub scope; write https://github.com/<organization> or …/<organization>/<repository>"
 
 
-def _scope_url(url: str) -> str:
+def _scope_url(url: str) -> None:
     if "/enterprises/" in url:
         message = "a GitHub App cannot register runners of an enterprise; give the URL of an organization or repository"
         raise problem("github_scope", message)
     if not _SCOPE.fullmatch(url) or "/orgs/" in url:
         raise problem("github_scope", _SCOPE_RULE)
-    return url
 
 
-ScopeUrl = Annotated[str, AfterValidator(_scope_url), Form("GitHub scope", _SCOPE_RULE, _SCOPE.pattern)]
+ScopeUrl = Annotated[str, refuses(_scope_url), Form("GitHub scope", _SCOPE_RULE, _SCOPE.pattern)]
 _REPOSITORY_NAME_RULE = "not a repository; write owner/name, such as example/app"
 RepositoryName = Annotated[
     str, matching("repository_name", _REPOSITORY_NAME_RULE, r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")
@@ -39,14 +38,13 @@ _GROUP = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]*")
 _GROUP_RULE = "a runner group starts with a letter, then has letters, digits, spaces, _ . or -, and is not a YAML word such as on"
 
 
-def _group(name: str) -> str:
+def _group(name: str) -> None:
     # gha-runner-scale-set 0.14.2 writes the group without quotes (templates/autoscalingrunnerset.yaml).
     if not _GROUP.fullmatch(name) or name != name.strip() or name.lower() in YAML_WORDS:
         raise problem("runner_group", f"{_GROUP_RULE}, because the chart does not quote it; rename the group on GitHub")
-    return name
 
 
-RunnerGroup = Annotated[str, Field(min_length=1), AfterValidator(_group), Form("runner group", _GROUP_RULE, _GROUP.pattern)]
+RunnerGroup = Annotated[str, Field(min_length=1), refuses(_group), Form("runner group", _GROUP_RULE, _GROUP.pattern)]
 
 
 APP_SECRET = "github-app"  # noqa: S105 - the name of a Kubernetes Secret, not a secret

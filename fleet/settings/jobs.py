@@ -8,22 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES
 from fleet.settings.caches import Cache
-from fleet.settings.model import Cpu, DnsLabel, Duration, Labels, Memory, Model, problem, refusal, require_once
+from fleet.settings.model import Cpu, DnsLabel, Duration, Labels, Memory, Model, problem, refusal, refuses, require_once
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_pool, require_same_gpus
 from fleet.settings.queues import Queues
 from fleet.settings.workloads import Workload
 
 
-def _priority(name: str) -> str:
+def _priority(name: str) -> None:
     names = [priority.name for priority in JOB_PRIORITIES]
     if name not in names:
         raise problem("job_priority", f"must be one of: {', '.join(names)}; name one of them")
-    return name
 
 
 class StackJob(Model):
@@ -74,7 +73,7 @@ class StackJob(Model):
     """Path of the workspace in the container. Default: /workspace. Example: `/work`"""
     queue: DnsLabel | None = None
     """Queue of the job. Default: that of the team that owns the namespace (docs/queues.md)."""
-    priority: Annotated[str, AfterValidator(_priority)] | None = None
+    priority: Annotated[str, refuses(_priority)] | None = None
     """Priority class of the job. Default: `medium-priority` in a queue, else `gpu-ci-runner`."""
     deadline: Duration | None = None
     """Time for all tries together. Default: 2h."""
@@ -129,10 +128,8 @@ def require_jobs(
             require_same_gpus("job_pools_mixed", why, pool, job.ordered[0], pools, at=path)
         here = [cache for cache, settings in caches.items() if job.namespace in settings.namespaces]
         if job.cache is not None and job.cache not in here:
-            message = (
-                f"namespace {job.namespace} has {', '.join(here) or 'no cache'}; "
-                "add the namespace to a cache of that name, or name another"
-            )
+            fix = "add the namespace to a cache of that name, or name another"
+            message = f"namespace {job.namespace} has {', '.join(here) or 'no cache'}; {fix}"
             raise problem("job_cache", message, at=(*at, "cache"))
         team = team_of(job.namespace, queues)
         owner = f"team {team}, whose queue has its name" if team else "no team with a queue"

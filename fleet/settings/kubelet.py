@@ -153,8 +153,5 @@ class KubeletConfig(KubeletFlags):
         whole, critical = self.shutdown_grace_period, self.shutdown_grace_period_critical_pods
         of_all, of_critical = self.GRACE
         if (of_critical if critical is None else critical) > (of_all if whole is None else whole):
-            raise problem(
-                "shutdown_grace",
-                f"shutdownGracePeriodCriticalPods (default {of_critical}s) is a part of shutdownGracePeriod (default {of_all}s); "
-                "lower it",
-            )
+            part = f"shutdownGracePeriodCriticalPods (default {of_critical}s) is a part"
+            raise problem("shutdown_grace", f"{part} of shutdownGracePeriod (default {of_all}s); lower it")

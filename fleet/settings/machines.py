@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, field_validator
+from pydantic import Field, ValidatorFunctionWrapHandler, field_validator
 
 from fleet.facts import hardware
 from fleet.facts.errors import instead
-from fleet.settings.model import DnsLabel, Form, Memory, Model, problem, refusal
+from fleet.settings.model import DnsLabel, Form, Memory, Model, problem, refusal, refuses
 from fleet.settings.pool import DESCRIBED
 
 
@@ -16,16 +16,15 @@ def _nvidia() -> list[str]:
     return [gpu.name for gpu in hardware.gpus().values() if gpu.vendor == "nvidia"]
 
 
-def _model(name: str) -> str:
+def _model(name: str) -> None:
     if name not in _nvidia():
         fix = instead(name, _nvidia(), "write for example RTX 4090, or add a row", similar=0.8)
         raise problem("gpu_model", f"no NVIDIA GPU of fleet/facts/data/gpus.csv; {fix}")
-    return name
 
 
 GpuModel = Annotated[
     str,
-    AfterValidator(_model),
+    refuses(_model),
     Form("GPU model", "no NVIDIA GPU of fleet/facts/data/gpus.csv; write for example RTX 4090", values=_nvidia),
 ]
 

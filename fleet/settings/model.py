@@ -83,6 +83,26 @@ def refusal(check: Callable[[Any], None]) -> Any:
     return model_validator(mode="after")(validator)
 
 
+def refuses(check: Callable[[Any], None]) -> AfterValidator:
+    """A validator of a value from a function that only raises settings problems."""
+
+    def validator(value: Any) -> Any:
+        check(value)
+        return value
+
+    return AfterValidator(validator)
+
+
+def accepted(rule: str, message: str, accepts: Callable[[Any], object], **context: object) -> AfterValidator:
+    """A validator that refuses what `accepts` does not take. `context` as of `problem`."""
+
+    def check(value: Any) -> None:
+        if not accepts(value):
+            raise problem(rule, message, **context)
+
+    return refuses(check)
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """How a JSON Schema describes a value that a validator checks: `rule` says in words what the validator allows.
@@ -162,12 +182,11 @@ def limited(of: str, path: str, kind: str = "") -> AfterValidator:
 def between(rule: str, message: str, least: int, most: float = math.inf, *, step: int = 1) -> AfterValidator:
     """A validator that refuses a number below `least` or above `most`, and one that `step` does not divide."""
 
-    def check(number: int) -> int:
+    def check(number: int) -> None:
         if not least <= number <= most or number % step:
             raise problem(rule, message)
-        return number
 
-    return AfterValidator(check)
+    return refuses(check)
 
 
 def require_once(rule: str, message: str, values: Collection[object], *, at: tuple[str, ...]) -> None:

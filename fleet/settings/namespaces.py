@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated
 
-from pydantic import AfterValidator
-
 from fleet.facts.pods import Level
-from fleet.settings.model import DnsLabel, problem
+from fleet.settings.model import DnsLabel, problem, refuses
 
 SMOKE_NAMESPACE = "gpu-smoke"
 """Only smoke tests run there. It is deleted after them."""
@@ -44,17 +42,16 @@ def reserved(namespace: str) -> bool:
     return namespace == "default" or namespace.startswith(("kube-", _RUNNERS))
 
 
-def _free(name: str) -> str:
+def _free(name: str) -> None:
     if name == SMOKE_NAMESPACE:
         raise problem("smoke_namespace", f"{SMOKE_NAMESPACE} is only for smoke tests; use another, such as ai")
     if name == PLACEHOLDER_NAMESPACE:
         raise problem("placeholder_namespace", f"{PLACEHOLDER_NAMESPACE} is only for placeholder pods; use another, such as ai")
     if reserved(name):
         raise problem("namespace_taken", TAKEN)
-    return name
 
 
-TeamNamespace = Annotated[DnsLabel, AfterValidator(_free)]
+TeamNamespace = Annotated[DnsLabel, refuses(_free)]
 """A namespace of a team."""
 
 

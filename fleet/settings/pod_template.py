@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from fleet.facts.pods import Mount
 from fleet.settings.environment import EnvName, EnvValue
@@ -20,32 +20,28 @@ from fleet.settings.model import (
     Form,
     Memory,
     Model,
+    accepted,
     matching,
     memory_text,
     problem,
     refusal,
+    refuses,
     require_once,
 )
 from fleet.settings.template import Template
 
 
-def _job_secret(name: str) -> str:
+def _job_secret(name: str) -> None:
     if is_app_secret(name):
         raise problem("app_secret", f"{name} has the private key of the GitHub App, which no job may read; name another Secret")
-    return name
 
 
-JobSecret = Annotated[ObjectName, AfterValidator(_job_secret)]
+JobSecret = Annotated[ObjectName, refuses(_job_secret)]
 """Name of a Secret in the namespace of the class that its jobs may read."""
 
 
-def _account(name: str) -> str:
-    if name in ("default", "launcher"):
-        raise problem("account_name", "other pods and the policies know that account; write another name, such as jobs")
-    return name
-
-
-Account = Annotated[DnsLabel, AfterValidator(_account)]
+_ACCOUNT_RULE = "other pods and the policies know that account; write another name, such as jobs"
+Account = Annotated[DnsLabel, accepted("account_name", _ACCOUNT_RULE, lambda name: name not in ("default", "launcher"))]
 """Name of a service account of the program's."""
 _KEY_RULE = "not a key of a Secret; write letters, digits, '-', '_' and '.'"
 DataKey = Annotated[str, matching("data_key", _KEY_RULE, r"[-._a-zA-Z0-9]+", most=253)]
@@ -57,18 +53,17 @@ _TAKEN = ("/dev", "/proc", "/sys", "/home/runner", "/var/run/secrets", "/run/sec
 """Where the container runtime, the runner's image and we have files. A mount there hides them."""
 
 
-def _mount_path(path: str) -> str:
+def _mount_path(path: str) -> None:
     mounted = PurePosixPath(path)
     for taken in map(PurePosixPath, _TAKEN):
         if mounted.is_relative_to(taken) or taken.is_relative_to(mounted):
             raise problem("mount_taken", f"{taken} belongs to the runner, its system or /dev/shm; write a path such as /data")
-    return path
 
 
 MountPath = Annotated[
     str,
     matching("mount_path", _PATH_RULE, _PATH, form=Form("mount path", _PATH_RULE, "/[^:]*[^:/]", 4096)),
-    AfterValidator(_mount_path),
+    refuses(_mount_path),
 ]
 """Where a container has a volume."""
 
@@ -133,13 +128,11 @@ class ExtraVolume(Model):
         if sum(kind is not None for kind in kinds) != 1:
             raise problem("volume_kind", "a volume has one of size, claim, configMap and secret; give one of them")
         if self.in_memory and self.size is None:
-            raise problem(
-                "volume_memory", "only an empty directory can be in memory; remove inMemory, or give size", at=("inMemory",)
-            )
+            message = "only an empty directory can be in memory; remove inMemory, or give size"
+            raise problem("volume_memory", message, at=("inMemory",))
         if self.read_only and self.size is not None:
-            raise problem(
-                "volume_read_only", "an empty directory that is read-only stays empty; remove readOnly", at=("readOnly",)
-            )
+            message = "an empty directory that is read-only stays empty; remove readOnly"
+            raise problem("volume_read_only", message, at=("readOnly",))
 
 
 _PROXY_RULE = "not the URL of a proxy; write http://<host>:<port>, without user and password, which a Secret has"
@@ -304,9 +297,8 @@ class PodFields(Model):
                 message = f"{VOLUMES_TAKEN[name]} has a volume of that name; rename yours"
                 raise problem("volume_name", message, at=("volumes", name), value=name)
             if (other := paths.setdefault(volume.path, name)) != name:
-                raise problem(
-                    "mount_twice", f"volume {other} is mounted there; give yours another path", at=("volumes", name, "path")
-                )
+                message = f"volume {other} is mounted there; give yours another path"
+                raise problem("mount_twice", message, at=("volumes", name, "path"))
 
 
 VOLUMES_TAKEN = {"shm": "gpu-ci", "keep-failed": "gpu-ci", "github-server-tls-cert": "ARC's chart", "work": "ARC's chart"}

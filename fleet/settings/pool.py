@@ -285,8 +285,9 @@ class Pool(Model):
 
     @property
     def resource_managers(self) -> ResourceManagers | None:
-        """Kubelet's policies for CPUs and NUMA nodes. None: kubelet's defaults, which align nothing."""
-        return None
+        """Kubelet's policies for CPUs and NUMA nodes: what `kubelet` sets. None: kubelet's defaults, which align nothing."""
+        managers: ResourceManagers | None = getattr(self, "kubelet", None)
+        return managers
 
     @property
     def idle_nodes(self) -> int:
@@ -439,12 +440,8 @@ def require_pool(rule: str, name: str, pools: Mapping[str, Pool], *, at: tuple[s
     Raises a settings problem.
     """
     if name not in pools:
-        names = ", ".join(pools)
-        raise problem(
-            rule,
-            f"no pool of that name in this cluster; name one of: {names}" if names else "the cluster has no pool; add one",
-            at=at,
-        )
+        message = f"no pool of that name in this cluster; name one of: {', '.join(pools)}"
+        raise problem(rule, message if pools else "the cluster has no pool; add one", at=at)
     if gpus and not pools[name].has_gpus:
         message = "the pool has no GPUs, and its user takes GPUs; name a pool with GPUs, or give a runner class gpus: 0"
         raise problem("pool_without_gpus", message, at=at)
@@ -466,10 +463,8 @@ def require_same_gpus(rule: str, why: str, name: str, first: str, pools: Mapping
 def require_one_share(rule: str, name: str, pool: Pool, units: int, *, at: tuple[str, ...]) -> None:
     """Refuse several units of a pool whose sharing gives a container only one. Raises a settings problem."""
     if units > 1 and not pool.several:
-        message = (
-            f"pool {name} shares its GPUs, and several shares do not add up to a larger one; write 1, or set allowSeveral "
-            "in the pool's sharing"
-        )
+        fix = "write 1, or set allowSeveral in the pool's sharing"
+        message = f"pool {name} shares its GPUs, and several shares do not add up to a larger one; {fix}"
         raise problem(rule, message, at=at)
 
 

@@ -222,10 +222,8 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
         most = sum(units(pools[pool]) for pool in members)
         if handed[quota.name] > most:
             title = f"pool {quota.name}" if quota.pool is not None else f"flavor {quota.name}"
-            message = (
-                f"teams have {handed[quota.name]} of {title} together, which has {most} {pools[members[0]].resource} "
-                f"at most; lower nominal, or raise nodes.max of {'the pool' if quota.pool is not None else 'its pools'}"
-            )
+            why = f"teams have {handed[quota.name]} of {title} together, which has {most} {pools[members[0]].resource} at most"
+            message = f"{why}; lower nominal, or raise nodes.max of {'the pool' if quota.pool is not None else 'its pools'}"
             raise problem("queue_nominal", message, at=(*at, "nominal"))
 
 
@@ -248,10 +246,8 @@ def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
             why = "a quota counts one kind of units; give each kind its own flavor"
             require_same_gpus("flavor_mixed", why, pool, flavor.pools[0], pools, at=here)
             if not pools[pool].LABELED:
-                message = (
-                    "the program does not label the nodes of this pool, so Kueue cannot assign them to a flavor; "
-                    "use quotas of pools"
-                )
+                fix = "use quotas of pools"
+                message = f"the program does not label the nodes of this pool, so Kueue cannot assign them to a flavor; {fix}"
                 raise problem("flavor_labels", message, at=here)
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from fleet.facts.cloud_limits import limit
 from fleet.facts.hardware import Machine
@@ -33,6 +33,7 @@ from fleet.settings.model import (
     memory_text,
     problem,
     refusal,
+    refuses,
     require_once,
 )
 from fleet.settings.pod_template import PodFields
@@ -54,26 +55,24 @@ MAX_LABELS = 100
 """Maximum labels per runner (docs.github.com, REST API, "Create configuration for a just-in-time runner": maximum items 100)."""
 
 
-def _set_name(name: str) -> str:
+def _set_name(name: str) -> None:
     if len(name) > MAX_SET_NAME:
         message = f"a runner set's name has at most {MAX_SET_NAME} characters, this one has {len(name)}; shorten it"
         raise problem("set_name", message)
     # gha-runner-scale-set 0.14.2 writes the name without quotes (templates/autoscalingrunnerset.yaml).
     if name in YAML_WORDS:
         raise problem("set_name_word", f"YAML reads {name} as no text, and the chart does not quote it; rename the set")
-    return name
 
 
-SetName = Annotated[DnsLabel, AfterValidator(_set_name), limited("github.com", "runs-on")]
+SetName = Annotated[DnsLabel, refuses(_set_name), limited("github.com", "runs-on")]
 
 
 _LABEL_RULE = "a runner label has 1 to 255 characters, no comma, no control character and no space around it"
 
 
-def _runner_label(label: str) -> str:
+def _runner_label(label: str) -> None:
     if not 0 < len(label) < 256 or "," in label or label != label.strip() or not label.isprintable():
         raise problem("runner_label", f"{_LABEL_RULE}; correct it")
-    return label
 
 
 _TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9_.-]*", r"@sha256:[0-9a-f]{64}"
@@ -82,7 +81,7 @@ _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|
 
 RunnerLabel = Annotated[
     str,
-    AfterValidator(_runner_label),
+    refuses(_runner_label),
     limited("github.com", "runs-on"),
     Form("runner label", _LABEL_RULE, "[^,]+", 255),
 ]

@@ -115,10 +115,8 @@ class Mig(Model):
             message = f"{name} ({machine.name}) has no MIG; use time-slicing or mps, or another type"
             raise problem("mig_gpu", message, at=("sharing", "strategy"))
         if self.profile not in names:
-            message = (
-                f"{name} of {machine.gpu_memory_mib / 1024:.0f} GiB ({machine.name}) does not have this profile; "
-                f"use one of: {', '.join(names)}"
-            )
+            fix = f"use one of: {', '.join(names)}"
+            message = f"{name} of {machine.gpu_memory_mib / 1024:.0f} GiB ({machine.name}) does not have this profile; {fix}"
             raise problem("mig_profile", message, at=("sharing", "profile"))
 
 

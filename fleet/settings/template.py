@@ -5,17 +5,17 @@ Kubernetes' own words (core/v1, PodSpec and Container). The chart's values have 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import BeforeValidator
 
 from fleet.facts.credentials import mask
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import NO_GPU, is_gpu_resource
 from fleet.settings.containers import refuse_alias, refuse_container, refuse_dns, refuse_sizes, refuse_volume
 from fleet.settings.github import is_app_secret
-from fleet.settings.model import Model, problem, refusal, require_once
+from fleet.settings.model import Model, problem, refusal, refuses, require_once
 
 _WHILE_IT_RUNS = frozenset({"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"})
 _SIZES = ("requests", "limits")
@@ -36,22 +36,20 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
-def _safe(value: dict[str, Any]) -> dict[str, Any]:
+def _safe(value: dict[str, Any]) -> None:
     """Refuse what must not get into a pod: credentials, the App's key, tokens of the API server."""
     for key, text in _texts(value):
         if key == "serviceAccountToken":
-            raise problem(
-                "template_token", "it opens the API server, and jobs get no token of it; remove the volume", private=True
-            )
+            message = "it opens the API server, and jobs get no token of it; remove the volume"
+            raise problem("template_token", message, private=True)
         if key in _NAMES and is_app_secret(text):
             raise problem("template_app", f"the Secret {text} has the private key of the GitHub App; name another", private=True)
         if isinstance(text, str) and mask(text) != text:
             message = "a text in it looks like a credential; put it into a Secret, and name that by secretKeyRef"
             raise problem("template_credential", message, private=True)
-    return value
 
 
-def _container(value: dict[str, Any]) -> dict[str, Any]:
+def _container(value: dict[str, Any]) -> None:
     refuse_container(value)
     if value["name"] == "runner":
         message = "gpu-ci writes the container runner; write image, env, volumes, cpu and memory of the class, and rename yours"
@@ -66,17 +64,6 @@ def _container(value: dict[str, Any]) -> dict[str, Any]:
             message = f"resources.{size} has more than quantities of cpu, memory and disk; correct it, and raise gpus for GPUs"
             raise problem("container_amount", message, value=value["name"])
     refuse_sizes(value["name"], sizes)
-    return value
-
-
-def _kept(refuse: Callable[[Mapping[str, Any]], None]) -> AfterValidator:
-    """A validator that refuses an object, or keeps it as it was written."""
-
-    def check(value: dict[str, Any]) -> dict[str, Any]:
-        refuse(value)
-        return value
-
-    return AfterValidator(check)
 
 
 def _dns_policy(value: object) -> object:
@@ -86,9 +73,9 @@ def _dns_policy(value: object) -> object:
     return value
 
 
-Fields = Annotated[dict[str, Any], AfterValidator(_safe)]
+Fields = Annotated[dict[str, Any], refuses(_safe)]
 """An object of a pod, as Kubernetes has it."""
-Container = Annotated[Fields, AfterValidator(_container)]
+Container = Annotated[Fields, refuses(_container)]
 """A container beside the runner's."""
 
 
@@ -114,11 +101,11 @@ class Template(Model):
     containers: tuple[Container, ...] = ()
     """Containers beside the runner. The pod ends with the runner only if they end too. Example:
     `[{name: cache, image: "example:1", resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 1Gi}}}]`"""
-    volumes: tuple[Annotated[Fields, _kept(refuse_volume)], ...] = ()
+    volumes: tuple[Annotated[Fields, refuses(refuse_volume)], ...] = ()
     """Volumes of these containers. The runner mounts those in `volumes` of the class. Example: `[{name: tmp, emptyDir: {}}]`"""
-    host_aliases: tuple[Annotated[Fields, _kept(refuse_alias)], ...] = ()
+    host_aliases: tuple[Annotated[Fields, refuses(refuse_alias)], ...] = ()
     """Lines of /etc/hosts. Example: `[{ip: 10.20.0.5, hostnames: [mirror]}]`"""
-    dns_config: Annotated[Fields, _kept(refuse_dns)] | None = None
+    dns_config: Annotated[Fields, refuses(refuse_dns)] | None = None
     """Name servers and search domains. Example: `{options: [{name: ndots, value: "1"}]}`"""
     dns_policy: Annotated[Literal["ClusterFirst", "None"], BeforeValidator(_dns_policy)] | None = None
     """Where names are resolved: in the cluster, or by `nameservers` of `dnsConfig` alone. Example: `ClusterFirst`"""

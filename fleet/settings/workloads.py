@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, Tag
+from pydantic import Field, Tag
 
 from fleet.facts.pods import Level
 from fleet.facts.versions import IMAGES, Image
@@ -22,6 +22,7 @@ from fleet.settings.model import (
     between,
     problem,
     refusal,
+    refuses,
     selected_by,
 )
 from fleet.settings.namespaces import TeamNamespace
@@ -50,14 +51,13 @@ MAX_NAME = 45
 """Maximum characters of a workload's name. Names of claims and pods add up to 18, and may have 63."""
 
 
-def _workload_name(name: str) -> str:
+def _workload_name(name: str) -> None:
     if len(name) > MAX_NAME:
         message = f"a workload's name has at most {MAX_NAME} characters, this one has {len(name)}; shorten it"
         raise problem("workload_name", message)
-    return name
 
 
-WorkloadName = Annotated[DnsLabel, AfterValidator(_workload_name)]
+WorkloadName = Annotated[DnsLabel, refuses(_workload_name)]
 
 
 class Storage(Model):
@@ -259,10 +259,8 @@ class CoralWorkload(Workload):
     def _image_and_command(self) -> None:
         """Refuse your own image without a command, and the reverse: the check needs the pinned image."""
         if (self.image is None) is not (self.command is None):
-            message = (
-                "image and command belong together: the check needs the pinned image, and another image needs its own command; "
-                "give both or neither"
-            )
+            why = "image and command belong together: the check needs the pinned image, and another image needs its own command"
+            message = f"{why}; give both or neither"
             raise problem("coral_command", message, at=("image" if self.command is None else "command",))
 
 
@@ -363,10 +361,8 @@ def require_unqueued(workloads: Mapping[str, Workload], teams: Mapping[str, str]
     """Refuse Jobs in namespaces of `teams` (by namespace): Kueue would keep them in a queue without a quota for them."""
     for name, workload in workloads.items():
         if not workload.stands and workload.namespace in teams:
-            message = (
-                f"Jobs of that namespace wait in the queue of team {teams[workload.namespace]}, and {workload.kind} is of none; "
-                "give it its own namespace"
-            )
+            why = f"Jobs of that namespace wait in the queue of team {teams[workload.namespace]}, and {workload.kind} is of none"
+            message = f"{why}; give it its own namespace"
             raise problem("workload_queued", message, at=("workloads", name, "namespace"), value=workload.namespace)
 
 

@@ -22,7 +22,7 @@ from fleet.providers.fleet import Fleet
 from gpu_ci.acceptance import record
 from gpu_ci.acceptance.runner import Run, Script, Shell
 from gpu_ci.acceptance.steps import Scan, Steps, tested
-from gpu_ci.app import RUN, RecordFile, Repository, Stack, Yes, app, exit_status
+from gpu_ci.app import RUN, RecordFile, Repository, Stack, Yes, app
 from gpu_ci.offline.day import day_of
 
 
@@ -45,24 +45,23 @@ def accept(
 
     Exit status: 0 every step succeeded, 1 a step failed, 2 the input is wrong: nothing was started.
     """
-    with exit_status():
-        config = load(stack, ROOT)
-        fleet, day = fleet_of(config), day_of()
-        require_possible(fleet, repository or "")
-        _, worst = total(bill(fleet, day))
-        shell, scan = Shell(ROOT), Scan(config.project, stack, fleet)
-        with tempfile.TemporaryDirectory() as folder:
-            script = Steps(stack, config.path, fleet, shell, Path(folder), scan, repository or "").script()
-            budget, most = amount(budget_usd), seconds(minutes, script)
-            shell.say(bounded(script, worst, budget, most))
-            if not yes:
-                _ask(stack)
-            run = Run(shell, script, worst.usd, budget, keep, most)
-            run.run()
-        path = record_file or ROOT / record.path_of(day, fleet, run.ok)
-        record.write(path, record.document(run, fleet, day, os.environ))
-        summary(run, path, stack)
-        raise typer.Exit(0 if run.ok else 1)
+    config = load(stack, ROOT)
+    fleet, day = fleet_of(config), day_of()
+    require_possible(fleet, repository or "")
+    _, worst = total(bill(fleet, day))
+    shell, scan = Shell(ROOT), Scan(config.project, stack, fleet)
+    with tempfile.TemporaryDirectory() as folder:
+        script = Steps(stack, config.path, fleet, shell, Path(folder), scan, repository or "").script()
+        budget, most = amount(budget_usd), seconds(minutes, script)
+        shell.say(bounded(script, worst, budget, most))
+        if not yes:
+            _ask(stack)
+        run = Run(shell, script, worst.usd, budget, keep, most)
+        run.run()
+    path = record_file or ROOT / record.path_of(day, fleet, run.ok)
+    record.write(path, record.document(run, fleet, day, os.environ))
+    summary(run, path, stack)
+    raise typer.Exit(0 if run.ok else 1)
 
 
 def require_possible(fleet: Fleet, repository: str) -> None:

@@ -13,8 +13,7 @@ from typing import Any
 
 from fleet.facts.yaml_text import Document, helm_values
 from fleet.prove.runs_on import RunsOn
-from gpu_ci.workflows.job import mapping_in as _mapping
-from gpu_ci.workflows.job import text_in as _text
+from gpu_ci.workflows.job import mapping_in as _mapping, text_in as _text
 
 SET_CHART, CONTROLLER_CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"
 CONTAINER_MODES = ("dind", "kubernetes", "kubernetes-novolume")

@@ -19,7 +19,7 @@ from gpu_ci.offline.base import Base
 from gpu_ci.offline.entries import Entry, entries, owners
 from gpu_ci.offline.judge import ENDED
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.words import name_of, refusal
+from gpu_ci.offline.words import by_key, name_of, refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,7 @@ def _annotated(plan: Plan, strict: bool) -> Iterator[Annotation]:
 
 def _merged(problems: Iterable[Annotation]) -> Iterator[Annotation]:
     """Merge the problems that one policy reports for several resources of one entry."""
-    groups: dict[tuple[str, str, int | None], list[Annotation]] = {}
-    for problem in problems:
-        groups.setdefault((problem.level, problem.title, problem.line), []).append(problem)
-    for group in groups.values():
+    for group in by_key(problems, lambda problem: (problem.level, problem.title, problem.line)).values():
         if group[0].level == "notice":
             yield from group
         else:

@@ -27,8 +27,7 @@ from gpu_ci.offline.naming import named
 from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.policyconfig import policy_settings
 from policies.rules import RULES
-from policies.rules.no_silent_eviction import RULE as EVICTION
-from policies.rules.no_silent_eviction import of_changes
+from policies.rules.no_silent_eviction import RULE as EVICTION, of_changes
 
 _PINS = ("reference", "version", "release", "ami-release", "base", "runtime", "devel")
 """Fields of a row of versions.toml that pin something."""

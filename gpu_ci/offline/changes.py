@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Generic, TypeVar, cast
 
 from gpu_ci.offline.effects import Effect, causes, inputs, touch
 from gpu_ci.offline.entries import Entry, entries, owners
@@ -14,6 +15,7 @@ from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.words import counted, listed
 from policies.rules.kinds import APPLICATION, NAT_GATEWAY, RELEASE
 
+T = TypeVar("T")
 DATA, CLUSTER, PROTECT, CLOUD = "data-lost", "cluster-replaced", "refused-by-protect", "refused-by-cloud"
 POOL, SET, JOB, SHARED, ROLLED = "pool-replaced", "set-replaced", "job-replaced", "connections-broken", "nodes-rolled"
 EMPTIED, SPACE = "pool-emptied", "namespace-deleted"
@@ -58,13 +60,41 @@ _FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Pair(Generic[T]):
+    """One thing before and after; None on the side that does not have it."""
+
+    before: T | None
+    after: T | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the sides differ."""
+        return self.before != self.after
+
+    @property
+    def held(self) -> T:
+        """The side after the change, or the side before it if the thing is gone."""
+        return cast("T", self.after if self.after is not None else self.before)
+
+    @property
+    def state(self) -> str:
+        """added, removed, changed or same."""
+        if self.before is None:
+            return "added"
+        return "removed" if self.after is None else "changed" if self.changed else "same"
+
+
+@dataclass(frozen=True, slots=True)
 class Edit:
-    """An edited entry of the stack file: added, removed or changed; then `settings` are its changed settings by dotted path."""
+    """An entry of the stack file, or a policy, that is added, removed or changed.
+
+    `values` has its changed settings by dotted path, or all if it is new or gone.
+    """
 
     kind: str
     name: str
     state: str
-    settings: tuple[str, ...] = ()
+    values: Mapping[str, Pair[str]] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,4 +452,4 @@ def _said(edit: Edit) -> str:
     if not edit.state:
         return "this change"
     prefix = f"{name}." if edit.kind not in ("cluster", "stack") else ""
-    return f"edit of {listed((f'{prefix}{setting}' for setting in edit.settings), _FEW)}"
+    return f"edit of {listed((f'{prefix}{setting}' for setting in edit.values), _FEW)}"

@@ -7,59 +7,24 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, TypeVar, cast
+from typing import TypeVar
 
 from fleet.facts.pricing import Line, Money
 from fleet.facts.remark import Remark
 from fleet.facts.versions import CHARTS
 from fleet.render.arc import SETS, another_minor, upgrade
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
-from gpu_ci.offline.changes import Change, Classified, Edit
+from gpu_ci.offline.changes import Change, Classified, Edit, Pair
 from gpu_ci.offline.effects import Effect, effects
 from gpu_ci.offline.entries import Entry, entries
 from gpu_ci.offline.judge import ENDED, Configured, Remediation, Verdict
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import view
-from gpu_ci.offline.words import Place, places
+from gpu_ci.offline.words import Place, by_key, places
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
-
-
-@dataclass(frozen=True, slots=True)
-class Pair(Generic[T]):
-    """One thing before and after; None on the side that does not have it."""
-
-    before: T | None
-    after: T | None
-
-    @property
-    def changed(self) -> bool:
-        """Whether the sides differ."""
-        return self.before != self.after
-
-    @property
-    def held(self) -> T:
-        """The side after the change, or the side before it if the thing is gone."""
-        return cast("T", self.after if self.after is not None else self.before)
-
-    @property
-    def state(self) -> str:
-        """added, removed, changed or same."""
-        if self.before is None:
-            return "added"
-        return "removed" if self.after is None else "changed" if self.changed else "same"
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A changed entry of the stack file or a changed policy: its changed settings by dotted path, or all if it is new or gone."""
-
-    kind: str
-    name: str
-    state: str
-    values: Mapping[str, Pair[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +65,21 @@ class Comparison:
         return alike and not (any(moved) or judged or self.arc_upgrade or self.settings or self.new_remarks)
 
     @cached_property
-    def settings(self) -> tuple[Setting, ...]:
+    def settings(self) -> tuple[Edit, ...]:
         """Added, removed and changed entries of the stack file in the order of the file, then policies with a new config."""
         settings = []
         old, new = map(entries, (self.before.config, self.after.config))
         for (kind, name), pair in _paired(old, new, lambda entry: (entry.kind, entry.name)).items():
             changed = _changed(pair, Entry.texts)
             if changed or pair.state in ("added", "removed"):
-                settings.append(Setting(kind, name, pair.state, changed))
+                settings.append(Edit(kind, name, pair.state, changed))
         return (*settings, *self._policies())
 
-    def _policies(self) -> Iterator[Setting]:
+    def _policies(self) -> Iterator[Edit]:
         """Policies with another level or config. Resources do not show this: a disabled policy reports nothing."""
         for pair in _paired(self.before.policies, self.after.policies, lambda configured: configured.policy.id).values():
             if changed := _changed(pair, _configured):
-                yield Setting("policy", pair.held.policy.id, pair.state, changed)
+                yield Edit("policy", pair.held.policy.id, pair.state, changed)
 
     @cached_property
     def places(self) -> Mapping[str, Pair[Place]]:
@@ -207,8 +172,7 @@ class Comparison:
         """What `pulumi up` does because of each edited entry, the most harmful first."""
         if not self.judged:
             return ()
-        edits = [Edit(setting.kind, setting.name, setting.state, tuple(setting.values)) for setting in self.settings]
-        return Classified(self.before, self.after, self._effects, edits).changes()
+        return Classified(self.before, self.after, self._effects, self.settings).changes()
 
     @property
     def ended_jobs(self) -> tuple[str, ...]:
@@ -220,9 +184,8 @@ class Comparison:
         """Resources that were added, removed or changed, by type."""
         if not self.judged:
             return ()
-        by_type: dict[str, list[Pair[Resource]]] = {}
-        for pair in _paired(self.before.resources, self.after.resources, lambda resource: resource.urn).values():
-            by_type.setdefault(pair.held.type, []).append(pair)
+        pairs = _paired(self.before.resources, self.after.resources, lambda resource: resource.urn).values()
+        by_type = by_key(pairs, lambda pair: pair.held.type)
         kinds = (_kind(token, by_type[token], self._effects) for token in sorted(by_type))
         return tuple(kind for kind in kinds if kind.added or kind.removed or kind.changed)
 

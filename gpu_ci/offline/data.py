@@ -16,8 +16,7 @@ from fleet.prove.bill import runner_hour
 from fleet.prove.ends import End
 from fleet.prove.placement import Placement
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.changes import Change, counts
-from gpu_ci.offline.compare import Pair
+from gpu_ci.offline.changes import Change, Pair, counts
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.plan import Outcome, Plan
 from gpu_ci.offline.recording import Resource
@@ -150,9 +149,9 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
 
 
 def _change(change: Change) -> dict[str, Any]:
-    return fields_of(change, "class=effect", "cluster", "kind=edit.kind", "name=edit.name", "state=edit.state") | fields_of(
-        change, "settings=edit.settings", "what", "pools", "sets", "ends_jobs", "resources=urns"
-    )
+    about = fields_of(change, "class=effect", "cluster", "kind=edit.kind", "name=edit.name", "state=edit.state")
+    about |= {"settings": list(change.edit.values)}
+    return about | fields_of(change, "what", "pools", "sets", "ends_jobs", "resources=urns")
 
 
 def _sides(pair: Pair[T], plain: Callable[[T], object]) -> dict[str, Any]:

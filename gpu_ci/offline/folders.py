@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from fleet.facts.errors import InputError
+from fleet.facts.errors import InputError, reachable
 
 _DEEPEST = 100
 """Levels of folders. The longest path on Linux has room for 2,000."""
@@ -39,15 +39,13 @@ def files(option: str, root: Path, suffixes: tuple[str, ...], fix: str) -> Itera
     The folder `.git` is left out, and so are pipes and devices. Raises InputError, which names the option and the fix, for a path
     that does not exist or cannot be read.
     """
-    try:
+    with reachable(f"{option}: {root} cannot be read", fix):
         if root.is_file():
             yield root
             return
         if not root.is_dir():
             fault = "is neither a folder nor a file" if root.exists() else "does not exist"
             raise InputError(f"{option}: {root} {fault}; {fix}")
-    except OSError as error:
-        raise InputError(f"{option}: {root} cannot be read ({error.strerror}); {fix}") from None
     try:
         for folder, folders, names in walk(root):
             folders[:] = [name for name in folders if name != ".git"]

@@ -25,8 +25,7 @@ from gpu_ci.offline import wire
 from gpu_ci.offline.configschema import faults
 from gpu_ci.offline.entries import plain as shown
 from gpu_ci.offline.recording import Recording, Resource
-from policies.rules import AnyRule, Rule, StackRule
-from policies.rules import record as records
+from policies.rules import AnyRule, Rule, StackRule, record as records
 from policies.rules.rule import Level, Outcome, args_of
 
 if TYPE_CHECKING:

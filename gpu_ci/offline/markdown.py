@@ -9,8 +9,8 @@ from fleet.facts.pricing import Line, Money
 from fleet.facts.remark import CANNOT_WORK
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.changes import Change, counts_line, headline
-from gpu_ci.offline.compare import Comparison, Kind, Pair, Setting, difference
+from gpu_ci.offline.changes import Change, Edit, Pair, counts_line, headline
+from gpu_ci.offline.compare import Comparison, Kind, difference
 from gpu_ci.offline.gfm import code, fenced, fold, is_folded, table, text
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.plan import Plan
@@ -138,7 +138,7 @@ def _changes(comparison: Comparison) -> Iterator[str]:
     yield _titled("Fixed", ("policy", "where", "what was wrong"), list(_verdicts(comparison.fixed, lambda _: "fixed")))
 
 
-def _setting(setting: Setting) -> Iterator[Sequence[str]]:
+def _setting(setting: Edit) -> Iterator[Sequence[str]]:
     entry = f"{setting.kind} {code(setting.name)}" if setting.name else setting.kind
     if setting.state == "changed":
         for path, value in setting.values.items():

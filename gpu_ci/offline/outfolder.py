@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from fleet.facts.errors import InputError
+from fleet.facts.errors import InputError, reachable
 from fleet.loading.home import ROOT as _ROOT
 
 _OLD = "old"
@@ -21,13 +21,12 @@ def replace_folder(out: Path, files: Mapping[str, bytes], mark: str, foreign: st
     parents, and for a folder that cannot be written.
     """
     try:
-        target = out.resolve()
-        _refuse(out, target, mark, foreign)
-        _write(target, files)
+        with reachable(f"OUT: {out} cannot be written", "name a folder that can"):
+            target = out.resolve()
+            _refuse(out, target, mark, foreign)
+            _write(target, files)
     except RuntimeError as error:  # Python before 3.13 raises this
         raise InputError(f"OUT: {out} is a link that leads in a circle; name a folder") from error
-    except OSError as error:
-        raise InputError(f"OUT: {out} cannot be written ({error.strerror or error}); name a folder that can") from error
     return tuple(out / path for path in sorted(files))
 
 

@@ -9,11 +9,9 @@ from datetime import date
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fleet.facts.errors import InputError
-from fleet.facts.lifecycle import Life, Use
-from fleet.facts.lifecycle import day_of as day_of_text
+from fleet.facts.lifecycle import Life, Use, day_of as day_of_text
 from fleet.facts.pricing import Line, Money, average, total
 from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.jobs import stack as stack_jobs
@@ -21,9 +19,7 @@ from fleet.loading import deployments, example_values, stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
-from fleet.prove import bill as billing
-from fleet.prove import image_fit, remarks, room, spot, works
-from fleet.prove import placement as placing
+from fleet.prove import bill as billing, image_fit, placement as placing, remarks, room, spot, works
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, Fleet
@@ -32,14 +28,11 @@ from gpu_ci.offline.judge import ENDED, Configured, Remediation, Remedies, Verdi
 from gpu_ci.offline.manifests.urns import means_manifests
 from gpu_ci.offline.naming import named, require_accepted
 from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values, require_current
-from gpu_ci.offline.recording import Recording, Resource, joined
-from policies.rules import RULES, AnyRule
+from gpu_ci.offline.recording import Answer, Recording, Resource, joined
+from policies.rules import RULES
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
 from policies.rules.no_silent_eviction import RULE as EVICTION
 from policies.rules.rule import Level
-
-if TYPE_CHECKING:
-    from gpu_ci.offline.record import Answer, Remedy
 
 Progress = Callable[[str], None]
 """Called with the name of the stage that starts."""
@@ -108,7 +101,7 @@ class Plan:
     @property
     def levels(self) -> Mapping[str, str]:
         """Level of each policy, by its id."""
-        return levels_of(self.policies)
+        return {configured.policy.id: configured.level.value for configured in self.policies}
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -221,7 +214,7 @@ class Plan:
 
     def outcomes(self) -> tuple[Outcome, ...]:
         """The result of each policy, in the pack's order."""
-        return outcomes_of(self.resources, self.verdicts, self.levels, self.remediations)
+        return tuple(outcomes_of(self.policies, self.resources, self.verdicts, self.remediations))
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
         """The verdicts that fail the plan: see `blocked_of`."""
@@ -236,37 +229,22 @@ class Plan:
         return not (self.refused or self.written or self.blocked(strict))
 
 
-def levels_of(policies: Iterable[Configured]) -> Mapping[str, str]:
-    """Level of each policy, by its id."""
-    return {configured.policy.id: configured.level.value for configured in policies}
-
-
 def outcomes_of(
+    policies: Iterable[Configured],
     resources: Iterable[Resource],
     verdicts: Sequence[Verdict],
-    levels: Mapping[str, str],
     remediations: Iterable[Remediation] = (),
-    rules: Iterable[AnyRule] = RULES,
-) -> tuple[Outcome, ...]:
-    """The result of each of the rules for the judged resources, in the order of the rules."""
+) -> Iterator[Outcome]:
+    """The result of each of the policies for the judged resources, in their order."""
     types = Counter(resource.type for resource in resources if not resource.read)
     kinds = Counter((verdict.rule, verdict.kind) for verdict in verdicts)
     changed = Counter(remediation.rule for remediation in remediations)
-    return tuple(
-        Outcome(
-            rule=rule.id,
-            title=rule.title,
-            severity=rule.severity,
-            level=levels[rule.id],
-            judged=sum(types[kind] for kind in rule.counted) if levels[rule.id] != "disabled" else 0,
-            broken=kinds[rule.id, "violation"],
-            undeterminable=kinds[rule.id, "undeterminable"],
-            excepted=kinds[rule.id, "excepted"],
-            remediated=changed[rule.id],
-            ended=kinds[rule.id, ENDED],
-        )
-        for rule in rules
-    )
+    for configured in policies:
+        rule, level = configured.policy, configured.level
+        judged = 0 if level is Level.DISABLED else sum(types[kind] for kind in rule.counted)
+        broken, unsure, excepted, ended = (kinds[rule.id, kind] for kind in ("violation", "undeterminable", "excepted", ENDED))
+        about = (rule.id, rule.title, rule.severity, level.value)
+        yield Outcome(*about, judged, broken, unsure, excepted, changed[rule.id], ended)
 
 
 def blocked_of(verdicts: Iterable[Verdict], strict: bool = False) -> tuple[Verdict, ...]:
@@ -351,7 +329,7 @@ def declared(
     root: Path,
     config: StackConfig,
     fleet: Fleet,
-    remedy: Remedy | None = None,
+    remedy: Remedies | None = None,
     *,
     preview: bool = True,
     answers: Mapping[str, Answer] | None = None,

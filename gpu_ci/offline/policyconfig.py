@@ -19,7 +19,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fleet.facts.errors import InputError, instead, quoted
+from fleet.facts.errors import InputError, instead, quoted, reachable
 from fleet.facts.limits import read_bytes
 from fleet.loading.stackfile import stacks
 from gpu_ci.offline.judge import Configured, Settings, configure
@@ -112,13 +112,12 @@ def _read(root: Path) -> tuple[Table, str]:
     if not path.is_file():
         return {}, ""
     try:
-        text = read_bytes(path).decode()
+        with reachable(f"{STACKS}: cannot be read", "check its permissions and size"):
+            text = read_bytes(path).decode()
         return tomllib.loads(text, parse_float=_finite), text
     except (ValueError, RecursionError) as error:
         fix = "write the keys of both tables below one header" if "twice" in str(error) else "fix the file"
         raise InputError(f"{STACKS}: must be TOML in UTF-8, and cannot be read: {error}; {fix}") from None
-    except OSError as error:
-        raise InputError(f"{STACKS}: cannot be read ({error.strerror}); check its permissions and size") from None
 
 
 def _rendered(stack: str, table: object, text: str) -> str:
@@ -213,7 +212,7 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
 
 def _text(path: Path, name: str) -> str | None:
     """The text of the file; None if there is no file."""
-    try:
+    with reachable(f"{name}: cannot be read", "check its permissions and size"):
         if path.is_symlink() and not path.exists():
             raise InputError(f"{name}: is a link to {path.readlink()}, which does not exist; correct or remove the link")
         if not path.exists():
@@ -222,8 +221,6 @@ def _text(path: Path, name: str) -> str | None:
             kind = "a folder" if path.is_dir() else "no regular file"
             raise InputError(f"{name}: must be a file; got {kind}; remove it or write a policy config in its place")
         content = read_bytes(path)
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror}); check its permissions and size") from None
     try:
         return content.decode()
     except UnicodeDecodeError as error:

@@ -10,8 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
 
-from pulumi.runtime import resource as registration
-from pulumi.runtime import settings
+from pulumi.runtime import resource as registration, settings
 from pulumi.runtime.proto import source_pb2
 
 

@@ -31,11 +31,9 @@ from pulumi.runtime.proto import engine_pb2, resource_pb2
 
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline import private, wire
-from gpu_ci.offline.recording import STACK_TYPE, Message, ProgramError, Recording, Resource
+from gpu_ci.offline.recording import STACK_TYPE, Answer, Message, ProgramError, Recording, Resource
 
 Program = Path | str | Callable[[], object]
-Answer = Callable[[Mapping[str, object]], Mapping[str, object]]
-"""Answers one invoke: takes its arguments, returns its result, both with wire (camelCase) names."""
 NOTHING_THERE: Mapping[str, Answer] = {"aws:eks/getClusters:getClusters": lambda _: {"names": []}}
 """What a cloud without resources answers to what the program asks at its start."""
 Remedy = Callable[[Resource], struct_pb2.Struct | None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from google.protobuf import struct_pb2
 
 STACK_TYPE = "pulumi:pulumi:Stack"
+Answer = Callable[[Mapping[str, object]], Mapping[str, object]]
+"""Answers one invoke: takes its arguments, returns its result, both with wire (camelCase) names."""
 
 
 class ProgramError(Exception):

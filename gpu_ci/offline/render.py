@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fleet.facts.errors import InputError
+from fleet.facts.errors import InputError, reachable
 from fleet.facts.yaml_text import yaml_text
 from fleet.providers.registry import provider_of
 from fleet.settings.cluster import physical_name
@@ -53,10 +53,8 @@ def differences(plan: Plan, out: Path) -> tuple[str, ...]:
     if not (out / MARK).is_file():
         raise InputError(f"OUT: {out} was not rendered by gpu-ci; run make render with it once, and commit the result")
     expected = {path: text.encode() for path, text in rendered(plan).items()}
-    try:
+    with reachable(f"OUT: {out} cannot be read", "name a folder that can"):
         existing = dict(_existing(out))
-    except OSError as error:
-        raise InputError(f"OUT: {out} cannot be read ({error.strerror or error}); name a folder that can") from error
     return tuple(
         f"{out / path}: {_difference(path, expected, existing)}"
         for path in sorted({*expected, *existing})

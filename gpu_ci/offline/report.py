@@ -14,8 +14,8 @@ from rich.tree import Tree
 from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.changes import counts_line, headline
-from gpu_ci.offline.compare import Comparison, Pair, difference
+from gpu_ci.offline.changes import Pair, counts_line, headline
+from gpu_ci.offline.compare import Comparison, difference
 from gpu_ci.offline.judge import ENDED, Verdict
 from gpu_ci.offline.layout import show_line, show_packed, show_table
 from gpu_ci.offline.plan import Plan
@@ -120,12 +120,10 @@ def _about(plan: Plan, console: Console) -> None:
 
 
 def _tree(plan: Plan, root: str) -> Tree:
-    children: dict[str, list[Resource]] = {}
     # Providers first, then by type and name, because the order of registration is not stable.
-    for resource in sorted(plan.resources, key=lambda entry: (not entry.type.startswith("pulumi:"), entry.type, entry.name)):
-        children.setdefault(resource.parent, []).append(resource)
+    ordered = sorted(plan.resources, key=lambda entry: (not entry.type.startswith("pulumi:"), entry.type, entry.name))
     tree = Tree(f"{plan.config.project}-{plan.config.stack}")
-    _grow(tree, root, children)
+    _grow(tree, root, words.by_key(ordered, lambda resource: resource.parent))
     return tree
 
 

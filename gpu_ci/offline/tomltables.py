@@ -27,12 +27,12 @@ def edited(text: str, stack: str, entries: Mapping[str, Mapping[str, Any]], file
     for policy, entry in entries.items():
         old = expected[stack].get(policy)
         if old is None:
-            at = _end(text, rf"{_name(stack)}\s*[.\]]")
+            at = _end(text, rf"{written(stack)}\s*[.\]]")
             text = text[:at].rstrip("\n") + f"\n\n{table(stack, policy, entry)}" + text[at:]
         else:
             for key, value in entry.items():
                 if key not in old or old[key] != value:
-                    text = _put(text, rf"{_name(stack)}\s*\.\s*{_name(policy)}\s*\]", key, value, old.get(key))
+                    text = _put(text, rf"{written(stack)}\s*\.\s*{written(policy)}\s*\]", key, value, old.get(key))
         expected[stack][policy] = {**(old or {}), **entry}
     try:
         if tomllib.loads(text) == expected:
@@ -43,7 +43,8 @@ def edited(text: str, stack: str, entries: Mapping[str, Mapping[str, Any]], file
     raise InputError(f"{file}: {stack}: cannot be edited in the form that it has; write {headers} with a key on each line")
 
 
-def _name(key: str) -> str:
+def written(key: str) -> str:
+    """The pattern of a key in a header, with or without quotes."""
     return rf"[\"']?{re.escape(key)}[\"']?"
 
 
@@ -51,7 +52,7 @@ def _literal(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _span(text: str, header: str) -> tuple[int, int]:
+def span(text: str, header: str) -> tuple[int, int]:
     """Where the keys below the last header of this form begin and end."""
     heads = list(re.finditer(rf"^[ \t]*\[\[?\s*{header}.*$", text, re.MULTILINE))
     start = heads[-1].end() if heads else len(text)
@@ -61,13 +62,13 @@ def _span(text: str, header: str) -> tuple[int, int]:
 
 def _end(text: str, header: str) -> int:
     """The end of the last table with such a header, before comments that belong to the next one."""
-    start, end = _span(text, header)
+    start, end = span(text, header)
     return start + len(re.sub(r"(?:\s*\n[ \t]*(?:#.*)?)+\Z", "\n", text[start:end]))
 
 
 def _put(text: str, header: str, key: str, value: Any, old: Any) -> str:
-    start, end = _span(text, header)
-    found = re.compile(rf"^[ \t]*{_name(key)}[ \t]*=[ \t]*", re.MULTILINE).search(text, start, end)
+    start, end = span(text, header)
+    found = re.compile(rf"^[ \t]*{written(key)}[ \t]*=[ \t]*", re.MULTILINE).search(text, start, end)
     if found is None:
         why = re.compile(r"^[ \t]*why[ \t]*=", re.MULTILINE).search(text, start, end)
         at = why.start() if why else start + 1

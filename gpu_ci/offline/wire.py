@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
-from policies.rules.record import SECRET, SIGNATURE, UNKNOWNS
-from policies.rules.record import UNKNOWN as _UNKNOWN_TEXT
+from policies.rules.record import SECRET, SIGNATURE, UNKNOWN as _UNKNOWN_TEXT, UNKNOWNS
 
 if TYPE_CHECKING:
     from google.protobuf import struct_pb2

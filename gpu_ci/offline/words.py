@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import TypeVar
 
 from fleet.facts.errors import Fault
 from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
-from fleet.facts.pricing import Line, Money, average, rounded_up
-from fleet.facts.pricing import span as money_span
+from fleet.facts.pricing import Line, Money, average, rounded_up, span as money_span
 from fleet.facts.remark import CANNOT_WORK, COST, Remark
 from fleet.loading.files import from_here
 from fleet.loading.home import INSTALLED
 from fleet.loading.stackfile import StackConfig
 from fleet.prove.bill import Week, runner_hour
-from fleet.prove.ends import End, together
+from fleet.prove.ends import together
 from fleet.prove.placement import Fit, Host
 from fleet.prove.room import Refusal
 from fleet.settings.budget import MONTH
@@ -27,6 +27,8 @@ from gpu_ci.offline.layout import without_commands
 from gpu_ci.offline.plan import Outcome, Plan
 from gpu_ci.offline.policyvalues import grown
 
+T = TypeVar("T")
+K = TypeVar("K")
 NOT_JUDGED = "resources and policies not judged: install gpu-ci[pulumi]"
 _FEW = 3
 """Names of resources that are listed one by one."""
@@ -280,10 +282,8 @@ def endings(plan: Plan) -> Iterator[str]:
             resources.setdefault(verdict.rule, {})[name_of(verdict.urn)] = None
         refused = "; ".join(f"{rule} ({listed(names, _FEW)})" for rule, names in resources.items())
         yield f"pulumi up is refused, because a day has passed: {refused}"
-    groups: dict[tuple[object, ...], list[End]] = {}
-    for end in plan.ends:
-        if end.use.life.shown(plan.as_of):
-            groups.setdefault((end.use.life.effect, end.use.fix, end.use.cost, end.use.life.last is None), []).append(end)
+    ends = (end for end in plan.ends if end.use.life.shown(plan.as_of))
+    groups = by_key(ends, lambda end: (end.use.life.effect, end.use.fix, end.use.cost, end.use.life.last is None))
     yield from (together(group, plan.as_of) for group in groups.values())
 
 
@@ -350,11 +350,11 @@ def alike(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[str]]]:
     The cause is the same if the messages are, apart from the resource's own name and the names in the key of its settings. Names
     that differ become *: `gpu-ci:clusters.usw2.pools.*.nodes.max`.
     """
-    groups: dict[tuple[str, ...], list[Verdict]] = {}
-    for verdict in verdicts:
-        cause = (verdict.rule, verdict.level, verdict.kind, _SETTINGS.sub(r"\1.*.\3.*", _without_name(verdict)))
-        groups.setdefault(cause, []).append(verdict)
-    return [(_merged(group), [name_of(verdict.urn) for verdict in group]) for group in groups.values()]
+
+    def cause(verdict: Verdict) -> tuple[str, ...]:
+        return verdict.rule, verdict.level, verdict.kind, _SETTINGS.sub(r"\1.*.\3.*", _without_name(verdict))
+
+    return [(_merged(group), [name_of(verdict.urn) for verdict in group]) for group in by_key(verdicts, cause).values()]
 
 
 def _merged(group: list[Verdict]) -> Verdict:
@@ -389,6 +389,14 @@ def listed(names: Iterable[str], most: int) -> str:
     listed = list(names)
     more = f", and {len(listed) - most} more" if len(listed) > most else ""
     return f"{', '.join(listed[:most])}{more}"
+
+
+def by_key(things: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The things by their keys, in the order in which they come."""
+    groups: dict[K, list[T]] = {}
+    for thing in things:
+        groups.setdefault(key(thing), []).append(thing)
+    return groups
 
 
 def one_line(value: str) -> str:

@@ -14,7 +14,7 @@ from fleet.facts.errors import InputError
 from fleet.loading.config import fleet_of
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
-from gpu_ci.app import RUN, File, Json, Stack, app, console, exit_status
+from gpu_ci.app import RUN, File, Json, Stack, app, console
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.pending import state
 from gpu_ci.pending.findings import UNKNOWN, Clouds, Entry, Findings
@@ -40,21 +40,20 @@ def pending(
     A cloud or cluster without credentials is not asked; a line says so.
     Exit status: 0 nothing is pending, 1 something is, 2 the input is wrong.
     """
-    with exit_status(as_json=as_json):
-        config = load(stack, ROOT, stack_file=file)
-        text, source = (state.export(stack, ROOT), "stack") if state_file is None else (state.read(state_file), "--state")
-        held = state.parse(text, source)
-        fleet = fleet_of(config)
-        clouds = [provider.leftovers(config.project, stack, clusters) for provider, clusters in fleet.by_provider()]
-        findings = Findings(held, Clouds(held, clouds))
-        if import_file is not None:
-            _write(import_file, findings)
-        commands = findings.commands(stack, str(import_file or DEFAULT))
-        if as_json:
-            _print_json(stack, findings, commands)
-        else:
-            _print(stack, findings, commands, import_file)
-        raise typer.Exit(1 if findings.entries else 0)
+    config = load(stack, ROOT, stack_file=file)
+    text, source = (state.export(stack, ROOT), "stack") if state_file is None else (state.read(state_file), "--state")
+    held = state.parse(text, source)
+    fleet = fleet_of(config)
+    clouds = [provider.leftovers(config.project, stack, clusters) for provider, clusters in fleet.by_provider()]
+    findings = Findings(held, Clouds(held, clouds))
+    if import_file is not None:
+        _write(import_file, findings)
+    commands = findings.commands(stack, str(import_file or DEFAULT))
+    if as_json:
+        _print_json(stack, findings, commands)
+    else:
+        _print(stack, findings, commands, import_file)
+    raise typer.Exit(1 if findings.entries else 0)
 
 
 def _write(path: Path, findings: Findings) -> None:

@@ -85,4 +85,5 @@ def ids(cluster: str, inputs: Mapping[str, Any]) -> list[str]:
     if kind is None or not name:
         return []
     namespace = (text(inputs, "metadata", "namespace") or "default") if kind.namespaced else ""
-    return ["/".join(filter(None, (namespace, name)))] if replace(api, namespace=namespace).exists(kind, name) else []
+    there = replace(api, namespace=namespace).find(kind, name) is not None
+    return ["/".join(filter(None, (namespace, name)))] if there else []

@@ -45,13 +45,8 @@ class Clouds:
     def __init__(self, state: State, leftovers: Sequence[Leftovers]) -> None:
         self.state, self.not_asked = state, dict[str, str]()
         self.by_package = {each.package: each for each in leftovers}
-        self.left: dict[str, list[Left]] = {}
-        for cloud in leftovers:
-            if cloud.cloud:
-                self._ask(cloud.cloud, partial(self._scan, cloud))
-        self.releases: dict[str, list[clusters.Release]] = {}
-        for cluster in state.clusters:
-            self._ask(cluster, partial(self._list, cluster))
+        self.left = [left for cloud in leftovers for left in self._ask(cloud.cloud, partial(self._own, cloud)) or ()]
+        self.releases = {name: self._ask(name, partial(clusters.releases, name)) for name in state.clusters}
 
     def ids(self, resource: Resource) -> tuple[list[str] | None, str]:
         """The ids by which Pulumi imports what a pending create made, None if that is unknown; and the command that shows it."""
@@ -96,12 +91,9 @@ class Clouds:
         # A client without a name would ask the cluster of the kubeconfig's current context.
         return self._ask(cluster, partial(clusters.ids, cluster, inputs)) if cluster else None, look
 
-    def _scan(self, cloud: Leftovers) -> None:
+    def _own(self, cloud: Leftovers) -> list[Left]:
         cloud.require_account(self.state.names)
-        self.left[cloud.cloud] = [each for each in cloud if each.own]
-
-    def _list(self, cluster: str) -> None:
-        self.releases[cluster] = clusters.releases(cluster)
+        return [each for each in cloud if each.own]
 
     def _ask(self, where: str, question: Callable[[], T]) -> T | None:
         """The answer; None if the cloud or cluster cannot be asked."""
@@ -160,13 +152,12 @@ class Findings:
                 yield entry(IMPORT, f"exists as {identity}", id=identity)
 
     def _release(self, resource: Resource) -> clusters.Release | None:
-        releases = self.clouds.releases.get(cluster_of(self.state.provider_of(resource)), ())
+        releases = self.clouds.releases.get(cluster_of(self.state.provider_of(resource))) or ()
         same = (each for each in releases if each.id == release_id(resource))
         return next(same, None) if resource.type == RELEASE else None
 
     def _delete(self, identity: str) -> str:
-        left = (each.delete for things in self.clouds.left.values() for each in things if identity in each.names)
-        return next(left, "")
+        return next((each.delete for each in self.clouds.left if identity in each.names), "")
 
     def _half_created(self) -> Iterator[Entry]:
         """Resources of clouds whose create began and failed. A later update of them does not repeat the create."""
@@ -177,13 +168,13 @@ class Findings:
 
     def _releases(self) -> Iterator[Entry]:
         told = {entry.command for entry in self.entries}
-        for release in (each for releases in self.clouds.releases.values() for each in releases):
+        for release in (each for releases in self.clouds.releases.values() for each in releases or ()):
             if release.waits and release.command not in told:
                 yield Entry("release", release.id, DELETE, f"is {release.status}", command=release.command)
 
     def _orphans(self) -> Iterator[Entry]:
         told = self.state.names | {entry.id for entry in self.entries}
-        for left in (each for things in self.clouds.left.values() for each in things):
+        for left in self.clouds.left:
             if told.isdisjoint(left.names):
                 yield Entry("orphan", left.what, DELETE, "exists and is in no state", command=left.delete)
 

@@ -7,13 +7,13 @@ and manifests to stdout.
 
 from __future__ import annotations
 
-import inspect
 import logging
 import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,8 +24,7 @@ from fleet.facts.credentials import mask
 from fleet.facts.yaml_text import yaml_text
 from fleet.loading.config import read_fleet
 from fleet.settings.namespaces import SMOKE_NAMESPACE
-from gpu_ci.app import RUN, Cluster, File, OfStack, Pools, Repository, Stack, exit_status
-from gpu_ci.app import app as program
+from gpu_ci.app import RUN, Cluster, File, OfStack, Pools, Program, Repository, Stack, app as program
 from gpu_ci.submit import api, smoke
 from gpu_ci.submit.describe import Described
 from gpu_ci.submit.errors import InputError
@@ -36,7 +35,7 @@ from gpu_ci.submit.runs import STATUS, Existing, Outcome, Output, Propagation, R
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster as Live
 
-app = typer.Typer(no_args_is_help=True, help=__doc__)
+app = Program(no_args_is_help=True, help=__doc__)
 program.add_typer(app, name="submit", rich_help_panel=RUN)
 
 Name = Annotated[str, typer.Argument(help="Name of the Job.")]
@@ -82,38 +81,22 @@ class Following:
 
 
 def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
-    """A typer command of a function that returns results. Each parameter that is a dataclass becomes the options of its fields.
+    """A command of a function that returns results. They become the exit status."""
 
-    Results and errors become the exit status.
-    """
-    parameters = inspect.signature(function, eval_str=True).parameters
-    groups = {
-        key: inspect.signature(parameter.annotation, eval_str=True).parameters
-        for key, parameter in parameters.items()
-        if is_dataclass(parameter.annotation) and isinstance(parameter.annotation, type)
-    }
-
+    @wraps(function)
     def run_command(**values: Any) -> None:
-        for key, options in groups.items():
-            values[key] = parameters[key].annotation(**{option: values.pop(option) for option in options})
         # A CI system that cancels a job sends SIGTERM; it counts as Ctrl-C.
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         # The client logs every broken connection; `submit` shows those that matter itself.
         logging.getLogger("urllib3").setLevel(logging.ERROR)
         try:
-            with exit_status():
-                status = api.status_of(function(**values))
+            status = api.status_of(function(**values))
         except KeyboardInterrupt:
             status = STATUS[Outcome.INTERRUPTED]
         finally:
             signal.signal(signal.SIGTERM, before)
         raise typer.Exit(status)
 
-    options = [option for key, parameter in parameters.items() for option in groups.get(key, {key: parameter}).values()]
-    run_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
-    )
-    run_command.__name__, run_command.__doc__ = function.__name__, function.__doc__
     return run_command
 
 

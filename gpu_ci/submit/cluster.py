@@ -159,15 +159,14 @@ class Cluster:
         plurals = (each for each in served if text(each, "kind") == name and "/" not in text(each, "name"))
         return next((Kind(api_version, text(each, "name"), bool(each.get("namespaced"))) for each in plurals), None)
 
-    def exists(self, kind: Kind, name: str) -> bool:
-        """Whether there is such an object."""
+    def find(self, kind: Kind, name: str) -> Object | None:
+        """One object, None if there is none."""
         try:
-            self.get(kind, name)
+            return self.get(kind, name)
         except ApiError as error:
             if error.code != NOT_FOUND:
                 raise
-            return False
-        return True
+            return None
 
     def list(self, kind: Kind, selector: Mapping[str, str]) -> list[Object]:
         """The objects that a `labelSelector` or `fieldSelector` selects."""

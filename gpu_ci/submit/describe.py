@@ -9,8 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from fleet.facts.credentials import mask
-from fleet.jobs import JobError, calculate_gpu_requirements, detect_ml_workload, gpu_job, place_job, pool_options
-from fleet.jobs import manifest as unplaced
+from fleet.jobs import (
+    JobError,
+    calculate_gpu_requirements,
+    detect_ml_workload,
+    gpu_job,
+    manifest as unplaced,
+    place_job,
+    pool_options,
+)
 from fleet.loading.config import read_fleet
 from gpu_ci.app import Cluster, File, OfStack, Pools
 from gpu_ci.submit.errors import InputError

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from fleet.prove.pending import explain
 from fleet.prove.pod import pod_of
 from fleet.providers.fleet import Fleet
-from gpu_ci.submit.errors import ApiError
 from gpu_ci.submit.objects import EVENTS, JOBS, PODS, Object, name, text, uid
 from gpu_ci.submit.pods import started
 from gpu_ci.submit.runs import DEFAULT
@@ -41,11 +40,7 @@ def explain_live(title: str, cluster: Cluster, fleet: Fleet | None = None, membe
 
 def _objects(title: str, reader: Reader) -> tuple[Object, Seen]:
     """(Job, what is seen of it), or (nothing, the pod of that name)."""
-    try:
-        job = reader.cluster.get(JOBS, title)
-    except ApiError as error:
-        if error.code != 404:
-            raise
+    if (job := reader.cluster.find(JOBS, title)) is None:
         return {}, Seen({}, [reader.cluster.get(PODS, title)])
     return job, reader.look(job)
 

@@ -46,9 +46,7 @@ def parsed(body: bytes) -> Any:
 def at(thing: Any, *path: str) -> Any:
     """The value at a path of keys; None where a key is absent."""
     for key in path:
-        if not isinstance(thing, Mapping):
-            return None
-        thing = thing.get(key)
+        thing = thing.get(key) if isinstance(thing, Mapping) else None
     return thing
 
 

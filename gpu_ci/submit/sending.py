@@ -93,12 +93,8 @@ def _answers(cluster: Cluster, manifest: Object) -> bool:
 def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: Backoff) -> Sent | None:
     """The existing Job if it is to be followed; None if the name is, or soon will be, free."""
     title = name(manifest)
-    try:
-        stored = cluster.get(JOBS, title)
-    except ApiError as error:
-        if error.code == 404:
-            return None
-        raise
+    if (stored := cluster.find(JOBS, title)) is None:
+        return None
     if text(stored, "metadata", "deletionTimestamp"):
         time.sleep(backoff.pause())
         return None
@@ -122,9 +118,8 @@ def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: B
 def read_job(path: Path) -> dict[str, Any]:
     """The one Job of a file, YAML or JSON. Raises InputError, which repeats no value of the file."""
     try:
-        filled = [document for document in documents(path) if document.value is not None]
-    except OSError as error:
-        raise InputError(f"--manifest: {path} cannot be read ({error.strerror}); name another") from error
+        with errors.reachable(f"--manifest: {path} cannot be read", "name another"):
+            filled = [document for document in documents(path) if document.value is not None]
     except errors.InputError as error:
         raise InputError(str(error)) from None
     if len(filled) != 1 or not isinstance(job := filled[0].value, dict):

@@ -60,13 +60,8 @@ class Reader:
 
         Another Job of the same name is not it. Raises SubmitError if the Job cannot be read, or the cluster does not respond.
         """
-        try:
-            current = self.cluster.get(objects.JOBS, name(job))
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            return Seen(None)
-        if uid(current) != uid(job):
+        current = self.cluster.find(objects.JOBS, name(job))
+        if current is None or uid(current) != uid(job):
             return Seen(None)
         queued = pods.queue_of(job) or pods.suspended(job)
         workloads = self.listed(objects.WORKLOADS, "labelSelector", f"{QUEUED_JOB_LABEL}={uid(job)}") if queued else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from fleet.facts.errors import InputError
 from fleet.loading.stackfile import name_of_file
-from gpu_ci.app import RUN, Cluster, File, RecordFile, app, exit_status
+from gpu_ci.app import RUN, Cluster, File, RecordFile, app
 from gpu_ci.offline.plan import require_sdk
 from gpu_ci.offline.progress import Progress
 
@@ -30,10 +31,12 @@ def world(
 
     Exit status: 0 every check holds, 1 one fails, 2 the input is wrong: nothing was started.
     """
-    with exit_status(), Progress() as progress:
+    with Progress() as progress:
         if stack is None and not get:
             raise InputError("STACK: is missing; name a stack, or give --get")
         require_sdk("world")
+        if find_spec("cryptography") is None:
+            raise InputError("world: makes keys of its own with cryptography; install gpu-ci[pulumi,doctor]")
 
         from gpu_ci.world.session import Asked, download, run  # noqa: PLC0415 - it loads the SDK, which may not be installed
 

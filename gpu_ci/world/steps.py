@@ -25,8 +25,7 @@ from fleet.settings.github import APP_SECRET
 from fleet.settings.namespaces import runner_namespace
 from gpu_ci.offline.gitops import waves_later
 from gpu_ci.offline.plan import declared
-from gpu_ci.offline.record import Answer
-from gpu_ci.offline.recording import Recording, Resource
+from gpu_ci.offline.recording import Answer, Recording, Resource
 from gpu_ci.offline.wire import Secret
 from gpu_ci.world.plane import rsa_key
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from fleet.facts import scheduling
-from fleet.facts.bill import Warm, Window, assumption
-from fleet.facts.bill import read as windows_in
+from fleet.facts.bill import Warm, Window, assumption, read as windows_in
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, PREPAID, RESERVED, SPOT
 
 from . import kinds, pools

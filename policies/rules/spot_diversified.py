@@ -15,8 +15,7 @@ from collections.abc import Callable
 
 from fleet.facts.hardware import SPOT, find
 from fleet.facts.quantities import quantity
-from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES
-from fleet.facts.spot import spread as how_many_times
+from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, spread as how_many_times
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, OVERRIDES, POOLS
 from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, requirements, sold_as_spot

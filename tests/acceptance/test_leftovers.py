@@ -15,8 +15,7 @@ from fleet.providers.eks.ami import GpuAmi
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.eks.leftovers import DELETE as AWS
 from fleet.providers.fleet import Fleet
-from fleet.providers.oke.leftovers import DELETE as OCI
-from fleet.providers.oke.leftovers import OciLeftovers
+from fleet.providers.oke.leftovers import DELETE as OCI, OciLeftovers
 from fleet.providers.provider import Left
 from gpu_ci.acceptance.steps import Scan
 from tests.docs.test_cloud_commands import aws_faults
@@ -141,7 +140,7 @@ def test_oracles_search_is_asked_by_tag_and_what_is_terminated_is_gone(prod: Fle
     ]
     with serve({"/": (200, {"items": items})}) as server:
         client = oci.resource_search.ResourceSearchClient(oci.config.from_file(), service_endpoint=server.url)
-        found = list(OciLeftovers("prod", prod.clusters, lambda _: client))
+        found = list(OciLeftovers("gpu-ci", "prod", prod.clusters, lambda _: client))
         assert {method for method, _ in server.asked} == {"POST"}
         assert {path.partition("?")[0] for _, path in server.asked} == {"/20180409/resources"}
     assert [each.delete for each in found if "us-sanjose-1" in each.what] == [
@@ -159,7 +158,7 @@ def test_the_query_has_the_tag_and_the_stack(prod: Fleet) -> None:
             data=SimpleNamespace(items=[]), headers={}, has_next_page=False, next_page=None, status=200, request=None
         )
 
-    list(OciLeftovers("prod", prod.clusters, lambda _: SimpleNamespace(search_resources=answer)))
+    list(OciLeftovers("gpu-ci", "prod", prod.clusters, lambda _: SimpleNamespace(search_resources=answer)))
     assert {each.query for each in asked} == {
         "query all resources where (freeformTags.key = 'gpu-ci/stack' && freeformTags.value = 'prod')"
     }

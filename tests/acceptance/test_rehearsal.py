@@ -24,8 +24,7 @@ from fleet.facts.pricing import total
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from fleet.prove.bill import bill
-from gpu_ci.acceptance import cli as command
-from gpu_ci.acceptance import record
+from gpu_ci.acceptance import cli as command, record
 from gpu_ci.acceptance.runner import NOT_RUN, OK, Run, Shell, StepError
 from gpu_ci.acceptance.steps import Scan, Steps
 from tests.day import AS_OF

@@ -11,8 +11,7 @@ from components.context import Context
 from components.oci.stack import build
 from fleet.loading.config import load
 from fleet.providers.fleet import Fleet
-from gpu_ci.offline.record import Answer
-from gpu_ci.offline.recording import Recording, Resource
+from gpu_ci.offline.recording import Answer, Recording, Resource
 from tests.builders import THERE, config, oke_cluster, oke_pool, place, vm, vm_per_job
 from tests.components.recorded import build_alone, of_type
 

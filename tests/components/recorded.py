@@ -14,8 +14,8 @@ from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.record import Answer, record
-from gpu_ci.offline.recording import Recording, Resource, joined
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Answer, Recording, Resource, joined
 from tests import plans
 from tests.cases import cases
 

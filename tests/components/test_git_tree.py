@@ -29,6 +29,7 @@ from tests import plans
 from tests.cases import cases
 from tests.components.recorded import (
     ROOT,
+    SECRET as SECRET_KEY,
     STACKS,
     before,
     named,
@@ -41,7 +42,6 @@ from tests.components.recorded import (
     whole,
     with_clusters,
 )
-from tests.components.recorded import SECRET as SECRET_KEY
 
 APPLICATION = "kubernetes:argoproj.io/v1alpha1:Application"
 RELEASE = "kubernetes:helm.sh/v3:Release"

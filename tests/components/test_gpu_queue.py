@@ -20,8 +20,7 @@ from components.kubernetes.queues import (
     QueueController,
     QueueControllerArgs,
 )
-from fleet.charts.kueue import KUEUE as RELEASE_NAME
-from fleet.charts.kueue import kueue as kueue_chart
+from fleet.charts.kueue import KUEUE as RELEASE_NAME, kueue as kueue_chart
 from fleet.facts.scheduling import JOB_PRIORITIES, RUNNER_PRIORITY
 from fleet.loading.stackfile import StackConfig
 from fleet.render.queues import queue_objects

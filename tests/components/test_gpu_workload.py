@@ -15,10 +15,10 @@ from components.kubernetes.inside import Inside, install
 from fleet.facts.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, RUNNER_PRIORITY, SKIP_AWAIT
 from fleet.loading.config import load
 from fleet.prove.placement import PlacementError
-from fleet.render.workloads.catalogue import objects
 from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import cluster, config
 from tests.cases import cases
+from tests.charts import objects
 from tests.components.recorded import before, build_alone, of_type
 from tests.fleet.test_isolation import MINORS
 from tests.fleet.workloads.world import GPU_KINDS, workload

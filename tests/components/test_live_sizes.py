@@ -7,8 +7,7 @@ from typing import Any
 
 import pulumi
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from components.context import Context
 from components.eks.stack import build
@@ -17,8 +16,8 @@ from fleet.loading.config import load
 from fleet.providers.eks.groups import Sizes, resized, zone_groups
 from fleet.settings.model import Nodes
 from gpu_ci.offline.judge import configure, judge
-from gpu_ci.offline.record import Answer, record
-from gpu_ci.offline.recording import Recording, Resource
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Answer, Recording, Resource
 from gpu_ci.offline.wire import UNKNOWN
 from policies.rules import RULES
 from tests.builders import cluster, config, existing_eks, pool

@@ -8,8 +8,7 @@ import pytest
 
 from fleet.facts.errors import FleetError, InputError
 from fleet.loading import stackfile
-from fleet.loading.config import fleet_of
-from fleet.loading.config import load as load_fleet
+from fleet.loading.config import fleet_of, load as load_fleet
 from fleet.loading.deployments import CONFIG_KEYS, hosted_addresses, load, reach
 from gpu_ci.offline.plan import make_plan
 from tests.builders import ROOT, cluster, config, oke_cluster

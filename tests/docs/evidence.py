@@ -18,14 +18,17 @@ LEVELS = {
     "charts": "rendered with real charts",
     "api": "run on a real API server",
     "engine": "run on the real engine",
+    "world": "run in the world",
     "cloud": "run on a cloud",
 }
 """Levels of evidence, the lowest first."""
 _FEW = 5
-MARKERS = {"reference": "charts", "kwok": "api", "hooks": "api", "engine": "engine"}
+MARKERS = {"reference": "charts", "kwok": "api", "hooks": "api", "engine": "engine", "world": "world"}
 """The level of a test by its marker; a test without one of them is `offline`."""
 RECORDS = "docs/acceptance/"
 """Records of `make acceptance` on a real account."""
+WORLDS = "docs/world/"
+"""Records of `gpu-ci world`, in which each check holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,10 @@ def features() -> list[Feature]:
 def level_of(evidence: str) -> str:
     """The level of a test `tests/path.py::test_name`, or of a record. Raises ValueError for others and failed runs."""
     path, _, name = evidence.partition("::")
+    if path.startswith(WORLDS) and path.endswith(".json") and (ROOT / path).is_file():
+        if {*json.loads((ROOT / path).read_text())["checks"].values()} != {"holds"}:
+            raise ValueError(f"{evidence} is the record of a run that failed")
+        return "world"
     if path.startswith(RECORDS) and path.endswith(".json") and (ROOT / path).is_file():
         record = json.loads((ROOT / path).read_text())
         if not record["ok"]:

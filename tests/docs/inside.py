@@ -10,19 +10,14 @@ from typing import Any
 import yaml
 
 from components.oci.launchers import SWEEP
-from fleet.charts.arc import NAMESPACE as CONTROLLER_NAMESPACE
-from fleet.charts.arc import arc_controller
+from fleet.charts.arc import NAMESPACE as CONTROLLER_NAMESPACE, arc_controller
 from fleet.charts.chart import KUBE_SYSTEM, Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.charts.dcgm_exporter import NAMESPACE as EXPORTER_NAMESPACE
-from fleet.charts.device_plugin import NAMESPACE as DEVICE_PLUGIN_NAMESPACE
-from fleet.charts.device_plugin import device_plugin
-from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
-from fleet.charts.gpu_operator import OPERATOR
-from fleet.charts.kueue import KUEUE
-from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE
-from fleet.charts.sweeps import NAMESPACE as SWEEPS_NAMESPACE
-from fleet.charts.sweeps import sweep_pods
+from fleet.charts.device_plugin import NAMESPACE as DEVICE_PLUGIN_NAMESPACE, device_plugin
+from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE, OPERATOR
+from fleet.charts.kueue import KUEUE, NAMESPACE as KUEUE_NAMESPACE
+from fleet.charts.sweeps import NAMESPACE as SWEEPS_NAMESPACE, sweep_pods
 from fleet.facts.scheduling import RUNTIME_CLASS, system_labels
 from fleet.loading.config import load
 from fleet.providers import fleet as settings

@@ -38,7 +38,7 @@ def settings(change: Change) -> str:
     edit = change.edit
     if edit.state != "changed":
         return f"a {edit.kind} {edit.state}"
-    return ", ".join(f"`{_BELOW.get(edit.kind, '')}{setting}`" for setting in edit.settings)
+    return ", ".join(f"`{_BELOW.get(edit.kind, '')}{setting}`" for setting in edit.values)
 
 
 def table(found: list[tuple[str, Change]]) -> Iterator[str]:

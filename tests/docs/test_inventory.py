@@ -12,8 +12,7 @@ import pytest
 
 from fleet.facts.scheduling import is_gpu_resource, node_choice, pool_selector
 from fleet.facts.versions import IMAGES, KUBERNETES, LAUNCHER_IMAGE, OPERATOR_DRIVER
-from fleet.loading.config import fleet_of
-from fleet.loading.config import load as load_fleet
+from fleet.loading.config import fleet_of, load as load_fleet
 from fleet.loading.stackfile import load, stacks
 from fleet.prove.placement import place
 from fleet.providers.fleet import Fleet

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from fleet.charts.arc import runner_set
 from fleet.providers.eks.runners import EksPodRunner
 from tests import yaml12
+from tests.charts import runner_set
 from tests.docs.markdown import fences
 
 

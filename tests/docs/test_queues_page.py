@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet.charts.kueue import KUEUE
-from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE
+from fleet.charts.kueue import KUEUE, NAMESPACE as KUEUE_NAMESPACE
 from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES, QUEUE_LABEL, QUEUE_PRIORITY_LABEL
 from fleet.render.queues import queue_objects
 from fleet.settings.cluster import Cluster

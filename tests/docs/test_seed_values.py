@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet.charts.arc import runner_set
 from fleet.charts.device_plugin import device_plugin
 from fleet.charts.gpu_operator import gpu_operator
 from fleet.facts import hardware, versions
@@ -27,6 +26,7 @@ from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner
 from tests.builders import ROOT, config, oke_cluster, pool_of, read_stack, reserved, runner_of, staging, vm, vm_per_job
+from tests.charts import runner_set
 from tests.docs.inside import stack
 from tests.docs.markdown import anchors, fences
 from tests.fleet.conformance import STACKS

@@ -27,8 +27,7 @@ from tests.builders import ROOT
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import OWN, copy
 from tests.doctor.loopback import serve
-from tests.doctor.test_github import KEY, TOKEN
-from tests.doctor.test_github import answers as github_answers
+from tests.doctor.test_github import KEY, TOKEN, answers as github_answers
 from tests.fleet.test_example_values import EXAMPLES
 
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from fleet.facts.support import EKS_SUPPORT
+from fleet.facts.support import EKS_SUPPORT, Support
 from fleet.facts.versions import CHARTS, RUNNER_IMAGE
 from fleet.providers.eks import sources as eks
-from fleet.providers.eks.sources import Minor
 from fleet.providers.finding import Finding, SourceError
 from gpu_ci.doctor import freshness
 from gpu_ci.doctor.sources.web import Web
@@ -148,7 +147,7 @@ def test_eks_itself_says_how_long_a_minor_has_support(
     minor, row = kubernetes.minor, EKS_SUPPORT[kubernetes.minor]
     days = row.standard_until + timedelta(change or 0), row.extended_until
     monkeypatch.setattr(eks, "client", lambda *_: None)
-    monkeypatch.setattr(eks, "minors", lambda _: [] if change is None else [Minor(minor, row.standard_until, *days)])
+    monkeypatch.setattr(eks, "minors", lambda _: [] if change is None else [Support(minor, row.standard_until, *days)])
     monkeypatch.setattr(eks, "recommended", lambda *_: f"{minor}.99-{build}")
     found = lines(ask({}, session=lambda: None))[2:]
     words = {"m": minor, "r": kubernetes.ami_release, "day": days[0], "last": days[1]}

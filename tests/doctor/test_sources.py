@@ -11,6 +11,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
+from fleet.facts.support import Support
 from fleet.providers.eks import sources as eks
 from fleet.providers.finding import SourceError
 from gpu_ci.doctor.sources import github, prices, registry
@@ -227,7 +228,7 @@ def test_aws_names_support_dates_default_add_ons_and_the_recommended_node_image(
 
     entry = {name: parse_timestamp(text) if "Date" in name else text for name, text in minor().items()}
     dates = eks.minors(stubbed("eks", "describe_cluster_versions", {"clusterVersions": [entry]}))
-    assert dates == [eks.Minor("1.36", date(2026, 6, 2), date(2027, 8, 2), date(2028, 8, 2))]
+    assert dates == [Support("1.36", date(2026, 6, 2), date(2027, 8, 2), date(2028, 8, 2))]
     described = addons(("v1.23.1-eksbuild.1", False), ("v1.22.4-eksbuild.3", True))
     assert eks.default_addon(stubbed("eks", "describe_addon_versions", described), "1.36", "vpc-cni") == "v1.22.4-eksbuild.3"
     parameter = {"Parameter": {"Value": "1.36.4-20261012"}}

@@ -24,13 +24,11 @@ from pulumi.runtime.proto import (
 
 from gpu_ci.offline import wire
 from policies.rules.record import SECRET, SIGNATURE
-from tests.components.recorded import SECRET as KEY
-from tests.components.recorded import STACKS, recordings, stack_config
+from tests.components.recorded import SECRET as KEY, STACKS, recordings, stack_config
 from tests.engine import replacing
 from tests.engine.cli import ROOT
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
-from tests.engine.eks_cluster import CONTROL_PLANE, ROLE
-from tests.engine.eks_cluster import TYPE as CLUSTER
+from tests.engine.eks_cluster import CONTROL_PLANE, ROLE, TYPE as CLUSTER
 from tests.engine.live import Fault
 from tests.engine.provider import Provider, attach, providers
 from tests.engine.small_engine import SmallEngine, run

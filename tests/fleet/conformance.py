@@ -16,13 +16,12 @@ from typing import Any
 
 from components.oci.autoscaler import addon_values
 from components.oci.launchers import sweep_spec
-from fleet.charts.arc import CONTROLLER, Place, arc_controller, place_in, runner_set
+from fleet.charts.arc import CONTROLLER, Place, arc_controller, place_in
 from fleet.charts.argo_cd import ARGO_CD, argo_cd
 from fleet.charts.chart import Chart, Pod
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER
-from fleet.charts.device_plugin import device_plugin
-from fleet.charts.device_plugin import plugin_configs as plugin_configs_chart
+from fleet.charts.device_plugin import device_plugin, plugin_configs as plugin_configs_chart
 from fleet.charts.gpu_operator import OPERATOR, gpu_operator
 from fleet.charts.kube_prometheus import STACK
 from fleet.charts.kueue import KUEUE, kueue
@@ -60,6 +59,7 @@ from fleet.settings.runner import PodRunner
 from fleet.settings.sharing import Mig, Mps, Replicated
 from tests import yaml12
 from tests.builders import ROOT, read_stack
+from tests.charts import runner_set
 
 STACKS = {path.name.split(".")[1]: path for path in (*sorted(ROOT.glob("Pulumi.*.yaml")), *sorted(ROOT.glob("examples/*.yaml")))}
 """Every stack file and example by the stack's name."""

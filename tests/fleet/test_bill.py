@@ -7,8 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet.facts.bill import Window, read, written
 from fleet.facts.pricing import average, total

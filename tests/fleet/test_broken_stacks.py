@@ -344,7 +344,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "containers-more-than-the-pool": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.scale.max",
         (
-            "a job in a container that gets no node within 25 minutes fails instead of waiting; here all of them need 3 nodes, "
+            "a job in a container that gets no node within 26 minutes fails instead of waiting; here all of them need 3 nodes, "
             "and the pools have at most 2; lower scale.max or raise nodes.max"
         ),
         "3",

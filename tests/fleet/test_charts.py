@@ -14,7 +14,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from fleet.charts import gpu_operator
-from fleet.charts.arc import CONTROLLER, LAUNCHER_POD, NAMESPACE, QUICKSTART_ACCOUNT, arc_controller, runner_set
+from fleet.charts.arc import CONTROLLER, LAUNCHER_POD, NAMESPACE, QUICKSTART_ACCOUNT, arc_controller
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart
 from fleet.charts.cluster_autoscaler import cluster_autoscaler
@@ -46,6 +46,7 @@ from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner
 from tests import yaml12
 from tests.builders import config, pool_of, reference, runner_of, staging, talos_cluster, vm, vm_per_job
 from tests.cases import cases
+from tests.charts import runner_set
 from tests.fleet.values import (
     asks,
     autoscaling_runner_set,

@@ -342,7 +342,7 @@ def test_own_pods_leave_the_jobs_of_their_pool_less_room() -> None:
 def test_a_plan_says_where_other_sets_may_leave_a_job_no_node() -> None:
     both = {"gpu-t4": runner(containers="job", scale={"max": 2}), "other": runner(scale={"max": 1})}
     assert [str(line) for line in full_pools(load(config(clusters={"usw2": cluster(runners=both)})))] == [
-        "usw2/gpu-t4: its jobs in containers need 2 nodes, and other sets may leave it 1; a job that gets no node within 25 "
+        "usw2/gpu-t4: its jobs in containers need 2 nodes, and other sets may leave it 1; a job that gets no node within 26 "
         "minutes fails; give it pools of its own, or lower scale.max of the others"
     ]
     assert list(full_pools(fleet())) == []

@@ -7,11 +7,11 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from fleet.charts.arc import runner_set
 from fleet.facts.errors import FleetError
 from fleet.loading.config import load
 from tests.builders import cluster, config, pool, runner, runner_of
 from tests.cases import cases
+from tests.charts import runner_set
 from tests.fleet.values import pod_of
 
 SIZES = {"cpu": "500m", "memory": "1Gi"}

@@ -7,8 +7,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pydantic import TypeAdapter
 
 from fleet.charts.runner_sets import PodSet

@@ -10,11 +10,9 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pydantic import TypeAdapter
 
-from fleet.charts.arc import runner_set
 from fleet.charts.chart import Chart
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.loading.config import load
@@ -24,6 +22,7 @@ from fleet.settings.egress import CLOSED, INTERNET, closed_networks, may_open, w
 from fleet.settings.runner import PodRunner
 from tests.builders import ACCEPTED, cluster, config, oke_cluster, oke_runner, read_stack, runner_of, vm
 from tests.cases import cases
+from tests.charts import runner_set
 from tests.examples import examples
 from tests.fleet.conformance import STACKS, cluster_charts, sweep_pod
 from tests.fleet.values import mebibytes, millicores

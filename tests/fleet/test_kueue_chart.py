@@ -11,8 +11,7 @@ import pytest
 
 from fleet.charts.arc import NAMESPACE as CONTROLLER_NAMESPACE
 from fleet.charts.chart import KUBE_SYSTEM
-from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE
-from fleet.charts.kueue import kueue
+from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE, kueue
 from fleet.facts.scheduling import system_labels
 from fleet.settings.namespaces import runner_namespace
 from tests import yaml12

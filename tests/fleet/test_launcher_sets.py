@@ -23,8 +23,7 @@ from fleet.facts.scheduling import (
 )
 from fleet.facts.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
 from fleet.loading.config import load
-from fleet.prove.bill import bill
-from fleet.prove.bill import lines as lines_of
+from fleet.prove.bill import bill, lines as lines_of
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner

@@ -10,8 +10,7 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from fleet.charts.arc import place_in
 from fleet.facts.flow import most_runners

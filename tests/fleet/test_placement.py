@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet.charts.arc import LAUNCHER_POD, arc_controller
 from fleet.charts.device_plugin import PLUGIN_POD
@@ -31,6 +30,7 @@ from tests.builders import (
     oke_cluster,
     oke_pool,
     oke_runner,
+    place as place_of,
     pool,
     pool_of,
     runner,
@@ -38,7 +38,6 @@ from tests.builders import (
     vm,
     vm_per_job,
 )
-from tests.builders import place as place_of
 from tests.cases import cases
 from tests.examples import examples
 from tests.fleet import catalogue

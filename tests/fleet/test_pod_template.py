@@ -10,11 +10,9 @@ from typing import Any
 import jsonschema
 import kubernetes_validate
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from fleet.charts.arc import runner_set
 from fleet.charts.chart import Chart
 from fleet.facts.errors import FleetError
 from fleet.facts.pods import CONFINED
@@ -34,6 +32,7 @@ from policies.rules.kinds import RELEASE
 from policies.rules.runner_no_privileged import RULE as PRIVILEGED
 from tests.builders import cluster, config, existing_eks, pool, reference, runner, runner_of
 from tests.cases import cases
+from tests.charts import runner_set
 from tests.examples import examples
 from tests.fleet.values import autoscaling_runner_set, pod_of, runner_of_pod, unknown_keys
 from tests.policies.fixtures import release

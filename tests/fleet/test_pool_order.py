@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet.charts.cluster_autoscaler import anchored, cluster_autoscaler, comes_back, priorities
 from fleet.loading.config import load

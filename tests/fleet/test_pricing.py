@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
@@ -23,6 +22,7 @@ from tests.builders import (
     oke_cluster,
     oke_pool,
     oke_runner,
+    place as place_of,
     pool,
     read_stack,
     reserved,
@@ -31,7 +31,6 @@ from tests.builders import (
     vm,
     vm_per_job,
 )
-from tests.builders import place as place_of
 from tests.cases import cases
 from tests.day import AS_OF
 from tests.examples import WHOLE, examples

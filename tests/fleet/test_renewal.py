@@ -9,8 +9,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
-from fleet.facts.tables import rows as csv_rows
-from fleet.facts.tables import text, toml
+from fleet.facts.tables import rows as csv_rows, text, toml
 from tests.builders import ROOT
 from tests.cases import cases
 

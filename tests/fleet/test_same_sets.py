@@ -6,8 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet.facts.errors import FleetError
 from fleet.loading.config import load

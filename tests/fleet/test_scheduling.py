@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from botocore.loaders import Loader
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet.facts import scheduling
 from fleet.facts.offer import allocatable, least

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from fleet.facts.errors import FleetError, Problem, shown

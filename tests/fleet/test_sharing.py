@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fleet.charts.device_plugin import PLUGIN_CONFIG_DEFAULT, plugin_configs
 from fleet.facts import hardware

@@ -6,13 +6,11 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
+from hypothesis import event, given, settings, strategies as st
 
 from fleet.facts.errors import FleetError
 from fleet.facts.scheduling import JOB_PRIORITIES, POOL_LABEL, QUEUE_LABEL, Priority
-from fleet.jobs import JobError, create_gpu_job
-from fleet.jobs import stack as stack_jobs
+from fleet.jobs import JobError, create_gpu_job, stack as stack_jobs
 from fleet.jobs.stack import place_stack_job
 from fleet.loading.config import load
 from fleet.prove.placement import PlacementError

@@ -9,8 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 from pydantic import TypeAdapter
 
 from fleet.facts import hardware

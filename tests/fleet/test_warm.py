@@ -6,8 +6,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from fleet.charts.arc import place_in

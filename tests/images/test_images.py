@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import shlex
 import stat
@@ -139,12 +138,12 @@ def test_what_is_not_in_the_matrix_is_refused_with_what_is():
 
 
 def test_the_seeds_image_is_built_unless_another_is_asked():
-    defaults = {name: each.default for name, each in inspect.signature(image.build).parameters.items()}
-    assert built(defaults["cuda"], defaults["ubuntu"], defaults["flavour"]) == DEVEL
+    chosen = image.Chosen()
+    assert chosen.image == DEVEL
     words = [
         re.search(rf"^{name} := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE) for name in ("CUDA", "UBUNTU", "FLAVOUR")
     ]
-    assert [word and word[1] for word in words] == [defaults["cuda"], defaults["ubuntu"], defaults["flavour"]]
+    assert [word and word[1] for word in words] == [chosen.cuda, chosen.ubuntu, chosen.flavour]
 
 
 def program(folder: Path, name: str, script: str) -> None:

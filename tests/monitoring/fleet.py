@@ -35,7 +35,7 @@ def monitored(**changes: Any) -> Fleet:
         },
         "runners": {
             "gpu-t4": builders.runner(maxLifetime="30m"),
-            # Jobs in containers. A runner waits 25 minutes for the pod of its job. Half of that is the longest known start.
+            # Jobs in containers. A runner waits 26 minutes for the pod of its job. Half of that is the longest known start.
             "gpu-p4": builders.runner(pool="p4", scale={"max": 3}, maxLifetime="1h", containers="job"),
             "gpu-keep": builders.runner(scale={"min": 1, "max": 2}),
         },

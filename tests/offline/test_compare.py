@@ -9,7 +9,8 @@ import pytest
 from fleet.facts.pricing import Money
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import STAND_IN
-from gpu_ci.offline.compare import Comparison, Pair, difference
+from gpu_ci.offline.changes import Pair
+from gpu_ci.offline.compare import Comparison, difference
 from gpu_ci.offline.judge import Verdict, configure, judge
 from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.wire import Secret

@@ -2,8 +2,7 @@
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gpu_ci.offline.configschema import faults
 from tests.examples import examples

@@ -14,8 +14,7 @@ from functools import cache
 from typing import NoReturn
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fleet.loading.home import ROOT
 from gpu_ci.__main__ import main

@@ -5,8 +5,7 @@ import os
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet.facts.errors import InputError
 from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values

@@ -16,8 +16,7 @@ from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
 from fleet.providers.oke.vm_runner import MachineRunner
 from gpu_ci.cli import app
-from gpu_ci.offline import outfolder
-from gpu_ci.offline import render as rendering
+from gpu_ci.offline import outfolder, render as rendering
 from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import UNKNOWN, Secret

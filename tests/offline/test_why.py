@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet.facts.errors import InputError
 from gpu_ci.doctor.sources.actions import repository_of, run_of, token_for

@@ -32,7 +32,7 @@ def left(account: None) -> Iterator[OciLeftovers]:  # noqa: F811 - a fixture
     clusters = {"sjc": shipped("prod").clusters["sjc"]}
     with serve({"/": (200, {"items": items})}) as server:
         client = oci.resource_search.ResourceSearchClient(oci.config.from_file(), service_endpoint=server.url)
-        yield OciLeftovers("prod", clusters, lambda _: client)
+        yield OciLeftovers("gpu-ci", "prod", clusters, lambda _: client)
 
 
 @pytest.mark.parametrize(

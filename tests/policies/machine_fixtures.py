@@ -25,8 +25,7 @@ from policies.rules.kinds import (
 )
 from tests.policies.cases import Member, StackCase
 from tests.policies.harness import REMOVE, changed
-from tests.policies.pool_fixtures import GROUP as SCALING_GROUP_PROPS
-from tests.policies.pool_fixtures import LAUNCHER, MOST, NODE_POOL, PREEMPTIBLE
+from tests.policies.pool_fixtures import GROUP as SCALING_GROUP_PROPS, LAUNCHER, MOST, NODE_POOL, PREEMPTIBLE
 
 REGION, OCI_REGION = "us-west-2", "us-sanjose-1"
 AWS = {"region": REGION}

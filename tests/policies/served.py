@@ -10,8 +10,7 @@ from typing import Any, cast
 import pulumi_policy
 import pytest
 from google.protobuf import json_format
-from pulumi_policy import deserialize, proxy
-from pulumi_policy import policy as sdk
+from pulumi_policy import deserialize, policy as sdk, proxy
 
 from policies import pack
 from policies.rules import RULES

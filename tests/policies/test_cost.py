@@ -11,8 +11,7 @@ from components.context import Context
 from components.git import declare
 from fleet.facts.pricing import Line, Money, average, total
 from fleet.loading.config import fleet_of, load
-from fleet.prove import bill as billing
-from fleet.prove import placement
+from fleet.prove import bill as billing, placement
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.registry import PROVIDERS

@@ -9,8 +9,7 @@ import pytest
 from policies.rules import kinds
 from policies.rules.gpu_limit_ceiling import RULE
 from tests.policies.cases import alone
-from tests.policies.container_fixtures import JOB as JOB_POD
-from tests.policies.container_fixtures import hooked, hooks
+from tests.policies.container_fixtures import JOB as JOB_POD, hooked, hooks
 from tests.policies.fixtures import (
     CPU_POD,
     CRON_JOB,

@@ -9,8 +9,7 @@ import pytest
 from fleet.facts.scheduling import BLOCK_TYPE_TAG, MOST_NODES_TAG
 from policies.rules.gpu_pool_max_size import RULE
 from tests.builders import oke_pool
-from tests.components.oke import NODE_POOL as OKE_TOKEN
-from tests.components.oke import planned
+from tests.components.oke import NODE_POOL as OKE_TOKEN, planned
 from tests.components.recorded import of_type
 from tests.policies.cases import Member, alone
 from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge_alone, judge_stack, said, urn

@@ -7,8 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fleet.facts.quantities import quantity
 from policies.rules.read import Later, count, items, keys, label, shown, text, true, walk, whole

@@ -14,8 +14,7 @@ from policies.rules.kinds import APPLICATION, EKS_ADDON, LIMIT_RANGE, NAMESPACE,
 from policies.rules.runner_namespace_isolated import RULE
 from tests.policies.applications import application
 from tests.policies.cases import Member
-from tests.policies.container_fixtures import JOB, JOBS, hooked, hooks
-from tests.policies.container_fixtures import SPACE as SPACE_OF_SET
+from tests.policies.container_fixtures import JOB, JOBS, SPACE as SPACE_OF_SET, hooked, hooks
 from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, default, judge_stack, urn
 from tests.policies.machine_fixtures import but, case
 from tests.policies.pool_fixtures import RELEASE, RUNNER, RUNNER_SET, RUNNER_SET_PATCH, runner_set, scale_set

@@ -12,8 +12,7 @@ from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
 from fleet.facts.errors import InputError
 from fleet.facts.hardware import PREPAID, machines, preemptible
 from fleet.settings.pool import Capacity, Role
-from gpu_ci.offline.judge import configure
-from gpu_ci.offline.judge import judge as judge_recording
+from gpu_ci.offline.judge import configure, judge as judge_recording
 from policies.rules.pools import machine_sign, sold_as_spot
 from policies.rules.spot_required_nonprod import RULE
 from tests.components.recorded import build_alone, of_type

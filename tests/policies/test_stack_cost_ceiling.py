@@ -12,8 +12,7 @@ import pytest
 
 from fleet.facts.bill import assumption
 from fleet.facts.hardware import Price, price, unit_price
-from fleet.facts.scheduling import PER_NODE, POOL_LABEL, SCHEDULED_NODES_TAG
-from fleet.facts.scheduling import REGION as REGION_ANNOTATION
+from fleet.facts.scheduling import PER_NODE, POOL_LABEL, REGION as REGION_ANNOTATION, SCHEDULED_NODES_TAG
 from fleet.facts.support import EKS_SUPPORT
 from policies.rules.always import ALWAYS
 from policies.rules.kinds import (

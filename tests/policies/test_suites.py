@@ -13,13 +13,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import HELM, RELEASE
-from policies.rules.record import SECRET, SIGNATURE, Unknown, UnknownError, plain
-from policies.rules.record import UNKNOWNS as SENTINELS
+from policies.rules.record import SECRET, SIGNATURE, UNKNOWNS as SENTINELS, Unknown, UnknownError, plain
 from tests.cases import naming
 from tests.day import AS_OF
 from tests.examples import examples

@@ -8,8 +8,7 @@ import traceback
 
 import pytest
 
-from gpu_ci.submit import InputError, connect, run
-from gpu_ci.submit import kubeconfig as module
+from gpu_ci.submit import InputError, connect, kubeconfig as module, run
 from gpu_ci.submit.objects import JOBS
 from tests.submit.conftest import OPTIONS
 from tests.submit.life import work

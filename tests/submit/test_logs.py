@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gpu_ci.submit.cluster import split_lines
 from gpu_ci.submit.errors import ApiError, SubmitError, UnreachableError

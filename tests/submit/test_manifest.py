@@ -7,8 +7,7 @@ import string
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from ruamel.yaml import YAML
 
 from fleet.facts.scheduling import JOB_HASH

@@ -22,13 +22,10 @@ from gpu_ci.cli import app
 from gpu_ci.submit import RunOptions, connect, smoke
 from gpu_ci.submit.cluster import Cluster, Timeouts
 from gpu_ci.submit.errors import ApiError, InputError
-from tests.builders import cluster as cluster_settings
-from tests.builders import config as config_of
-from tests.builders import oke_cluster, oke_pool, pool, staging
+from tests.builders import cluster as cluster_settings, config as config_of, oke_cluster, oke_pool, pool, staging
 from tests.submit.conftest import TIMING, Told
 from tests.submit.life import ctrl_c, until
-from tests.submit.objects import ended, running, true, unscheduled
-from tests.submit.objects import pod as pod_of
+from tests.submit.objects import ended, pod as pod_of, running, true, unscheduled
 from tests.submit.server import ApiServer, Reply, status
 
 TWO = {"t4": pool(), "big": pool(instanceTypes=["g4dn.12xlarge"])}

@@ -6,8 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fleet.facts.scheduling import QUEUE_LABEL
 from gpu_ci.submit import RunOptions

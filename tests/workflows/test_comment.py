@@ -15,8 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from markdown_it import MarkdownIt
 
 from gpu_ci.offline.base import Base

@@ -13,8 +13,7 @@ from typing import Any, cast
 from urllib.error import HTTPError
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fleet.facts.scheduling import DELETION_PROPAGATION
 from fleet.render.sweeps.api import Object

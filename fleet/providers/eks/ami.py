@@ -19,31 +19,25 @@ from fleet.settings import compatibility
 from fleet.settings.model import Model, limited, matching, problem, refusal, require_once
 from fleet.settings.pool import Disk, GpuType
 
-_Release = Annotated[
-    str,
-    matching(
-        "ami_release",
-        "not a release of an EKS image; write it as AWS does, for example 1.36.3-20260911",
-        r"1\.[0-9]{2}\.[0-9]+-20[0-9]{6}",
-    ),
-]
+_RELEASE_RULE = "not a release of an EKS image; write it as AWS does, for example 1.36.3-20260911"
+_Release = Annotated[str, matching("ami_release", _RELEASE_RULE, r"1\.[0-9]{2}\.[0-9]+-20[0-9]{6}")]
 _Toolkit = Annotated[
     str,
     matching("ami_toolkit", f"not a package version; write for example {versions.AMI_TOOLKIT}", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+"),
 ]
+_IMAGE_RULE = "an image of an AMI has its registry and its digest; write registry.example.com/name@sha256:…"
 _Image = Annotated[
     str,
     matching(
         "pre_pull",
-        "an image of an AMI has its registry and its digest; write registry.example.com/name@sha256:…",
+        _IMAGE_RULE,
         r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?@sha256:[0-9a-f]{64}",
     ),
 ]
+_CRON_RULE = "not a schedule of EC2 Image Builder; write for example cron(0 4 1 * ? *)"
 _Cron = Annotated[
     str,
-    matching(
-        "ami_schedule", "not a schedule of EC2 Image Builder; write for example cron(0 4 1 * ? *)", r"cron\([0-9A-Z*?/,# -]+\)"
-    ),
+    matching("ami_schedule", _CRON_RULE, r"cron\([0-9A-Z*?/,# -]+\)"),
     limited("aws:imagebuilder/imagePipeline:ImagePipeline", "schedule.scheduleExpression"),
 ]
 

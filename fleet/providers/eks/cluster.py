@@ -36,9 +36,21 @@ from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.existing import NODE_AGENT
 from fleet.settings.health import Health
-from fleet.settings.model import Cidr, DnsLabel, Form, Model, Nodes, QuotedText, limited, matching, problem, refusal, require_once
+from fleet.settings.model import (
+    Cidr,
+    DnsLabel,
+    Form,
+    Model,
+    Nodes,
+    QuotedText,
+    limited,
+    matching,
+    problem,
+    refusal,
+    refuses,
+    require_once,
+)
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
-from fleet.settings.registry import Mirror
 from fleet.settings.runner import SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
@@ -54,14 +66,8 @@ UpgradePolicy = Literal["STANDARD", "EXTENDED"]
 LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 LogRetention = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
 """Days that CloudWatch Logs accepts (API, PutRetentionPolicy)."""
-Principal = Annotated[
-    str,
-    matching(
-        "principal",
-        "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)",
-        r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+",
-    ),
-]
+_PRINCIPAL_RULE = "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)"
+Principal = Annotated[str, matching("principal", _PRINCIPAL_RULE, r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")]
 
 
 def control_plane_logs(cluster_name: str) -> str:
@@ -69,16 +75,15 @@ def control_plane_logs(cluster_name: str) -> str:
     return f"/aws/eks/{cluster_name}/cluster"
 
 
-def _minor(version: str) -> str:
+def _minor(version: str) -> None:
     if version not in versions.KUBERNETES:
         minors = ", ".join(versions.KUBERNETES)
         raise problem("kubernetes_version", f"no node image is known for this version; use one of: {minors}")
-    return version
 
 
 EksVersion = Annotated[
     QuotedText,
-    AfterValidator(_minor),
+    refuses(_minor),
     Form(
         "EKS version", "no node image is known for this version; use one of these, in quotes", values=lambda: versions.KUBERNETES
     ),
@@ -86,15 +91,14 @@ EksVersion = Annotated[
 """A Kubernetes minor whose add-ons and node image are known."""
 
 
-def _quota(code: str) -> str:
+def _quota(code: str) -> None:
     ways = get_args(Capacity)
     codes = sorted({quota_code(machine, way) or "" for machine in machines("aws") for way in ways} - {""})
     if code not in codes:
         raise problem("quota_code", f"not an EC2 quota that a pool counts against; use one of: {', '.join(codes)}")
-    return code
 
 
-QuotaCode = Annotated[str, AfterValidator(_quota)]
+QuotaCode = Annotated[str, refuses(_quota)]
 
 
 class Network(Model):
@@ -440,9 +444,8 @@ class EksPools(Cluster):
 def _known_zones(zones: tuple[str, ...], read: ValidationInfo) -> tuple[str, ...]:
     region = read.data.get("region")
     if not zones and region is not None and not zones_of(region):
-        raise problem(
-            "zones", f"fleet/facts/data/zones.csv has no region {region}; write the zones here, or correct region", value=region
-        )
+        message = f"fleet/facts/data/zones.csv has no region {region}; write the zones here, or correct region"
+        raise problem("zones", message, value=region)
     return zones
 
 
@@ -488,11 +491,6 @@ class EksCluster(EksPools):
     def account(self) -> str | None:
         """As in the base class, or the account of the registry."""
         return self.registry.account if self.registry is not None else super().account
-
-    @property
-    def mirror(self) -> Mirror | None:
-        """As in the base class: ECR in the cluster's region."""
-        return self.registry.mirror(self.region) if self.registry is not None else None
 
     def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """As in the base class, and the prefix of the registry, because ECR has each cache rule once."""

@@ -138,13 +138,13 @@ def _own_images(client: Any, region: str, clusters: Clusters) -> Iterator[Findin
         yield ok(AREA, f"{name}: image {image} exists in {region}") if exists else wrong(AREA, missing, fix)
 
 
-def freshness(clusters: Clusters, session: Callable[[], Any]) -> Iterator[Finding]:
+def freshness(clusters: Clusters, session: Callable[[], Any] | None = None) -> Iterator[Finding]:
     """Whether the support and the node images that clusters pin are those that AWS has now.
 
     `session` gives a boto3 session, or raises SourceError.
     """
     try:
-        yield from list(_fresh(clusters, session()))
+        yield from list(_fresh(clusters, (session or sources.session)()))
     except SourceError as error:
         yield skipped(FRESHNESS, f"EKS: {error}")
 
@@ -158,14 +158,9 @@ def _fresh(clusters: Clusters, session: Any) -> Iterator[Finding]:
         if real is None:
             yield wrong(FRESHNESS, f"{name}: EKS has no Kubernetes {minor} any more", f"write one of {', '.join(minors)}")
         elif row is None or (row.standard_until, row.extended_until) != (real.standard_until, real.extended_until):
-            fact = (
-                f"{name}: AWS ends standard support of {minor} on {real.standard_until}, and all support on {real.extended_until}"
-            )
-            yield wrong(
-                FRESHNESS,
-                f"{fact}; fleet/facts/data/eks_support.csv has other days",
-                "python -m gpu_ci freshen --only 'eks support'",
-            )
+            until = f"standard support of {minor} on {real.standard_until}, and all support on {real.extended_until}"
+            fact = f"{name}: AWS ends {until}; fleet/facts/data/eks_support.csv has other days"
+            yield wrong(FRESHNESS, fact, "python -m gpu_ci freshen --only 'eks support'")
         else:
             yield ok(FRESHNESS, f"{name}: AWS ends standard support of {minor} on {real.standard_until}, as the table has it")
         newest = sources.recommended(sources.client(session, "ssm", cluster.region), minor)

@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from fleet.facts.scheduling import STARTUP_GATE
 from fleet.providers.eks.cluster import REPEATED_SUBNET, EksPools, SubnetId
 from fleet.providers.eks.ecr import NO_ROLE, ROLE
 from fleet.providers.eks.runners import EksPodRunner
-from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches
+from fleet.settings.existing import AUTOSCALER_CHART, NO_CACHES, NODE_AGENT, Existing
 from fleet.settings.model import DnsLabel, matching, problem, refusal, require_once, without
 from fleet.settings.runner import SetName
 
-ClusterName = Annotated[
-    str,
-    matching(
-        "eks_name",
-        "not the name of an EKS cluster; write it as aws eks list-clusters shows it",
-        r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}",
-    ),
-]
+_CLUSTER_NAME_RULE = "not the name of an EKS cluster; write it as aws eks list-clusters shows it"
+ClusterName = Annotated[str, matching("eks_name", _CLUSTER_NAME_RULE, r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")]
 
 
 class ExistingEks(Existing):
@@ -58,7 +52,7 @@ class ExistingEksCluster(EksPools):
     """The EKS cluster: its name, its network and what it has already (docs/existing-clusters.md)."""
     delivery: Literal["helm"] = "helm"
     """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
-    caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
+    caches: Annotated[dict[DnsLabel, Any], NO_CACHES] = Field(default_factory=dict)
     runners: dict[SetName, EksPodRunner] = Field(default_factory=dict)
 
     @property

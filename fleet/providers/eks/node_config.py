@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from fleet.facts.cloud_limits import limit
 from fleet.facts.credentials import holds_credential
 from fleet.facts.scheduling import Taint
 from fleet.facts.yaml_text import yaml_text
 from fleet.settings.kubelet import PLACEMENT, KubeletConfig, owned_fields, unowned
-from fleet.settings.model import Model, limited, problem, refusal
+from fleet.settings.model import Model, limited, problem, refusal, refuses
 
 MOST_BYTES = 8 * 1024
 """EC2 takes 16 KiB of user data (EC2 user guide, user data). The rest is for the cluster and all labels of the node. EKS
@@ -98,10 +98,10 @@ def _keys(table: Any) -> Iterator[str]:
         yield from _keys(value)
 
 
-def _toml(text: str) -> str:
+def _toml(text: str) -> None:
     if len(text) > MOST_BYTES:
         # The rule of the whole user data refuses it. Here it is not parsed.
-        return text
+        return
     try:
         table = tomllib.loads(text)
         keys = set(_keys(table))
@@ -121,13 +121,12 @@ def _toml(text: str) -> str:
     if runtime_keys := sorted({"default_runtime_name", "runtimes"} & keys):
         message = f"the node image sets NVIDIA's runtime in {' and '.join(runtime_keys)}; remove it"
         raise problem("containerd_runtime", message, private=True)
-    return text
 
 
 class NodeContainerd(Model):
     """Settings of containerd."""
 
-    config: Annotated[str, AfterValidator(_toml)] | None = None
+    config: Annotated[str, refuses(_toml)] | None = None
     """TOML that nodeadm merges over the image's configuration of containerd. It may not have credentials. Example: `oom_score =
     -999`"""
     base_runtime_spec: BaseRuntimeSpec | None = None

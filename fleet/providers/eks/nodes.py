@@ -25,15 +25,10 @@ MOST_IN_BLOCK = 64
 
 _AMI_ID = r"ami-[0-9a-f]{8,17}"
 AmiId = Annotated[str, matching("ami_id", "not the id of an AMI; write ami-… as AWS shows it", _AMI_ID)]
-AmiName = Annotated[
-    str,
-    matching(
-        "ami_name",
-        "the name of an AMI has lower-case letters, digits and hyphens, at most 27, and does not start with ami-; rename it",
-        r"(?!ami-)[a-z]([-a-z0-9]*[a-z0-9])?",
-        most=27,
-    ),
-]
+_AMI_NAME_RULE = (
+    "the name of an AMI has lower-case letters, digits and hyphens, at most 27, and does not start with ami-; rename it"
+)
+AmiName = Annotated[str, matching("ami_name", _AMI_NAME_RULE, r"(?!ami-)[a-z]([-a-z0-9]*[a-z0-9])?", most=27)]
 _POOL_AMI = rf"{_AMI_ID}|(?!ami-)[a-z][-a-z0-9]*"
 PoolAmi = Annotated[str, matching("pool_ami", "neither an entry of amis nor the id of an AMI; write one of them", _POOL_AMI)]
 
@@ -211,27 +206,18 @@ def _placement_group(pool: EksPool) -> None:
         return
     if pool.capacity == CAPACITY_BLOCK:
         # EC2 user guide, work with Capacity Blocks; aws/aws-parallelcluster#6311 refuses the two together.
-        raise problem(
-            "block_placement",
-            "EC2 places the machines of a capacity block close together by itself, and in a placement group it may find no "
-            "capacity; remove placementGroup",
-            at=("placementGroup",),
-        )
+        why = "EC2 places the machines of a capacity block close together by itself"
+        message = f"{why}, and in a placement group it may find no capacity; remove placementGroup"
+        raise problem("block_placement", message, at=("placementGroup",))
     if pool.capacity == RESERVED and group.name is None:
         # eksctl-io/eksctl#7949: of 16 reserved machines 11 started in a new placement group.
-        raise problem(
-            "reserved_placement",
-            "a reservation is not in a placement group that is created after it, so machines may not start; write the name of "
-            "the group in which you made the reservation",
-            at=("placementGroup",),
-        )
+        fix = "write the name of the group in which you made the reservation"
+        message = f"a reservation is not in a placement group that is created after it, so machines may not start; {fix}"
+        raise problem("reserved_placement", message, at=("placementGroup",))
     if group.one_zone and pool.reservation is None and len(pool.zones) != 1:
-        raise problem(
-            "placement_zone",
-            "a cluster placement group (and an existing one may be such a group) is in one zone; write the pool's one zone in "
-            "zones",
-            at=("placementGroup",),
-        )
+        fix = "write the pool's one zone in zones"
+        message = f"a cluster placement group (and an existing one may be such a group) is in one zone; {fix}"
+        raise problem("placement_zone", message, at=("placementGroup",))
 
 
 def _node_config(pool: EksPool) -> None:
@@ -273,12 +259,10 @@ def _fast_image_pull(pool: EksPool) -> None:
         local = "put images on local disks (localStorage RAID0 without Containerd and SOCI in disabledMounts)"
         faster = f"raise diskPerformance.throughput to {FAST_PULL_MIBPS}"
         ways = [local if machine.nvme_gb else "", faster if (limit or 0) >= FAST_PULL_MIBPS else "", "remove FastImagePull"]
-        raise problem(
-            "fast_image_pull",
-            f"parallel unpacking needs a disk of {FAST_PULL_MIBPS} MiB/s, and images of {machine.name} are on a root disk of "
-            f"{reached or 'unknown'} (EBS limit {limit or 'unknown'}); {', or '.join(filter(None, ways))}",
-            at=("nodeConfig", "featureGates", "FastImagePull"),
-        )
+        disk = f"a root disk of {reached or 'unknown'} (EBS limit {limit or 'unknown'})"
+        why = f"parallel unpacking needs a disk of {FAST_PULL_MIBPS} MiB/s, and images of {machine.name} are on {disk}"
+        message = f"{why}; {', or '.join(filter(None, ways))}"
+        raise problem("fast_image_pull", message, at=("nodeConfig", "featureGates", "FastImagePull"))
 
 
 def _warm(pool: EksPool) -> None:
@@ -293,11 +277,9 @@ def _warm(pool: EksPool) -> None:
         # EKS user guide, warm pools for managed node groups.
         raise problem("warm_ami", "EKS has no warm pools of an AMI of your own; remove ami, or remove warm", at=at)
     if pool.capacity in PREPAID:
-        raise problem(
-            "warm_reserved",
-            "a reservation is paid whether its machines run or not, so nodes.min costs nothing more; raise it, and remove warm",
-            at=at,
-        )
+        fix = "raise it, and remove warm"
+        message = f"a reservation is paid whether its machines run or not, so nodes.min costs nothing more; {fix}"
+        raise problem("warm_reserved", message, at=at)
     if warm.state == "hibernated":
         # DescribeInstanceTypes, HibernationSupported: false for every GPU type (as recorded by moto 5.2.5).
         raise problem("warm_hibernated", "EC2 hibernates no GPU type; write stopped or running", at=(*at, "state"))

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from fleet.facts import versions
 from fleet.facts.cloud_limits import SUFFIX, limit
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.facts.yaml_text import scalar
-from fleet.providers.eks import doctor, sources
+from fleet.providers.eks import doctor
 from fleet.providers.eks.bill import eks_bill, eks_needs, quota_remarks
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.eks.fallback import eks_charts, eks_groups, eks_moves, eks_priorities
 from fleet.providers.eks.leftovers import AwsLeftovers
-from fleet.providers.finding import Finding
 from fleet.providers.provider import Claim, Provider, Violation, conflicts
 from fleet.providers.starter import Starter, Values, Wanted
 from fleet.providers.tags import AWS_TAGS
@@ -138,8 +136,6 @@ class Eks(Provider[EksPools]):
 
     findings = staticmethod(doctor.findings)
 
-    def freshness(self, clusters: Mapping[str, EksPools], session: Callable[[], Any] | None = None) -> Iterator[Finding]:
-        """As in the base class."""
-        return doctor.freshness(clusters, session or sources.session)
+    freshness = staticmethod(doctor.freshness)
 
     leftovers = AwsLeftovers

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 from fleet.facts.eks_images import parameters
+from fleet.facts.support import Support
 from fleet.providers.finding import SourceError
 
 _VARIANT = "AL2023_x86_64_NVIDIA"
@@ -54,16 +54,6 @@ def _cells(row: str) -> list[str]:
     return [text for span, text in cells for _ in range(min(int(span or 1), 20))]
 
 
-@dataclass(frozen=True, slots=True)
-class Minor:
-    """The dates of a Kubernetes minor on EKS."""
-
-    minor: str
-    released: date
-    standard_until: date
-    extended_until: date
-
-
 def session() -> Any:
     """A boto3 session with the usual credentials."""
     try:
@@ -97,13 +87,13 @@ def _aws(what: str) -> Iterator[None]:
         raise SourceError(f"{what}: an answer does not have the expected form ({type(error).__name__})") from None
 
 
-def minors(client: Any) -> list[Minor]:
+def minors(client: Any) -> list[Support]:
     """The dates of every minor that EKS has: `aws eks describe-cluster-versions`."""
     with _aws("support dates"):
         pages = client.get_paginator("describe_cluster_versions").paginate()
         answers = [entry for page in pages for entry in page["clusterVersions"]]
         return [
-            Minor(
+            Support(
                 _formed(entry["clusterVersion"], r"\d\.\d{1,3}"),
                 entry["releaseDate"].date(),
                 entry["endOfStandardSupportDate"].date(),

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.remark import todo
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Taint, Toleration
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
-from fleet.settings.existing import ExistingContext, refuse_caches
-from fleet.settings.kubelet import DescribedKubelet, ResourceManagers
+from fleet.settings.existing import NO_CACHES, ExistingContext
+from fleet.settings.kubelet import DescribedKubelet
 from fleet.settings.machines import WithMachines
 from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, refusal, without
 from fleet.settings.pool import MachineName, Pool
@@ -56,11 +56,6 @@ class DescribedPool(Pool):
     kubelet: DescribedKubelet | None = None
     """Policies of kubelet that the nodes have. The program does not set them; the plan counts with them. Default: those of
     kubelet, which align nothing."""
-
-    @property
-    def resource_managers(self) -> ResourceManagers | None:
-        """As in the base class: what `kubelet` says."""
-        return self.kubelet
 
     def price(self, instance_type: str, region: str) -> Money:
         """As the settings state it: for every type of the pool, or else of the machine that they describe."""
@@ -110,7 +105,7 @@ class KubernetesCluster(Cluster, WithMachines):
     enablement: Enablement
     delivery: Literal["helm"] = "helm"
     """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
-    caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
+    caches: Annotated[dict[DnsLabel, Any], NO_CACHES] = Field(default_factory=dict)
     pools: dict[DnsLabel, DescribedPool] = Field(default_factory=dict)
     """GPU nodes that exist already, as pools by a name of your choice."""
     runners: dict[SetName, PodRunner] = Field(default_factory=dict)

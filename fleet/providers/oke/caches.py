@@ -87,11 +87,8 @@ class OkeCache(Cache):
         if self.storage == "block":
             require_size(self, _SMALLEST, _LARGEST, "an OCI block volume")
             if "encrypt_in_transit" in self.model_fields_set:
-                raise problem(
-                    "cache_transit",
-                    "encryptInTransit applies only to fss, and a block volume's traffic is encrypted with its node's; remove it",
-                    at=("encryptInTransit",),
-                )
+                why = "encryptInTransit applies only to fss, and a block volume's traffic is encrypted with its node's"
+                raise problem("cache_transit", f"{why}; remove it", at=("encryptInTransit",))
         elif "vpus" in self.model_fields_set:
             raise problem("cache_vpus", "vpus apply only to block volumes, not to File Storage; remove vpus", at=("vpus",))
 

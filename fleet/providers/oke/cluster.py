@@ -38,7 +38,6 @@ from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import DnsLabel, problem, refusal
 from fleet.settings.pool import IdleDelay, require_in_zones, unused_disks
-from fleet.settings.registry import Mirror
 from fleet.settings.runner import SetName
 
 
@@ -254,25 +253,17 @@ class OkePools(Cluster):
         )
         if self.kubernetes_version not in versions.OKE_KUBERNETES:
             minors = ", ".join(versions.OKE_KUBERNETES)
-            raise problem(
-                "oke_version", f"no OKE version is known for this minor; use one of: {minors}", at=("kubernetesVersion",)
-            )
+            message = f"no OKE version is known for this minor; use one of: {minors}"
+            raise problem("oke_version", message, at=("kubernetesVersion",))
         for name in (*self.IMAGES, *(pool.image for pool in self.pools.values())):
             if name not in self.node_images:
-                raise problem(
-                    "node_image_id",
-                    f"nodeImages has no image of kind {name}; add {name}: {{id: ocid1.image.oc1.…}}, one that "
-                    "`oci ce node-pool-options get --node-pool-option-id all` lists",
-                    at=("nodeImages",),
-                    value=sorted(self.node_images),
-                )
+                source = "one that `oci ce node-pool-options get --node-pool-option-id all` lists"
+                message = f"nodeImages has no image of kind {name}; add {name}: {{id: ocid1.image.oc1.…}}, {source}"
+                raise problem("node_image_id", message, at=("nodeImages",), value=sorted(self.node_images))
         for kind, image in self.node_images.items():
             if image.driver is not None and not (kind in NODE_IMAGES and NODE_IMAGES[kind].driver):
-                raise problem(
-                    "node_image_driver",
-                    f"an image of kind {kind} contains no driver; remove driver",
-                    at=("nodeImages", kind, "driver"),
-                )
+                message = f"an image of kind {kind} contains no driver; remove driver"
+                raise problem("node_image_driver", message, at=("nodeImages", kind, "driver"))
         for at, ocid in self._here():
             require_region(ocid, self.region, at=at)
         for name, pool in self.pools.items():
@@ -284,34 +275,24 @@ class OkePools(Cluster):
                 at=("pools", name, "zones"),
             )
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
-                raise problem(
-                    "oke_reservation_zone",
-                    "the reservation's availability domain is not one of the cluster's; add it to zones",
-                    at=("pools", name, "reservation", "zone"),
-                )
+                message = "the reservation's availability domain is not one of the cluster's; add it to zones"
+                raise problem("oke_reservation_zone", message, at=("pools", name, "reservation", "zone"))
 
     @refusal
     def _oke_governance(self) -> None:
         """Refuse budgets and quotas without tenancy or paths, and versions of add-ons that are not installed."""
         if self.tenancy is None and self.in_tenancy:
-            raise problem(
-                "tenancy",
-                "budgets and quotas are created in the tenancy's root compartment; add tenancy with its OCID",
-                at=("tenancy",),
-            )
+            message = "budgets and quotas are created in the tenancy's root compartment; add tenancy with its OCID"
+            raise problem("tenancy", message, at=("tenancy",))
         if self.declare_quotas and set(self.quota_paths) != set(self.quota_scopes):
             key = "compartmentPath" if self.compartment_path is None else "machineCompartmentPath"
-            raise problem(
-                "quota_path",
-                f"quotas name a compartment by its path from the root down; add {key}, such as ci or ci:machines",
-                at=(key,),
-            )
+            message = f"quotas name a compartment by its path from the root down; add {key}, such as ci or ci:machines"
+            raise problem("quota_path", message, at=(key,))
         installed = {AUTOSCALER_ADDON: bool(self.pools), PLUGIN_ADDON: self.enablement == GPU_PLUGIN_ADDON}
         for name in self.addon_versions:
             if not installed[name]:
-                raise problem(
-                    "addon_absent", f"this cluster does not install {name}; remove its version", at=("addonVersions", name)
-                )
+                message = f"this cluster does not install {name}; remove its version"
+                raise problem("addon_absent", message, at=("addonVersions", name))
         self._require_autoscaler(self.addon_versions.get(AUTOSCALER_ADDON))
 
     def _require_autoscaler(self, version: str | None) -> None:
@@ -323,12 +304,9 @@ class OkePools(Cluster):
         oldest = _minor_of(of_oracle) if of_oracle else newest
         if version is None or versions.minor(oldest) <= versions.minor(_minor_of(version)) <= versions.minor(newest):
             return
-        raise problem(
-            "addon_minor",
-            f"Kubernetes {newest} needs {AUTOSCALER_ADDON} {' to '.join(dict.fromkeys((oldest, newest)))}; "
-            + (f"write {of_oracle}" if of_oracle else "write one that `oci ce addon-option list` shows for it"),
-            at=("addonVersions", AUTOSCALER_ADDON),
-        )
+        fix = f"write {of_oracle or 'one that `oci ce addon-option list` shows for it'}"
+        message = f"Kubernetes {newest} needs {AUTOSCALER_ADDON} {' to '.join(dict.fromkeys((oldest, newest)))}; {fix}"
+        raise problem("addon_minor", message, at=("addonVersions", AUTOSCALER_ADDON))
 
     @refusal
     def _oke_enablement(self) -> None:
@@ -363,11 +341,6 @@ class OkeCluster(OkePools):
     runners: dict[SetName, AnyRunner]
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters. `kind` selects pods of a
     pool, standing machines or a machine per job."""
-
-    @property
-    def mirror(self) -> Mirror | None:
-        """As in the base class: Container Registry in the cluster's region."""
-        return self.registry.mirror(self.region) if self.registry is not None else None
 
     def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """As in the base class, and the prefix of the registry."""
@@ -494,18 +467,12 @@ class OkeCluster(OkePools):
         if self.registry is None:
             return
         if self.tenancy is None:
-            raise problem(
-                "registry_tenancy",
-                "a dynamic group lets the nodes pull, and it belongs to the tenancy; add tenancy with its OCID",
-                at=("registry",),
-            )
+            message = "a dynamic group lets the nodes pull, and it belongs to the tenancy; add tenancy with its OCID"
+            raise problem("registry_tenancy", message, at=("registry",))
         if self.machines_in == self.compartment and any(self.machine_runners()):
-            raise problem(
-                "registry_machines",
-                "the dynamic group has every machine of the compartment, and machines of jobs must have no rights; "
-                "add machineCompartment",
-                at=("registry",),
-            )
+            fix = "add machineCompartment"
+            message = f"the dynamic group has every machine of the compartment, and machines of jobs must have no rights; {fix}"
+            raise problem("registry_machines", message, at=("registry",))
 
     @refusal
     def _oke_plugin(self) -> None:
@@ -517,11 +484,8 @@ class OkeCluster(OkePools):
                 if self.gpu_plugin_addon
                 else "nothing would advertise the GPUs"
             )
-            raise problem(
-                "addon_advertiser",
-                f"{reason}; remove gpuPluginAddon, which follows from enablement, or set another enablement",
-                at=("gpuPluginAddon",),
-            )
+            message = f"{reason}; remove gpuPluginAddon, which follows from enablement, or set another enablement"
+            raise problem("addon_advertiser", message, at=("gpuPluginAddon",))
 
     @refusal
     def _oke_volumes_and_addresses(self) -> None:
@@ -532,21 +496,14 @@ class OkeCluster(OkePools):
         metal = {machine.bare_metal for pool in self.pools.values() for machine in pool.machines}
         for name, cache in self.caches.items():
             if not cache.shared and len(metal) > 1:
-                raise problem(
-                    "cache_attachment",
-                    "bare metal and virtual machines attach block volumes differently, and the cluster has both; use fss",
-                    at=("caches", name, "storage"),
-                )
+                message = "bare metal and virtual machines attach block volumes differently, and the cluster has both; use fss"
+                raise problem("cache_attachment", message, at=("caches", name, "storage"))
         if self.network.vcn is None:
             least, (subnet, room) = self._addresses()[0], node_subnet(self.network.new_cidr)
             if least > room:
-                raise problem(
-                    "vcn_addresses",
-                    f"permanent nodes and standing machines take {least} addresses of the node subnet, {subnet} has {room}; "
-                    "set a larger cidr, or lower nodes.min",
-                    at=("network", "cidr"),
-                    value=self.network.new_cidr,
-                )
+                why = f"permanent nodes and standing machines take {least} addresses of the node subnet, {subnet} has {room}"
+                message = f"{why}; set a larger cidr, or lower nodes.min"
+                raise problem("vcn_addresses", message, at=("network", "cidr"), value=self.network.new_cidr)
 
     @refusal
     def _oke_machine_rules(self) -> None:

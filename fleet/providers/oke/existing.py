@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from fleet.providers.oke.cluster import OkePools
 from fleet.providers.oke.ocid import ClusterId, CompartmentId, SecurityGroupId, SubnetId
 from fleet.providers.oke.runners import OkePodRunner
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
-from fleet.settings.existing import AUTOSCALER_CHART, ExistingContext, refuse_caches
+from fleet.settings.existing import AUTOSCALER_CHART, NO_CACHES, ExistingContext
 from fleet.settings.model import DnsLabel, problem, refusal, without
 from fleet.settings.runner import SetName
 
@@ -44,7 +44,7 @@ class ExistingOkeCluster(OkePools):
     """The OKE cluster: its OCID, its network and what it has already (docs/existing-clusters.md)."""
     delivery: Literal["helm"] = "helm"
     """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
-    caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
+    caches: Annotated[dict[DnsLabel, Any], NO_CACHES] = Field(default_factory=dict)
     runners: dict[SetName, OkePodRunner] = Field(default_factory=dict)
 
     def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
@@ -83,8 +83,5 @@ class ExistingOkeCluster(OkePools):
         """Refuse settings of a control plane, and settings that do not fit what the cluster has."""
         self._require_existing(self.existing)
         if self.declare_quotas:
-            raise problem(
-                "existing_quotas",
-                "an OCI quota also bounds what others have in the cluster's compartment; remove declareQuotas",
-                at=("declareQuotas",),
-            )
+            message = "an OCI quota also bounds what others have in the cluster's compartment; remove declareQuotas"
+            raise problem("existing_quotas", message, at=("declareQuotas",))

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import shlex
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from fleet.providers.oke.cluster import OkePools
 from fleet.providers.provider import GONE, Left, Leftovers, Search, left
 from fleet.providers.tags import STACK_TAG
 
-DELETE = {
-    "BootVolume": "oci bv boot-volume delete --boot-volume-id {id}",
-    "Instance": "oci compute instance terminate --instance-id {id}",
-    "LoadBalancer": "oci lb load-balancer delete --load-balancer-id {id}",
-    "Vcn": "oci network vcn delete --vcn-id {id}",
-    "Volume": "oci bv volume delete --volume-id {id}",
-}
+DELETE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 """The command by OCI's resource type, as oci-cli 3.95.1 has it."""
 _OF_NODES = ("BootVolume", "Instance", "LoadBalancer", "NetworkLoadBalancer", "PrivateIp", "Vnic", "Volume")
 """What node pools, launchers and Kubernetes create, and no resource of the program does."""
@@ -27,7 +23,9 @@ class OciLeftovers(Leftovers):
 
     cloud, package = "OCI", "oci"
 
-    def __init__(self, stack: str, clusters: Mapping[str, OkePools], search: Callable[[str], Any] | None = None) -> None:
+    def __init__(
+        self, project: str, stack: str, clusters: Mapping[str, OkePools], search: Callable[[str], Any] | None = None
+    ) -> None:
         self._stack = stack
         self._client = search or _search
         used = (

@@ -16,8 +16,8 @@ from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, ImageId, require_different
 from fleet.settings import compatibility
-from fleet.settings.kubelet import KubeletFlags, ResourceManagers, owned_fields, unowned
-from fleet.settings.model import Form, Memory, Model, between, problem, refusal, without
+from fleet.settings.kubelet import KubeletFlags, owned_fields, unowned
+from fleet.settings.model import Form, Memory, Model, between, problem, refusal, refuses, without
 from fleet.settings.pool import Disk, GpuType, Pool, Reservation, require_local_disks, require_own_labels
 
 _FLAGS = {
@@ -70,19 +70,17 @@ def _of_oci(name: object) -> object:
     return name
 
 
-def _nvidia(name: str) -> str:
+def _nvidia(name: str) -> None:
     gpu = hardware.machine(name).gpu
     if gpu is None or gpu.vendor != "nvidia":
-        raise problem(
-            "gpu_vendor", f"{name} has no NVIDIA GPU, and GPUs of other vendors are not supported; name an NVIDIA shape"
-        )
-    return name
+        message = f"{name} has no NVIDIA GPU, and GPUs of other vendors are not supported; name an NVIDIA shape"
+        raise problem("gpu_vendor", message)
 
 
 Shape = Annotated[
     GpuType,
     BeforeValidator(_of_oci),
-    AfterValidator(_nvidia),
+    refuses(_nvidia),
     Form(
         "GPU shape",
         "not a shape of OCI with NVIDIA GPUs; write for example VM.GPU.A10.1",
@@ -118,11 +116,10 @@ class OciReservation(Reservation):
     """Availability domain of the reservation."""
 
 
-def _node_image(kind: str) -> str:
+def _node_image(kind: str) -> None:
     kinds = [name for name, image in NODE_IMAGES.items() if "oci" in image.clouds]
     if kind not in kinds:
         raise problem("node_image", f"OKE nodes have an image of kind {' or '.join(kinds)}; write one")
-    return kind
 
 
 class OkePool(Pool):
@@ -138,7 +135,7 @@ class OkePool(Pool):
     reservation: OciReservation | None = None
     disk: BootVolume = 400 * 1024
     """Boot volume of each node. CUDA images have 10 to 20 GB each, and OCI's default of 47 GB holds only two. Example: `500Gi`"""
-    image: Annotated[str, AfterValidator(_node_image)] = "oke-gpu"
+    image: Annotated[str, refuses(_node_image)] = "oke-gpu"
     """Kind of node image. `nodeImages` has its OCID."""
     kubelet: Annotated[KubeletFlags | None, unowned(OKE_OWNED)] = None
     """Settings of kubelet. The nodes pass them as flags at their first boot. Example: `{podPidsLimit: 4096}`"""
@@ -151,29 +148,20 @@ class OkePool(Pool):
         "OKE has no scheduled size of a node pool, and OCI's autoscaling schedules are for instance pools alone"
     )
 
-    @property
-    def resource_managers(self) -> ResourceManagers | None:
-        """As in the base class: what `kubelet` sets."""
-        return self.kubelet
-
     @refusal
     def _oke_rules(self) -> None:
         """Refuse pools that OKE cannot create."""
         if len(self.instance_types) > 1:
-            raise problem(
-                "one_shape",
-                "an OKE node pool has one shape; keep one, and add a pool for each other shape",
-                at=("instanceTypes",),
-            )
+            message = "an OKE node pool has one shape; keep one, and add a pool for each other shape"
+            raise problem("one_shape", message, at=("instanceTypes",))
         if self.capacity == "spot":
             require_preemptible(self.machines, at=("instanceTypes",))
         if self.local_storage is not None:
             require_local_disks(self, array=True, at=("localStorage",))
         require_different(self.zones, at=("zones",))
         if self.reservation is not None and self.zones:
-            raise problem(
-                "reserved_zones", "the nodes of a reserved pool are in the reservation's zone; remove zones", at=("zones",)
-            )
+            message = "the nodes of a reserved pool are in the reservation's zone; remove zones"
+            raise problem("reserved_zones", message, at=("zones",))
         require_own_labels("oke_reserved_label", "OKE or kubelet refuses", OKE_PROFILE, self.labels, at=())
 
 
@@ -188,9 +176,8 @@ class NodeImageId(Model):
 
 def _one_size(value: object) -> object:
     if isinstance(value, dict):
-        raise problem(
-            "system_nodes", "the autoscaler does not scale OKE's system pool, so it has one size; write a number, such as 2"
-        )
+        message = "the autoscaler does not scale OKE's system pool, so it has one size; write a number, such as 2"
+        raise problem("system_nodes", message)
     return value
 
 
@@ -216,8 +203,5 @@ class OkeSystemPool(Model):
         """Refuse memory that the shape does not have for its OCPUs: 1 to 64 GB each, whole GB."""
         most = min(64 * self.ocpus, _FLEX_MEMORY)
         if self.memory % 1024 or not self.ocpus <= self.memory // 1024 <= most:
-            raise problem(
-                "flex_memory",
-                f"{FLEX_SHAPE} with ocpus {self.ocpus} has {self.ocpus}Gi to {most}Gi, whole Gi; write one between",
-                at=("memory",),
-            )
+            message = f"{FLEX_SHAPE} with ocpus {self.ocpus} has {self.ocpus}Gi to {most}Gi, whole Gi; write one between"
+            raise problem("flex_memory", message, at=("memory",))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
 from fleet.facts.tables import rows
-from fleet.settings.model import Form, matching, problem, require_once
+from fleet.settings.model import Form, matching, problem, refuses, require_once
 
 _OCID = re.compile(r"ocid1\.([a-z0-9]+)\.oc1\.([a-z0-9-]*)\.([A-Za-z0-9._-]+)")
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")
@@ -55,12 +56,7 @@ def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> Non
 
 def located(kind: Any, region: str) -> Any:
     """The type of an OCID that refuses those of another region."""
-
-    def check(ocid: str) -> str:
-        require_region(ocid, region, at=())
-        return ocid
-
-    return Annotated[kind, AfterValidator(check)]
+    return Annotated[kind, refuses(partial(require_region, region=region, at=()))]
 
 
 def require_different(domains: tuple[str, ...], *, at: tuple[str, ...]) -> None:
@@ -82,15 +78,11 @@ def require_place(domains: tuple[str, ...], region: str) -> None:
     require_domains("place_domain", message, domains, region, at=("availabilityDomains",))
 
 
-def _region(text: str) -> str:
+def _region(text: str) -> None:
     if text not in _BY_KEY.values():
         close = _close(text.lower())
-        raise problem(
-            "oci_region",
-            "not a commercial OCI region; "
-            + (f"did you mean {' or '.join(close)}?" if close else "write for example us-sanjose-1"),
-        )
-    return text
+        fix = f"did you mean {' or '.join(close)}?" if close else "write for example us-sanjose-1"
+        raise problem("oci_region", f"not a commercial OCI region; {fix}")
 
 
 def _close(text: str) -> list[str]:
@@ -102,26 +94,16 @@ def _close(text: str) -> list[str]:
 
 Region = Annotated[
     str,
-    AfterValidator(_region),
+    refuses(_region),
     Form("OCI region", "not a commercial OCI region; write for example us-sanjose-1", values=lambda: sorted(_BY_KEY.values())),
 ]
-CompartmentPath = Annotated[
-    str,
-    matching(
-        "compartment_path",
-        "not a compartment's path; write the names of compartments from the root down, such as ci or ci:machines",
-        r"(?a:[\w.-]{1,100}(:[\w.-]{1,100}){0,5})",
-    ),
-]
+_COMPARTMENT_PATH_RULE = "not a compartment's path; write the names of compartments from the root down, such as ci or ci:machines"
+CompartmentPath = Annotated[str, matching("compartment_path", _COMPARTMENT_PATH_RULE, r"(?a:[\w.-]{1,100}(:[\w.-]{1,100}){0,5})")]
 """Names of compartments from below the root (docs.oracle.com, managing compartments: six levels)."""
-AvailabilityDomain = Annotated[
-    str,
-    matching(
-        "availability_domain",
-        "not an availability domain; write it with the tenancy's prefix, as `oci iam availability-domain list` gives it",
-        _DOMAIN.pattern,
-    ),
-]
+_AVAILABILITY_DOMAIN_RULE = (
+    "not an availability domain; write it with the tenancy's prefix, as `oci iam availability-domain list` gives it"
+)
+AvailabilityDomain = Annotated[str, matching("availability_domain", _AVAILABILITY_DOMAIN_RULE, _DOMAIN.pattern)]
 
 
 def in_region(domain: str, region: str) -> bool:

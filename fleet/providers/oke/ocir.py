@@ -7,15 +7,8 @@ from typing import Annotated
 from fleet.settings.model import matching
 from fleet.settings.registry import Mirror, Registry
 
-Namespace = Annotated[
-    str,
-    matching(
-        "registry_namespace",
-        "not the Object Storage namespace of a tenancy; write what `oci os ns get` prints",
-        r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?",
-        most=255,
-    ),
-]
+_NAMESPACE_RULE = "not the Object Storage namespace of a tenancy; write what `oci os ns get` prints"
+Namespace = Annotated[str, matching("registry_namespace", _NAMESPACE_RULE, r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?", most=255)]
 
 
 class OcirRegistry(Registry):

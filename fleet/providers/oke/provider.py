@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke import doctor
@@ -17,21 +18,11 @@ from fleet.providers.oke.leftovers import OciLeftovers
 from fleet.providers.oke.machine.launch import user_data
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.oke.starter import OkeStarter
-from fleet.providers.provider import Leftovers, Provider, Violation
+from fleet.providers.provider import Provider, Violation
 from fleet.providers.tags import OCI_TAGS
 from fleet.settings.github import GitHub
 from fleet.settings.model import Nodes
 from fleet.settings.pool import SystemMachines
-
-# A password goes through a pipe: every user of the machine can read the arguments of a process.
-_OCIR = """\
-namespace="$(oci os ns get --query data --raw-output)"
-registry=ocir.{region}.oci.oraclecloud.com
-printf '%s' "${{OCI_AUTH_TOKEN:?set it to an auth token of OCI_USER}}" |
-  {tool} login --username "$namespace/${{OCI_USER:?}}" --password-stdin "$registry"
-{tool} tag {local} "$registry/$namespace"/{name}
-{tool} push "$registry/$namespace"/{name}
-"""
 
 
 class Oke(Provider[OkePools]):
@@ -45,7 +36,8 @@ class Oke(Provider[OkePools]):
     packages = ("pulumi-oci",)
     boots = "oci"
     orders = True
-    push = _OCIR
+    # A password goes through a pipe: every user of the machine can read the arguments of a process.
+    push = (Path(__file__).parent / "push.txt").read_text(encoding="ascii")
 
     bill = staticmethod(oke_bill)
 
@@ -106,6 +98,4 @@ class Oke(Provider[OkePools]):
 
     findings = staticmethod(doctor.findings)
 
-    def leftovers(self, project: str, stack: str, clusters: Mapping[str, OkePools]) -> Leftovers:
-        """As in the base class."""
-        return OciLeftovers(stack, clusters)
+    leftovers = OciLeftovers

@@ -16,9 +16,8 @@ _LEAST_REASON, _MOST_REASON = 20, 200
 def _reason(text: str) -> str:
     reason = text.strip()
     if not _LEAST_REASON <= len(reason) <= _MOST_REASON or not reason.isprintable():
-        raise problem(
-            "network_reason", f"the plan prints this reason; write it in one line of {_LEAST_REASON} to {_MOST_REASON} characters"
-        )
+        message = f"the plan prints this reason; write it in one line of {_LEAST_REASON} to {_MOST_REASON} characters"
+        raise problem("network_reason", message)
     return reason
 
 
@@ -37,12 +36,9 @@ class OkePodRunner(PodRunner):
     def _consent(self) -> None:
         """Refuse a set whose owner has not accepted that its jobs are not isolated."""
         if self.accept_unenforced_network is None:
-            raise problem(
-                "unenforced_network",
-                "OKE enforces no NetworkPolicy, so jobs in pods reach the VCN and the node's instance metadata; use machines "
-                "(kind: vm-per-job), or add acceptUnenforcedNetwork with the reason why you accept that",
-                at=("acceptUnenforcedNetwork",),
-            )
+            fix = "use machines (kind: vm-per-job), or add acceptUnenforcedNetwork with the reason why you accept that"
+            message = f"OKE enforces no NetworkPolicy, so jobs in pods reach the VCN and the node's instance metadata; {fix}"
+            raise problem("unenforced_network", message, at=("acceptUnenforcedNetwork",))
 
 
 def _kind(value: Any) -> str | None:

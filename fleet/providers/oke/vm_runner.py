@@ -146,11 +146,8 @@ class MachineRunner(compatibility.CudaFields, Runner):
         self._shapes_are_alike()
         if self.capacity == "spot":
             if self.role == "release":
-                raise problem(
-                    "release_vm_spot",
-                    "a release job must not run on preemptible capacity: an interruption would abort it; use on-demand",
-                    at=("capacity",),
-                )
+                message = "a release job must not run on preemptible capacity: an interruption would abort it; use on-demand"
+                raise problem("release_vm_spot", message, at=("capacity",))
             require_preemptible(self.machines, at=("shapes",))
         if self.image is not None:
             for machine in self.machines:
@@ -159,29 +156,21 @@ class MachineRunner(compatibility.CudaFields, Runner):
         if self.cuda is not None and (wrong := compatibility.lacks_cuda(self.cuda, self.machines, driver)):
             raise problem("cuda", wrong, at=("cuda",))
         if self.nvkind and not any(self.toolkit.startswith(f"{minor}.") for minor in versions.NVKIND.toolkits):
-            raise problem(
-                "nvkind_toolkit",
-                f"the pinned nvkind works with toolkit {' and '.join(versions.NVKIND.toolkits)}; use one, or set nvkind: false",
-                at=("toolkit",),
-            )
+            fix = "use one, or set nvkind: false"
+            message = f"the pinned nvkind works with toolkit {' and '.join(versions.NVKIND.toolkits)}; {fix}"
+            raise problem("nvkind_toolkit", message, at=("toolkit",))
 
     def _shapes_are_alike(self) -> None:
         """Refuse shapes with different GPUs or another architecture, because a job can run on any of them."""
         for index, machine in enumerate(self.machines):
             if machine.arch != "x86_64":
-                raise problem(
-                    "machine_arch",
-                    f"machines download their tools for x86_64, {machine.name} is {machine.arch}; name another "
-                    "shape, or use a pool",
-                    at=("shapes", str(index)),
-                )
+                fix = "name another shape, or use a pool"
+                message = f"machines download their tools for x86_64, {machine.name} is {machine.arch}; {fix}"
+                raise problem("machine_arch", message, at=("shapes", str(index)))
         if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in self.machines}) > 1:
             kinds = ", ".join(f"{machine.name} {machine.gpus}x {machine.gpu.name}" for machine in self.machines if machine.gpu)
-            raise problem(
-                "mixed_shapes",
-                f"shapes of one set must have the same GPU model and count, and these are {kinds}; give each its own set",
-                at=("shapes",),
-            )
+            message = f"shapes of one set must have the same GPU model and count, and these are {kinds}; give each its own set"
+            raise problem("mixed_shapes", message, at=("shapes",))
         require_once("repeated_shape", "a shape is given twice; remove one", self.shapes, at=("shapes",))
 
 
@@ -213,17 +202,11 @@ class VmRunner(MachineRunner):
         """Refuse settings that an instance pool cannot have."""
         if self.capacity == "spot":
             # docs.oracle.com, preemptible instances.
-            raise problem(
-                "standing_spot",
-                "OCI does not keep standing machines on preemptible capacity; use on-demand, or kind: vm-per-job",
-                at=("capacity",),
-            )
+            message = "OCI does not keep standing machines on preemptible capacity; use on-demand, or kind: vm-per-job"
+            raise problem("standing_spot", message, at=("capacity",))
         if len(self.shapes) > 1:
-            raise problem(
-                "standing_shapes",
-                "standing machines have one shape; keep one and add a set for each other shape, or use kind: vm-per-job",
-                at=("shapes",),
-            )
+            message = "standing machines have one shape; keep one and add a set for each other shape, or use kind: vm-per-job"
+            raise problem("standing_shapes", message, at=("shapes",))
         require_different(self.availability_domains, at=("availabilityDomains",))
 
 
@@ -279,12 +262,8 @@ class VmPerJobRunner(MachineRunner):
         tried: set[str] = set()
         for index, place in enumerate(self.places):
             if again := sorted(tried.intersection(place.availability_domains)):
-                raise problem(
-                    "repeated_place",
-                    "an earlier place has that availability domain; remove one",
-                    at=("places", str(index), "availabilityDomains"),
-                    value=again[0],
-                )
+                message = "an earlier place has that availability domain; remove one"
+                raise problem("repeated_place", message, at=("places", str(index), "availabilityDomains"), value=again[0])
             tried.update(place.availability_domains)
 
     @refusal
@@ -292,17 +271,12 @@ class VmPerJobRunner(MachineRunner):
         """Refuse settings that the launcher does not support."""
         if self.booted_here:
             if self.image is None:
-                raise problem(
-                    "machine_image", "the launcher needs an image of yours; set image with id and driver", at=("image",)
-                )
+                message = "the launcher needs an image of yours; set image with id and driver"
+                raise problem("machine_image", message, at=("image",))
             return
         if self.image is not None:
-            raise problem(
-                "cncf_image",
-                "CNCF's launcher finds its image by the name of its operating system; remove image",
-                at=("image",),
-                value=self.image.id,
-            )
+            message = "CNCF's launcher finds its image by the name of its operating system; remove image"
+            raise problem("cncf_image", message, at=("image",), value=self.image.id)
         parts: list[tuple[tuple[str, ...], Model]] = [((), self)]
         parts += [(("places", str(index)), place) for index, place in enumerate(self.places)]
         for at, part in parts:
@@ -311,9 +285,8 @@ class VmPerJobRunner(MachineRunner):
                 raise problem("cncf_setting", f"CNCF's launcher has no setting for {key}; remove it", at=(*at, key))
         for index, place in enumerate(self.places):
             if place.subnet is None:
-                raise problem(
-                    "cncf_subnet", "CNCF's launcher needs a subnet in each place; add it", at=("places", str(index), "subnet")
-                )
+                message = "CNCF's launcher needs a subnet in each place; add it"
+                raise problem("cncf_subnet", message, at=("places", str(index), "subnet"))
 
 
 def require_own_network(runner: VmPerJobRunner, region: str, *, at: tuple[str, ...]) -> None:
@@ -324,12 +297,8 @@ def require_own_network(runner: VmPerJobRunner, region: str, *, at: tuple[str, .
         ids = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
         missing = [key for key, ocid in ids.items() if ocid is None]
         if place.region != region and missing:
-            raise problem(
-                "place_network",
-                f"a place outside of the cluster's region needs its own network and image; add {', '.join(missing)}",
-                at=(*at, "places", str(index)),
-                value=place.region,
-            )
+            message = f"a place outside of the cluster's region needs its own network and image; add {', '.join(missing)}"
+            raise problem("place_network", message, at=(*at, "places", str(index)), value=place.region)
 
 
 _NOT_CNCF = frozenset({"toolkit", "nvkind", "lifetime", "security_group", "image"})

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from fleet.facts import versions
 from fleet.facts.lifecycle import Use, of_kubernetes, of_row
@@ -18,6 +18,7 @@ from fleet.providers.talos.release import has_documents
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import within
 from fleet.settings.enablement import GPU_OPERATOR, Enablement
+from fleet.settings.existing import no_caches
 from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
 from fleet.settings.machines import WithMachines
 from fleet.settings.model import DnsLabel, QuotedText, matching, problem, refusal, without
@@ -36,17 +37,7 @@ _ENDPOINT = matching(
 )
 
 
-def _no_caches(caches: dict[str, Any]) -> dict[str, Any]:
-    """Refuse every cache. This runs before the rules for all clusters read a cache, because Talos has no model of caches."""
-    for name in caches:
-        raise problem(
-            "talos_cache",
-            "a cache is a cloud volume, which Talos clusters do not have; remove it, and name a storage class of your "
-            "cluster in the workload's storage",
-            at=(name,),
-            value=name,
-        )
-    return caches
+_NO_CACHES = no_caches("talos_cache", "a cache is a cloud volume, which Talos clusters do not have")
 
 
 class TalosCluster(Cluster, WithMachines):
@@ -82,7 +73,7 @@ class TalosCluster(Cluster, WithMachines):
     """Always `argocd`: the program has no access to the cluster."""
     gitops: GitOps
     """The Git repository that ArgoCD reads."""
-    caches: Annotated[dict[DnsLabel, Any], AfterValidator(_no_caches)] = Field(default_factory=dict)
+    caches: Annotated[dict[DnsLabel, Any], _NO_CACHES] = Field(default_factory=dict)
     pools: dict[DnsLabel, TalosPool] = Field(default_factory=dict)
     runners: dict[SetName, PodRunner]
 
@@ -179,19 +170,13 @@ class TalosCluster(Cluster, WithMachines):
     def _versions_fit(self) -> None:
         """Refuse a Talos release that is not pinned, and a Kubernetes version that it does not support."""
         if self.talos_version not in versions.TALOS:
-            raise problem(
-                "talos_version",
-                f"no release of this minor is pinned; use one of: {', '.join(versions.TALOS)}",
-                at=("talosVersion",),
-            )
+            message = f"no release of this minor is pinned; use one of: {', '.join(versions.TALOS)}"
+            raise problem("talos_version", message, at=("talosVersion",))
         oldest, newest = map(minor, self.release.kubernetes)
         releases = [release for release in versions.TALOS_KUBERNETES if oldest <= minor(release) <= newest]
         if self.kubernetes_version not in releases:
-            raise problem(
-                "talos_kubernetes",
-                f"no pinned release of this minor works with Talos {self.talos_version}; use one of: {', '.join(releases)}",
-                at=("kubernetesVersion",),
-            )
+            message = f"no pinned release of this minor works with Talos {self.talos_version}; use one of: {', '.join(releases)}"
+            raise problem("talos_kubernetes", message, at=("kubernetesVersion",))
 
     @refusal
     def _hosts_once(self) -> None:
@@ -202,9 +187,8 @@ class TalosCluster(Cluster, WithMachines):
             if names[name] > 1:
                 raise problem("host_twice", "another host has that name; give each machine one", at=path, value=name)
             if addresses[host.address] > 1:
-                raise problem(
-                    "address_twice", "another host has that address; correct it", at=(*path, "address"), value=host.address
-                )
+                message = "another host has that address; correct it"
+                raise problem("address_twice", message, at=(*path, "address"), value=host.address)
 
     @refusal
     def _own_machines(self) -> None:
@@ -213,21 +197,14 @@ class TalosCluster(Cluster, WithMachines):
             if value:
                 raise problem("talos_cloud", f"{key} applies only to clusters in a cloud; remove it", at=(key,))
         if isinstance(self.gitops.secrets, ByProgram):
-            raise problem(
-                "talos_secrets",
-                "pulumi up is not available for this cluster; use external-secrets, sealed-secrets or sops",
-                at=("gitops", "secrets", "by"),
-            )
+            message = "pulumi up is not available for this cluster; use external-secrets, sealed-secrets or sops"
+            raise problem("talos_secrets", message, at=("gitops", "secrets", "by"))
 
     @refusal
     def _talos_enablement(self) -> None:
         """Refuse pools and an enablement that do not fit each other, and a Talos release that the operator does not support."""
         if self.enablement == GPU_OPERATOR and minor(self.talos_version) < _OPERATOR_FROM:
-            raise problem(
-                "talos_operator",
-                f"NVIDIA supports its operator from Talos 1.13 on, not on {self.talos_version}; "
-                "raise talosVersion, or use enablement: device-plugin",
-                at=("enablement",),
-                value=self.enablement,
-            )
+            fix = "raise talosVersion, or use enablement: device-plugin"
+            message = f"NVIDIA supports its operator from Talos 1.13 on, not on {self.talos_version}; {fix}"
+            raise problem("talos_operator", message, at=("enablement",), value=self.enablement)
         self._require_enablement(driver_at=lambda name, _: ("pools", name, "driver", "tier"))

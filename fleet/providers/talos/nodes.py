@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.hardware import OWNED
 from fleet.facts.scheduling import TALOS_PROFILE
-from fleet.settings.kubelet import KubeletConfig, ResourceManagers, owned_fields, unowned
+from fleet.settings.kubelet import KubeletConfig, owned_fields, unowned
 from fleet.settings.model import DnsLabel, Form, Memory, Model, Nodes, matching, memory_text, problem, refusal, without
 from fleet.settings.pool import MachineName, Pool, require_own_labels
 
@@ -43,20 +43,10 @@ HostAddress = Annotated[
     AfterValidator(_address),
     Form("host address", _HOST_ADDRESS, "[0-9a-fA-F.:]+"),
 ]
-DiskPath = Annotated[
-    str,
-    matching(
-        "install_disk", "not a disk; write its device, such as /dev/nvme0n1 or /dev/disk/by-id/…", r"/dev/[A-Za-z0-9/_.:-]+"
-    ),
-]
-VolumeName = Annotated[
-    str,
-    matching(
-        "volume_name",
-        "not a user volume's name: letters, digits and hyphens, 34 at most; write for example models",
-        r"[A-Za-z0-9-]{1,34}",
-    ),
-]
+_DISK_PATH_RULE = "not a disk; write its device, such as /dev/nvme0n1 or /dev/disk/by-id/…"
+DiskPath = Annotated[str, matching("install_disk", _DISK_PATH_RULE, r"/dev/[A-Za-z0-9/_.:-]+")]
+_VOLUME_NAME_RULE = "not a user volume's name: letters, digits and hyphens, 34 at most; write for example models"
+VolumeName = Annotated[str, matching("volume_name", _VOLUME_NAME_RULE, r"[A-Za-z0-9-]{1,34}")]
 """siderolabs/talos v1.13.9 pkg/machinery/config/types/block/user_volume_config.go: a partition's label is `u-` and the name."""
 
 
@@ -75,10 +65,8 @@ class UserVolume(Model):
     def _one_place(self) -> None:
         """Refuse a volume with both places, and one without a place."""
         if (self.disk is None) == (self.ephemeral is None):
-            raise problem(
-                "volume_place",
-                "a user volume is on another disk, or beside Talos on the install disk; set disk or ephemeral, not both",
-            )
+            message = "a user volume is on another disk, or beside Talos on the install disk; set disk or ephemeral, not both"
+            raise problem("volume_place", message)
 
 
 class Host(Model):
@@ -98,27 +86,19 @@ class Host(Model):
     def _other_disk(self) -> None:
         """Refuse a disk that Talos uses as a whole already, and room on the install disk if EPHEMERAL is not there."""
         if self.ephemeral_disk == self.install_disk:
-            raise problem(
-                "ephemeral_disk", "containers and images are on the install disk by default; remove it", at=("ephemeralDisk",)
-            )
+            message = "containers and images are on the install disk by default; remove it"
+            raise problem("ephemeral_disk", message, at=("ephemeralDisk",))
         if self.ephemeral_disk is not None and self.volume is not None:
             if self.volume.ephemeral is not None:
-                raise problem(
-                    "ephemeral_twice",
-                    "ephemeralDisk puts containers and images on another disk, so they need no room on the install disk; remove "
-                    "volume.ephemeral or ephemeralDisk",
-                    at=("volume", "ephemeral"),
-                )
+                why = "ephemeralDisk puts containers and images on another disk, so they need no room on the install disk"
+                message = f"{why}; remove volume.ephemeral or ephemeralDisk"
+                raise problem("ephemeral_twice", message, at=("volume", "ephemeral"))
             if self.volume.disk == self.ephemeral_disk:
-                raise problem(
-                    "ephemeral_volume_disk", "ephemeralDisk uses all of this disk; name another disk", at=("volume", "disk")
-                )
+                message = "ephemeralDisk uses all of this disk; name another disk"
+                raise problem("ephemeral_volume_disk", message, at=("volume", "disk"))
         if self.volume is not None and self.volume.disk == self.install_disk:
-            raise problem(
-                "volume_disk",
-                "Talos is installed on this disk and uses all of it; name another disk, or set ephemeral instead of disk",
-                at=("volume", "disk"),
-            )
+            message = "Talos is installed on this disk and uses all of it; name another disk, or set ephemeral instead of disk"
+            raise problem("volume_disk", message, at=("volume", "disk"))
 
 
 class Hosts(Nodes):
@@ -137,9 +117,8 @@ class Hosts(Nodes):
             return value
         for bound in ("min", "max"):
             if bound in value:
-                raise problem(
-                    "host_count", f"hosts already determines the number of your own machines; remove {bound}", at=(bound,)
-                )
+                message = f"hosts already determines the number of your own machines; remove {bound}"
+                raise problem("host_count", message, at=(bound,))
         count = len(hosts) if isinstance(hosts := value.get("hosts"), dict) else 0
         # If hosts is not a mapping, report only that and not a missing count as well.
         return value | {"min": count, "max": max(count, 1)}
@@ -179,52 +158,30 @@ class TalosPool(Pool):
     kubelet: Annotated[TalosKubelet | None, unowned(owned_fields("Talos or by this program"))] = None
     """Settings of kubelet beside those of Talos. Example: `{podPidsLimit: 4096}`"""
 
-    @property
-    def resource_managers(self) -> ResourceManagers | None:
-        """As in the base class: what `kubelet` sets."""
-        return self.kubelet
-
     @refusal
     def _talos_rules(self) -> None:
         """Refuse rented machines, GPUs of other vendors, an idle delay, labels that kubelet may not set, unfit modules."""
         for machine in self.machines:
             gpu = machine.gpu
             if machine.cloud != OWNED or gpu is None:
-                raise problem(
-                    "talos_machine",
-                    "Talos nodes are machines of your own; name one that is below machines of the cluster",
-                    at=("instanceTypes",),
-                    value=machine.name,
-                )
+                message = "Talos nodes are machines of your own; name one that is below machines of the cluster"
+                raise problem("talos_machine", message, at=("instanceTypes",), value=machine.name)
             capability, modules = tuple(map(int, gpu.compute_capability.split("."))), self.driver.kernel_modules
             if modules == "open" and capability < _TURING:
-                raise problem(
-                    "open_modules",
-                    f"NVIDIA's open kernel modules support GPUs from Turing on, {gpu.name} is older; write proprietary",
-                    at=("driver", "kernelModules"),
-                )
+                message = f"NVIDIA's open kernel modules support GPUs from Turing on, {gpu.name} is older; write proprietary"
+                raise problem("open_modules", message, at=("driver", "kernelModules"))
             if modules == "proprietary" and capability >= _BLACKWELL:
-                raise problem(
-                    "proprietary_modules",
-                    f"only NVIDIA's open kernel modules support {gpu.name} (Blackwell); write open",
-                    at=("driver", "kernelModules"),
-                    value=modules,
-                )
+                message = f"only NVIDIA's open kernel modules support {gpu.name} (Blackwell); write open"
+                raise problem("proprietary_modules", message, at=("driver", "kernelModules"), value=modules)
         if len(self.instance_types) > 1:
-            raise problem(
-                "one_machine",
-                "the hosts of a pool have one machine type; keep one, and add a pool for each other type",
-                at=("instanceTypes",),
-            )
+            message = "the hosts of a pool have one machine type; keep one, and add a pool for each other type"
+            raise problem("one_machine", message, at=("instanceTypes",))
         for name, host in self.nodes.hosts.items():
             kept = host.volume.ephemeral if host.volume is not None else None
             if kept is not None and kept < self.disk:
-                raise problem(
-                    "volume_room",
-                    f"host {name} keeps {memory_text(kept)} for containers and images; lower the pool's disk, or raise ephemeral",
-                    at=("disk",),
-                    value=memory_text(self.disk),
-                )
+                fix = "lower the pool's disk, or raise ephemeral"
+                message = f"host {name} keeps {memory_text(kept)} for containers and images; {fix}"
+                raise problem("volume_room", message, at=("disk",), value=memory_text(self.disk))
         if "idle_delay" in self.model_fields_set:
             raise problem("talos_idle", "your own machines always stay on; remove idleDelay", at=("idleDelay",))
         require_own_labels("talos_reserved_label", "kubelet may not set", TALOS_PROFILE, self.labels, at=())
@@ -247,9 +204,6 @@ class ControlPlane(Model):
     def _odd(self) -> None:
         """Refuse an even number of hosts. For example, etcd with two members loses its quorum if either of them fails."""
         if len(self.hosts) % 2 == 0:
-            raise problem(
-                "etcd_members",
-                f"etcd of {len(self.hosts)} members tolerates no more failures than of {len(self.hosts) - 1}; use an odd number",
-                at=("hosts",),
-                value=sorted(self.hosts),
-            )
+            fix = "use an odd number"
+            message = f"etcd of {len(self.hosts)} members tolerates no more failures than of {len(self.hosts) - 1}; {fix}"
+            raise problem("etcd_members", message, at=("hosts",), value=sorted(self.hosts))

@@ -14,13 +14,10 @@ from typing import Any
 from fleet.charts.arc import CONTROLLER, METRICS_PORT, place_in
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER
-from fleet.charts.dcgm_exporter import DCGM_EXPORTER
-from fleet.charts.dcgm_exporter import NAMESPACE as EXPORTER_NAMESPACE
-from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
-from fleet.charts.gpu_operator import OPERATOR
+from fleet.charts.dcgm_exporter import DCGM_EXPORTER, NAMESPACE as EXPORTER_NAMESPACE
+from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE, OPERATOR
 from fleet.charts.kube_prometheus import PROMETHEUS_CLASS, sanitized
-from fleet.charts.kueue import KUEUE
-from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE
+from fleet.charts.kueue import KUEUE, NAMESPACE as KUEUE_NAMESPACE
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, REGION, SCALE_SET_LABEL
 from fleet.providers.fleet import Fleet

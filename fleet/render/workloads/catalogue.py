@@ -5,7 +5,7 @@ The servers keep their models in a volume. `run/` has what some containers run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fleet.charts.chart import amounts, manifests
@@ -16,7 +16,7 @@ from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import fits
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import Target, pool_target
-from fleet.render.isolation import homes, in_namespace
+from fleet.render.isolation import in_namespace
 from fleet.render.workloads import parts
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import memory_text
@@ -295,13 +295,3 @@ def workload_objects(cluster: Cluster, name: str) -> tuple[Manifest, ...]:
     if isinstance(workload, CoralWorkload) and workload.pool is not None:
         return make(meta, workload, PROVIDERS[cluster.provider].profile.pod_tolerations(cluster.pools[workload.pool].capacity))
     return make(meta, workload)
-
-
-def objects(cluster: Cluster) -> Iterator[Manifest]:
-    """Every manifest of a cluster's workloads. Their namespaces with the network policies come first."""
-    used = {workload.namespace for workload in cluster.workloads.values()}
-    for name, home in homes(cluster).items():
-        if name in used:
-            yield from home.manifests
-    for name in cluster.workloads:
-        yield from workload_objects(cluster, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Collection
+from itertools import chain, dropwhile, islice
 
 from fleet.providers.finding import SourceError
 from gpu_ci.doctor.sources.web import ADDRESSES, Web
@@ -21,26 +22,23 @@ _ROW = {
 
 def on_demand(web: Web, region: str, types: Collection[str]) -> dict[str, float]:
     """USD an hour of these instance types with Linux in a region, as far as the list has them."""
-    header: list[str] = []
     prices: dict[str, float] = {}
     quoted = {f'"{name}"' for name in types}
-    for line in web.lines(ADDRESSES["prices"].format(region=region), most=2_000_000_000, seconds=900):
-        if not header:
-            # Five lines about the file come first.
-            header = next(csv.reader([line])) if line.startswith('"SKU"') else []
-            if header and (missing := {*_ROW, "Instance Type", "PricePerUnit", "Region Code"} - set(header)):
-                raise SourceError(f"the price list has no column {min(missing)}")
-            continue
-        if '"OnDemand"' not in line or not any(name in line for name in quoted):
-            continue
-        row = dict(zip(header, next(csv.reader([line])), strict=False))
-        name = row.get("Instance Type", "")
-        if name in types and row.get("Region Code") == region and all(row.get(key) == text for key, text in _ROW.items()):
-            price = _number(row.get("PricePerUnit", ""), name)
+    lines = web.lines(ADDRESSES["prices"].format(region=region), most=2_000_000_000, seconds=900)
+    # Five lines about the file come first.
+    listed = dropwhile(lambda line: not line.startswith('"SKU"'), lines)
+    of_types = (line for line in listed if '"OnDemand"' in line and any(name in line for name in quoted))
+    table = csv.DictReader(chain(islice(listed, 1), of_types), restval="")
+    if table.fieldnames is None:
+        raise SourceError("the price list has no line of columns")
+    if missing := {*_ROW, "Instance Type", "PricePerUnit", "Region Code"} - set(table.fieldnames):
+        raise SourceError(f"the price list has no column {min(missing)}")
+    for row in table:
+        name = row["Instance Type"]
+        if name in types and row["Region Code"] == region and all(row[key] == text for key, text in _ROW.items()):
+            price = _number(row["PricePerUnit"], name)
             if prices.setdefault(name, price) != price:
                 raise SourceError(f"the price list has two prices of {name} in {region}")
-    if not header:
-        raise SourceError("the price list has no line of columns")
     return prices
 
 

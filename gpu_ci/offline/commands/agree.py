@@ -8,10 +8,11 @@ import typer
 
 from fleet.facts.credentials import mask
 from fleet.loading.home import ROOT
-from gpu_ci.app import WRITE, AsOf, File, Stack, Yes, app, console, exit_status
+from gpu_ci.app import WRITE, Stack, app, console
 from gpu_ci.offline import words
 from gpu_ci.offline.agree import Agreement, agreement, replace_files
 from gpu_ci.offline.day import day_of
+from gpu_ci.offline.grow.change import Edit
 from gpu_ci.offline.init.questions import confirmed
 from gpu_ci.offline.plan import require_sdk
 from gpu_ci.offline.progress import Progress
@@ -19,38 +20,32 @@ from gpu_ci.offline.report import report
 
 
 @app.command(rich_help_panel=WRITE)
-def agree(
-    stack: Stack,
-    file: File = None,
-    yes: Yes = False,
-    as_of: AsOf = None,
-) -> None:
+def agree(stack: Stack, edit: Edit) -> None:
     """Allow what a stack's fleet needs: policy values with reasons, 25 % above it.
 
     It prints the change and the price, asks on a terminal, and writes nothing unless the plan then passes.
     """
-    with exit_status():
-        require_sdk("agree")
-        with Progress() as progress:
-            agreed = agreement(stack, ROOT, file, day_of(as_of), progress)
-        out = console()
-        if not agreed.after.passes():
-            report(agreed.after, out, quiet=True)
-            out.print(agreed.left, markup=False, highlight=False, soft_wrap=True)
-            raise typer.Exit(1)
-        if agreed.diff:
-            sys.stdout.write(mask(agreed.diff))
-            for line in price(agreed):
-                out.print(line)
-            if not yes and not confirmed("Write these values?"):
-                out.print("Nothing was written.")
-                raise typer.Exit(1)
-        else:
-            out.print("Nothing to agree: no policy value refuses the fleet.")
-        replace_files(agreed.files, ROOT)
-        if agreed.files:
-            out.print(f"Wrote {', '.join(agreed.files)}.")
+    require_sdk("agree")
+    with Progress() as progress:
+        agreed = agreement(stack, ROOT, edit.file, day_of(edit.as_of), progress)
+    out = console()
+    if not agreed.after.passes():
         report(agreed.after, out, quiet=True)
+        out.print(agreed.left, markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(1)
+    if agreed.diff:
+        sys.stdout.write(mask(agreed.diff))
+        for line in price(agreed):
+            out.print(line)
+        if not edit.yes and not confirmed("Write these values?"):
+            out.print("Nothing was written.")
+            raise typer.Exit(1)
+    else:
+        out.print("Nothing to agree: no policy value refuses the fleet.")
+    replace_files(agreed.files, ROOT)
+    if agreed.files:
+        out.print(f"Wrote {', '.join(agreed.files)}.")
+    report(agreed.after, out, quiet=True)
 
 
 def price(agreed: Agreement) -> list[str]:

@@ -12,7 +12,7 @@ from fleet.facts.errors import InputError
 from fleet.facts.versions import CHARTS
 from fleet.loading.config import read_fleet
 from fleet.render.arc import SETS, upgrade
-from gpu_ci.app import PROVE, File, Stack, app, exit_status
+from gpu_ci.app import PROVE, File, Stack, app
 
 
 @app.command(name="arc-upgrade", rich_help_panel=PROVE)
@@ -26,11 +26,10 @@ def arc_upgrade(
 
     Exit status: 0 the commands are printed, or none are needed; 2 the input is wrong.
     """
-    with exit_status():
-        old, new = (_version(option, value) for option, value in (("--from", before), ("--to", after)))
-        commands = upgrade(read_fleet(stack, file), stack, old, new)
-        none = f"# ARC {old} -> {new}: the minor is the same, or the stack has no runner set. `pulumi up` alone is enough."
-        sys.stdout.write("".join(f"{line}\n" for line in commands or (none,)))
+    old, new = (_version(option, value) for option, value in (("--from", before), ("--to", after)))
+    commands = upgrade(read_fleet(stack, file), stack, old, new)
+    none = f"# ARC {old} -> {new}: the minor is the same, or the stack has no runner set. `pulumi up` alone is enough."
+    sys.stdout.write("".join(f"{line}\n" for line in commands or (none,)))
 
 
 def _version(option: str, value: str | None) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fleet.facts.credentials import mask
-from gpu_ci.app import PROVE, AsOf, Json, app, exit_status
+from gpu_ci.app import PROVE, AsOf, Json, app
 from gpu_ci.audit.findings import Audit, Finding, audit
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
@@ -23,11 +23,10 @@ def audit_command(
     as_of: AsOf = None,
 ) -> None:
     """Audit ARC's runner sets and GitHub's workflows of any repository: versions, runs-on, containers."""
-    with exit_status(as_json=as_json):
-        day, seen = day_of(as_of), audit(path)
-        lines = seen.findings(day)
-        sys.stdout.write(_json(seen, lines) if as_json else mask(_text(seen, lines)))
-        raise typer.Exit(1 if any(line.level == "error" for line in lines) else 0)
+    day, seen = day_of(as_of), audit(path)
+    lines = seen.findings(day)
+    sys.stdout.write(_json(seen, lines) if as_json else mask(_text(seen, lines)))
+    raise typer.Exit(1 if any(line.level == "error" for line in lines) else 0)
 
 
 def _json(seen: Audit, lines: list[Finding]) -> str:

@@ -12,7 +12,7 @@ from fleet.facts.versions import CHARTS
 from fleet.loading.config import read_fleet
 from fleet.loading.stackfile import name_of_file
 from fleet.providers.installed import installed
-from gpu_ci.app import PROVE, File, app, exit_status
+from gpu_ci.app import PROVE, File, app
 from gpu_ci.offline.helm import chart_digest, find_helm
 
 
@@ -31,11 +31,10 @@ def charts(
 
     Exit status: 0 success, 1 a digest differs, 2 the input is wrong, or helm is missing or cannot download a chart.
     """
-    with exit_status():
-        names = CHARTS if stack is None else _of(stack, file)
-        helm = find_helm()
-        same = [_compare(helm, name, keep) for name in names]
-        raise typer.Exit(0 if all(same) else 1)
+    names = CHARTS if stack is None else _of(stack, file)
+    helm = find_helm()
+    same = [_compare(helm, name, keep) for name in names]
+    raise typer.Exit(0 if all(same) else 1)
 
 
 def _of(stack: str, file: Path | None) -> list[str]:

@@ -21,7 +21,7 @@ from fleet.loading.project import Project
 from fleet.loading.stackfile import StackConfig, load
 from fleet.providers.finding import OK, SKIPPED, WRONG, Finding, ok, skipped, wrong
 from fleet.providers.fleet import NAMESPACE, Fleet
-from gpu_ci.app import PROVE, File, Json, Quiet, Stack, app, console, exit_status
+from gpu_ci.app import PROVE, File, Json, Quiet, Stack, app, console
 from gpu_ci.doctor import backend, freshness, github, network, settings, tools
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.data import document, fields_of
@@ -47,23 +47,20 @@ def doctor(
     Each line is ok, wrong with the fix, or skipped with the reason.
     Exit status: 0 nothing is wrong, 1 something is wrong, 2 the input is wrong.
     """
-    with exit_status(as_json=as_json):
-        config = load(stack, ROOT, stack_file=file)
-        findings = []
-        for finding in _findings(config, fleet_of(config), address, key_file or ()):
-            findings.append(finding)
-            if not as_json and (finding.state == WRONG or not quiet):
-                _print(finding)
-        counts = Counter(finding.state for finding in findings)
-        if as_json:
-            lines = [fields_of(finding, "state", "area", "said", "fix") for finding in findings]
-            sys.stdout.write(document({"stack": stack, "ok": not counts[WRONG], "findings": lines}) + "\n")
-        else:
-            totals = ", ".join(f"{counts[state]} {state}" for state in (OK, WRONG, SKIPPED))
-            console().print(
-                Text(f"{'FAILED' if counts[WRONG] else 'OK'}: {totals}", style=_STYLES[WRONG if counts[WRONG] else OK])
-            )
-        raise typer.Exit(1 if counts[WRONG] else 0)
+    config = load(stack, ROOT, stack_file=file)
+    findings = []
+    for finding in _findings(config, fleet_of(config), address, key_file or ()):
+        findings.append(finding)
+        if not as_json and (finding.state == WRONG or not quiet):
+            _print(finding)
+    counts = Counter(finding.state for finding in findings)
+    if as_json:
+        lines = [fields_of(finding, "state", "area", "said", "fix") for finding in findings]
+        sys.stdout.write(document({"stack": stack, "ok": not counts[WRONG], "findings": lines}) + "\n")
+    else:
+        totals = ", ".join(f"{counts[state]} {state}" for state in (OK, WRONG, SKIPPED))
+        console().print(Text(f"{'FAILED' if counts[WRONG] else 'OK'}: {totals}", style=_STYLES[WRONG if counts[WRONG] else OK]))
+    raise typer.Exit(1 if counts[WRONG] else 0)
 
 
 def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_files: Sequence[str]) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from fleet.facts.errors import InputError
 from fleet.loading.config import read_fleet
 from fleet.prove.pending import Explanation, explain
 from fleet.prove.pod import Pod, pod_of
-from gpu_ci.app import PROVE, Cluster, File, Json, Stack, app, exit_status
+from gpu_ci.app import PROVE, Cluster, File, Json, Stack, app
 from gpu_ci.offline.data import document
 from gpu_ci.offline.manifests.tree import read_tree
 
@@ -29,15 +29,14 @@ def explain_pods(
 
     Exit status: 0 every pod would run, 1 a pod would stay pending, 2 the input is wrong.
     """
-    with exit_status(as_json=as_json):
-        fleet = read_fleet(stack, file)
-        explanations = [explain(fleet, pod, cluster) for pod in _pods(stack, manifest)]
-        if as_json:
-            sys.stdout.write(document({"stack": stack, "pods": list(map(_json, explanations))}) + "\n")
-        else:
-            paragraphs = ("".join(f"{line}\n" for line in explanation.lines()) for explanation in explanations)
-            sys.stdout.write(mask("\n".join(paragraphs)))
-        raise typer.Exit(0 if all(explanation.runs for explanation in explanations) else 1)
+    fleet = read_fleet(stack, file)
+    explanations = [explain(fleet, pod, cluster) for pod in _pods(stack, manifest)]
+    if as_json:
+        sys.stdout.write(document({"stack": stack, "pods": list(map(_json, explanations))}) + "\n")
+    else:
+        paragraphs = ("".join(f"{line}\n" for line in explanation.lines()) for explanation in explanations)
+        sys.stdout.write(mask("\n".join(paragraphs)))
+    raise typer.Exit(0 if all(explanation.runs for explanation in explanations) else 1)
 
 
 def _json(explanation: Explanation) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from fleet.loading.config import read_fleet
 from fleet.loading.home import INSTALLED, ROOT, TREE
 from fleet.providers.finding import SourceError
 from fleet.providers.registry import provider_of
-from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, app, exit_status
+from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, app
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.data import document
 from gpu_ci.offline.day import day_of
@@ -64,28 +64,27 @@ def freshen(
     GH_TOKEN, if it is set, is sent to api.github.com alone. A source that cannot be reached is named, and the others are asked.
     Exit status: 0 every source that can be reached was asked, 1 with --check a row is newer, 2 the input is wrong.
     """
-    with exit_status(as_json=as_json):
-        if INSTALLED:
-            raise InputError("freshen: changes the tables of a clone, and this program is installed; run it in a clone")
-        day = day_of(as_of)
-        names = stacks or sorted(path.name.split(".")[1] for path in ROOT.glob("Pulumi.*.yaml"))
-        fleets = {name: read_fleet(name) for name in names}
-        tables = Tables(DATA)
-        web = Web(os.environ.get("GH_TOKEN") or "")
-        clusters = [cluster for fleet in fleets.values() for _, cluster in fleet.clusters_by_name()]
-        regions = tuple(sorted({cluster.region for cluster in clusters if provider_of(cluster).cloud == PRICED}))
-        answers = list(_ask(Asking(web, tables, day, regions), tuple(only or ())))
-        newer = bool(tables.changed)
-        writes = newer and not check
-        before = {name: plan_of(name, ROOT, day) for name in names if writes}
-        if writes:
-            tables.write()
-        effects = {name: list(effect(plan, plan_of(name, ROOT, day))) for name, plan in before.items()}
-        if as_json:
-            sys.stdout.write(_json(day.isoformat(), answers, writes, effects) + "\n")
-        else:
-            sys.stdout.writelines(f"{mask(line)}\n" for line in _lines(answers, check, effects))
-        raise typer.Exit(1 if check and newer else 0)
+    if INSTALLED:
+        raise InputError("freshen: changes the tables of a clone, and this program is installed; run it in a clone")
+    day = day_of(as_of)
+    names = stacks or sorted(path.name.split(".")[1] for path in ROOT.glob("Pulumi.*.yaml"))
+    fleets = {name: read_fleet(name) for name in names}
+    tables = Tables(DATA)
+    web = Web(os.environ.get("GH_TOKEN") or "")
+    clusters = [cluster for fleet in fleets.values() for _, cluster in fleet.clusters_by_name()]
+    regions = tuple(sorted({cluster.region for cluster in clusters if provider_of(cluster).cloud == PRICED}))
+    answers = list(_ask(Asking(web, tables, day, regions), tuple(only or ())))
+    newer = bool(tables.changed)
+    writes = newer and not check
+    before = {name: plan_of(name, ROOT, day) for name in names if writes}
+    if writes:
+        tables.write()
+    effects = {name: list(effect(plan, plan_of(name, ROOT, day))) for name, plan in before.items()}
+    if as_json:
+        sys.stdout.write(_json(day.isoformat(), answers, writes, effects) + "\n")
+    else:
+        sys.stdout.writelines(f"{mask(line)}\n" for line in _lines(answers, check, effects))
+    raise typer.Exit(1 if check and newer else 0)
 
 
 def _ask(ask: Asking, only: tuple[str, ...]) -> Iterator[Asked]:

@@ -17,7 +17,7 @@ from fleet.prove.bill import runner_hour
 from fleet.settings.budget import MONTH
 from fleet.settings.machines import OwnMachine
 from fleet.settings.runner import PodRunner
-from gpu_ci.app import WRITE, Gpu, app, console, exit_status
+from gpu_ci.app import WRITE, Gpu, app, console
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import PROVIDERS, Answers
@@ -65,21 +65,20 @@ def init(
 
     Asks on a terminal for what no flag gives. It plans the fleet first, and writes nothing unless the plan passes.
     """
-    with exit_status():
-        require_free(ask.stack_name(stack), ROOT)
-        found = None
-        if from_context is not None:
-            from gpu_ci.offline.init.cluster import read  # noqa: PLC0415 - it loads the Kubernetes client
+    require_free(ask.stack_name(stack), ROOT)
+    found = None
+    if from_context is not None:
+        from gpu_ci.offline.init.cluster import read  # noqa: PLC0415 - it loads the Kubernetes client
 
-            found = read(from_context)
-        flags = {"provider": provider, "region": region, "gpu": gpu, "budget": budget}
-        flags |= {"organization": organization, "jobs": jobs, "kind": kind}
-        given = _answers(stack, found, flags, machines or [])
-        with Progress() as progress:
-            progress("planning the fleet")
-            new = prepared(given, found, ROOT, day_of())
-        write(new, ROOT)
-        _report(new)
+        found = read(from_context)
+    flags = {"provider": provider, "region": region, "gpu": gpu, "budget": budget}
+    flags |= {"organization": organization, "jobs": jobs, "kind": kind}
+    given = _answers(stack, found, flags, machines or [])
+    with Progress() as progress:
+        progress("planning the fleet")
+        new = prepared(given, found, ROOT, day_of())
+    write(new, ROOT)
+    _report(new)
 
 
 def _answers(stack: str, found: Found | None, given: dict[str, str | None], files: list[str]) -> Answers:

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.limits import MOST_BYTES, read_bytes
 from fleet.settings.model import DnsLabel
-from gpu_ci.app import WRITE, Gpu, app, exit_status
+from gpu_ci.app import WRITE, Gpu, app
 from gpu_ci.offline.probe import in_braces, machine
 
 _STDIN = "-"
@@ -29,13 +29,12 @@ def probe(
     disk: Annotated[str, typer.Option("--disk", help="The disk of containers, if the machine has several: nvme0n1.")] = "",
 ) -> None:
     """Print the `machines` block of a stack file from saved output of a machine's tools. It runs nothing and asks no network."""
-    with exit_status():
-        try:
-            TypeAdapter(DnsLabel).validate_python(name)
-        except ValidationError as error:
-            raise InputError(f"--name: {error.errors()[0]['msg']}; got {quoted(name)}") from None
-        block = machine({place: _text(place) for place in outputs or (_STDIN,)}, gpu or "", disk)
-        sys.stdout.write(f"machines:\n  {name}: {in_braces(block)}\n")
+    try:
+        TypeAdapter(DnsLabel).validate_python(name)
+    except ValidationError as error:
+        raise InputError(f"--name: {error.errors()[0]['msg']}; got {quoted(name)}") from None
+    block = machine({place: _text(place) for place in outputs or (_STDIN,)}, gpu or "", disk)
+    sys.stdout.write(f"machines:\n  {name}: {in_braces(block)}\n")
 
 
 def _text(place: str) -> str:

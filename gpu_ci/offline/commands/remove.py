@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from gpu_ci.app import WRITE, AsOf, Cluster, File, Stack, Yes, app
-from gpu_ci.offline.grow.change import growing
+from gpu_ci.app import WRITE, Cluster, Program, Stack, app
+from gpu_ci.offline.grow.change import Edit, growing
 from gpu_ci.offline.grow.removals import KINDS, remove_entry
 
-group = typer.Typer(
+group = Program(
     no_args_is_help=True,
     help="""\
 Remove a pool, class, region or cluster from a stack file.
@@ -28,11 +28,10 @@ def _remove(
     references: Annotated[
         bool, typer.Option("--with-references", help="Also remove what names it and works without it.")
     ] = False,
-    file: File = None,
-    yes: Yes = False,
-    as_of: AsOf = None,
+    *,
+    edit: Edit,
 ) -> None:
-    with growing(stack, file, as_of, yes=yes) as grown:
+    with growing(stack, edit) as grown:
         remove_entry(grown, str(context.info_name), cluster, name, references=references)
 
 

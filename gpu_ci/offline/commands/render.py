@@ -7,13 +7,12 @@ import sys
 import typer
 
 from fleet.loading.home import ROOT
-from gpu_ci.app import WRITE, AsOf, CheckOnly, File, Folder, Stack, Strict, app, exit_status
+from gpu_ci.app import WRITE, AsOf, CheckOnly, File, Folder, Stack, Strict, app
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import MaskingConsole
 from gpu_ci.offline.plan import make_plan, require_sdk
 from gpu_ci.offline.progress import Progress
-from gpu_ci.offline.render import differences
-from gpu_ci.offline.render import render as write_files
+from gpu_ci.offline.render import differences, render as write_files
 from gpu_ci.offline.report import report
 
 
@@ -30,15 +29,14 @@ def render(
 
     With ArgoCD delivery, ArgoCD reads this folder.
     """
-    with exit_status():
-        require_sdk("render")
-        with Progress() as progress:
-            proved = make_plan(stack, ROOT, file, progress, day_of(as_of))
-        if not proved.passes(strict):
-            report(proved, MaskingConsole(stderr=True), strict)
-            raise typer.Exit(1)
-        astray = differences(proved, out) if check_only else ()
-        files = () if check_only else write_files(proved, out)
+    require_sdk("render")
+    with Progress() as progress:
+        proved = make_plan(stack, ROOT, file, progress, day_of(as_of))
+    if not proved.passes(strict):
+        report(proved, MaskingConsole(stderr=True), strict)
+        raise typer.Exit(1)
+    astray = differences(proved, out) if check_only else ()
+    files = () if check_only else write_files(proved, out)
     if astray:
         sys.stderr.writelines(f"{line}\n" for line in astray)
         sys.stderr.write(f"error: {len(astray)} files differ from the settings; render again, and commit the changes\n")

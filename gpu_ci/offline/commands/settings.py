@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from fleet.facts.errors import InputError
-from gpu_ci.app import DOCUMENT, Folder, app, exit_status
+from fleet.facts.errors import reachable
+from gpu_ci.app import DOCUMENT, Folder, app
 from gpu_ci.offline.settings.page import pages
 from gpu_ci.offline.settings.schema import schema_text
 
@@ -19,10 +19,7 @@ def schema() -> None:
 @app.command(rich_help_panel=DOCUMENT)
 def settings(out: Folder) -> None:
     """Write settings.md, with the settings to begin with, and in settings/ the pages with every key of a stack file."""
-    with exit_status():
-        try:
-            (out / "settings").mkdir(parents=True, exist_ok=True)
-            for page, text in pages().items():
-                (out / page).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"--out: {out} cannot be written ({error.strerror or error}); name a folder that can") from error
+    with reachable(f"--out: {out} cannot be written", "name a folder that can"):
+        (out / "settings").mkdir(parents=True, exist_ok=True)
+        for page, text in pages().items():
+            (out / page).write_text(text, encoding="utf-8")

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fleet.loading.config import read_fleet
 from fleet.prove.start import Start, Starts, starts
-from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, exit_status
+from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table
@@ -24,12 +24,11 @@ _ABOUT = (
 @app.command(rich_help_panel=PROVE)
 def start(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf = None) -> None:
     """Show how long jobs wait for a runner, by phase."""
-    with exit_status(as_json=as_json):
-        classes = tuple(starts(read_fleet(stack, file), day_of(as_of)))
-        if as_json:
-            sys.stdout.write(document({"stack": stack, "classes": list(map(_json, classes))}) + "\n")
-        else:
-            _report(classes, console())
+    classes = tuple(starts(read_fleet(stack, file), day_of(as_of)))
+    if as_json:
+        sys.stdout.write(document({"stack": stack, "classes": list(map(_json, classes))}) + "\n")
+    else:
+        _report(classes, console())
 
 
 def _report(classes: tuple[Starts, ...], out: Console) -> None:

@@ -12,7 +12,7 @@ import typer
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.config import read_fleet
-from gpu_ci.app import RUN, AsOf, File, Json, Markdown, OfStack, app, exit_status
+from gpu_ci.app import RUN, AsOf, File, Json, Markdown, OfStack, app
 from gpu_ci.doctor.sources.actions import ENDED, Run, refusals, repository_of, run_of
 from gpu_ci.offline import gfm
 from gpu_ci.offline.data import document, fields_of
@@ -44,26 +44,25 @@ def why(
     GH_TOKEN goes to github.com and ghe.com alone, GH_ENTERPRISE_TOKEN to the server that GH_HOST names.
     Exit status: 0 no job is stuck, 1 a job needs another label or is refused, 2 the input is wrong or GitHub refuses to answer.
     """
-    with exit_status(as_json=as_json):
-        if as_json and as_markdown:
-            raise InputError("--json, --markdown: choose one output format; remove one of them")
-        if file is not None and stack is None:
-            raise InputError("--file: needs the name of its stack; add --stack")
-        day = day_of(as_of)
-        compared = Stack(stack, read_fleet(stack, file), day) if stack is not None else None
-        if as_report:
-            repository = repository_of(target, os.environ)
-            with refusals(repository):
-                made = report(repository, day, days, compared, _now())
-            sys.stdout.write(_report_json(made) if as_json else without_commands(markdown(made)))
-            return
-        repository, number = run_of(target, os.environ)
+    if as_json and as_markdown:
+        raise InputError("--json, --markdown: choose one output format; remove one of them")
+    if file is not None and stack is None:
+        raise InputError("--file: needs the name of its stack; add --stack")
+    day = day_of(as_of)
+    compared = Stack(stack, read_fleet(stack, file), day) if stack is not None else None
+    if as_report:
+        repository = repository_of(target, os.environ)
         with refusals(repository):
-            seen = see(repository, number)
-        answers = list(reasons(seen, compared))
-        show = _json if as_json else _markdown if as_markdown else _text
-        sys.stdout.write(show(seen.run, answers))
-        raise typer.Exit(1 if any(reason.cause in STUCK for reason in answers) else 0)
+            made = report(repository, day, days, compared, _now())
+        sys.stdout.write(_report_json(made) if as_json else without_commands(markdown(made)))
+        return
+    repository, number = run_of(target, os.environ)
+    with refusals(repository):
+        seen = see(repository, number)
+    answers = list(reasons(seen, compared))
+    show = _json if as_json else _markdown if as_markdown else _text
+    sys.stdout.write(show(seen.run, answers))
+    raise typer.Exit(1 if any(reason.cause in STUCK for reason in answers) else 0)
 
 
 def _now() -> datetime:

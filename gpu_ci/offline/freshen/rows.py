@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu_ci.doctor.sources.github import numbers
+from gpu_ci.offline.tomltables import span, written
 
 VERSIONS = "versions.toml"
 
@@ -65,8 +66,8 @@ class Tables:
         before = dict(self._new)
         try:
             for file in dict.fromkeys(edit.file for edit in edits):
-                change = _toml if file.endswith(".toml") else _csv
-                self._new[file] = change(self.text(file), [edit for edit in edits if edit.file == file])
+                own, text = [edit for edit in edits if edit.file == file], self.text(file)
+                self._new[file] = _toml(text, own) if file.endswith(".toml") else reduce(_cells, own, text)
         except BaseException:
             self._new = {**self._old, **before}
             raise
@@ -109,23 +110,13 @@ def _row(text: str, row: dict[str, Any], edit: Edit) -> str:
         replaced = (f"{edit.part}: ", f"{edit.part} as ")
         others = [part for part in row["source"].split("; ") if not part.startswith(replaced)]
         fields["source"] = "; ".join([f"{edit.part}: {fields['source']}", *others])
-    start, end = _span(text, edit.row)
+    start, end = span(text, rf"{'[.]'.join(map(written, edit.row))}\]")
     body = text[start:end]
     for key, value in fields.items():
         body = _put(body, key, value)
         row.pop(key, None)
     row.update({key: value for key, value in fields.items() if value})
     return text[:start] + body + text[end:]
-
-
-def _span(text: str, path: tuple[str, ...]) -> tuple[int, int]:
-    """Where the keys of a table begin and end."""
-    name = r"\.".join(f'"?{re.escape(part)}"?' for part in path)
-    head = re.search(rf"^\[{name}\]$", text, re.MULTILINE)
-    if head is None:
-        raise ValueError(f"{'.'.join(path)}: no such table")
-    after = re.compile(r"^\[[^\[\n]+\]$", re.MULTILINE).search(text, head.end())
-    return head.end(), after.start() if after else len(text)
 
 
 def _put(body: str, key: str, value: str) -> str:
@@ -142,12 +133,8 @@ def _put(body: str, key: str, value: str) -> str:
 # -- CSV ---------------------------------------------------------------------------------------------------------------
 
 
-def _csv(text: str, edits: list[Edit]) -> str:
-    """The text with new values of rows, and with new rows at their place by version."""
-    return reduce(_cells, edits, text)
-
-
 def _cells(text: str, edit: Edit) -> str:
+    """The text with new values of a row, or with a new row at its place by version."""
     head, *lines = text.splitlines()
     columns = next(csv.reader([head]))
     rows = [next(csv.reader([line])) for line in lines]

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import Annotated
+
+import typer
 
 from fleet.facts import hardware
 from fleet.facts.errors import Fault, InputError, quoted
@@ -17,11 +20,12 @@ from fleet.providers.registry import provider_of
 from fleet.settings.pool import Pool
 from fleet.settings.runner import GENERIC_LABELS
 from fleet.settings.sharing import units_of
+from gpu_ci.app import Cluster, Gpu
 from gpu_ci.offline.grow.draft import Draft
 from gpu_ci.offline.grow.stack import GrowingStack, member
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import Answers, joined, one_of, regions
-from gpu_ci.offline.init.files import monthly_budget
+from gpu_ci.offline.init.files import USUAL, monthly_budget
 from gpu_ci.offline.init.parts import Jobs, Part, small
 from gpu_ci.offline.init.text import cluster_lines
 
@@ -30,38 +34,53 @@ PROVIDERS = tuple(answer for answer in ask.PROVIDERS if not (ask.STARTERS[answer
 _NAMED = "Has no labels, so only jobs that name it run here."
 _NAMES_CLASSES = r"\b(?:rerunFirstOn|rerunOn|runners): (?:\[[^\]]*\]|[^,{}\n]*)"
 """A key that names classes, with its value on the same line or in brackets."""
+_Text = str | None
+Most = Annotated[int | None, typer.Option("--max", min=1, help="The most nodes of the pool, or the most jobs of the class.")]
 _REPLACE = "# REPLACE: a value of the region that this cluster was copied from."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pools:
-    """The answers for pools. `capacity`, `role` and `types` are those of `init` if they are empty."""
+    """The options of pools. `capacity`, `role` and `types` are those of `init` if they are empty."""
 
-    name: str
-    gpu: str
-    capacity: str | None
-    role: str | None
-    types: tuple[str, ...]
-    most: int
-    fallback: bool
-    runner_class: str | None
+    gpu: Gpu = None
+    cluster: Cluster = None
+    capacity: Annotated[_Text, typer.Option("--capacity", help="spot or on-demand; default: spot if the GPU is sold so.")] = None
+    role: Annotated[_Text, typer.Option("--role", help="burst, release or fallback; default: by the capacity.")] = None
+    types: Annotated[list[str] | None, typer.Option("--type", help="A machine type instead of the cheapest. Repeat it.")] = None
+    most: Most = None
+    fallback: Annotated[bool, typer.Option("--fallback", help="Also add a pool on demand behind it, with one node.")] = False
+    of_class: Annotated[_Text, typer.Option("--class", help="The class whose jobs it runs; a new name writes a new class.")] = (
+        None
+    )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The answers for a class. CPU and memory are one size, or a request and a limit with a hyphen between."""
+    """The options of a class. CPU and memory are one size, or a request and a limit with a hyphen between."""
 
-    gpus: int
-    cpu: str | None
-    memory: str | None
-    most: int | None
-    labels: tuple[str, ...]
+    pools: Annotated[_Text, typer.Option("--pools", help="Its pools with commas between, the first choice first.")] = None
+    cluster: Cluster = None
+    gpus: Annotated[int, typer.Option("--gpus-per-job", min=1, help="GPUs of each job, or shares of a GPU.")] = 1
+    cpu: Annotated[
+        _Text, typer.Option("--cpu-range", help="CPU of each job, as REQUEST-LIMIT such as 4-8; default: its share.")
+    ] = None
+    memory: Annotated[
+        _Text, typer.Option("--memory-range", help="Memory of each job, such as 16Gi-32Gi; default: its share.")
+    ] = None
+    most: Most = None
+    labels: Annotated[_Text, typer.Option("--labels", help="Labels beside the name, with commas between.")] = None
 
 
-def add_pool(stack: GrowingStack, cluster: str, wanted: Pools) -> None:
+def words(text: str) -> tuple[str, ...]:
+    """The words between commas, each once."""
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+def add_pool(stack: GrowingStack, cluster: str, name: str, gpu: str, wanted: Pools) -> None:
     """Add a pool, with `fallback` also the one behind it, and put them into a class, which may be new. Raises InputError."""
-    answers = stack.answers(cluster, wanted.gpu)
-    types = tuple(map(_machine, wanted.types)) or small(answers)
+    answers = stack.answers(cluster, gpu)
+    types = tuple(map(_machine, wanted.types or ())) or small(answers)
     on_spot = all(map(hardware.preemptible, types))
     capacity = wanted.capacity or (SPOT if on_spot else ON_DEMAND)
     # A pool for jobs that may be interrupted has to be on spot, if the cloud sells the GPU so.
@@ -69,20 +88,20 @@ def add_pool(stack: GrowingStack, cluster: str, wanted: Pools) -> None:
     images = {pool.get("image") or "" for pool in (stack.draft.value(stack.at(cluster, "pools")) or {}).values()}
     image = images.pop() if len(images) == 1 else ""
     kinds = types if wanted.types or capacity == SPOT else types[:1]
-    parts = [Part(wanted.name, kinds, capacity, role, wanted.most, image=image)]
+    parts = [Part(name, kinds, capacity, role, wanted.most or USUAL, image=image)]
     if wanted.fallback:
         if capacity != SPOT:
             raise InputError(f"--fallback: only a spot pool needs a pool behind it, and this one is {capacity}; remove it")
-        name, about = (
-            f"{wanted.name.removesuffix('-spot')}-ondemand",
+        behind, about = (
+            f"{name.removesuffix('-spot')}-ondemand",
             "Runs the same jobs while spot has no capacity: docs/fallback.md.",
         )
-        parts.append(Part(name, types[:1], ON_DEMAND, "fallback", 1, about, image))
+        parts.append(Part(behind, types[:1], ON_DEMAND, "fallback", 1, about, image))
     for part in parts:
         stack.require_new("pool", stack.at(cluster, "pools", part.name))
         stack.draft.add(stack.at(cluster, "pools"), [*part.lines()])
-    if wanted.runner_class:
-        _serve(stack, cluster, wanted.runner_class, parts, answers)
+    if wanted.of_class:
+        _serve(stack, cluster, wanted.of_class, parts, answers)
 
 
 def _machine(name: str) -> hardware.Machine:
@@ -117,7 +136,7 @@ def add_class(stack: GrowingStack, cluster: str, name: str, pools: Sequence[str]
     starter = provider_of(settings).starter
     about = "Jobs reach it by its name, and by any subset of its labels." if sizes.labels else _NAMED
     parts = tuple(_part(pool, settings.pools[pool]) for pool in pools)
-    jobs = Jobs(name, parts, sizes.gpus, about, sizes.labels, starter.of_pods if starter is not None else ())
+    jobs = Jobs(name, parts, sizes.gpus, about, words(sizes.labels or ""), starter.of_pods if starter is not None else ())
     _write_class(stack, cluster, jobs)
     path = stack.at(cluster, "runners", name)
     for key, text in (("cpu", sizes.cpu), ("memory", sizes.memory)):

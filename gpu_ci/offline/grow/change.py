@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
 from difflib import unified_diff
 from pathlib import Path
@@ -15,7 +16,7 @@ import typer
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
-from gpu_ci.app import console, exit_status
+from gpu_ci.app import AsOf, File, Yes, console
 from gpu_ci.offline.agree import Agreement, agreement, inventory, replace_files, text_at
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.day import day_of
@@ -26,34 +27,42 @@ from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.report import effect_lines
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Options of every command that shows a change of a stack's files, asks, and then writes it."""
+
+    file: File = None
+    yes: Yes = False
+    as_of: AsOf = None
+
+
 @contextmanager
-def growing(stack: str, file: Path | None, as_of: str | None, *, yes: bool) -> Iterator[GrowingStack]:
-    """The stack to edit. After the edits it shows the change, and writes it if a person or `yes` agrees.
+def growing(stack: str, edit: Edit) -> Iterator[GrowingStack]:
+    """The stack to edit. After the edits it shows the change, and writes it if a person or --yes agrees.
 
-    Exits as `exit_status` does, and with 1 after a no. Without a terminal `yes` is required.
+    Exits with 1 after a no. Without a terminal --yes is required.
     """
-    with exit_status():
-        require_sdk("add, remove")
-        grown = GrowingStack(stack, ROOT, file)
-        yield grown
-        # Only the usual file of a stack has an inventory.
-        _finish(grown, day_of(as_of), yes=yes, own_file=file is None)
+    require_sdk("add, remove")
+    grown = GrowingStack(stack, ROOT, edit.file)
+    yield grown
+    _finish(grown, edit)
 
 
-def _finish(stack: GrowingStack, day: date, *, yes: bool, own_file: bool) -> None:
+def _finish(stack: GrowingStack, edit: Edit) -> None:
     with Progress() as progress:
-        before, agreed = planned(stack, day, progress)
+        before, agreed = planned(stack, day_of(edit.as_of), progress)
     name = str(stack.path.relative_to(stack.root) if stack.path.is_relative_to(stack.root) else stack.path)
     old, new = (text.splitlines(keepends=True) for text in (stack.before, stack.draft.text))
     sys.stdout.write(mask("".join(unified_diff(old, new, f"a/{name}", f"b/{name}")) + agreed.diff))
     out = console()
     for line in (*stack.notes, *effect_lines(Comparison(before, agreed.after))):
         out.print(line, markup=False, highlight=False)
-    if not yes and not confirmed("Write this?"):
+    if not edit.yes and not confirmed("Write this?"):
         out.print("Nothing was written.")
         raise typer.Exit(1)
     files = dict(agreed.files)
-    if own_file:
+    # Only the usual file of a stack has an inventory.
+    if edit.file is None:
         files |= {page: (text_at(stack.root / page), text) for page, text in inventory(agreed.after, stack.root).items()}
     # Last: a command that is killed before it leaves the old fleet.
     files[name] = stack.before, stack.draft.text

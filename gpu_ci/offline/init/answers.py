@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from fleet.facts import hardware
-from fleet.facts.errors import FleetError, InputError, instead, quoted
+from fleet.facts.errors import FleetError, InputError, instead, quoted, reachable
 from fleet.facts.hardware import ON_DEMAND, Machine
 from fleet.facts.tables import rows
 from fleet.facts.yaml_text import read_yaml
@@ -125,10 +125,9 @@ def machines(files: Iterable[str]) -> dict[str, OwnMachine]:
     machines_by_name: dict[str, OwnMachine] = {}
     for name in files:
         try:
-            text = read_yaml(Path(name)).value
+            with reachable(f"--machines: {name} cannot be read", "name a file of probe"):
+                text = read_yaml(Path(name)).value
             described = read(WithMachines, name, text if isinstance(text, Mapping) else {}).machines
-        except OSError as error:
-            raise InputError(f"--machines: {name} cannot be read ({error.strerror or error}); name a file of probe") from None
         except FleetError as error:
             raise InputError(f"--machines: {error.problems[0]}") from None
         if not described or described.keys() & machines_by_name.keys():

@@ -21,7 +21,7 @@ from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import Configured, Verdict, judge
 from gpu_ci.offline.manifests.tree import Manifest, Tree, read_tree
 from gpu_ci.offline.manifests.urns import PROJECT
-from gpu_ci.offline.plan import Outcome, blocked_of, levels_of, outcomes_of
+from gpu_ci.offline.plan import Outcome, blocked_of, outcomes_of
 from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values, require_current
 from gpu_ci.offline.recording import Recording
 from policies.rules import RULES, AnyRule
@@ -88,9 +88,8 @@ class Check:
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """The result of each policy, in the pack's order."""
-        return outcomes_of(
-            [manifest.resource for manifest in self.tree.manifests], self.verdicts, levels_of(self.policies), rules=_RULES
-        )
+        resources = (manifest.resource for manifest in self.tree.manifests)
+        return tuple(outcomes_of(self.policies, resources, self.verdicts))
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
         """The verdicts that fail the check: see `offline.plan.blocked_of`."""

@@ -22,7 +22,7 @@ from gpu_ci.offline.folders import files
 from gpu_ci.offline.manifests.urns import urn_of
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import is_reserved
-from gpu_ci.offline.words import one_line
+from gpu_ci.offline.words import by_key, one_line
 
 PROGRAMS = (".jsonnet",)
 """Programs that ArgoCD evaluates. A check does not."""
@@ -73,11 +73,9 @@ class Tree:
     @property
     def twice(self) -> tuple[str, ...]:
         """A line for each object that is in several places: the last one applied wins."""
-        places: dict[tuple[str, ...], list[Manifest]] = {}
-        for manifest in self.manifests:
-            if manifest.once:
-                # The API server identifies an object by these, in any API version.
-                places.setdefault((manifest.group, manifest.kind, manifest.namespace, manifest.name), []).append(manifest)
+        once = (manifest for manifest in self.manifests if manifest.once)
+        # The API server identifies an object by these, in any API version.
+        places = by_key(once, lambda manifest: (manifest.group, manifest.kind, manifest.namespace, manifest.name))
         return tuple(
             f"{copies[0].label} is here {len(copies)} times, and the one that is applied last wins: "
             f"{', '.join(manifest.place for manifest in copies)}"

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from gpu_ci.doctor.sources.actions import QUEUED, RUNNING, Job, Repository
 from gpu_ci.offline import gfm
 from gpu_ci.offline.why.causes import Stack
+from gpu_ci.offline.words import by_key
 
 _MOST_RUNS = 500
 """The most runs that a report reads, the newest: each costs a request, and the workflows of a repository have 1,000 an hour."""
@@ -69,11 +70,8 @@ def uses(jobs: Iterable[Job], hours: float, stack: Stack | None, now: datetime) 
 
     A rerun shows jobs of an earlier attempt that started before it (tenstorrent/tt-metal#12010). They do not count.
     """
-    alike: dict[tuple[tuple[str, ...], str], list[Job]] = {}
-    for job in jobs:
-        # A `runs-on` with a group alone has no labels.
-        group = "" if job.labels else job.runner_group_name or ""
-        alike.setdefault((job.key, group), []).append(job)
+    # A `runs-on` with a group alone has no labels.
+    alike = by_key(jobs, lambda job: (job.key, "" if job.labels else job.runner_group_name or ""))
     rows = (_use(labels, some, hours, stack, now) for (labels, _), some in alike.items())
     return tuple(sorted((use for use in rows if use.waits or use.waiting), key=lambda use: (-use.hours, use.labels, use.groups)))
 

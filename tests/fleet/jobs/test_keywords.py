@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fleet.jobs import calculate_gpu_requirements, create_gpu_job, detect_ml_workload
 from tests.cases import cases

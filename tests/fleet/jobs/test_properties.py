@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import kubernetes_validate
-from hypothesis import HealthCheck, event, given, reject, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, event, given, reject, settings, strategies as st
 
 from fleet.jobs import GpuJobSpec, JobError, JobProblem, create_gpu_job, gpu_job, manifest
 from fleet.jobs.place import candidates

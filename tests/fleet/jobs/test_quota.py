@@ -6,8 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, event, given, settings, strategies as st
 
 from fleet.facts.scheduling import QUEUE_LABEL
 from fleet.jobs import JobError, JobPlacement, JobRefusedError, gpu_job, place_job

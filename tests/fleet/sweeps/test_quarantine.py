@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fleet.charts.sweeps import QUARANTINE
 from fleet.facts.scheduling import HEALTH_ANNOTATION, QUARANTINE_TAINT, STARTUP_GATE

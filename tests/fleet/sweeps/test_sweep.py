@@ -18,8 +18,7 @@ from fleet.facts.versions import IMAGES
 from fleet.loading.config import load
 from fleet.prove.launchers import system_room
 from fleet.providers.fleet import Fleet
-from fleet.render.sweeps import api
-from fleet.render.sweeps import sweep as catalogue
+from fleet.render.sweeps import api, sweep as catalogue
 from fleet.render.sweeps.sweep import home, sweep_objects, sweeps
 from tests.builders import ROOT, cluster, config, existing_eks, runner, staging
 from tests.fleet.test_pod_security import violations

@@ -10,8 +10,7 @@ from typing import Any
 from urllib.error import HTTPError
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet.loading.config import load
 from fleet.render.sweeps import api as watch

@@ -7,8 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from hypothesis import Phase, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, settings, strategies as st
 from pydantic import TypeAdapter
 
 from fleet.facts import versions

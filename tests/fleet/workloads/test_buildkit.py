@@ -15,11 +15,12 @@ from fleet.prove import room
 from fleet.prove.bill import bill
 from fleet.providers.installed import pod_set_of
 from fleet.render.isolation import homes, network_policy
-from fleet.render.workloads.catalogue import objects, workload_objects
+from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.cluster import Cluster
 from fleet.settings.runner import PodRunner
 from policies.rules.runner_no_privileged import RULE
 from tests.builders import cluster, config, pool, runner
+from tests.charts import objects
 from tests.day import AS_OF
 from tests.fleet.workloads.test_room import fleet
 from tests.fleet.workloads.world import with_workloads, workload

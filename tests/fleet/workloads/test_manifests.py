@@ -7,21 +7,18 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 
-from fleet.charts.arc import runner_set
 from fleet.facts import versions
 from fleet.facts.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, POOL_LABEL, RUNNER_PRIORITY, Toleration, is_gpu_resource
 from fleet.providers.registry import PROVIDERS
 from fleet.render.isolation import homes
-from fleet.render.workloads.catalogue import MAKERS as CATALOGUE
-from fleet.render.workloads.catalogue import objects, workload_objects
+from fleet.render.workloads.catalogue import MAKERS as CATALOGUE, workload_objects
 from fleet.render.workloads.parts import HOME
 from fleet.settings.workloads import KINDS, WORKLOAD_IMAGES
 from tests.builders import cluster, runner_of
 from tests.cases import cases
+from tests.charts import objects, runner_set
 from tests.examples import examples
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
 from tests.fleet.test_pod_security import forbidden, violations

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from fleet.facts.support import Support
 from fleet.facts.versions import KUBERNETES, TALOS, TALOS_KUBERNETES
 from fleet.providers.eks import sources as eks
-from fleet.providers.eks.sources import Minor
 from fleet.providers.finding import SourceError
 from gpu_ci.app import app
 from gpu_ci.doctor.sources import web
@@ -231,7 +231,7 @@ class Aws:
         days = (date(2099, 1, 1), date(2099, 6, 1), date(2099, 12, 1))
         monkeypatch.setattr(eks, "session", lambda: None)
         monkeypatch.setattr(eks, "client", lambda *_: None)
-        monkeypatch.setattr(eks, "minors", lambda _: [Minor("1.30", *days), Minor("1.36", *days), Minor("1.99", *days)])
+        monkeypatch.setattr(eks, "minors", lambda _: [Support("1.30", *days), Support("1.36", *days), Support("1.99", *days)])
         monkeypatch.setattr(eks, "default_addon", lambda *_: self.default)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,11 +31,6 @@ def removed(grown: GrowingStack, folder: Path, kind: str, name: str, cluster: st
     again = GrowingStack(grown.stack, ROOT, grown.written(folder))
     remove_entry(again, kind, cluster, name, references=True)
     return again.draft.checked()
-
-
-def wish(name: str, gpu: str, **changes: Any) -> Pools:
-    usual: dict[str, Any] = {"capacity": None, "role": None, "types": (), "most": 4, "fallback": False, "runner_class": None}
-    return Pools(name, gpu, **(usual | changes))
 
 
 # -- the whole command ---------------------------------------------------------------------------------------------------
@@ -161,7 +155,7 @@ def test_every_stack_file_grows_and_shrinks_to_the_same_bytes(path: Path, tmp_pa
     for cluster in buying(path):
         grown = stack(path)
         gpu = "L4" if grown.fleet.clusters[cluster].provider == "eks" else "A10"
-        add_pool(grown, cluster, wish("new-pool", gpu, capacity="on-demand", runner_class="new-class"))
+        add_pool(grown, cluster, "new-pool", gpu, Pools(capacity="on-demand", of_class="new-class"))
         fleet = grown.grown()
         assert fleet.clusters[cluster].runners["new-class"].ordered == ("new-pool",)
         assert removed(grown, tmp_path, "class", "new-class", cluster) == grown.before
@@ -172,19 +166,19 @@ def test_every_stack_file_grows_and_shrinks_to_the_same_bytes(path: Path, tmp_pa
 
 def test_a_pool_joins_a_class_that_exists(project: Project) -> None:
     grown = project.stack("acme")
-    add_pool(grown, "usw2", wish("l4-release", "L4", capacity="on-demand", runner_class="gpu-t4-release"))
+    add_pool(grown, "usw2", "l4-release", "L4", Pools(capacity="on-demand", of_class="gpu-t4-release"))
     runner = grown.draft.value(grown.at("usw2", "runners", "gpu-t4-release"))
     assert runner["pools"] == ["t4-release", "l4-release"]
     assert "pool" not in runner
     assert grown.draft.value(grown.at("usw2", "pools", "l4-release"))["role"] == "release"
-    add_pool(grown, "usw2", wish("t4-more", "T4", capacity="on-demand", runner_class="gpu-t4"))
+    add_pool(grown, "usw2", "t4-more", "T4", Pools(capacity="on-demand", of_class="gpu-t4"))
     assert "pools: [t4-spot, t4-ondemand, t4-more]\n" in grown.draft.checked()
 
 
 def test_a_class_gets_its_share_or_the_sizes_of_its_flags(project: Project) -> None:
     grown = project.stack("acme")
-    add_class(grown, "usw2", "gpu-share", ["t4-release"], Sizes(1, None, None, None, ()))
-    add_class(grown, "usw2", "gpu-own", ["t4-release"], Sizes(1, "2-4", "8Gi", 3, ("nightly",)))
+    add_class(grown, "usw2", "gpu-share", ["t4-release"], Sizes())
+    add_class(grown, "usw2", "gpu-own", ["t4-release"], Sizes(cpu="2-4", memory="8Gi", most=3, labels="nightly"))
     share, own = (grown.draft.value(grown.at("usw2", "runners", name)) for name in ("gpu-share", "gpu-own"))
     assert (share["cpu"], share["memory"]) == ({"request": 4, "limit": 8}, {"request": "16Gi", "limit": "24Gi"})
     assert (own["cpu"], own["memory"]) == ({"request": 2, "limit": 4}, {"request": "8Gi", "limit": "8Gi"})
@@ -194,7 +188,7 @@ def test_a_class_gets_its_share_or_the_sizes_of_its_flags(project: Project) -> N
 
 def test_a_class_of_shared_gpus_gets_its_part_of_a_share(project: Project) -> None:
     grown = project.stack("homelab")
-    add_class(grown, "home", "gpu-small", ["gpu"], Sizes(1, None, None, None, ()))
+    add_class(grown, "home", "gpu-small", ["gpu"], Sizes())
     runner = grown.draft.value(grown.at("home", "runners", "gpu-small"))
     assert runner["cpu"] == {"request": 3, "limit": 6}, "48 CPUs for eight shares"
     grown.grown()
@@ -273,7 +267,7 @@ def test_a_pool_gets_the_node_image_that_all_pools_name(of_second: str, image: s
     text = text.replace("role: fallback,", f"role: fallback{of_second},").replace("role: release,", f"role: release{of_second},")
     (project.root / "Pulumi.acme.yaml").write_text(text)
     grown = project.stack("acme")
-    add_pool(grown, "usw2", wish("l4-spot", "L4", fallback=True, runner_class="gpu-l4"))
+    add_pool(grown, "usw2", "l4-spot", "L4", Pools(fallback=True, of_class="gpu-l4"))
     pools = grown.draft.value(grown.at("usw2", "pools"))
     assert [pools[name].get("image") for name in ("l4-spot", "l4-ondemand")] == [image] * 2
     assert "l4-spot" in grown.grown().clusters["usw2"].pools

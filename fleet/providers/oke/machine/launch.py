@@ -29,7 +29,9 @@ METADATA_LIMIT = 32_000
 REGISTRATION_ROOM = 8_192
 """Bytes kept free for the job's registration."""
 
-_SCRIPT = (Path(__file__).parent / "bootstrap.sh").read_text(encoding="ascii")
+_SCRIPT, _CLOUD_CONFIG = (
+    (Path(__file__).parent / name).read_text(encoding="ascii") for name in ("bootstrap.sh", "cloud-config.txt")
+)
 
 
 def settings(runner: MachineRunner, *, pushes: bool = False) -> dict[str, str]:
@@ -66,29 +68,8 @@ def user_data(runner: MachineRunner, *, pushes: bool = False) -> str:
     env = "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings(runner, pushes=pushes).items())
     # Without the help texts, which leave the machine no room for its registration.
     fields = "".join(f"{name},{kind},-\n" for name, kind in counters())
-    watched = f"""- path: {COUNTERS}
-  content: |
-{_indented(fields)}
-"""
-    # bootcmd runs at every boot, runcmd only at the first.
-    again = f"test ! -e {STARTED} || exec {BOOTSTRAP}"
-    text = f"""#cloud-config
-disable_root: true
-ssh_pwauth: false
-bootcmd:
-- [/bin/sh, -c, "{again}"]
-write_files:
-- path: {SETTINGS}
-  permissions: "0644"
-  content: |
-{_indented(env)}
-- path: {BOOTSTRAP}
-  permissions: "0755"
-  content: |
-{_indented(_SCRIPT)}
-{watched if pushes else ""}runcmd:
-- [{BOOTSTRAP}]
-"""
+    files = [_file(SETTINGS, env, "0644"), _file(BOOTSTRAP, _SCRIPT, "0755"), *([_file(COUNTERS, fields)] if pushes else [])]
+    text = _CLOUD_CONFIG.format(started=STARTED, bootstrap=BOOTSTRAP, files="".join(files))
     if not text.isascii():
         raise ValueError("user data has a character outside ASCII, and cloud-init can then drop all of it; remove it")
     return text
@@ -108,9 +89,11 @@ def encoded(runner: MachineRunner, *, pushes: bool = False) -> str:
     return data
 
 
-def _indented(text: str) -> str:
-    """The text as a YAML block, indented as little as YAML allows. An empty line stays empty."""
-    return "\n".join(f"   {line}" if line else "" for line in text.rstrip("\n").split("\n"))
+def _file(path: str, text: str, mode: str = "") -> str:
+    """A file that cloud-init writes. The text is indented as little as YAML allows, and an empty line stays empty."""
+    permissions = f'  permissions: "{mode}"\n' if mode else ""
+    lines = (f"   {line}\n" if line else "\n" for line in text.rstrip("\n").split("\n"))
+    return f"- path: {path}\n{permissions}  content: |\n{''.join(lines)}"
 
 
 LAUNCHER_SOURCE = (Path(__file__).parent / "launcher.py").read_text(encoding="ascii")

@@ -10,8 +10,7 @@ from typing import Any
 
 from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, table, timeseries
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.models import common as options
-from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models import common as options, dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from fleet.render.monitoring.dashboards.boards import EVERY, Board, Panel, Variable
