@@ -27,6 +27,8 @@ from gpu_ci.world.plane import FAKE_NODE
 
 REFUSED = "InsufficientInstanceCapacity"
 """The error of a machine that the cloud does not have."""
+_READY = 10
+"""Seconds in which a new node is ready."""
 _MERGE = "application/merge-patch+json"
 
 
@@ -120,6 +122,10 @@ class Cloud:
         """The machines of a group, those that boot or were refused too."""
         with self._lock:
             return [one for one in self.instances.values() if one.group.id == group]
+
+    def starts(self, group: str) -> bool:
+        """Whether a machine of a group boots, or its node may not be ready yet."""
+        return any(self._clock() < one.due + _READY for one in self.of(group))
 
     def find(self, identity: str) -> Instance | None:
         """The machine of an id or of a node's name; None if it is gone."""

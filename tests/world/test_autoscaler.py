@@ -98,7 +98,8 @@ def test_a_template_is_the_node_that_the_group_would_make(served: tuple[Cloud, M
 
 
 def test_each_pool_has_its_idle_delay_over_the_factor(served: tuple[Cloud, Memory, Time, Call]) -> None:
-    cloud, _, _, call = served
+    cloud, _, time, call = served
+    time.now += 60
     defaults = {"down": 0.5, "unneeded": {"seconds": 7}, "provision": {"seconds": 900}}
 
     def unneeded(pool: str) -> float:
@@ -109,6 +110,26 @@ def test_each_pool_has_its_idle_delay_over_the_factor(served: tuple[Cloud, Memor
     assert (unneeded("t4-spot"), unneeded("t4-release"), unneeded("system")) == (30, 60, 7)
     cloud.factor = 40
     assert unneeded("t4-spot") == 7.5
+
+
+def test_a_group_with_a_node_that_starts_leaves_its_options_to_the_autoscaler(served: tuple[Cloud, Memory, Time, Call]) -> None:
+    """The message cannot say how long a node may start. An answer would mean no time at all, and a second node."""
+    cloud, _, time, call = served
+    at = group(cloud, "t4-spot")
+
+    def answered() -> bool:
+        told = call("NodeGroupGetOptions", id=at, defaults={"down": 0.5})
+        return bool(told.HasField("nodeGroupAutoscalingOptions"))
+
+    time.now += 60
+    assert answered()
+    cloud.increase(at, 1)
+    assert not answered(), "it boots"
+    boots = cloud.of(at)[-1].due - time.now
+    time.now += boots + 1
+    assert not answered(), "it may not be ready yet"
+    time.now += 60
+    assert answered()
 
 
 def test_what_the_autoscaler_can_do_without_is_not_implemented(served: tuple[Cloud, Memory, Time, Call]) -> None:
