@@ -210,7 +210,7 @@ def test_a_pod_that_the_node_controller_calls_unready_is_ready_again(kubelet: Ku
     wait(lambda: kubelet.state("up")["running"]["startedAt"] > "2026-01-02")
 
     def ready() -> str:
-        return next(one["status"] for one in kubelet.status("up")["conditions"] if one["type"] == "Ready")
+        return str(next(one["status"] for one in kubelet.status("up")["conditions"] if one["type"] == "Ready"))
 
     assert ready() == "True"
     path = "/api/v1/namespaces/ci/pods/up"
