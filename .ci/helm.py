@@ -4,8 +4,6 @@ If Helm is on PATH, the script prints nothing. Otherwise Go builds the pinned ve
 if the build fails, the script prints nothing: pytest then skips those tests and prints the reason.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

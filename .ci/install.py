@@ -6,8 +6,6 @@ passes pip's index, certificate and links to it. If uv cannot install the packag
 library, because nothing is installed yet. At the end it writes .venv/bin/gpu-ci.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -8,8 +8,6 @@ Zensical's strict mode finds missing pages and anchors. The script finds what Ze
 not look for: links to missing files, and pages that the navigation lacks.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -5,8 +5,6 @@ The exit status is 1 if there is a finding. In a folder it reads every *.md and 
 of links by blanks, line by line, so that a finding has its line.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

@@ -5,8 +5,6 @@ of the release from CHANGELOG.md. The same commit gives the same bytes. A tag th
 line and exit status 2.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -3,8 +3,6 @@
 A line counts if it has more than blanks, a comment or a part of a docstring.
 """
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

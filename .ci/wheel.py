@@ -3,8 +3,6 @@
 Such a program often has folders of its own that are called `components` or `fleet`. So every import in the copy names the copy.
 """
 
-from __future__ import annotations
-
 import ast
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The settings of the project in `bootstrap/`: one AWS account, and who may take the roles of each stack."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self

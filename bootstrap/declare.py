@@ -1,7 +1,5 @@
 """What `pulumi -C bootstrap up` declares."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -81,10 +79,7 @@ def _state(
 def _protect(bucket: aws.s3.Bucket, arn: str, key: aws.kms.Key | None, opts: pulumi.ResourceOptions) -> None:
     """Versions for some time, encryption, no public access, TLS only."""
     versions = aws.s3.BucketVersioning(
-        "state-versions",
-        bucket=bucket.id,
-        versioning_configuration={"status": "Enabled"},
-        opts=opts,
+        "state-versions", bucket=bucket.id, versioning_configuration={"status": "Enabled"}, opts=opts
     )
     expiry: aws.s3.BucketLifecycleConfigurationRuleArgsDict = {
         "id": "old-versions",

@@ -6,8 +6,6 @@ permissions boundary of a stack's own roles: the most that nodes, control plane,
 its own policies and the boundary allow.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -111,7 +109,7 @@ class Target:
     """Whether the stack creates GitHub's OIDC provider."""
 
     @classmethod
-    def of(cls, account: str, stack: str, root: Path) -> Target:
+    def of(cls, account: str, stack: str, root: Path) -> "Target":
         """From the file of a stack in `root`. Raises InputError with a line for each problem of that file, and FleetError."""
         fleet = fleet_of(stackfile.load(stack, root))
         clusters = {name: cluster for name, cluster in fleet.clusters.items() if isinstance(cluster, EksPools)}
@@ -310,10 +308,7 @@ _BOUNDARY_SCOPES = {
 """The statement that an action belongs to: the first one whose pattern matches."""
 DENIED = ("account:*", "iam:*", "organizations:*", "sts:AssumeRole*")
 """Denied even where the policy of a resource would allow it."""
-_TAGGING = {
-    "ec2:CreateTags": "ec2:CreateAction",
-    "elasticfilesystem:TagResource": "elasticfilesystem:CreateAction",
-}
+_TAGGING = {"ec2:CreateTags": "ec2:CreateAction", "elasticfilesystem:TagResource": "elasticfilesystem:CreateAction"}
 """Actions that tag, with the condition key that only a request has which creates what it tags."""
 
 

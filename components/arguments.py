@@ -5,8 +5,6 @@ decides names, counts or the content of templates, and otherwise a `pulumi.Input
 same values with camelCase keys, as the engine and the settings models have them.
 """
 
-from __future__ import annotations
-
 import inspect
 import types
 import typing

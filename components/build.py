@@ -1,7 +1,5 @@
 """Builds every cluster of a fleet, each with its provider's builder."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any, Protocol
 

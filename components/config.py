@@ -1,7 +1,5 @@
 """Reads the stack's config into a fleet."""
 
-from __future__ import annotations
-
 import pulumi
 
 from fleet.loading.config import CONFIG_KEYS, load_fleet

@@ -1,7 +1,5 @@
 """The names and tags that all components of a stack share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Refuses to destroy a stack that has a protected cluster, before anything of it is deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

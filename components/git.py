@@ -3,8 +3,6 @@
 Pulumi's engine never runs it: `pulumi up` creates the cloud resources, and ArgoCD installs this part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lists whose order means nothing, in inputs whose change replaces a resource: the providers compare them in order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Empty and false values are omitted wherever the provider omits them on reading. 
 (pulumi/pulumi-pulumiservice, provider/pkg/resources/deployment_settings.go, ToPropertyMap).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The typer application of `gpu-ci`, with the options, exit statuses and output that its commands share."""
 
-from __future__ import annotations
-
 import inspect
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """What says that the input is wrong."""
 
-from __future__ import annotations
-
 import sys
 
 from fleet.facts.errors import InputError

@@ -3,8 +3,6 @@
 Exit status: 0 success, 1 a build, a test or a push fails, 2 the input is wrong.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The commands are for podman, docker and buildah.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,11 +41,7 @@ class Built:
     @property
     def arguments(self) -> dict[str, str]:
         """The build arguments of images/runner-gpu/Dockerfile."""
-        return {
-            "CUDA_IMAGE": getattr(self.row, self.flavour),
-            "RUNNER_IMAGE": RUNNER_IMAGE,
-            "CCACHE_VERSION": self.row.ccache,
-        }
+        return {"CUDA_IMAGE": getattr(self.row, self.flavour), "RUNNER_IMAGE": RUNNER_IMAGE, "CCACHE_VERSION": self.row.ccache}
 
 
 def built(cuda: str, ubuntu: str, flavour: str) -> Built:

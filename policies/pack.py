@@ -1,7 +1,5 @@
 """The rules as policies of Pulumi's policy SDK. Only this module and `__main__.py` import the SDK."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from datetime import date

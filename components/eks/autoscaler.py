@@ -1,7 +1,5 @@
 """Cluster Autoscaler of one EKS cluster, with minimal rights."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The build caches of an EKS cluster: buckets, and the roles of the CI jobs that use them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """CloudWatch's add-on on an EKS cluster: Container Insights and the metrics of the cluster's DCGM exporter."""
 
-from __future__ import annotations
-
 import json
 
 import pulumi_aws as aws

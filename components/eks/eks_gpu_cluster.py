@@ -318,10 +318,7 @@ class EksGpuCluster(PackagedComponent[Read]):
             # Roles of two accounts may share their last part, so the name contains account, kind and path.
             who = principal.removeprefix("arn:aws:iam::").replace(":", "-").replace("/", "-")
             entry = aws.eks.AccessEntry(
-                f"{name}-{kind}-{who}",
-                cluster_name=self.cluster_name,
-                principal_arn=principal,
-                opts=self._child,
+                f"{name}-{kind}-{who}", cluster_name=self.cluster_name, principal_arn=principal, opts=self._child
             )
             aws.eks.AccessPolicyAssociation(
                 f"{name}-{kind}-{who}",

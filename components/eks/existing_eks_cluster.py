@@ -1,7 +1,5 @@
 """An EKS cluster that exists already, with what GPU pools and charts need of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

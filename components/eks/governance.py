@@ -1,7 +1,5 @@
 """The budget and the service quotas of an EKS fleet in AWS. Both are free."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

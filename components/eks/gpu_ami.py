@@ -1,7 +1,5 @@
 """The pipeline of EC2 Image Builder that makes a GPU node image."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pulumi

@@ -402,7 +402,7 @@ def _repair(pool: NodeGroupSettings, nodes: Scale) -> dict[str, Any]:
                 "repair_action": row.ours,
             }
             for row in REASONS
-        ],
+        ]
     }
 
 

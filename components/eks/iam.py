@@ -1,7 +1,5 @@
 """IAM roles in an EKS cluster's account, and the documents of their rights."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -69,11 +67,6 @@ def pod_identity(
         else aws.iam.RolePolicy(f"{name}-rights", role=role.id, policy=rights, opts=child)
     )
     association = aws.eks.PodIdentityAssociation(
-        f"{name}-identity",
-        cluster_name=cluster_name,
-        namespace=namespace,
-        service_account=account,
-        role_arn=role.arn,
-        opts=child,
+        f"{name}-identity", cluster_name=cluster_name, namespace=namespace, service_account=account, role_arn=role.arn, opts=child
     )
     return role, [right, association]

@@ -1,7 +1,5 @@
 """What components of one EKS cluster share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

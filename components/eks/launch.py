@@ -1,7 +1,5 @@
 """The launch template of every EKS node, GPU or not, its network interfaces, and what nodes need of the control plane to join."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 So the program reads them: at its start, to decide which groups it leaves alone, and again when a group is about to change.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +31,7 @@ class LiveSizes:
     groups: Mapping[str, Sizes]
 
     @classmethod
-    def read(cls, cluster: str, prefix: str, stack: str, provider: pulumi.ProviderResource) -> LiveSizes:
+    def read(cls, cluster: str, prefix: str, stack: str, provider: pulumi.ProviderResource) -> "LiveSizes":
         """Ask AWS for the groups of the stack whose names begin with `prefix`. Raises RunError if it refuses.
 
         Another stack may have groups of the same names in a cluster that exists already. A group that AWS deletes is left out.

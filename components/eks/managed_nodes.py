@@ -1,7 +1,5 @@
 """Managed node groups: what the system pool and the GPU pools have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

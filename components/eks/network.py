@@ -1,7 +1,5 @@
 """The VPC of an EKS cluster: nodes in private subnets, internet access through NAT gateways."""
 
-from __future__ import annotations
-
 import ipaddress
 from dataclasses import dataclass
 from operator import itemgetter

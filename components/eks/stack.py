@@ -1,7 +1,5 @@
 """Builds one EKS cluster of a fleet."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pulumi
@@ -91,7 +89,7 @@ def _cluster(name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet,
             default_tags={"tags": context.tags},
             # The account is in addresses of images and in ARNs of roles, so the credentials must belong to it.
             allowed_account_ids=[settings.account] if settings.account is not None else None,
-        ),
+        )
     ]
     quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
     in_aws = settings.found.identity if settings.found else context.cluster_name(name)

@@ -1,7 +1,5 @@
 """Objects from manifests, of any kind."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How a chart gets into a cluster: as a Helm release, or as an ArgoCD Application in Git."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

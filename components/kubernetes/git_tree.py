@@ -1,7 +1,5 @@
 """The part of a cluster in Git, for ArgoCD: the same components, with Applications instead of releases."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pulumi_kubernetes as kubernetes

@@ -1,7 +1,5 @@
 """GPU workloads and GPU Jobs of a stack: the objects that follow from their settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The contents of a cluster on any provider: the chart that makes GPUs schedulable, ARC, runner sets, and what teams use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """Namespaces: a chart's own, and those of teams with their isolation, which caches, jobs, queues and workloads share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

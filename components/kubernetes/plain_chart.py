@@ -1,7 +1,5 @@
 """Charts that Pulumi installs in a cluster: ARC's controller, ArgoCD, monitoring, and those that need only its settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

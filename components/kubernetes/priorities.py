@@ -1,7 +1,5 @@
 """Priority classes of pods, and the order of node groups for Cluster Autoscaler."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

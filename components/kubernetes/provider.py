@@ -1,7 +1,5 @@
 """How the program reaches a cluster: its Kubernetes provider, its registry, and the component of one that exists already."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

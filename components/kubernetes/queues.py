@@ -1,7 +1,5 @@
 """Kueue in a cluster, each team's queue, and the LocalQueues through which Jobs enter it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Runner scale sets of any kind: what all of a cluster share, and the namespace, isolation, Secret and release of each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Installs charts, ARC and runner sets in any cluster that exists already."""
 
-from __future__ import annotations
-
 import pulumi
 
 from components.context import Context, PrivateKeys

@@ -1,7 +1,5 @@
 """Sweeps: small programs that watch a cluster's objects and repair them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

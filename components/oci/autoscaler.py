@@ -1,7 +1,5 @@
 """OKE's Cluster Autoscaler add-on, with the rights of its service account."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What OCI needs for the caches of an OKE cluster: a mount target of File Storage, and rights. Every cluster has the drivers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pulumi

@@ -1,7 +1,5 @@
 """The budget of an OKE cluster in the tenancy's root compartment, which is free, and the provider that writes it."""
 
-from __future__ import annotations
-
 import pulumi
 import pulumi_oci as oci
 

@@ -1,7 +1,5 @@
 """What components of one OKE cluster share, and the component of a cluster that exists already."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The objects that the launchers of a runner set need in their namespace."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

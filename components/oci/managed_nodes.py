@@ -1,7 +1,5 @@
 """A managed node pool: what the system pool and the GPU pools have in common, and what a node runs at its first boot."""
 
-from __future__ import annotations
-
 import base64
 import shlex
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The gateway in an OKE cluster to which OCI machines push their metrics, and the only way to it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The VCN of an OKE cluster: nodes, pods and machines in one private subnet, the API endpoint in another."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -34,10 +34,7 @@ src/oci/auth/signers/resource_principals_signer.py). Its address is private: a s
 _PUSH = "metricsSecurityGroupId"
 _PATHS = {"group": "runnerGroup", "capacity": "capacityType"}
 _SPAN = {"scale.min": "minRunners", "scale.max": "maxRunners"}
-_OF_KIND = {
-    "vm": ("count", "availabilityDomains"),
-    "vm-per-job": ("places", "launcher", "lifetime", *_SPAN.values()),
-}
+_OF_KIND = {"vm": ("count", "availabilityDomains"), "vm-per-job": ("places", "launcher", "lifetime", *_SPAN.values())}
 """Arguments that only sets of one kind have."""
 _OF_OWN_LAUNCHER = ("clusterId", "subnetId", "securityGroupId")
 """Arguments that this project's launcher needs. CNCF's launcher has its own API key, and each of its places names a subnet."""

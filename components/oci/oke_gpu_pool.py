@@ -1,7 +1,5 @@
 """A GPU pool on OKE: one managed node pool."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

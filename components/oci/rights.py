@@ -3,8 +3,6 @@
 Workload identity needs no dynamic group: a statement names the namespace, the service account and the cluster.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass

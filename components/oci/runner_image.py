@@ -1,7 +1,5 @@
 """OCI's Container Registry of an OKE cluster: the runner image and copies of images."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

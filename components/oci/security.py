@@ -1,7 +1,5 @@
 """Who may talk to whom in the VCN of an OKE cluster: security groups, and no security list beside them."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Builds one OKE cluster of a fleet."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Machines that wait for jobs: an instance configuration, and the pool that creates machines from it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

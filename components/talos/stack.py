@@ -1,7 +1,5 @@
 """Declares one Talos cluster of a fleet: its machines and its part in Git."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pulumi

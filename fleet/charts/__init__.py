@@ -4,8 +4,6 @@ A module may define two names, which this package finds by itself. `NAMESPACE` i
 `plain_chart` returns the chart for a cluster, if every cluster gets the chart and it needs only the cluster's settings.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Callable

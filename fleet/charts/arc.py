@@ -1,7 +1,5 @@
 """Values of Actions Runner Controller (ARC) and of its runner scale sets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -160,10 +158,7 @@ def scale_set(
             "maxRunners": runner.span.max,
             # Without this value the chart searches the cluster for the controller, and a preview has no cluster.
             "controllerServiceAccount": {"namespace": place.controller_namespace, "name": place.controller_account},
-            "template": {
-                "metadata": {"annotations": {SAFE_TO_EVICT: "false", **(annotations or {})}},
-                "spec": priority | pod,
-            },
+            "template": {"metadata": {"annotations": {SAFE_TO_EVICT: "false", **(annotations or {})}}, "spec": priority | pod},
             "listenerMetrics": _LISTENER_METRICS,
             "listenerTemplate": {
                 "spec": {

@@ -3,8 +3,6 @@
 Facts: argoproj/argo-helm argo-cd-10.1.1, charts/argo-cd/values.yaml.
 """
 
-from __future__ import annotations
-
 from fleet.charts.chart import Chart, Pod, fixed, resources
 from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
 

@@ -5,8 +5,6 @@ every value in a preview, and Git can hold them. Helm ignores keys that a chart 
 the chart's own values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -41,7 +39,7 @@ class Pod:
     on: Where = "system pool"
     strategy: str = ""
 
-    def times(self, containers: int) -> Pod:
+    def times(self, containers: int) -> "Pod":
         """The same pod with this number of containers, each with the same requests."""
         return replace(self, cpu=self.cpu * containers, memory=self.memory * containers)
 

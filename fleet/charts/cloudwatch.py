@@ -4,8 +4,6 @@ The add-on's own exporter stays off: it has a DCGM engine of its own, and no set
 Application Signals stay off as well. Facts: aws-observability/helm-charts, amazon-cloudwatch-observability 6.4.0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ pod, the expander keeps those that match a pattern of the highest number. A grou
 match. Without a valid ConfigMap the expander keeps all groups, and the next expander chooses.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -61,12 +59,7 @@ def priorities(ranks: Mapping[str, int], patterns: Mapping[str, Sequence[str]]) 
 
 
 def cluster_autoscaler(
-    cluster: str,
-    region: str,
-    kubernetes: str,
-    selector: Mapping[str, str] = SYSTEM_SELECTOR,
-    *,
-    by_priority: bool = False,
+    cluster: str, region: str, kubernetes: str, selector: Mapping[str, str] = SYSTEM_SELECTOR, *, by_priority: bool = False
 ) -> Chart:
     """Cluster Autoscaler for the cluster's Kubernetes minor, on the nodes of `selector`.
 

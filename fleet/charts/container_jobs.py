@@ -4,8 +4,6 @@ The runner makes no container itself. It starts hooks, and these make a pod for 
 actions/runner-container-hooks 0.8.1, packages/k8s/src.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Facts: NVIDIA/dcgm-exporter 4.5.3-4.8.2, chart 4.8.2.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from typing import Any

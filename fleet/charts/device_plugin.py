@@ -4,8 +4,6 @@ The plugin's pods do not notice a changed ConfigMap (NVIDIA/gpu-operator, time-s
 and Kubernetes recreates the pods. Format: NVIDIA/k8s-device-plugin v0.20.0, api/config/v1.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence

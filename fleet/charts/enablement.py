@@ -1,7 +1,5 @@
 """What the charts that make GPUs schedulable are made of. A chart, and the component that installs it, read these settings."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, PlainSerializer

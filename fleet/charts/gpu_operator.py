@@ -4,8 +4,6 @@ A cluster has one ClusterPolicy, so driver, toolkit and CDI are on or off for al
 the RuntimeClass `nvidia` itself; nothing else may create it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ GitHub's runner starts a script after the last step and waits for its end (actio
 the job, its pod and its GPUs stay as long as the script runs, and ARC counts the runner as one that has a job.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

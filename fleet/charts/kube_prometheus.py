@@ -3,8 +3,6 @@
 Facts: prometheus-community/helm-charts kube-prometheus-stack 88.5.3, kube-state-metrics 8.4.0, prometheus-node-exporter 4.56.1.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Facts: kubernetes-sigs/kueue v0.19.2, charts/kueue and apis/config/v1beta2.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,11 +17,7 @@ _POD = Pod(KUEUE, 200, 512)
 
 
 def kueue(
-    namespaces: Iterable[str],
-    *,
-    fair_sharing: bool = False,
-    selector: Mapping[str, str] = SYSTEM_SELECTOR,
-    metrics: bool = False,
+    namespaces: Iterable[str], *, fair_sharing: bool = False, selector: Mapping[str, str] = SYSTEM_SELECTOR, metrics: bool = False
 ) -> Chart:
     """Kueue for the Jobs of these namespaces. It neither delays nor ends Jobs in other namespaces, even if they have its labels.
 

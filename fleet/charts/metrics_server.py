@@ -3,8 +3,6 @@
 Facts: kubernetes-sigs/metrics-server v0.9.0, charts/metrics-server 3.13.1.
 """
 
-from __future__ import annotations
-
 from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, resources
 from fleet.settings.cluster import Cluster
 

@@ -1,7 +1,5 @@
 """What the chart of a runner set is made of. The chart, and the component that installs it, read these settings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated, Any, Self
 

@@ -3,8 +3,6 @@
 They are not a chart, but their pods need room too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fleet.charts.chart import Pod

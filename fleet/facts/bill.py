@@ -9,8 +9,6 @@ of a node first (`BinpackingNodeEstimator`, kubernetes/autoscaler). Where a clas
 nodes of their own in the most expensive pools with room. Standard library only: the policy pack contains this module.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta

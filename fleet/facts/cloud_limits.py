@@ -19,8 +19,6 @@ others.
 | cron | a cron line of as many fields as `values` says |
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections import Counter

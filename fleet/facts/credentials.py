@@ -3,8 +3,6 @@
 Standard library only, because the published policy pack contains this module.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """The day that a plan, an update, a check or the policy pack judges: the variable GPU_CI_AS_OF, else today."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Standard library only, because the policy pack contains this module. Local NVMe disks have no figure: no source was found.
 """
 
-from __future__ import annotations
-
 from fleet.facts.hardware import Machine
 
 GP3_IOPS, GP3_MIBPS = 3_000, 125

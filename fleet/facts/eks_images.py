@@ -3,8 +3,6 @@
 Standard library only: the policy pack ships this module.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fleet.facts.tables import entry, rows

@@ -1,7 +1,5 @@
 """Errors of input files. Every error names the place, the rule, the value and how to fix it, and masks credentials."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import re
@@ -69,7 +67,7 @@ class Fault:
     value: str = ""
 
     @classmethod
-    def of(cls, text: str) -> Fault:
+    def of(cls, text: str) -> "Fault":
         """The parts of an error line that has them only as text. The message then has the value too."""
         if (at := _AT.fullmatch(text)) is None:
             return cls(text)

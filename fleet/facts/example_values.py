@@ -3,8 +3,6 @@
 Sources: RFC 5737 and RFC 3849 (addresses), RFC 2606 (domains), the AWS documentation's example accounts and ids.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 

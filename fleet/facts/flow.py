@@ -1,7 +1,5 @@
 """How much of several sets' demand their pools take at the same time, as a maximum flow."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping

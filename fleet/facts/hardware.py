@@ -3,8 +3,6 @@
 Standard library only: the policy pack ships this module. Sources, dates and how to update: `data/README.md`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 
@@ -73,7 +71,7 @@ class Machine:
     capacity_block: bool = False
     ebs_baseline_mbps: int = 0
     ebs_mbps: int = 0
-    own_price: Price | None = None
+    own_price: "Price | None" = None
 
 
 @dataclass(frozen=True, slots=True)

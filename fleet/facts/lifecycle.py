@@ -4,8 +4,6 @@ A row of `data/versions.toml` has `released` and `ends`: the last good day, or "
 support dates give the others. Standard library only: the policy pack ships this module.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta

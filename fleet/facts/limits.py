@@ -3,8 +3,6 @@
 A file beyond the limit is an error; it is never read in part. The limits inside a YAML text are in `fleet.facts.yaml_text`.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

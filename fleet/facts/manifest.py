@@ -1,7 +1,5 @@
 """A Kubernetes object as plain data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

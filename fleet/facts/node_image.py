@@ -1,7 +1,5 @@
 """Kinds of node images, and which of driver and container toolkit each contains: the rows of `data/nodes.toml`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fleet.facts.tables import entries, toml

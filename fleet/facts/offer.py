@@ -1,7 +1,5 @@
 """What a node offers to pods: the machine without the parts that kubelet, the system and the DaemonSets use."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, replace

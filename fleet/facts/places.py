@@ -1,7 +1,5 @@
 """The line of every value of a document. The lines form a tree like the values. Aliases share parts of it, without copies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 Keys = tuple[str | int, ...]

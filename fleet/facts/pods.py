@@ -1,7 +1,5 @@
 """Requests and volumes of pods, and what the Pod Security Standards require of pods (kubernetes.io, Pod Security Standards)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 

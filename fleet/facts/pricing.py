@@ -4,8 +4,6 @@ Standard library only, besides `hardware`, because the policy pack contains this
 zones and to the internet, load balancers and taxes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,10 +26,10 @@ class Money:
     at_most: bool = False
     unknown: int = 0
 
-    def __add__(self, more: Money) -> Money:
+    def __add__(self, more: "Money") -> "Money":
         return Money(self.usd + more.usd, self.at_most or more.at_most, self.unknown + more.unknown)
 
-    def times(self, count: float) -> Money:
+    def times(self, count: float) -> "Money":
         """The price of `count` of them. Zero of them cost 0, even if the price is unknown."""
         return Money(self.usd * count, self.at_most, self.unknown) if count else Money()
 

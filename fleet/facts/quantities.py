@@ -1,7 +1,5 @@
 """Kubernetes quantities, such as 500m and 1Gi. The published policy pack has this module too."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from typing import Any

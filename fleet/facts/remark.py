@@ -1,7 +1,5 @@
 """Remarks of a plan: what the reader should know, although no setting is wrong."""
 
-from __future__ import annotations
-
 from typing import Literal, Self
 
 Kind = Literal["fact", "cost", "cannot-work"]

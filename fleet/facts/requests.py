@@ -1,7 +1,5 @@
 """What pods request, read from their specs as Kubernetes does."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any

@@ -6,8 +6,6 @@ Every provider (EKS, OKE, Talos) keeps the *scheduling contract*: GPU nodes have
 and advertise one resource name. A pod with `GPU_TOLERATION` and a selector on `POOL_LABEL` runs on them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -112,7 +110,7 @@ class Taint:
     effect: Effect
 
     @classmethod
-    def read(cls, text: str) -> Taint:
+    def read(cls, text: str) -> "Taint":
         """A taint of the form key=value:Effect."""
         pair, _, effect = text.partition(":")
         key, _, value = pair.partition("=")

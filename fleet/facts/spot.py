@@ -3,8 +3,6 @@
 Standard library only: the policy pack ships this module. The figures are in `data/spot.csv`, with source and date.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache

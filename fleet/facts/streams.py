@@ -1,7 +1,5 @@
 """Standard output and error of a command line program, so that where the output goes never changes what the exit status says."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys
@@ -34,7 +32,7 @@ def safe_streams() -> Iterator[None]:
         sys.stdout.flush()
 
 
-def _safe(stream: TextIO | None, kind: type[_Stream]) -> TextIO:
+def _safe(stream: TextIO | None, kind: "type[_Stream]") -> TextIO:
     if not isinstance(stream, io.TextIOWrapper):
         # Python has None for a stream that was closed before it started. The new file takes its number.
         return stream or Path(os.devnull).open("w", encoding="utf-8")

@@ -3,8 +3,6 @@
 The rows of `data/eks_support.csv`. Standard library only: the policy pack ships this module.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import date

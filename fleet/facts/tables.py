@@ -1,7 +1,5 @@
 """Reads the data files in `data/`. Each row has its source and date. The published policy pack has this module too."""
 
-from __future__ import annotations
-
 import csv
 import tomllib
 from collections.abc import Callable, Mapping
@@ -12,13 +10,13 @@ from typing import Any, TypeVar
 
 _DATA = Path(__file__).parent / "data"
 _Entry = TypeVar("_Entry")
-_FROM_TEXT: dict[str, Callable[[str], object]] = {
-    "int": lambda text: int(text or 0),
-    "float": lambda text: float(text or 0),
-    "int | None": lambda text: int(text) if text else None,
-    "str | None": lambda text: None if text == "unknown" else text,
-    "bool": lambda text: text == "true",
-    "date": date.fromisoformat,
+_FROM_TEXT: dict[object, Callable[[str], object]] = {
+    int: lambda text: int(text or 0),
+    float: lambda text: float(text or 0),
+    int | None: lambda text: int(text) if text else None,
+    str | None: lambda text: None if text == "unknown" else text,
+    bool: lambda text: text == "true",
+    date: date.fromisoformat,
 }
 """How the text of a cell becomes the value of a field, by the field's annotation. Fields of other types take the text."""
 
@@ -57,7 +55,7 @@ def entries(kind: type[_Entry], table: Mapping[str, Mapping[str, Any]], key: str
     return {name: entry(kind, row, **({key: name} if key else {})) for name, row in table.items()}
 
 
-def _value(annotation: str, value: object) -> object:
+def _value(annotation: object, value: object) -> object:
     if isinstance(value, str):
         return _FROM_TEXT.get(annotation, str)(value)
     return tuple(value) if isinstance(value, list) else value

@@ -1,7 +1,5 @@
 """Versions of charts, images, node images and add-ons: a view of `data/versions.toml`, where each has source and date."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal

@@ -3,8 +3,6 @@
 Source and date are in `data/xid.csv` and `data/eks_repair.csv`. EKS acts if the condition AcceleratedHardwareReady is False.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fleet.facts.tables import entry, rows

@@ -5,8 +5,6 @@ underscores, `0777` is octal, `0b101` is binary, and digits that are not an inte
 are texts. kubectl and Helm read with go-yaml 2 (sigs.k8s.io/yaml), where `yes`, `on` and `y` are true and a date is a text.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from datetime import datetime

@@ -6,8 +6,6 @@ Of PyYAML only the scanner and parser are used. This module builds the values, s
 line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -376,7 +374,7 @@ class Part(NamedTuple):
     start: int
     end: int
     kind: str
-    parts: Mapping[str | int, Part] = {}
+    parts: "Mapping[str | int, Part]" = {}  # noqa: RUF012 - a named tuple has no class attributes
 
 
 @lru_cache(maxsize=4)

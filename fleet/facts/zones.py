@@ -1,7 +1,5 @@
 """The zones of regions (`data/zones.csv`)."""
 
-from __future__ import annotations
-
 from fleet.facts.tables import rows
 
 

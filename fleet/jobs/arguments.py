@@ -3,8 +3,6 @@
 A type accepts the usual spellings; its error names the rule and how to fix the value.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """What a job needs from a node, with every default filled in."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """`create_gpu_job`: the manifest of a GPU job from Python arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict, Unpack
 

@@ -1,7 +1,5 @@
 """Errors: wrong arguments of a job, and a job that no pool holds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fleet.facts.credentials import mask

@@ -4,8 +4,6 @@ A keyword is a whole word: "receive" does not contain "cv". It does not count wh
 where its sentence shows another meaning (a CV that is a résumé).
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 import unicodedata

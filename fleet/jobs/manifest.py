@@ -1,7 +1,5 @@
 """The Kubernetes manifest of a job."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from typing import Any

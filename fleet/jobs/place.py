@@ -4,8 +4,6 @@ A pool holds a job if the job fits a fresh node of each instance type of the poo
 queued job also needs enough quota: its team's own, or quota that the team may borrow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The CPU and memory that a job gets for each GPU if it names no amounts, by GPU model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fleet.facts import hardware

@@ -4,8 +4,6 @@ The result is checked arguments, or one error with every problem. A rule names t
 of them is wrong.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """A GPU job with checked arguments that is not placed in a pool yet."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass

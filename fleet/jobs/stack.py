@@ -1,7 +1,5 @@
 """Places the jobs of a stack in pools, and reports the runner sets, workloads and jobs that no node can hold."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping

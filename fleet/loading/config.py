@@ -1,7 +1,5 @@
 """From a stack's configuration to its fleet: first the settings models, then the rules over the whole fleet."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Facts: pulumi.com/docs/deployments; the schema of pulumi-pulumiservice 1.5.0, and its copy of Pulumi Cloud's OpenAPI document.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Collection, Iterator, Mapping

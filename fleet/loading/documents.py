@@ -3,8 +3,6 @@
 No error repeats a value, because it may be a secret.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

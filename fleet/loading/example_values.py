@@ -1,7 +1,5 @@
 """The settings of a stack file that still have an example value."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Reads a configuration file of the Pulumi CLI, and creates errors with its name and lines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ class ConfigFile:
     document: Document
 
     @classmethod
-    def read(cls, path: Path, rule: str, fix: str) -> ConfigFile:
+    def read(cls, path: Path, rule: str, fix: str) -> "ConfigFile":
         """Read a file. Raises InputError if it cannot be used; the text has `rule` and `fix` if the file does not exist."""
         with reachable(f"{from_here(path)} cannot be read", "check its permissions and size"):
             if path.is_file():

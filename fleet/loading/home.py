@@ -3,8 +3,6 @@
 In a clone both are the repository. In a wheel the program's files are in `gpu_ci/_tree`, and the project is the current folder.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[2]

@@ -3,8 +3,6 @@
 Facts: pulumi/pulumi, sdk/go/common/workspace (`project.go`, `config.go`, `loaders.go`).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass
@@ -44,7 +42,7 @@ class Project:
     """The range of versions of the Pulumi CLI that the project requires; empty for any version."""
 
     @classmethod
-    def read(cls, path: Path) -> Project:
+    def read(cls, path: Path) -> "Project":
         """Read a project file. Raises InputError if it cannot be used."""
         file = ConfigFile.read(path, "project: there must be a project file", "run from the project's folder")
         top, start = file.document.value, "start with `name:` and `runtime:`"

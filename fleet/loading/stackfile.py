@@ -5,8 +5,6 @@ sdk/go/common/resource/config (`key.go`, `object.go`, `plaintext.go`). Unlike th
 the same key with and without namespace, and a missing stack file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping

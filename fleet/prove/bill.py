@@ -3,8 +3,6 @@
 A window of a schedule has its price for one week.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a fleet has pinned, with the last good day of each: for the plan, the calendar and the alerts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date

@@ -4,8 +4,6 @@ Also runner classes whose image has a CUDA that the newest PyTorch is not publis
 jobs run in their own images, `cuda` of the class says what these need, and the image of the runner says nothing of them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

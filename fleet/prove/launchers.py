@@ -4,8 +4,6 @@ Each runner that is a machine has a launcher pod on the system pool while its jo
 belong to the cluster's charts and sweeps. CoreDNS and a provider's own autoscaler are not counted, so leave some room for them.
 """
 
-from __future__ import annotations
-
 from fleet.charts.arc import LAUNCHER_POD
 from fleet.charts.chart import Pod
 from fleet.charts.container_jobs import OWN_POD

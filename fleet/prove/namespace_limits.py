@@ -3,8 +3,6 @@
 The specs of a runner set are made from its chart, so facts about pods, GPUs and runners are not repeated here.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any

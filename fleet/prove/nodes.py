@@ -1,7 +1,5 @@
 """The nodes of each pool as the scheduler and the autoscaler see them: labels, taints, room."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

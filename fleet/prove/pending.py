@@ -1,7 +1,5 @@
 """Why a pod would stay pending in each pool of a fleet, and the change that removes each reason."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The order is that of Kubernetes: first what the API server refuses, then queues 
 fix is one line that begins with where to change it: "pod: …" or "stack: …". It removes its own reason and no other.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -5,8 +5,6 @@ and any type may be bought. Only requests count, as in the scheduler. A runner t
 launcher runs in the cluster and needs room on the system pool.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace

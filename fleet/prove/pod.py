@@ -1,7 +1,5 @@
 """A pod as its manifest describes it, read from a Pod or from any object with a pod template."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -37,7 +35,7 @@ class Request:
     request: int
     limit: int = 0
 
-    def times(self, count: int) -> Request:
+    def times(self, count: int) -> "Request":
         """The same for several of them."""
         return Request(self.request * count, self.limit * count)
 
@@ -51,7 +49,7 @@ class PodAsk:
     memory: Amount
     scratch: int
 
-    def times(self, count: int) -> PodAsk:
+    def times(self, count: int) -> "PodAsk":
         """The same for several pods together."""
         cpu, memory = (Request(amount.request, amount.limit).times(count) for amount in (self.cpu, self.memory))
         return PodAsk(self.gpus * count, cpu, memory, self.scratch * count)

@@ -3,8 +3,6 @@
 Jobs of other teams end at some time, so only limits count: the team's quota, and the quota that other teams of its cohort lend.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fleet.facts.offer import for_runners
@@ -65,7 +63,7 @@ def _team(queue: str, namespace: str | None, queues: Queues) -> tuple[str, str]:
     return team, f"namespace {namespace} has the queue of team {team}, not {queue}; name that one" if wrong else ""
 
 
-def _short(ask: Ask, team: str, quota: Quota, queues: Queues, host: Host, part: Share) -> str:
+def _short(ask: Ask, team: str, quota: Quota, queues: Queues, host: Host, part: "Share") -> str:
     """The resources of which a job asks for more than its team can get in a pool. Empty if it gets enough."""
     units = most(team, quota, queues)
     # A unit includes its share of CPU and memory.

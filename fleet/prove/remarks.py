@@ -1,7 +1,5 @@
 """What a plan says although no setting is wrong: quotas, capacity to ask for, labels, reruns, fallback, room of monitoring."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache

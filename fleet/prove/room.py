@@ -1,7 +1,5 @@
 """Whether a pool can run a workload: its GPUs, the free resources of a node, and the hardware that the image is built for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Rules over all clusters of a fleet: unique names, one owner for things that cannot be shared, the limits of each cloud."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

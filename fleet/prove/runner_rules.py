@@ -1,7 +1,5 @@
 """Rules over all runner sets: which set a runs-on reaches, where jobs run again, sets of one class, orders of pools."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 

@@ -3,8 +3,6 @@
 GitHub matches `runs-on` to runner sets: a set must have every label (its name is one) and be in the group; case is ignored.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ class RunsOn:
     group: str = ""
 
     @classmethod
-    def read(cls, value: Any) -> RunsOn:
+    def read(cls, value: Any) -> "RunsOn":
         """Read the value from a workflow: a label, a list of labels, or a mapping of labels and group.
 
         Raises ValueError for anything else.

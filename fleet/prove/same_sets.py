@@ -5,8 +5,6 @@ takes jobs that its cluster cannot place, because its maximum is a fixed number 
 assignment must be acceptable, also one of all jobs to one cluster.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a plan says of spot pools: their price and interruptions so far, what else they could buy, and how EKS replaces nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from operator import attrgetter
 

@@ -9,8 +9,6 @@ Every pod of this program has one container, so the scopes `container` and `pod`
 for the GPUs (docs/layers.md), kubelet admits more than this module says, never less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, combinations
@@ -153,7 +151,7 @@ class Nodes:
         rows = ((self.free.gpus[node], pod.gpus), (self.free.cpus[node], pod.cpus))
         return min(max(free, 0) // units for free, units in rows if units)
 
-    def _after(self, pod: Aligned, count: int, node: int) -> Nodes:
+    def _after(self, pod: Aligned, count: int, node: int) -> "Nodes":
         """The machine with `count` pods on one NUMA node."""
         gpus, cpus = list(self.free.gpus), list(self.free.cpus)
         gpus[node] -= count * pod.gpus

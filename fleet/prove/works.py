@@ -1,7 +1,5 @@
 """Parts that cannot work on a day, although every setting is right: no node can start, or `pulumi up` would fail half way."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterator
 from datetime import date

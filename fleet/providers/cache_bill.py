@@ -1,7 +1,5 @@
 """Hourly cost of the volumes of a cluster: of caches, of workloads that use their storage classes, and of Prometheus."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fleet.facts.pricing import Line, bundle

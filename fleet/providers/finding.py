@@ -1,7 +1,5 @@
 """What a check of `doctor` finds, and why a source cannot be asked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -43,11 +41,7 @@ def offer(area: str, what: str, places: Iterable[str], bare: Collection[str], ch
 
 
 def guarded(
-    found: Iterator[Finding],
-    area: str,
-    what: str,
-    errors: tuple[type[Exception], ...],
-    reason: Callable[[Exception], str] = str,
+    found: Iterator[Finding], area: str, what: str, errors: tuple[type[Exception], ...], reason: Callable[[Exception], str] = str
 ) -> Iterator[Finding]:
     """The findings of a check. The rest of the check is skipped with the reason if a call fails with one of the errors, or if an
     answer lacks a field that the check reads.

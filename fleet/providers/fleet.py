@@ -1,7 +1,5 @@
 """The fleet of one stack: the model of its whole config. `fleet.prove.rules` has the rules over all clusters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations

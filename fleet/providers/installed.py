@@ -3,8 +3,6 @@
 Launcher capacity and placement count the pods of these charts, GitOps writes them to Git, and the components install them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,9 +57,7 @@ def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
     image = image_of(cluster)
     if image is not None and cluster.enablement != GPU_OPERATOR and DCGM_EXPORTER not in cluster.provided:
         yield dcgm_exporter(
-            tolerations_of(cluster),
-            engine_on_nodes=cluster.engine_on_nodes,
-            runtime_class=RUNTIME_CLASS if image.handler else "",
+            tolerations_of(cluster), engine_on_nodes=cluster.engine_on_nodes, runtime_class=RUNTIME_CLASS if image.handler else ""
         )
 
 

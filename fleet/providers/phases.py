@@ -4,8 +4,6 @@ The figures are public ones (`data/starts.csv`), not measurements of your fleet.
 lower bound.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ code asks `provider_of(cluster)`, and never which provider that is. What differs
 provider is a property of their settings models instead: `Cluster`, `Pool` and `Runner` have the defaults.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The providers, one each. Only this module and the folders of the providers import a provider's code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fleet.providers.eks.provider import Eks

@@ -1,7 +1,5 @@
 """How `init` writes the cluster of a new stack: what a provider adds to the answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What pools of machines cost that the program does not buy: as much as the stack file states."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import date
 

@@ -1,7 +1,5 @@
 """Tag rules of each cloud, in addition to the common rules."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The settings that a pod needs to run in a pool."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Facts: actions/actions-runner-controller@gha-runner-scale-set-0.14.2, controllers/actions.github.com/.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 
 from fleet.charts.arc import CONTROLLER, NAMESPACE, installs_controller

@@ -4,8 +4,6 @@ The App's Secret is in the namespace of the runners. So the runner's account has
 are. GitHub's hooks use one namespace for all that they do (actions/runner-container-hooks 0.8.1, packages/k8s/src/k8s/index.ts).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -73,11 +71,7 @@ def _admission(pods: PodSet, job: Mapping[str, Any]) -> Iterator[Manifest]:
         }
     }
     yield manifest(_ADMISSION, "ValidatingAdmissionPolicyBinding", pods.jobs_home) | {
-        "spec": {
-            "policyName": pods.jobs_home,
-            "validationActions": ["Deny"],
-            "matchResources": in_namespace(pods.jobs_home),
-        }
+        "spec": {"policyName": pods.jobs_home, "validationActions": ["Deny"], "matchResources": in_namespace(pods.jobs_home)}
     }
 
 
@@ -147,10 +141,7 @@ def _gpus(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     within = [f"(r == {_text(name)} && {amount}.compareTo(quantity('{count}')) <= 0)" for name, count in amounts.items()]
     words = " and ".join(f"{count} {name}" for name, count in amounts.items()) or "no GPU"
     of_job = f"c.name == 'job' && ({' || '.join(within)})" if within else "false"
-    for key, there, extended in (
-        ("containers", "", of_job),
-        ("initContainers", "!has(object.spec.initContainers) || ", "false"),
-    ):
+    for key, there, extended in (("containers", "", of_job), ("initContainers", "!has(object.spec.initContainers) || ", "false")):
         known = f"r in ['cpu', 'memory', 'ephemeral-storage'] || ({extended})"
         yield (
             f"{there}object.spec.{key}.all(c, !({limited}) || c.resources.limits.all(r, {known}))",

@@ -5,8 +5,6 @@ them. A team may borrow GPUs that others leave free, and its namespaces share th
 of a Job that Kueue has admitted, while the Job kept its place in the queue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,10 +28,7 @@ _DNS = {
 
 
 def network_policy(
-    closed: Sequence[str] = CLOSED,
-    opened: Sequence[str] = (),
-    private_ports: Sequence[int] = (),
-    builders: Sequence[str] = (),
+    closed: Sequence[str] = CLOSED, opened: Sequence[str] = (), private_ports: Sequence[int] = (), builders: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Spec of a NetworkPolicy for every pod of the namespace: no ingress, and egress only to DNS and the internet.
 

@@ -1,7 +1,5 @@
 """The objects of a runner set that keeps failed jobs: the hook, and the right of a group to look inside the set's pods."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fleet.charts.kept_jobs import HOOK, NAME, hook

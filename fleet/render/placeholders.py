@@ -3,8 +3,6 @@
 Afterwards the placeholder waits, and the autoscaler starts another node for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from fleet.facts.manifest import Manifest

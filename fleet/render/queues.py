@@ -5,22 +5,13 @@ of GPUs: a team with half of a pool's units also gets half of the CPU and memory
 runs out while GPUs are free.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fleet.charts.chart import manifests
 from fleet.facts.manifest import Manifest, manifest
-from fleet.facts.scheduling import (
-    DEFAULT_QUEUE,
-    JOB_PRIORITIES,
-    NAMESPACE_NAME_LABEL,
-    WAIT_FOR,
-    SchedulingProfile,
-    flavor_labels,
-)
+from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES, NAMESPACE_NAME_LABEL, WAIT_FOR, SchedulingProfile, flavor_labels
 from fleet.prove.placement import pool_hosts
 from fleet.prove.quota import Share, share
 from fleet.providers.registry import PROVIDERS

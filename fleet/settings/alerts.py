@@ -1,7 +1,5 @@
 """Thresholds of the alerts that the fleet's rules raise."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Annotated
 

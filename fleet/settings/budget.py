@@ -1,7 +1,5 @@
 """A monthly budget and its alarms."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

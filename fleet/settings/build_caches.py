@@ -4,8 +4,6 @@ Jobs write through GitHub's OIDC provider. Every job of the cluster's network re
 from forks, which get no OIDC token, read too. `tests/fleet/cache_access.py` proves who can do what.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal
 

@@ -4,8 +4,6 @@ A cache has its own storage class, and a claim with the name of the cache in eac
 volume: namespaces share no data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal

@@ -1,7 +1,5 @@
 """What clusters of every provider have."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal, cast

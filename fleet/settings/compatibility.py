@@ -4,8 +4,6 @@ A driver version starts with its branch: 580.159.03 is in R580. `data/gpus.csv` 
 `data/cuda.csv` the oldest branch and GPUs of each major version of CUDA: an image with any minor version runs there.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Jobs in containers: `container` and `services` of a workflow, which run in a pod beside that of their runner."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

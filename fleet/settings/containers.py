@@ -3,8 +3,6 @@
 Settings check these models and keep what was written. Field names are Kubernetes' own.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

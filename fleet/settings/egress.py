@@ -1,7 +1,5 @@
 """Networks that jobs cannot reach: NetworkPolicies block pods, security rules block OCI machines. Settings can open some."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable
 

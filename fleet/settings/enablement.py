@@ -1,7 +1,5 @@
 """How a pool's GPUs become schedulable: exactly one advertiser of `nvidia.com/gpu`, on nodes with a driver."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter

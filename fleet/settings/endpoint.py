@@ -1,7 +1,5 @@
 """Who reaches a cluster's API server."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Annotated, Literal
 

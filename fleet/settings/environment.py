@@ -1,7 +1,5 @@
 """Environment variables that settings may give to a container."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fleet.facts.credentials import mask

@@ -1,7 +1,5 @@
 """Settings of a cluster that exists already and that the program did not create."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 

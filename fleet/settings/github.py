@@ -1,7 +1,5 @@
 """The GitHub scope that runner scale sets register with."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 
@@ -106,7 +104,7 @@ class GitHubScope(GitHubApp):
         """Whether jobs of an organization or a repository reach its runners. `place` is host and path: github.com/acme/app."""
         return f"{place}/".lower().startswith(f"{self.path}/")
 
-    def meets(self, other: GitHubScope) -> bool:
+    def meets(self, other: "GitHubScope") -> bool:
         """Whether a job may reach runners of both: one is the other, or its organization."""
         return self.serves(other.path) or other.serves(self.path)
 

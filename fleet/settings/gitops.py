@@ -1,7 +1,5 @@
 """Settings of a cluster that ArgoCD syncs from a Git repository."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, Tag

@@ -1,7 +1,5 @@
 """How a cluster finds sick GPU nodes, and what happens to them."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 `fleet.jobs.stack` checks their arguments and whether a pool can hold each job.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Jobs that failed and whose pods stay for some minutes, so that people can look inside."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fleet.settings.model import Duration, Model, between, matching

@@ -4,8 +4,6 @@ None changes the resources of a node. The policies of the CPU and topology manag
 still rejects; the placement proof knows them (`fleet.prove.topology`).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Machines that the tables of instance types lack, as an owner describes them below `machines` of a cluster."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidatorFunctionWrapHandler, field_validator

@@ -4,8 +4,6 @@ All models are frozen and forbid unknown keys. They are validated in strict JSON
 not a string. Each quantity has one unit: millicores, MiB, seconds.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import math
 import re
@@ -118,7 +116,7 @@ class Form:
     types: tuple[str, ...] = ("string",)
     values: Callable[[], Iterable[str]] | None = None
 
-    def keywords(self) -> JsonSchemaValue:
+    def keywords(self) -> "JsonSchemaValue":
         """The keywords of this form. Editors show `patternErrorMessage`, which is not a keyword of JSON Schema."""
         kind = {"type": self.types[0] if len(self.types) == 1 else list(self.types), "title": self.title}
         pattern = {"pattern": f"^({self.pattern})$"} if self.pattern else {}
@@ -126,7 +124,7 @@ class Form:
         values = {} if self.values is None else {"enum": list(self.values())}
         return {**kind, **pattern, **most, **values, "patternErrorMessage": self.rule}
 
-    def __get_pydantic_json_schema__(self, source: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(self, source: CoreSchema, handler: "GetJsonSchemaHandler") -> "JsonSchemaValue":
         """The schema of the value with these keywords."""
         return {**handler(source), **self.keywords()}
 
@@ -135,9 +133,9 @@ class Form:
 class _Described(AfterValidator):
     """A validator with the keywords that it adds to the JSON Schema of its value."""
 
-    keywords: Callable[[], JsonSchemaValue]
+    keywords: "Callable[[], JsonSchemaValue]"
 
-    def __get_pydantic_json_schema__(self, source: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(self, source: CoreSchema, handler: "GetJsonSchemaHandler") -> "JsonSchemaValue":
         return {**handler(source), **self.keywords()}
 
 
@@ -170,7 +168,7 @@ def limited(of: str, path: str, kind: str = "") -> AfterValidator:
             raise problem("cloud_limit", fault)
         return value
 
-    def keywords() -> JsonSchemaValue:
+    def keywords() -> "JsonSchemaValue":
         """The least and most of a number, the words of a text."""
         if row.kind == "whole" and not row.words:
             return {"minimum": row.least, "maximum": row.most}
@@ -245,10 +243,7 @@ def _millicores(value: object) -> int:
 
 
 Cpu = Annotated[
-    int,
-    BeforeValidator(_millicores),
-    PlainSerializer(cpu_text),
-    Form("CPU", _CPU_RULE, _CPU.pattern, types=("number", "string")),
+    int, BeforeValidator(_millicores), PlainSerializer(cpu_text), Form("CPU", _CPU_RULE, _CPU.pattern, types=("number", "string"))
 ]
 """CPU in millicores."""
 

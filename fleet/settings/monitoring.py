@@ -1,7 +1,5 @@
 """Settings of metrics, alerts and dashboards of a cluster."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Namespaces of teams: their allowed names, and the Pod Security Standard of each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Settings of NVIDIA's GPU operator. A cluster has only one ClusterPolicy."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import AfterValidator

@@ -1,7 +1,5 @@
 """What the pods of a runner class have besides their size: environment, pull secrets and volumes."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -61,9 +59,7 @@ def _mount_path(path: str) -> None:
 
 
 MountPath = Annotated[
-    str,
-    matching("mount_path", _PATH_RULE, _PATH, form=Form("mount path", _PATH_RULE, "/[^:]*[^:/]", 4096)),
-    refuses(_mount_path),
+    str, matching("mount_path", _PATH_RULE, _PATH, form=Form("mount path", _PATH_RULE, "/[^:]*[^:/]", 4096)), refuses(_mount_path)
 ]
 """Where a container has a volume."""
 

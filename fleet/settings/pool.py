@@ -1,7 +1,5 @@
 """GPU pools and the system pool: groups of identical nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from datetime import date

@@ -1,7 +1,5 @@
 """One order of a cluster's pools that keeps every order in the settings, because an autoscaler has only one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise

@@ -4,8 +4,6 @@ Some rules of Kueue are not in the schemas of its CRDs. They are here (kubernete
 pkg/webhooks).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Literal

@@ -3,8 +3,6 @@
 Each error of pydantic becomes a path, the broken rule, how to fix it, and a value.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import types

@@ -3,8 +3,6 @@
 Nodes pull its layers without a NAT gateway. On EKS they come from S3, through the free gateway endpoint.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Runner classes, which a workflow selects by `runs-on`. Classes of only one provider are in its folder."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections import Counter
@@ -80,10 +78,7 @@ _TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9_.-]*", r"@sha256:[0-9
 _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|{_DIGEST})"
 
 RunnerLabel = Annotated[
-    str,
-    refuses(_runner_label),
-    limited("github.com", "runs-on"),
-    Form("runner label", _LABEL_RULE, "[^,]+", 255),
+    str, refuses(_runner_label), limited("github.com", "runs-on"), Form("runner label", _LABEL_RULE, "[^,]+", 255)
 ]
 
 _SET_REFERENCE_RULE = "not a runner set of another cluster; write <cluster>/<set>, for example usw2/gpu-t4"

@@ -1,7 +1,5 @@
 """Quotas of runner classes: the most GPUs that several classes have together."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

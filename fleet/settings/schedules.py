@@ -3,8 +3,6 @@
 Times are wall-clock times of an IANA time zone. So a window that is open while clocks change is an hour shorter or longer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta

@@ -3,8 +3,6 @@
 Facts: NVIDIA/k8s-device-plugin v0.20.0, README and api/config/v1; NVIDIA MIG user guide. docs/sharing.md compares them.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Annotated, ClassVar, Literal, Protocol
 

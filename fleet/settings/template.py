@@ -3,8 +3,6 @@
 Kubernetes' own words (core/v1, PodSpec and Container). The chart's values have them, so every policy judges them as a pod.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """Settings of GPU workloads other than CI, selected by `kind`, and the rules between them, the pools and the caches."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """`gpu-ci accept STACK --budget-usd N`: see docs/acceptance.md."""
 
-from __future__ import annotations
-
 import math
 import os
 import sys

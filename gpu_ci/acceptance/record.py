@@ -1,7 +1,5 @@
 """The record of a run, for docs/acceptance/: what ran, on what, for how long. No account, no name of the stack, no secret."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import platform

@@ -3,8 +3,6 @@
 Each command of a step runs until the step's time is over.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

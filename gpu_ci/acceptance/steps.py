@@ -1,7 +1,5 @@
 """The steps of a stack, as commands that people would type."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -3,8 +3,6 @@
 A file that cannot be read is a line of the report: many folders have Helm templates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date

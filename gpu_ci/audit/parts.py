@@ -5,8 +5,6 @@ gha-runner-scale-set and gha-runner-scale-set-controller (values.yaml of 0.14.2)
 and of kustomization.yaml's `helmCharts`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Pulumi's backend: its login, the stack in it, and the secret that only its CLI decrypts."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

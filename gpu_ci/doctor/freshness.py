@@ -1,7 +1,5 @@
 """Whether what a fleet pins is still good, by the sources themselves: GitHub's runner, ARC, support and node images of EKS."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from typing import Any

@@ -5,8 +5,6 @@ but to get one is a write. So the groups are read by the token of the person who
 Sources: GitHub's REST reference (apps; self-hosted runner groups), and "Authenticating ARC to the GitHub API" (permissions).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether this machine reaches the API servers: its public address against `endpoint.publicCidrs`."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The example values that a stack file still has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fleet.loading.example_values import ExampleValue, example_values

@@ -1,7 +1,5 @@
 """The programs that a stack needs on PATH, by `data/tools.csv`."""
 
-from __future__ import annotations
-
 import platform
 import re
 import shutil

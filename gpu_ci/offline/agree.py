@@ -3,8 +3,6 @@
 The plan after the change is made of exactly the texts that `replace_files` writes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tomllib

@@ -4,8 +4,6 @@ Facts: the runner reads workflow commands and their escapes on stdout and stderr
 ScriptHandler.cs). A step shows ten annotations of each level (actions/toolkit, docs/problem-matchers.md), so errors come first.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

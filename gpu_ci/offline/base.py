@@ -3,8 +3,6 @@
 What a pull request writes that has ended already or cannot work fails its plan, as any other violation.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What `pulumi up` does because of each edited entry of a stack file, the most harmful first, and which running jobs it ends."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The changes from one plan of a stack to another, as a pure function of both plans."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A plan as JSON for programs. Secrets are "[secret]", unknown values are "[unknown]", credentials are masked."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The day whose prices, exceptions and support dates a plan uses."""
 
-from __future__ import annotations
-
 from datetime import date
 
 from fleet.facts.day import fault, parsed, today

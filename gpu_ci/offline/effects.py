@@ -1,7 +1,5 @@
 """What a change does to each resource that exists."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The entries of a stack file: the stack, its clusters, and their pools, runner sets, workloads, caches and jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

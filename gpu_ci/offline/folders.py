@@ -1,7 +1,5 @@
 """Walks an untrusted folder in order and down to a limit."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ Markdown spec (tables, backslash escapes, autolinks). GitHub looks for mentions 
 backslash or an entity does not prevent them, but a zero-width space does.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterable, Sequence

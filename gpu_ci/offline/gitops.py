@@ -6,8 +6,6 @@ component has its own files, so a change of one setting changes the files of one
 A Secret that SOPS encrypted is copied into the folder only if every value in it is encrypted.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Downloads charts with Helm, to compare their digests with the recorded ones."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

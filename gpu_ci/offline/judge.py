@@ -9,8 +9,6 @@ fails only for what the settings break, so a plan that passed never fails becaus
 exception for what a pull request writes itself.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -266,8 +264,8 @@ class Remedies:
             if isinstance(rule := configured.policy, Rule) and rule.remedy is not None and configured.level is Level.REMEDIATE
         ]
 
-    def __call__(self, resource: Resource) -> struct_pb2.Struct | None:
-        fixed: struct_pb2.Struct | None = None
+    def __call__(self, resource: Resource) -> "struct_pb2.Struct | None":
+        fixed: struct_pb2.Struct | None = None  # noqa: F823 - annotations of local names are not evaluated
         for rule, configured in self._policies:
             if resource.type not in rule.reads:
                 continue

@@ -3,8 +3,6 @@
 The console prints data without markup and masks credentials.
 """
 
-from __future__ import annotations
-
 import os
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,12 +42,7 @@ class MaskingConsole(Console):
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
         # No markup: names and labels are data, so [red] in a name is not a color.
         super().__init__(
-            stderr=stderr,
-            width=width,
-            color_system=None if is_plain() else "auto",
-            highlight=False,
-            markup=False,
-            emoji=False,
+            stderr=stderr, width=width, color_system=None if is_plain() else "auto", highlight=False, markup=False, emoji=False
         )
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:

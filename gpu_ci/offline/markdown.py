@@ -1,7 +1,5 @@
 """Writes a plan as GitHub Markdown for a pull request comment or a job summary. The most important parts come first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The policy `cloud-limits` judges resources. A value that a stack file has and a 
 status 2 and names its line. Any other value stays a verdict on its resource.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

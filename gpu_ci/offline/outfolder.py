@@ -1,7 +1,5 @@
 """Replaces an output folder as a whole: either every file is written, or the folder stays as it was."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A plan: the fleet of one stack, proved without Pulumi's engine and without a cloud."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ The CLI reads the JSON with Go's encoding/json, where the last of two equal keys
 the first one would be ignored silently.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Writes `docs/policies.md` from the policies and from `policies_head.md`, and fills in the head's words in capitals."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import sys

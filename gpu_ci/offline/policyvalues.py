@@ -4,8 +4,6 @@
 A `why` has a part for each value, "maxGpus: Full pools have 8 GPUs …". So the reason of a changed value goes, and no other one.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -162,10 +160,7 @@ def _of_spot(clusters: Collection[Cluster], bought: Mapping[str, Pool]) -> Itera
         return
     similar = min((pool.instance_types for pool in spot), key=len)
     yield Need(
-        "spot-diversified",
-        "minTypes",
-        len(similar),
-        f"The types with these GPUs and of similar size are {', '.join(similar)}",
+        "spot-diversified", "minTypes", len(similar), f"The types with these GPUs and of similar size are {', '.join(similar)}"
     )
     in_region = {row["region"]: len(row["zones"].split()) for row in rows("zones.csv")}
     zones = min(len(cluster.node_zones) or in_region.get(cluster.region, 2) for cluster in clusters)

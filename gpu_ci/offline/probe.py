@@ -4,8 +4,6 @@ Field names: util-linux's lscpu and lsblk, procps' free, NVIDIA's nvidia-smi (te
 pkg/machinery/resources/hardware and block. Nothing is guessed: a fact that no output has is an error.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Progress lines on stderr for commands that take long, and the line that says where Ctrl-C stopped one."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import traceback

@@ -1,7 +1,5 @@
 """What a recording of a Pulumi program has. Importing this module needs no SDK; `offline.record` makes recordings with it."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -39,10 +37,10 @@ class Resource:
     remote: bool
     read: bool
     id: str
-    wire: struct_pb2.Struct = field(repr=False)
+    wire: "struct_pb2.Struct" = field(repr=False)
     provider: str = ""
     providers: Mapping[str, str] = field(default_factory=dict)
-    provider_resource: Resource | None = field(default=None, repr=False)
+    provider_resource: "Resource | None" = field(default=None, repr=False)
     dependencies: tuple[str, ...] = ()
     property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ignore_changes: tuple[str, ...] = ()

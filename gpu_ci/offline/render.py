@@ -1,7 +1,5 @@
 """Writes the manifests, the charts' values and the boot files of a stack, one file per object."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

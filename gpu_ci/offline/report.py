@@ -1,7 +1,5 @@
 """Prints a plan on the terminal: first and last the result and what fails, between them placement, price, remarks, the rest."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields

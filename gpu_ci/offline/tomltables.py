@@ -1,7 +1,5 @@
 """Edits tables of TOML as text: comments, order and everything else stay as they are."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -5,8 +5,6 @@ or a reference to a resource is an object that carries a signature. Facts: pulum
 sdk/go/common/resource/properties.go (signatures) and pkg/resource/plugin/rpc.go (what an analyzer is sent).
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
@@ -43,7 +41,7 @@ class Secret(str):
     __slots__ = ("_inner",)
     _inner: object
 
-    def __new__(cls, value: object) -> Secret:
+    def __new__(cls, value: object) -> "Secret":
         secret = super().__new__(cls, "[secret]")
         secret._inner = value
         return secret
@@ -51,7 +49,7 @@ class Secret(str):
     def __repr__(self) -> str:
         return "[secret]"
 
-    def __reduce__(self) -> tuple[type[Secret], tuple[None]]:
+    def __reduce__(self) -> "tuple[type[Secret], tuple[None]]":
         return Secret, (None,)  # a pickle or copy loses the value and never shows it
 
     def reveal(self) -> object:
@@ -59,14 +57,14 @@ class Secret(str):
         return self._inner
 
 
-def raw(struct: struct_pb2.Struct) -> dict[str, object]:
+def raw(struct: "struct_pb2.Struct") -> dict[str, object]:
     """The Struct as json_format.MessageToDict returns it (floats, sentinels, signatures), with sorted keys."""
     fields = struct.fields
     # A Struct makes a new text of a key each time, and thousands of resources have the same few keys.
     return {sys.intern(key): _raw(fields[key]) for key in sorted(fields)}
 
 
-def _raw(value: struct_pb2.Value) -> object:
+def _raw(value: "struct_pb2.Value") -> object:
     kind = value.WhichOneof("kind")
     if kind == "struct_value":
         return raw(value.struct_value)

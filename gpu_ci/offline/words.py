@@ -1,7 +1,5 @@
 """The words for a plan that the terminal, Markdown and annotations share."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """`gpu-ci check` of workflows: reads them, asks the fleet of the stack, and prints a line for each job."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`gpu-ci pending STACK`: see docs/interrupted.md."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

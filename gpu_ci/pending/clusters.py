@@ -5,8 +5,6 @@ Helm keeps each revision of a release as a Secret of the type helm.sh/release.v1
 (pkg/action/install.go, availableName).
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -51,7 +49,7 @@ class Release:
 
 
 @cache
-def connect(cluster: str) -> tuple[Cluster, str]:
+def connect(cluster: str) -> "tuple[Cluster, str]":
     """A cluster with its context: the one with the cluster's name, or whose name ends with `/` and it, as the AWS CLI writes it.
 
     Raises InputError if the kubeconfig has none, or several of the second kind and none of the first.

@@ -1,7 +1,5 @@
 """Compares a state with the clouds and clusters: what an interrupted run left, and what settles it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A stack's state as `pulumi stack export` prints it. Secrets are encrypted there and are never read."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ outcome not known. 130: interrupted; 141: the reader of stdout has ended; 70: a 
 and manifests to stdout.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import signal
@@ -57,7 +55,7 @@ class Connection:
     context: Context = None
     kubeconfig: Kubeconfig = None
 
-    def open(self, default_namespace: str = "") -> Live:
+    def open(self, default_namespace: str = "") -> "Live":
         """Connect; `default_namespace` goes before the one of the context."""
         return api.connect(self.kubeconfig, self.context, self.namespace or default_namespace)
 

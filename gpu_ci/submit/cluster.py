@@ -5,8 +5,6 @@ models reject manifests that the API accepts (a number as quantity, a field of a
 `sinceTime`, which continuing a broken log needs. So requests are plain JSON through its `ApiClient`.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Creates the manifest of a Job from the options of the command line."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any

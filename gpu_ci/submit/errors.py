@@ -1,7 +1,5 @@
 """The errors of `submit`. Their text is complete: a user needs nothing else to fix the problem."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fleet.facts import errors

@@ -1,7 +1,5 @@
 """Why the pods of a Job wait: what the cluster says about them, then what the model of a stack says about their pool."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster
 
 
-def explain_live(title: str, cluster: Cluster, fleet: Fleet | None = None, member: str | None = None) -> tuple[list[str], bool]:
+def explain_live(title: str, cluster: "Cluster", fleet: Fleet | None = None, member: str | None = None) -> tuple[list[str], bool]:
     """Explain a Job, or a pod, of a namespace. With a `fleet` its model judges the pod too; `member` is the cluster's name there.
 
     Gives lines for people, and whether it has a pod that waits, or should have one. Raises ApiError if there is neither, and

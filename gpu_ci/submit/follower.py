@@ -1,7 +1,5 @@
 """Follows one Job to its end: reads it every few seconds, reads its logs, every line exactly once, and shows what is new."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections import Counter
@@ -31,7 +29,7 @@ class Log:
     staging/src/k8s.io/cri-client/pkg/logs). So each piece starts a second early, and lines that were shown already are dropped.
     """
 
-    cluster: Cluster
+    cluster: "Cluster"
     source: LogSource
     over: bool = False
     _restarts: int = 0
@@ -95,7 +93,7 @@ class Log:
 class Follower:
     """Follows one Job; the caller's loop calls `step`."""
 
-    def __init__(self, cluster: Cluster, job: Object, output: Output, options: RunOptions) -> None:
+    def __init__(self, cluster: "Cluster", job: Object, output: Output, options: RunOptions) -> None:
         """`job` is as the server stored it, with uid and selector."""
         self._cluster = cluster
         self._output = output

@@ -4,8 +4,6 @@ Error texts of the client are never shown or chained: some contain a whole entry
 its YAML reader quote the file. Import this module late: loading the client takes a third of a second.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import shlex

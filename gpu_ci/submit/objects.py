@@ -1,7 +1,5 @@
 """Reads Kubernetes objects as plain JSON, in which almost any field can be absent, and names the kinds that `submit` uses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

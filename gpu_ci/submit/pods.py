@@ -3,8 +3,6 @@
 Pure functions of the JSON of the Job, its pods and Kueue's Workload.
 """
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A run of a Job: the options of the user, the intervals of the follower, where progress and logs go, and how it ended."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Reads a Job, checks it without a cluster, sends it, and decides what to do about an existing Job of the same name."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time
@@ -30,7 +28,7 @@ class Sent:
     warnings: tuple[str, ...] = ()
 
 
-def send(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Sent:
+def send(job: Object, cluster: "Cluster", options: RunOptions = DEFAULT, output: Output | None = None) -> Sent:
     """Create a Job in the cluster's namespace, without following it.
 
     Raises InputError if it is not a Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
@@ -50,7 +48,7 @@ def send(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: O
     return sent
 
 
-def _sent(cluster: Cluster, manifest: Object, options: RunOptions, output: Output) -> Sent:
+def _sent(cluster: "Cluster", manifest: Object, options: RunOptions, output: Output) -> Sent:
     """Create the Job. `output` shows each refusal that a retry may end.
 
     A retry creates no second Job: if a response is lost, an existing Job with the same contents counts as created.
@@ -82,7 +80,7 @@ def _sent(cluster: Cluster, manifest: Object, options: RunOptions, output: Outpu
     raise InputError(f"Job {name(manifest)} cannot be created: the old one is still being deleted; try again later")
 
 
-def _answers(cluster: Cluster, manifest: Object) -> bool:
+def _answers(cluster: "Cluster", manifest: Object) -> bool:
     try:
         cluster.get(JOBS, name(manifest))
     except SubmitError as error:
@@ -90,7 +88,7 @@ def _answers(cluster: Cluster, manifest: Object) -> bool:
     return True
 
 
-def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: Backoff) -> Sent | None:
+def _existing(cluster: "Cluster", manifest: Object, existing: Existing, backoff: Backoff) -> Sent | None:
     """The existing Job if it is to be followed; None if the name is, or soon will be, free."""
     title = name(manifest)
     if (stored := cluster.find(JOBS, title)) is None:

@@ -8,8 +8,6 @@ starts the runs, with its own login or GH_TOKEN. Whether GitHub gives a set a jo
 (`fleet.prove.remarks`), so one job by name shows nothing about jobs by labels.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -106,7 +104,7 @@ def chosen(fleet: Fleet, cluster: str | None, pools: Collection[str]) -> list[Ch
     return clusters
 
 
-def run_smoke(tests: Sequence[Smoke], cluster: Cluster, output: Output, options: RunOptions = OPTIONS) -> tuple[Row, ...]:
+def run_smoke(tests: Sequence[Smoke], cluster: "Cluster", output: Output, options: RunOptions = OPTIONS) -> tuple[Row, ...]:
     """Run the tests in the namespace of `cluster`; the rows are in the order of the tests.
 
     A pool on which no test starts in time gets no further tests. Raises SubmitError if the namespace cannot be created.
@@ -132,7 +130,7 @@ def run_smoke(tests: Sequence[Smoke], cluster: Cluster, output: Output, options:
 
 
 @contextmanager
-def _namespace(cluster: Cluster, output: Output) -> Iterator[None]:
+def _namespace(cluster: "Cluster", output: Output) -> Iterator[None]:
     """Create the namespace of the tests; delete it afterwards unless it existed before."""
     namespace, network_policy = smoke_home()
     created = _create(cluster, NAMESPACES, namespace)
@@ -148,7 +146,7 @@ def _namespace(cluster: Cluster, output: Output) -> Iterator[None]:
                 output.progress(title, f"{error.headline}; delete it: kubectl delete namespace {title}")
 
 
-def _create(cluster: Cluster, kind: Kind, thing: Object) -> bool:
+def _create(cluster: "Cluster", kind: Kind, thing: Object) -> bool:
     """Create an object; False if it existed before."""
     try:
         cluster.create(kind, thing)

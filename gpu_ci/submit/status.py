@@ -3,8 +3,6 @@
 `look` asks the cluster. `JobStatus` has no clock and no connection; the caller passes the time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -52,7 +50,7 @@ class Seen:
 class Reader:
     """Lists objects of a cluster. A kind that the cluster refuses for good is in `refused` and not asked again."""
 
-    cluster: Cluster
+    cluster: "Cluster"
     refused: dict[objects.Kind, SubmitError] = field(default_factory=dict)
 
     def look(self, job: Object) -> Seen:

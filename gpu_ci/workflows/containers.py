@@ -1,7 +1,5 @@
 """What a job says of its containers: `container` and `services` (docs.github.com, "Workflow syntax for GitHub Actions")."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 Every other expression stays as it is written.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

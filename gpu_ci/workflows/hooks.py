@@ -4,8 +4,6 @@ Facts: actions/runner-container-hooks 0.8.1, packages/k8s (README, "Limitations"
 (fleet/charts/container-jobs.js): names, ports and health checks of services.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 The keys are those of docs.github.com, "Workflow syntax for GitHub Actions" and "Metadata syntax for GitHub Actions".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Where each job of a workflow runs in a fleet, or why it does not, with the edit of one line that changes that."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher

@@ -1,7 +1,5 @@
 """Reads workflows. A job that calls a workflow of the same repository has that workflow's jobs, with the inputs filled in."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

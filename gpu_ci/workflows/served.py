@@ -1,7 +1,5 @@
 """The runner sets of a fleet, as jobs see them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fleet.providers.fleet import Fleet

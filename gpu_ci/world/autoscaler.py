@@ -3,8 +3,6 @@
 `externalgrpc.toml` has its calls and messages.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """`gpu-ci world STACK`: see docs/world.md."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated

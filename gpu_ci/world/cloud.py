@@ -4,8 +4,6 @@ It keeps each group at its size, as an Auto Scaling group does: it replaces a ma
 takes the public figures of `fleet/facts/data/starts.csv` over the time factor. The cloud refuses a machine at once.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """What a kubelet gives a container: its environment, its words, the files of its volumes and a root of its own."""
 
-from __future__ import annotations
-
 import base64
 import http.client
 import re

@@ -1,7 +1,5 @@
 """Drills: what goes wrong with fleets, while jobs run. `drills.toml` has their texts, and docs/drills.md what they showed."""
 
-from __future__ import annotations
-
 import math
 import signal
 import time

@@ -1,7 +1,5 @@
 """Collections of the API server that a thread keeps up to date, and passes over them."""
 
-from __future__ import annotations
-
 import http.client
 import logging
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 The programs are in fleet/facts/data/world.toml. A program appears in the folder whole or not at all.
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import shutil

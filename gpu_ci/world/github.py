@@ -3,8 +3,6 @@
 Requests, statuses and fields are those of actions/scaleset v0.4.0, the client of ARC 0.14.2.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from base64 import urlsafe_b64encode

@@ -1,7 +1,5 @@
 """The node groups that the cloud of a cluster would have, and their nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain

@@ -3,8 +3,6 @@
 What a kubelet does beside that is not here: images, init containers, probes, limits, renewed volumes.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

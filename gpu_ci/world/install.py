@@ -1,7 +1,5 @@
 """Installs the steps of a cluster into a control plane, and removes them, as Pulumi's engine and provider would."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping

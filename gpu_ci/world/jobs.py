@@ -1,7 +1,5 @@
 """The jobs of a run: so many for all runner classes, or a file of batches."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

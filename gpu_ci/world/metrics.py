@@ -1,7 +1,5 @@
 """Metrics and alerts of a world: kube-state-metrics, and Prometheus with the rules of the program."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """What a run counts: where runner pods land, how many nodes and runners there are at once, warnings, and the money."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median

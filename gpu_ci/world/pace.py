@@ -4,8 +4,6 @@ Prometheus keeps a real clock, so the times in the rules are divided by the fact
 as long as ever, so it counts `factor` times as much.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """The programs that a world is made of: which are on this machine."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The real control plane of a world: etcd, API server, controllers and scheduler, and kwok for the kubelets."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import time

@@ -1,7 +1,5 @@
 """The runner's part: what the process in a runner's pod does at GitHub, and its end as kubelet writes it."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The programs of a world: each has a log, and all end with it, also if this process is killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """What a run says: the list of its parts, the checks of the plan against what happened, and the record for docs/world/."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

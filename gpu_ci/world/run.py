@@ -1,7 +1,5 @@
 """One cluster of a stack as a world: it starts the parts, installs what the program declares, queues jobs, and removes all."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack

@@ -3,8 +3,6 @@
 The rules follow actions/scaleset v0.4.0 (README and client) and what people report of github.com, which the docstrings name.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math
@@ -92,7 +90,7 @@ class Runner:
     scale_set: ScaleSet
     jit: str = field(default_factory=lambda: b64encode(token_bytes(32)).decode(), repr=False)
     online: bool = False
-    job: Job | None = None
+    job: "Job | None" = None
 
 
 @dataclass(eq=False)

@@ -1,7 +1,5 @@
 """A whole run as people see it: the list of parts, the moment, the checks."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tempfile
@@ -133,7 +131,7 @@ class Watch:
         self._world, self._count, self._out, self._said = built, count, out, 0.0
         self._live = Live(console=out, transient=True) if out.is_terminal else None
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> "Watch":
         if self._live:
             self._live.start()
         return self

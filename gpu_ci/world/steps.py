@@ -4,8 +4,6 @@ What ArgoCD would install from Git comes in the order of its waves, and an Appli
 program would decrypt the Secret of a GitHub App, the Secret itself has a key of the run.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

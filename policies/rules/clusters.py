@@ -6,8 +6,6 @@ counts instead. Objects in a cluster have the Kubernetes provider's `clusterIden
 If ArgoCD installs a chart in another cluster, that cluster is not known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,7 +31,7 @@ class Clustered:
         token = self.resource.type
         return token if token in (EKS_NODE_GROUP, OKE_NODE_POOL, TALOS_NODE) else ""
 
-    def near(self, other: Clustered) -> bool:
+    def near(self, other: "Clustered") -> bool:
         """Whether both may be in one cluster. A name and an OCID may mean the same cluster; two different names do not."""
         mine, theirs = self.cluster, other.cluster
         comparable = mine and theirs and mine != theirs and _prefix(mine) == _prefix(theirs)

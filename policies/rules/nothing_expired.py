@@ -85,7 +85,5 @@ _MINORS = {
 }
 
 RULE = StackRule(
-    **facts(__name__),
-    types=frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.PODS | kinds.CLUSTER_POLICY,
-    check=_check,
+    **facts(__name__), types=frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.PODS | kinds.CLUSTER_POLICY, check=_check
 )

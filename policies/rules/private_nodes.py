@@ -88,7 +88,5 @@ def _vnic(prefix: str, details: Data, subnets: list[Resource], later: Later) -> 
 
 
 RULE = StackRule(
-    **facts(__name__),
-    types=frozenset((*_SUBNETS, *_EC2, *_VNIC_FIELDS, *_SUBNET_KINDS, kinds.LAUNCH_TEMPLATE)),
-    check=_check,
+    **facts(__name__), types=frozenset((*_SUBNETS, *_EC2, *_VNIC_FIELDS, *_SUBNET_KINDS, kinds.LAUNCH_TEMPLATE)), check=_check
 )

@@ -4,8 +4,6 @@ Properties are plain data (`record.py`): numbers are floats, keys are camelCase.
 UnknownError; keys and lengths are safe to read. Any other exception would end the whole run, so nothing here raises one.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -59,11 +57,11 @@ class Later:
         """Keep an unknown value, if it is the first one."""
         self.first = self.first or error
 
-    def join(self, source: Later) -> None:
+    def join(self, source: "Later") -> None:
         """Keep the unknown value of another one."""
         self.note(source.first)
 
-    def clear(self, source: Later) -> bool:
+    def clear(self, source: "Later") -> bool:
         """Whether another one met no unknown value, so that what it was asked about is certain. Keeps its value if it did."""
         self.join(source)
         return not source

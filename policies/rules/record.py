@@ -4,8 +4,6 @@
 signatures, and pulumi_policy/proxy.py of the SDK the texts that stand for an unknown value.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,9 +89,9 @@ class Resource:
     name: str
     opts: Options = Options()
     provider: Provider | None = None
-    parent: Resource | None = None
-    dependencies: Sequence[Resource] = ()
-    property_dependencies: Mapping[str, Sequence[Resource]] = field(default_factory=dict)
+    parent: "Resource | None" = None
+    dependencies: "Sequence[Resource]" = ()
+    property_dependencies: "Mapping[str, Sequence[Resource]]" = field(default_factory=dict)
 
 
 def plain(value: Any, path: tuple[Step, ...] = (), *, secrets: bool = False) -> Any:

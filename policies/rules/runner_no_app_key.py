@@ -153,7 +153,5 @@ def _of_rule(rule: Data, secrets: list[str], later: Later) -> str:
 
 
 RULE = StackRule(
-    **facts(__name__),
-    types=RUNNER_SETS | {CONFIG_MAP, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING},
-    check=_check,
+    **facts(__name__), types=RUNNER_SETS | {CONFIG_MAP, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING}, check=_check
 )

@@ -3,8 +3,6 @@
 A namespace is identified by its name and its cluster, because two clusters may each have a namespace of that name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,7 +47,7 @@ class RunnerSet:
     place: Place
     name: str
     release: Release | None = None
-    config_maps: ByPlace[Resource] | None = None
+    config_maps: "ByPlace[Resource] | None" = None
 
     @property
     def values(self) -> Any:

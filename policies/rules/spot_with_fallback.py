@@ -16,8 +16,6 @@ that GPU, and there is such a set. In a cluster without a GPU runner set the rul
 in another stack.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -63,11 +61,11 @@ class _Pool:
         """Its name in the settings if its nodes have that label, else its logical name."""
         return self.labels.get(POOL_LABEL) or self.at.resource.name
 
-    def suits(self, spot: _Pool) -> bool:
+    def suits(self, spot: "_Pool") -> bool:
         """Whether it is a pool of the same cluster and GPU that may buy something other than spot."""
         return bool(self.buys - {SPOT}) and self.at.near(spot.at) and self.shares(spot)
 
-    def shares(self, other: _Pool) -> bool:
+    def shares(self, other: "_Pool") -> bool:
         """Whether both may have the same GPU model."""
         return not self.models or not other.models or bool(self.models & other.models)
 

@@ -10,7 +10,7 @@ plugin = DevicePluginStack(
     "gpu",
     {
         # Nodes with the label nvidia.com/device-plugin.config=time-slicing-4 offer each GPU four times.
-        "access": [{"sharing": {"strategy": "time-slicing", "replicas": 4}}],
+        "access": [{"sharing": {"strategy": "time-slicing", "replicas": 4}}]
     },
     pulumi.ResourceOptions(providers=[cluster]),
 )

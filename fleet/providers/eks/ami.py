@@ -5,8 +5,6 @@ The kernel modules of NVIDIA's driver are in AWS' image, one archive for each ki
 selects the newest release that has it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 AWS has quotas per account and region. Offline nothing shows what an account has, so `accountQuotas` gives it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator
 from datetime import date

@@ -1,7 +1,5 @@
 """The IAM and S3 policy documents of a build cache, as plain data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fleet.settings.build_caches import BuildCache

@@ -1,7 +1,5 @@
 """Caches of an EKS cluster: EBS volumes for one node at a time, EFS file systems for all nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 

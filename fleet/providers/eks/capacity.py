@@ -2,8 +2,6 @@
 options cost and save at a cold start, and the support of a Kubernetes minor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import date
 

@@ -1,7 +1,5 @@
 """Settings of an EKS cluster."""
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping

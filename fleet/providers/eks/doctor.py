@@ -1,7 +1,5 @@
 """AWS: credentials, quotas, instance types, add-ons and node images on offer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 

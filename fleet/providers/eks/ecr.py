@@ -1,7 +1,5 @@
 """ECR as the registry of an EKS cluster."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

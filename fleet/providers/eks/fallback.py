@@ -5,8 +5,6 @@ leaves the node group alone for a while (cloudprovider/aws/auto_scaling_groups.g
 `autoscaling:DescribeScalingActivities`; without it the autoscaler would wait for its longest provision time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from fleet.charts.chart import KUBE_SYSTEM, Chart

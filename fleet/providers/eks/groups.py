@@ -12,8 +12,6 @@ action may be two minutes late. A recurring action has no exceptions. One that r
 would ask for it again in the past. Therefore a holiday is a yearly action that undoes the start of a window a minute later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -5,8 +5,6 @@ Not seen: resources without these tags. Sources: API reference of Resource Group
 balancers, volumes and security groups).
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path

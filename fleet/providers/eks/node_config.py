@@ -6,8 +6,6 @@ user guide, launch templates). So these settings have no field that EKS or this 
 offers to pods: the placement proof counts with nodeadm's defaults.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType

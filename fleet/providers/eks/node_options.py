@@ -1,7 +1,5 @@
 """Options of a pool's EC2 machines: their placement group, and the performance of their root disk, a gp3 volume."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The GPU pools of an EKS cluster."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date

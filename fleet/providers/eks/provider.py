@@ -1,7 +1,5 @@
 """Amazon Elastic Kubernetes Service."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

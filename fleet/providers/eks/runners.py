@@ -1,7 +1,5 @@
 """Runner classes of an EKS cluster: pods, whose jobs may have an IAM role."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fleet.providers.eks.ecr import NO_ROLE, ROLE

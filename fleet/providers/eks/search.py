@@ -1,7 +1,5 @@
 """Finds a resource of AWS of which only the inputs are known, by the calls in `imports.toml`. The calls only read."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tomllib

@@ -1,7 +1,5 @@
 """EKS: node images from their release notes; support dates, add-ons and the newest image from AWS, with credentials alone."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Settings of any Kubernetes cluster that exists already, by its kubeconfig context. The program buys no node for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Annotated, Any, ClassVar, Literal

@@ -1,7 +1,5 @@
 """Any cluster that exists already, by its kubeconfig context."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

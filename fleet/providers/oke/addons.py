@@ -1,7 +1,5 @@
 """The OKE add-ons that the program installs, and their versions."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from fleet.settings.model import matching

@@ -1,7 +1,5 @@
 """The hourly cost of an OKE cluster and its machines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import date
 

@@ -1,7 +1,5 @@
 """Caches of an OKE cluster: block volumes for one node at a time, File Storage for all nodes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """Settings of an OKE cluster on Oracle Cloud."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """OCI: credentials, availability domains, limits, shapes, Kubernetes version, add-ons and images on offer."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache

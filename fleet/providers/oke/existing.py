@@ -1,7 +1,5 @@
 """Settings of an OKE cluster that exists already. The program adds GPU pools to it, and the charts that the cluster lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 

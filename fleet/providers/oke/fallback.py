@@ -5,8 +5,6 @@ node pool by its OCID. It leaves a pool alone for a while whose node has the err
 QuotaExceeded (kubernetes/autoscaler, cloudprovider/oci/nodepools/oci_manager.go).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from fleet.charts.chart import KUBE_SYSTEM

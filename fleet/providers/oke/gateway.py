@@ -8,8 +8,6 @@ An agent has no query API: it answers "unavailable with Prometheus Agent" (prome
 reads no series of others. The agent does show its own configuration and metrics, and both hold no secret.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

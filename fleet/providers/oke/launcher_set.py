@@ -3,8 +3,6 @@
 ARC gives the launcher the registration of one job. The launcher passes it to one machine and runs until that machine is gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import deepcopy
 from itertools import chain

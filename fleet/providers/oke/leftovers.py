@@ -1,7 +1,5 @@
 """Resources on OCI that a destroyed stack left: those with its tag. Source: API reference of OCI Search."""
 
-from __future__ import annotations
-
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping

@@ -4,8 +4,6 @@ Pods have addresses of the VCN. A node reserves one for each pod that it may hav
 (docs.oracle.com, OCI VCN-native pod networking: "pre-allocated in the pod subnet").
 """
 
-from __future__ import annotations
-
 import ipaddress
 import math
 from typing import Annotated

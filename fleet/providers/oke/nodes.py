@@ -5,8 +5,6 @@ NodeSourceViaImageDetails: size alone). Its cloud-init script passes kubelet's f
 cloud-init scripts; oracle/terraform-provider-oci#1504). Containers run by CRI-O, so FastImagePull has no counterpart.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field

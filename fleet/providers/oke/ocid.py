@@ -1,7 +1,5 @@
 """Oracle Cloud identifiers and the names of regions and availability domains."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from functools import partial

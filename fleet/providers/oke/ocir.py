@@ -1,7 +1,5 @@
 """OCI's Container Registry as the registry of an OKE cluster. It has no pull-through caches."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fleet.settings.model import matching

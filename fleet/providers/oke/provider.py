@@ -1,7 +1,5 @@
 """Oracle Kubernetes Engine, and machines of Oracle Cloud that run one job each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """OCI quota statements for the GPUs of pools and machines of OKE clusters."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """The runner classes of an OKE cluster, selected by `kind`: pods of a pool, standing machines, and one machine per job."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Discriminator, Tag

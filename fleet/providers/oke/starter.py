@@ -1,7 +1,5 @@
 """How `init` writes an OKE cluster."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fleet.facts import versions

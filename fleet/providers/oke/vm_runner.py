@@ -4,8 +4,6 @@ Both are runner scale sets of the cluster's ARC. Their runner pods are launchers
 registration of one job to one machine. So the GitHub App's key stays with ARC, and no machine that runs jobs sees it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 

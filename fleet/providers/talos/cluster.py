@@ -1,7 +1,5 @@
 """Settings of a Talos cluster on your own machines, which ArgoCD syncs from Git."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections import Counter
 from collections.abc import Iterator

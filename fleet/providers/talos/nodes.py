@@ -1,7 +1,5 @@
 """Settings of Talos nodes: hosts, GPU pools of your own machines, and the driver of their image."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -38,11 +36,7 @@ def _address(text: str) -> str:
     return str(found)
 
 
-HostAddress = Annotated[
-    str,
-    AfterValidator(_address),
-    Form("host address", _HOST_ADDRESS, "[0-9a-fA-F.:]+"),
-]
+HostAddress = Annotated[str, AfterValidator(_address), Form("host address", _HOST_ADDRESS, "[0-9a-fA-F.:]+")]
 _DISK_PATH_RULE = "not a disk; write its device, such as /dev/nvme0n1 or /dev/disk/by-id/…"
 DiskPath = Annotated[str, matching("install_disk", _DISK_PATH_RULE, r"/dev/[A-Za-z0-9/_.:-]+")]
 _VOLUME_NAME_RULE = "not a user volume's name: letters, digits and hyphens, 34 at most; write for example models"

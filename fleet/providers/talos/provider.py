@@ -1,7 +1,5 @@
 """Machines of the owner with Talos Linux."""
 
-from __future__ import annotations
-
 from fleet.facts.hardware import OWNED
 from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.providers.provider import Provider

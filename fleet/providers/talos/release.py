@@ -1,7 +1,5 @@
 """Differences in machine configs between the pinned Talos releases."""
 
-from __future__ import annotations
-
 from fleet.facts.versions import minor
 
 _DOCUMENTS_FROM = (1, 14)

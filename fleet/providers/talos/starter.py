@@ -1,7 +1,5 @@
 """How `init` writes a Talos cluster of the owner's machines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 for each tier of a cluster, from the ApplicationSet. That is the only object that an operator applies by hand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from fleet.charts.chart import Chart, fixed

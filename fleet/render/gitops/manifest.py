@@ -5,8 +5,6 @@ before it is healthy. Objects of one wave do not wait for each other. So an obje
 the same wave as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

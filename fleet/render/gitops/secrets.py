@@ -1,7 +1,5 @@
 """The Secret with the GitHub App's key, in a form that Git may hold: a reference or a ciphertext, never the key."""
 
-from __future__ import annotations
-
 from fleet.facts.manifest import Manifest, manifest
 from fleet.render.gitops.application import application_of, folder
 from fleet.render.gitops.manifest import WAVE, WAVE_OF_SECRETS

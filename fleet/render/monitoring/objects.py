@@ -5,8 +5,6 @@ targets. Each scrapes every 15 s, as often as the DCGM exporter reads the GPUs. 
 pinned versions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 The servers keep their models in a volume. `run/` has what some containers run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

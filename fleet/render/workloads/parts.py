@@ -1,7 +1,5 @@
 """Parts of manifests that several kinds of workload share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Smoke tests of GPU pools: a pod on each pool must get a working GPU. The tests have their own namespace."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

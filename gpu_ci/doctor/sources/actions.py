@@ -5,8 +5,6 @@ need no token, others "Actions" (read). Runner groups need "Self-hosted runners"
 admin:org, which the token of a workflow never has. The API does not show the group that a job asks for, only that of its runner.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager

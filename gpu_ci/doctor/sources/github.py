@@ -1,7 +1,5 @@
 """GitHub's REST API: its address, one request, lists of releases, and the last day of a runner's version."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

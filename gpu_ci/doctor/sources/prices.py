@@ -1,7 +1,5 @@
 """On-demand prices of EC2 from AWS' public price list. It needs no credentials."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Collection
 from itertools import chain, dropwhile, islice

@@ -4,8 +4,6 @@ Anonymous: the registry names the address of a token, and everybody gets one. So
 docs/spec/auth/token.md and the OCI distribution specification.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass

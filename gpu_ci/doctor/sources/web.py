@@ -1,7 +1,5 @@
 """GET requests to public sources, bounded in time and size. Redirects lead to https only. GitHub's token stays with its API."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """`gpu-ci add`: one more pool, runner class, region or cluster in a stack."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`gpu-ci agree`: the policy values that a fleet needs, with reasons and price."""
 
-from __future__ import annotations
-
 import sys
 
 import typer

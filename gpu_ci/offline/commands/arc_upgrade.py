@@ -1,7 +1,5 @@
 """`gpu-ci arc-upgrade`: how a deployed stack reaches another minor of Actions Runner Controller without ending a job."""
 
-from __future__ import annotations
-
 import re
 import sys
 from typing import Annotated

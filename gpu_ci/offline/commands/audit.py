@@ -1,7 +1,5 @@
 """`gpu-ci audit`: somebody's runner sets and workflows, without a stack file and without Pulumi."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

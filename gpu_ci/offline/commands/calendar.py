@@ -1,7 +1,5 @@
 """`gpu-ci calendar`: every day on which something of a stack ends."""
 
-from __future__ import annotations
-
 import json
 import sys
 from datetime import date

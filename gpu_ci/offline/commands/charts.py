@@ -1,7 +1,5 @@
 """`gpu-ci charts`: whether the repositories of charts still have what `versions.toml` records."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

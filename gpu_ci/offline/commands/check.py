@@ -1,7 +1,5 @@
 """`gpu-ci check`: Kubernetes manifests of any origin, checked by the policies, and workflows, checked by the runner sets."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

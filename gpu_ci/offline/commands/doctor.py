@@ -1,7 +1,5 @@
 """`gpu-ci doctor`: what this machine, the clouds and GitHub lack for `pulumi up` of a stack."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """`gpu-ci explain`: why a pod runs or would stay pending in each pool of a stack."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated, Any
 

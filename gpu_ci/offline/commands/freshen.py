@@ -1,7 +1,5 @@
 """`gpu-ci freshen`: newer rows of the dated tables from their sources, and what they change."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

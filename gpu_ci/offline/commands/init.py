@@ -1,7 +1,5 @@
 """`gpu-ci init`: a new stack, from answers to a few questions."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Mapping

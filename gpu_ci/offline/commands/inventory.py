@@ -1,7 +1,5 @@
 """`gpu-ci inventory`: the page docs/inventory-STACK.md."""
 
-from __future__ import annotations
-
 import sys
 
 import typer

@@ -1,7 +1,5 @@
 """`gpu-ci plan`: the resources, placement, price and policies of a stack."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

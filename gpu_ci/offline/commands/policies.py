@@ -1,7 +1,5 @@
 """`gpu-ci policies`, `policy-config`, `policy-pack`: the page of the policies, each stack's config and the pack to publish."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 

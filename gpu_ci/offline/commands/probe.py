@@ -1,7 +1,5 @@
 """`gpu-ci probe`: describes a machine from saved output of its own tools."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

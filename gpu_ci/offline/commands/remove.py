@@ -1,7 +1,5 @@
 """`gpu-ci remove`: a pool, runner class, region or cluster less in a stack."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

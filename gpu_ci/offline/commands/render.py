@@ -1,7 +1,5 @@
 """`gpu-ci render`: the manifests, chart values and boot files of a stack as files."""
 
-from __future__ import annotations
-
 import sys
 
 import typer
@@ -18,12 +16,7 @@ from gpu_ci.offline.report import report
 
 @app.command(rich_help_panel=WRITE)
 def render(
-    stack: Stack,
-    out: Folder,
-    file: File = None,
-    as_of: AsOf = None,
-    strict: Strict = False,
-    check_only: CheckOnly = False,
+    stack: Stack, out: Folder, file: File = None, as_of: AsOf = None, strict: Strict = False, check_only: CheckOnly = False
 ) -> None:
     """Write the stack's Kubernetes manifests, chart values and boot files, one file per object.
 

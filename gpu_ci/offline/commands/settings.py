@@ -1,7 +1,5 @@
 """`gpu-ci settings` and `schema`: the pages of the settings, and the JSON Schema of stack files."""
 
-from __future__ import annotations
-
 import sys
 
 from fleet.facts.errors import reachable

@@ -1,7 +1,5 @@
 """`gpu-ci start`: how long jobs wait for a runner, by phase."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """`gpu-ci why`: why the jobs of a run wait, without a kubeconfig, and how long jobs of a repository wait."""
 
-from __future__ import annotations
-
 import os
 import sys
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Edits single rows of the data files. Comments, order and all other rows stay as they are."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

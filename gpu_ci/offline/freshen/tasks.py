@@ -1,7 +1,5 @@
 """The sources, one task each: ask, and say which rows are newer. A task gives all its rows or none."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What `gpu-ci add` writes: pools, runner classes and clusters, with the machines and sizes that `init` chooses."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """An edit of a stack file as a change: its plan before and after, the policy values that it needs, and the files to write."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

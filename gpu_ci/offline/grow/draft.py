@@ -1,7 +1,5 @@
 """Edits the text of a stack file at the places of its values. Every other byte stays: comments, order, quotes, line ends."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

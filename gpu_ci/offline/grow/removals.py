@@ -1,7 +1,5 @@
 """What `gpu-ci remove` takes out of a stack file, and what names it there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

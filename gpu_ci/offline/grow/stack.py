@@ -1,7 +1,5 @@
 """A stack file that grows: its text, its fleet, and the fleet after edits."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory

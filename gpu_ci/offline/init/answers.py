@@ -1,7 +1,5 @@
 """The answers that `init` needs, the values that each may have, and how a text becomes one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field

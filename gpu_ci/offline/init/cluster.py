@@ -3,8 +3,6 @@
 Import this module late: it loads the Kubernetes client.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping

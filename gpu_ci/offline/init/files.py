@@ -3,8 +3,6 @@
 The policy values of a new stack are its tables for policies/stacks.toml, computed from the fleet that it has.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The pools and runner sets of a fleet: of a new one, which machines each kind of job gets; of a cluster, what it shows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The questions of `init` and `add`: an answer is that of a flag, or else of the terminal."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The text of a new stack file, from the templates beside this module."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ The page shows what `make plan` leaves out: the resources that the nodes of each
 volumes, Pod Security levels and drivers. The plan shows prices, policies and resources.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

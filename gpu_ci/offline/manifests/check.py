@@ -3,8 +3,6 @@
 It also names its limits: kinds that no policy reads, and changes that ArgoCD makes to files in Git.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -76,7 +74,7 @@ class Check:
         return tuple(sorted(findings, key=lambda finding: (order.get(finding.verdict.urn, len(order)), finding.line)))
 
     @cached_property
-    def unjudged(self) -> tuple[Unjudged, ...]:
+    def unjudged(self) -> "tuple[Unjudged, ...]":
         """The objects that no policy reads."""
         return unjudged(self.tree.manifests, _RULES)
 

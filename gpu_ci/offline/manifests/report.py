@@ -1,7 +1,5 @@
 """A check of manifests on the terminal, as GitHub annotations, and as JSON."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 The type of a resource is Pulumi's (`kubernetes:apps/v1:Deployment`); `urns.py` defines its URN.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

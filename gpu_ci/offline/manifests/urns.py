@@ -1,7 +1,5 @@
 """URNs of manifests. They have the file and the object, so that an exception can name one file or one object."""
 
-from __future__ import annotations
-
 PROJECT = "check"
 """Takes the place of the project's name."""
 _OBJECT = "#"

@@ -4,8 +4,6 @@ docs/settings.md has the first settings of a stack on the first provider of the 
 for each provider with its own keys, and a page for each subject.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

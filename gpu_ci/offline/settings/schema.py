@@ -4,8 +4,6 @@ The examples are those of the docstrings, else values in the files of this repos
 not used, because it reads the source of each class at every import.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json
@@ -47,7 +45,7 @@ class Text:
     mark: str = ""
 
     @classmethod
-    def read(cls, docstring: str) -> Text:
+    def read(cls, docstring: str) -> "Text":
         """The parts of a docstring."""
         description, *parts = re.split(r"\s(?=(?:Unit|Source|Example|Mark): )", " ".join(docstring.split()))
         values = dict(part.split(": ", 1) for part in parts)

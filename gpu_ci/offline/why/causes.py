@@ -1,7 +1,5 @@
 """Why a job waits, in one sentence, and whom to ask. A cause counts only if GitHub or the stack file shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import date

@@ -1,7 +1,5 @@
 """What GitHub shows of a run, and of the jobs of its repository that wait or run beside it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fleet.providers.finding import SourceError

@@ -1,7 +1,5 @@
 """Queue times and use for each `runs-on` of a repository's jobs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ A document of AWSTOE has phases of steps (EC2 Image Builder user guide, use the 
 image is distributed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path

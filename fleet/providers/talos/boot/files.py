@@ -1,7 +1,5 @@
 """The folder `talos/` of a cluster, file by file: talhelper's talconfig.yaml, patches, volumes, images and hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

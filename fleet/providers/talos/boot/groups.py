@@ -1,7 +1,5 @@
 """Groups of machines that share an image and a patch: the control plane, the system hosts, and each GPU pool."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

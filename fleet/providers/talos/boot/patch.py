@@ -1,7 +1,5 @@
 """Settings of a machine that the generator of its config does not write, in the form of its Talos release."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Grafana's dashboards of a cluster, and the ConfigMaps by which Grafana's sidecar finds them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -3,8 +3,6 @@
 `grafana.py` makes Grafana's JSON from it.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 The SDK takes most of a second to import, so only a stack with monitoring may import this module.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

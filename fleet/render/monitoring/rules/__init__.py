@@ -4,8 +4,6 @@ The rules about what a plan knows in advance are here: reservations that end, sp
 versions. They need no network.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 from typing import Any

@@ -7,8 +7,6 @@ and the disks of the nodes that run. The rules run once a minute, so the USD of 
 docs/costs.md explains them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -4,8 +4,6 @@ Every series of use has `kubernetes_node`, `gpu` and `pool`. `exported_namespace
 GPU, and are empty on a free GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS

@@ -1,7 +1,5 @@
 """GPU nodes: GPUs that are missing, nodes that reject pods, spot nodes that leave with a job, pods that do not start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fleet.charts.kube_prometheus import sanitized

@@ -1,7 +1,5 @@
 """Alerts and recording rules as plain data (monitoring.coreos.com/v1, PrometheusRule)."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ ARC observes a job's queue time when the job starts, as the time from its assign
 that never starts adds nothing (actions/actions-runner-controller#4431), so a second rule reads the gauges.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fleet.charts.arc import place_in
