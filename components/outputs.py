@@ -4,6 +4,8 @@ One secret anywhere below an output of a stack makes the whole output secret for
 output of their own.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple, NotRequired, TypedDict
 

@@ -85,7 +85,7 @@ def test_each_component_registers_its_promised_token(recordings):
 def test_each_component_has_args_beside_it_and_takes_opts():
     for name, found in component_classes().items():
         module = importlib.import_module(found.__module__)
-        taken = str(inspect.get_annotations(found.declare)["args"]) if hasattr(found, "declare") else ""
+        taken = getattr(inspect.get_annotations(found.declare)["args"], "__name__", "") if hasattr(found, "declare") else ""
         assert hasattr(module, f"{name}Args") or taken.endswith(("InCluster", "NewCluster")), (
             f"{name} has no {name}Args beside it"
         )

@@ -9,7 +9,7 @@ import copy
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -24,7 +24,6 @@ from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.effects import effects
 from gpu_ci.offline.plan import make_plan
-from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording, joined
 from tests import plans, strategies
 from tests.cases import cases
@@ -210,10 +209,9 @@ def recorded(config: StackConfig) -> Recording:
     """What an update declares, because a preview does not know lists with ids."""
 
     def make() -> Recording:
-        answered = partial(record, answers=ANSWERS)
         # An update is refused before the day of a reservation, and each stack has another.
-        with patch("gpu_ci.offline.record.record", answered), patch("components.build._require_works"):
-            return joined(*plans.alone(ROOT, config, fleet_of(config), preview=False))
+        with patch("components.build._require_works"):
+            return joined(*plans.alone(ROOT, config, fleet_of(config), preview=False, answers=ANSWERS))
 
     return plans.shared(plans.name_of(config, "answered"), make)
 

@@ -4,6 +4,8 @@ A sweep reads each collection once, then watches it. At rest a collection costs 
 what is in memory costs none, so rules about ages and hours act without any event.
 """
 
+from __future__ import annotations
+
 import http.client
 import json
 import os

@@ -7,6 +7,8 @@ It watches the nodes of GPU pools and the events of rejected pods. A pass compar
 change a node. Each change names the version of the node that was read, so an old picture of a node changes nothing.
 """
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

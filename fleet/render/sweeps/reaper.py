@@ -10,6 +10,8 @@ A job in a container has a pod of its own in another namespace. GitHub's hooks d
 nothing owns them. So the reaper deletes what is left there of a runner that is gone.
 """
 
+from __future__ import annotations
+
 import urllib.error
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -4,6 +4,8 @@ It compares the set with its schedules and not with the time of the last change,
 its sets: a pass compares what is in memory and sends a request only to change a set.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any

@@ -4,6 +4,8 @@ A sweep is one pod on the system pool. It has the rights that its rules name and
 and 6443 of any address, also of the internet, and nothing else.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
