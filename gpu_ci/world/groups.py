@@ -23,6 +23,8 @@ from gpu_ci.world.plane import FAKE_NODE
 
 _UNKNOWN_SYSTEM = Machine(name="any", cloud=OWNED, vcpus=16, memory_mib=64 * 1024, arch="x86_64", sockets=1)
 """A node for controllers and listeners of a cluster whose settings describe none."""
+_ARCHITECTURES = {"x86_64": "amd64"}
+"""What kubelets call an architecture, where machines have another word."""
 _REGION_LABEL = "topology.kubernetes.io/region"
 
 
@@ -84,7 +86,9 @@ class Group(NodeGroup):
     def _labels(self, at: int, name: str, zone: str) -> dict[str, str]:
         """The labels of a node. A value that only the cloud knows is made up."""
         told = {HOST_LABEL: name, _REGION_LABEL: self.of.settings.region}
-        return {
+        arch = self.of.host.machines[at].arch
+        of_kubelet = {"kubernetes.io/os": "linux", "kubernetes.io/arch": _ARCHITECTURES.get(arch, arch)}
+        return of_kubelet | {
             key: zone if key.endswith("/zone") else next(iter(values)) if values else told.get(key, self.pool)
             for key, values in self.of.labels[at].items()
         }

@@ -47,13 +47,13 @@ class Parts:
 
 
 def _said(program: str) -> str:
-    """What a program prints of its version."""
+    """What a program prints of its version, on its first line: others name compilers."""
     words = [program, "version", "--short"] if program.endswith("helm") else [program, "--version"]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603 - a part of the world
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return done.stdout.partition("\n")[0] if done.returncode == 0 else ""
 
 
 def cache() -> Path:
