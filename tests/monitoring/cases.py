@@ -267,8 +267,8 @@ def _job_pod(namespace: str, pod: str, created: int, pending: str, phase: str = 
 
 CONTAINERS = (
     Case(
-        "a job's pod that waits for longer than 750 s, and pods that run, are of a step, or of others",
-        _job_pod("runners-gpu-p4-jobs", "a-workflow", 30, "1x19 0x40")
+        "a job's pod that waits for longer than 780 s, and pods that run, are of a step, or of others",
+        _job_pod("runners-gpu-p4-jobs", "a-workflow", 0, "1x19 0x40")
         | _job_pod("runners-gpu-p4-jobs", "b-workflow", 0, "0x60")
         | _job_pod("runners-gpu-p4-jobs", "c-workflow", 0, "1x60", "Running")
         | _job_pod("runners-gpu-p4-jobs", "a-step-0a1b2c3d", 0, "1x60")
@@ -276,8 +276,8 @@ CONTAINERS = (
         {
             "GpuCiJobPodSlow": {
                 13: SILENT,
-                14: [{"namespace": "runners-gpu-p4-jobs", "timeout": "1500s"}],
-                19: [{"namespace": "runners-gpu-p4-jobs", "timeout": "1500s"}],
+                14: [{"namespace": "runners-gpu-p4-jobs", "timeout": "1560s"}],
+                19: [{"namespace": "runners-gpu-p4-jobs", "timeout": "1560s"}],
                 20: SILENT,
             }
         },
