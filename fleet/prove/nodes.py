@@ -81,7 +81,7 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
         ours = pool.node_labels(cluster, name, provider.profile, settings.flavor_of(name))
         pool_labels = _exactly(theirs | ours | dict(settings.gpu_node_labels if pool.has_gpus else {}))
         zones = settings.zones_with_nodes(pool)
-        labels = tuple(_labels(machine, facts["labels"], zones) | pool_labels for machine in host.machines)
+        labels = tuple(machine_labels(machine, facts["labels"], zones) | pool_labels for machine in host.machines)
         imagined = tuple(map(Taint.read, facts.get("template", {}).get("gpu-taints", ()))) if pool.has_gpus else ()
         taints, discovers = pool.node_taints(provider.profile), pool.has_gpus and settings.enablement == GPU_OPERATOR
         yield Nodes(cluster, settings, github, host, pool.nodes, labels, taints, imagined, discovers)
@@ -91,11 +91,11 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
         pods = [pod for chart in installed(settings, cluster, github) for pod in chart.pods if pod.on == "all nodes"]
         daemons: tuple[Requests, ...] = (*daemonsets(settings.provider, settings.node_features), *pods)
         host = Host(SYSTEM_POOL, machines, span.max, "on-demand", disk, daemons)
-        labels = tuple(_labels(machine, facts["labels"], ()) | _exactly(system_labels(cluster)) for machine in machines)
+        labels = tuple(machine_labels(machine, facts["labels"], ()) | _exactly(system_labels(cluster)) for machine in machines)
         yield Nodes(cluster, settings, github, host, span, labels, ())
 
 
-def _labels(machine: Machine, provided: list[str], zones: tuple[str, ...]) -> dict[str, Values]:
+def machine_labels(machine: Machine, provided: list[str], zones: tuple[str, ...]) -> dict[str, Values]:
     """The labels that kubelet and the provider set on a machine."""
     labels_of: dict[str, Values] = dict.fromkeys((HOST_LABEL, "topology.kubernetes.io/region", *provided))
     certain = {"kubernetes.io/os": "linux", "kubernetes.io/arch": machine.arch.replace("x86_64", "amd64")}

@@ -13,10 +13,12 @@ from typing import Any
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from pydantic_core import PydanticCustomError
 
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.providers.registry import PROVIDERS
 from fleet.render.sweeps.api import Object
+from fleet.settings.model import seconds_of
 from gpu_ci.world.cloud import REFUSED, Cloud, Instance
 from gpu_ci.world.groups import Group
 
@@ -143,15 +145,14 @@ def serve(cloud: Cloud, folder: Path) -> tuple[Path, Callable[[], object]]:
     return file, lambda: server.stop(None)
 
 
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
-
-
 def flags(arguments: Mapping[str, object], factor: float) -> list[str]:
     """The autoscaler's flags from its chart's `extraArgs`, with every time over the factor."""
 
     def text(value: object) -> str:
-        time = re.fullmatch(r"(\d+)([smh])", str(value))
-        return f"{int(time[1]) * _SECONDS[time[2]] / factor:g}s" if time else str(value)
+        try:
+            return f"{seconds_of(value) / factor:g}s"
+        except PydanticCustomError:
+            return str(value)
 
     # Go's flags also read True and False.
     return [f"--{name}={text(value)}" for name, value in arguments.items()]

@@ -19,7 +19,7 @@ from fleet.facts.pricing import Money
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.render.sweeps.api import Api, Object
 from fleet.render.sweeps.quarantine import NODES
-from gpu_ci.world.follow import delete, owner_of, passes
+from gpu_ci.world.follow import delete, merge, owner_of, passes, path_of
 from gpu_ci.world.groups import Group
 from gpu_ci.world.plane import FAKE_NODE
 
@@ -27,7 +27,6 @@ REFUSED = "InsufficientInstanceCapacity"
 """The error of a machine that the cloud does not have."""
 _READY = 10
 """Seconds in which a new node is ready."""
-_MERGE = "application/merge-patch+json"
 
 
 @dataclass(slots=True)
@@ -198,17 +197,17 @@ class Cloud:
         self._patch(name, {"spec": {"unschedulable": True}})
         end = self._clock() + seconds
         while (pods := self._pods(name)) and self._clock() < end:
-            for metadata in (pod["metadata"] for pod in pods):
-                path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
-                asked = {"name": metadata["name"], "namespace": metadata["namespace"]}
+            for pod in pods:
+                asked = {key: pod["metadata"][key] for key in ("name", "namespace")}
                 # A disruption budget refuses with 429: it is asked again.
                 with suppress(HTTPError):
-                    self.api.call("POST", path, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": asked})
+                    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": asked}
+                    self.api.call("POST", f"{path_of(pod)}/eviction", eviction)
             time.sleep(0.2)
         return not pods
 
     def roll(self, group: str, seconds: float = 60) -> None:
-        """Replace every node of a group, one after the other, as an update does: a new one, then the drained old one goes."""
+        """Replace every node of a group, one after the other, when the old one is drained: it goes, and a new one comes."""
         for one in [one for one in self.of(group) if one.made]:
             self.drain(one.name, seconds)
             with self._lock:
@@ -265,4 +264,4 @@ class Cloud:
         return [pod for pod in pods if owner_of(pod)[0] != "DaemonSet"]
 
     def _patch(self, name: str, body: Object) -> None:
-        self.api.call("PATCH", f"{NODES}/{name}", body, _MERGE)
+        merge(self.api, f"{NODES}/{name}", body)

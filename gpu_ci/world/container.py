@@ -13,6 +13,7 @@ from urllib.error import HTTPError
 
 from fleet.facts.errors import InputError
 from fleet.render.sweeps.api import Api, Object
+from gpu_ci.world.follow import path_of
 from gpu_ci.world.plane import Plane
 from gpu_ci.world.processes import free_port
 
@@ -52,7 +53,7 @@ class Pod:
     @property
     def path(self) -> str:
         """Where the API has it."""
-        return "/api/v1/namespaces/{}/pods/{}".format(*self.key)
+        return path_of(self.entry)
 
     def environment(self, container: Object) -> tuple[dict[str, str], dict[str, str]]:
         """The environment, and the part of it that words may have: no value of a Secret, since other users see words.

@@ -4,8 +4,8 @@ import math
 import signal
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -15,16 +15,15 @@ from fleet.charts.arc import CONTROLLER, arc_controller, place_in
 from fleet.charts.sweeps import NAMESPACE as SWEEPS
 from fleet.facts.errors import InputError, instead, quoted
 from fleet.facts.scheduling import SAFE_TO_EVICT, SCALE_SET_LABEL
-from fleet.render.monitoring.objects import targets
 from fleet.render.sweeps.api import Object
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
 from fleet.settings.runner import PodRunner
-from gpu_ci.world.follow import FAILS, owner_of
-from gpu_ci.world.metrics import MOST_FACTOR, Metrics, Scraped, of_pods
+from gpu_ci.world.follow import FAILS, merge, owner_of
+from gpu_ci.world.metrics import MOST_FACTOR
 from gpu_ci.world.plane import FAKE_NODE
 from gpu_ci.world.processes import WorldError
-from gpu_ci.world.record import STAY
+from gpu_ci.world.record import unexpected
 from gpu_ci.world.run import World
 from gpu_ci.world.scale_sets import Fault, Job
 from gpu_ci.world.steps import Release, Step, Steps
@@ -37,7 +36,6 @@ _STUCK, _PATIENCE = 20, 180
 """Seconds without any change after which a fault counts as one that does not heal: one that is known for it, and any other."""
 _ADDED = "gpu-ci-drill"
 """What an update adds."""
-_MERGE = "application/merge-patch+json"
 
 Act = Callable[[World], object]
 
@@ -105,31 +103,14 @@ def prepare(world: World) -> None:
     world.steps = {**world.steps, **_edited(world, CONTROLLER, lambda _: {"metrics": metrics})}
 
 
-@contextmanager
-def alarms(world: World) -> Iterator[Callable[[], set[str]]]:
-    """What gives the names of the alerts that fire, by the rules that monitoring would install. None without its programs."""
-    if not {"prometheus", "kube-state-metrics"} <= world.options.programs.paths.keys():
-        yield set
-        return
-    monitoring = world.settings.monitoring or Monitoring(prometheus="existing")
-    cluster = world.settings.model_copy(update={"monitoring": monitoring})
-    fleet = world.fleet.model_copy(update={"clusters": {**world.fleet.clusters, world.name: cluster}})
-    monitors = [*targets(cluster, {CONTROLLER})]
-
-    def scraped() -> Iterator[Scraped]:
-        return of_pods(monitors, monitoring.namespace, world.pods.values(), lambda *pod: world.hands.run(*pod).ports)
-
-    metrics = Metrics(world.plane, fleet, world.name, scraped, world.options.factor)
-    try:
-        yield lambda: set(metrics.alerts())
-    finally:
-        metrics.close()
-
-
 def run(world: World, drills: Sequence[Drill], look: Callable[[], None]) -> list[Outcome]:
-    """Run those of the drills that apply to the stack, one after another."""
-    with alarms(world) as firing:
-        return [drilled(world, drill, firing, look) for drill in drills if drill.acts.applies(world)]
+    """Run those of the drills that apply to the stack, one after another, with the alerts that monitoring would install."""
+    metrics = world.metrics or world.monitored(world.settings.monitoring or Monitoring(prometheus="existing"))
+
+    def firing() -> set[str]:
+        return set() if metrics is None else set(metrics.alerts())
+
+    return [drilled(world, drill, firing, look) for drill in drills if drill.acts.applies(world)]
 
 
 def drilled(world: World, drill: Drill, firing: Callable[[], set[str]], look: Callable[[], None]) -> Outcome:
@@ -245,7 +226,7 @@ def _free(world: World) -> None:
     """Do what the command of docs/troubleshooting.md does."""
     name = _class(world)
     path = f"/apis/actions.github.com/v1alpha1/namespaces/{runner_namespace(name)}/autoscalingrunnersets/{name}/status"
-    world.plane.api.call("PATCH", path, {"status": {"phase": "Pending"}}, _MERGE)
+    merge(world.plane.api, path, {"status": {"phase": "Pending"}})
 
 
 def _edited(world: World, name: str, change: Callable[[Object], Object]) -> dict[str, Step]:
@@ -285,7 +266,7 @@ def _quota(world: World) -> None:
     """Let the namespace have no more than it has."""
     path = f"/api/v1/namespaces/{runner_namespace(_class(world))}/resourcequotas/runners"
     used = world.plane.api.call("GET", path)["status"]["used"]
-    world.plane.api.call("PATCH", path, {"spec": {"hard": used}}, _MERGE)
+    merge(world.plane.api, path, {"spec": {"hard": used}})
 
 
 def _reinstall(world: World) -> None:
@@ -318,12 +299,12 @@ def _without_sweeps(world: World) -> None:
             "Deployment",
             SWEEPS,
         ):
-            world.plane.api.call("PATCH", world.plane.path(step.content), {"spec": {"replicas": 0}}, _MERGE)
+            merge(world.plane.api, world.plane.path(step.content), {"spec": {"replicas": 0}})
     world.cloud.lose(_node(world))
 
 
 def _remove(world: World) -> None:
-    if left := [text for text in world.remove(Random(0)) if not text.startswith(STAY)]:  # noqa: S311 - no secret
+    if left := unexpected(world.remove(Random(0))):  # noqa: S311 - no secret
         raise WorldError(f"its removal leaves {', '.join(left[:5])}")
 
 

@@ -63,17 +63,32 @@ def now() -> str:
 
 def write_status(api: Api, pod: Object, status: Object) -> None:
     """Write a part of a pod's status, as its kubelet would. The API server merges lists by name and type."""
-    path = "/api/v1/namespaces/{namespace}/pods/{name}/status".format_map(pod["metadata"])
-    api.call("PATCH", path, {"status": status}, "application/strategic-merge-patch+json")
+    api.call("PATCH", f"{path_of(pod)}/status", {"status": status}, "application/strategic-merge-patch+json")
+
+
+def path_of(pod: Object) -> str:
+    """The path of a pod."""
+    return "/api/v1/namespaces/{namespace}/pods/{name}".format_map(pod["metadata"])
+
+
+def merge(api: Api, path: str, part: Object) -> None:
+    """Change a part of an object. Raises as `Api.call` does."""
+    api.call("PATCH", path, part, "application/merge-patch+json")
+
+
+def found(api: Api, path: str) -> Object | None:
+    """The object; None if there is none. Raises as `Api.call` does."""
+    try:
+        return api.call("GET", path)
+    except HTTPError as error:
+        if error.code != http.client.NOT_FOUND:
+            raise
+    return None
 
 
 def gone(api: Api, path: str) -> bool:
-    """Whether there is no such object."""
-    try:
-        api.call("GET", path)
-    except HTTPError as error:
-        return error.code == http.client.NOT_FOUND
-    return False
+    """Whether there is no such object. Raises as `Api.call` does."""
+    return found(api, path) is None
 
 
 def delete(api: Api, path: str, **options: Any) -> None:

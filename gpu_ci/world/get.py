@@ -24,6 +24,7 @@ from gpu_ci.doctor.sources.registry import Blob, layers
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.helm import chart_digest
 from gpu_ci.offline.layout import show_table
+from gpu_ci.world.parts import find
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 """The names that releases have for what `uname -m` prints."""
@@ -130,10 +131,10 @@ def get_charts(folder: Path, helm: str, say: Say = lambda _: None) -> list[str]:
 
 def listing(console: Console, folder: Path) -> None:
     """Print every program of a world: what is here, and how to get the others. MiB are those of the download and of a run."""
-    architecture = _ARCHITECTURES.get(platform.machine(), "amd64")
+    architecture, paths = _ARCHITECTURES.get(platform.machine(), "amd64"), find(folder).paths
     rows = []
     for name, program in PROGRAMS.items():
-        here = shutil.which(name) or shutil.which(name, path=str(folder)) or "missing"
+        here = str(paths.get(name, "missing"))
         how = "gpu-ci world --get" if program.pin(architecture) else program.by_hand(architecture)
         rows.append((name, program.release, here, str(program.mib or "unknown"), program.memory, how))
     show_table(console, ("=program", "version", "here", ">MiB to download", ">MiB of memory", "how to get it"), rows)

@@ -9,7 +9,7 @@ from fleet.facts.offer import Offer, allocatable, least
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import GPU_RESOURCE, HOST_LABEL, STARTUP_GATE, SYSTEM_POOL, Taint
 from fleet.facts.tables import toml
-from fleet.prove.nodes import Nodes, Values, cluster_nodes
+from fleet.prove.nodes import Nodes, Values, cluster_nodes, machine_labels
 from fleet.prove.placement import Host
 from fleet.providers.phases import NEW, node_phases
 from fleet.providers.provider import NodeGroup
@@ -23,8 +23,6 @@ from gpu_ci.world.plane import FAKE_NODE
 
 _UNKNOWN_SYSTEM = Machine(name="any", cloud=OWNED, vcpus=16, memory_mib=64 * 1024, arch="x86_64", sockets=1)
 """A node for controllers and listeners of a cluster whose settings describe none."""
-_ARCHITECTURES = {"x86_64": "amd64"}
-"""What kubelets call an architecture, where machines have another word."""
 _REGION_LABEL = "topology.kubernetes.io/region"
 
 
@@ -86,9 +84,7 @@ class Group(NodeGroup):
     def _labels(self, at: int, name: str, zone: str) -> dict[str, str]:
         """The labels of a node. A value that only the cloud knows is made up."""
         told = {HOST_LABEL: name, _REGION_LABEL: self.of.settings.region}
-        arch = self.of.host.machines[at].arch
-        of_kubelet = {"kubernetes.io/os": "linux", "kubernetes.io/arch": _ARCHITECTURES.get(arch, arch)}
-        return of_kubelet | {
+        return {
             key: zone if key.endswith("/zone") else next(iter(values)) if values else told.get(key, self.pool)
             for key, values in self.of.labels[at].items()
         }
@@ -132,7 +128,8 @@ def _of_pools(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
 def _undescribed(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
     """Two nodes of a cluster whose settings do not describe the nodes of controllers."""
     if PROVIDERS[settings.provider].system_machines(settings) is None:
-        labels: dict[str, Values] = {key: frozenset((value,)) for key, value in settings.system_selector.items()}
+        selected: dict[str, Values] = {key: frozenset((value,)) for key, value in settings.system_selector.items()}
+        labels = machine_labels(_UNKNOWN_SYSTEM, toml("nodes.toml")["providers"][settings.provider]["labels"], ()) | selected
         span, host = Span(min=2, max=2), Host(SYSTEM_POOL, (_UNKNOWN_SYSTEM,), 2, "on-demand", 200 * 1024, ())
-        nodes = Nodes(name, settings, github, host, span, ({**labels, HOST_LABEL: None},), ())
+        nodes = Nodes(name, settings, github, host, span, (labels,), ())
         yield Group(f"{name}-{SYSTEM_POOL}", (settings.region,), span, nodes, 0)

@@ -19,7 +19,7 @@ from threading import Event
 
 from fleet.render.sweeps.api import Object
 from gpu_ci.world.container import Pod, entering, expanded, namespaces
-from gpu_ci.world.follow import FAILS, LOG, Followed, delete, now, passes, write_status
+from gpu_ci.world.follow import FAILS, LOG, Followed, delete, merge, now, passes, write_status
 from gpu_ci.world.plane import HANDS_LABEL, Plane
 
 PYTHON = "python3"
@@ -169,8 +169,7 @@ class Hands:
             if program.runs(container)
         ]
         if run.containers:
-            label = {"metadata": {"labels": {HANDS_LABEL: "true"}}}
-            self._api.call("PATCH", run.path, label, "application/merge-patch+json")
+            merge(self._api, run.path, {"metadata": {"labels": {HANDS_LABEL: "true"}}})
         return run
 
     def _go_on(self, run: Run, pod: Object) -> None:

@@ -17,10 +17,10 @@ from fleet.facts.errors import InputError
 from fleet.facts.scheduling import DELETION_PROPAGATION
 from fleet.facts.yaml_text import read_yaml
 from fleet.render.sweeps.api import METADATA, Object, with_query
-from gpu_ci.world.follow import gone
+from gpu_ci.world.follow import found, gone
 from gpu_ci.world.plane import Plane
 from gpu_ci.world.processes import WorldError, private
-from gpu_ci.world.steps import Release, Step, Steps, text_of
+from gpu_ci.world.steps import Release, Step, Steps, releases, text_of
 
 _PASSING = ("ComponentStatus", "Endpoints", "EndpointSlice", "Event", "Lease")
 """Kinds of objects that come and go by themselves."""
@@ -35,9 +35,8 @@ _SERVED_AFTER = 30
 
 def require_charts(steps: Steps, charts: Path) -> None:
     """Raise InputError for a chart that the folder does not have."""
-    for step in steps.values():
-        if isinstance(step.content, Release):
-            chart_of(step.content, charts)
+    for release in releases(steps):
+        chart_of(release, charts)
 
 
 def chart_of(release: Release, charts: Path) -> Path:
@@ -126,7 +125,7 @@ class Installer:
         self._wait(lambda: bool(self.plane.path(entry)), f"{step}: its kind", _SERVED_AFTER)
         path = self.plane.path(entry)
         try:
-            before = None if gone(self.plane.api, path) else self.plane.api.call("GET", path)
+            before = found(self.plane.api, path)
             applied = self.plane.apply(entry)
         except HTTPError as error:
             raise WorldError(f"{step}: the API server answers {error.code} {error.reason}") from error
@@ -181,8 +180,7 @@ class Installer:
         finally:
             processes.stop(name)
         if status and not self._stopped.is_set():
-            lines = processes.log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise WorldError(f"{release}: helm {words[0]}: {lines[-1] if lines else f'status {status}'}")
+            raise WorldError(f"{release}: helm {words[0]}: {processes.last_line(name) or f'status {status}'}")
 
     def _wait(self, ready: Callable[[], bool], what: str, seconds: float) -> None:
         def going_on() -> bool:

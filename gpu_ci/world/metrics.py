@@ -74,6 +74,12 @@ def exporter(cluster: Cluster) -> dict[str, Any]:
     return {"name": "world-exporter", "interval": "15s", "rules": rules}
 
 
+def require_factor(factor: float) -> None:
+    """Raise InputError for a time factor with which scrapes would be too rare for the rules."""
+    if not 1 <= factor <= MOST_FACTOR:
+        raise InputError(f"time factor: must be from 1 to {MOST_FACTOR}, so that scrapes keep up with it (got {factor:g})")
+
+
 class Metrics:
     """kube-state-metrics and Prometheus of a cluster, until `close`.
 
@@ -84,8 +90,7 @@ class Metrics:
     def __init__(
         self, plane: Plane, fleet: Fleet, name: str, targets: Callable[[], Iterable[Scraped]], factor: float = 1
     ) -> None:
-        if not 1 <= factor <= MOST_FACTOR:
-            raise InputError(f"time factor: must be from 1 to {MOST_FACTOR}, so that scrapes keep up with it (got {factor:g})")
+        require_factor(factor)
         cluster, port = fleet.clusters[name], free_port()
         monitoring: Monitoring | None = cluster.monitoring
         if monitoring is None:

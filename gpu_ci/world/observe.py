@@ -25,6 +25,7 @@ class Observed:
     cluster: Cluster
     pods: Followed
     nodes: Followed
+    stop: Event
     landed: Counter[tuple[str, str]] = field(default_factory=Counter)
     astray: list[str] = field(default_factory=list)
     peak_runners: Counter[str] = field(default_factory=Counter)
@@ -32,7 +33,7 @@ class Observed:
     _seen: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._events = Followed(self.plane.api, "/api/v1/events", Event())
+        self._events = Followed(self.plane.api, "/api/v1/events", self.stop)
 
     def once(self) -> None:
         """Count pods and nodes as they are now."""

@@ -67,7 +67,6 @@ class Processes:
         words: Sequence[str],
         env: Mapping[str, str] | None = None,
         *,
-        cwd: Path | None = None,
         needed: bool = False,
         alone: bool = False,
     ) -> subprocess.Popen[bytes]:
@@ -83,7 +82,6 @@ class Processes:
                 stdout=log,
                 stderr=log,
                 env={**environment, "HOME": str(self.folder), **(env or {})},
-                cwd=cwd,
                 start_new_session=True,
             )
         with self._lock:
@@ -115,8 +113,7 @@ class Processes:
             if not self.alive(name) and name in HEALED:
                 self.start(name, [*map(str, self._running[name].args)], needed=True)  # type: ignore[arg-type] # a list of ours
             elif not self.alive(name):
-                lines = self.log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                raise WorldError(f"{name} ended; its log {self.log(name)} ends with: {lines[-1][:300] if lines else 'nothing'}")
+                raise WorldError(f"{name} ended; its log {self.log(name)} ends with: {self.last_line(name)[:300] or 'nothing'}")
 
     def alive(self, name: str) -> bool:
         """Whether the program runs."""
@@ -126,6 +123,10 @@ class Processes:
     def log(self, name: str) -> Path:
         """What the program wrote."""
         return self.folder / "logs" / f"{name}.log"
+
+    def last_line(self, name: str) -> str:
+        """The last line of what the program wrote; empty if it wrote nothing."""
+        return ("\n" + self.log(name).read_text(encoding="utf-8", errors="replace").strip()).splitlines()[-1]
 
     def memory(self) -> dict[str, float]:
         """MiB that each program has in memory."""

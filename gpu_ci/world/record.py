@@ -64,8 +64,12 @@ def checks(world: World, jobs: int, again: Sequence[str], left: Sequence[str], l
     yield Check("pools are as small as before", "" if world.at_least() else str(world.sizes()))
     yield Check("the bill is inside the plan's bounds", over(world))
     yield Check("a second install changes nothing", ", ".join(again[:5]))
-    others = [text for text in left if not text.startswith(STAY)]
-    yield Check("removal leaves nothing but the definitions of charts", ", ".join(others[:5]))
+    yield Check("removal leaves nothing but the definitions of charts", ", ".join(unexpected(left)[:5]))
+
+
+def unexpected(left: Sequence[str]) -> list[str]:
+    """What a removal should not have left."""
+    return [text for text in left if not text.startswith(STAY)]
 
 
 def bounds(world: World) -> tuple[Money, Money]:

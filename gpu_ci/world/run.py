@@ -1,7 +1,7 @@
 """One cluster of a stack as a world: it starts the parts, installs what the program declares, queues jobs, and removes all."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import date
@@ -11,12 +11,14 @@ from threading import Event, Timer
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
+from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from fleet.render.monitoring.objects import targets
 from fleet.render.sweeps.api import Object
+from fleet.settings.monitoring import Monitoring
 from gpu_ci.world import autoscaler, parts
 from gpu_ci.world.cloud import Cloud
 from gpu_ci.world.follow import Followed, passes
@@ -25,13 +27,13 @@ from gpu_ci.world.groups import groups
 from gpu_ci.world.hands import PROGRAMS, Hands, Program
 from gpu_ci.world.install import Installer, chart_of, everything, is_whole, require_charts
 from gpu_ci.world.jobs import Batch
-from gpu_ci.world.metrics import Metrics, of_pods
+from gpu_ci.world.metrics import Metrics, Scraped, of_pods, require_factor
 from gpu_ci.world.observe import Observed
 from gpu_ci.world.plane import FAKE_NODE, Plane, control_plane
 from gpu_ci.world.player import Player
 from gpu_ci.world.processes import Processes
 from gpu_ci.world.scale_sets import Job
-from gpu_ci.world.steps import GROUPS, SERVED, Release, recorded, steps, without
+from gpu_ci.world.steps import GROUPS, SERVED, recorded, releases, steps, without
 
 _URL = "githubConfigUrl"
 _STILL = 120
@@ -59,12 +61,13 @@ class World:
     observed: Observed
 
     def __init__(self, config: StackConfig, fleet: Fleet, cluster: str, options: Options) -> None:
-        """Read the program. Raises InputError for a chart that is missing."""
+        """Read the program. Raises InputError for a chart that is missing, and for a factor that its alerts cannot follow."""
         self.options, self.name, self.fleet, self.settings = options, cluster, fleet, fleet.clusters[cluster]
+        if self.settings.monitoring is not None:
+            require_factor(options.factor)
         declared = steps(fleet, cluster, *recorded(ROOT, config, fleet))
         require_charts(declared, options.charts)
-        releases = [step.content for step in declared.values() if isinstance(step.content, Release)]
-        parted = {one.chart for one in releases if not is_whole(chart_of(one, options.charts))} & GROUPS.keys()
+        parted = {one.chart for one in releases(declared) if not is_whole(chart_of(one, options.charts))} & GROUPS.keys()
         self.steps, self.left_out = without(declared, parted | {*SERVED} - options.programs.paths.keys())
         self.times: dict[str, float] = {}
         self._stack, self._stop = ExitStack(), Event()
@@ -72,21 +75,22 @@ class World:
     @property
     def autoscaled(self) -> bool:
         """Whether the real cluster-autoscaler decides about nodes."""
-        charts = (getattr(step.content, "chart", "") for step in self.steps.values())
-        return "cluster-autoscaler" in self.options.programs and "cluster-autoscaler" in charts
+        return AUTOSCALER in self.options.programs and AUTOSCALER in {one.chart for one in releases(self.steps)}
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            self._start(stack)
-            self._stack = stack.pop_all()
+        try:
+            self._start()
+        except BaseException:
+            self._stack.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._stack.close()
 
-    def _start(self, stack: ExitStack) -> None:
-        began = time.monotonic()
+    def _start(self) -> None:
+        began, stack = time.monotonic(), self._stack
         processes = stack.enter_context(Processes(self.options.folder))
         stack.callback(self._stop.set)
         self.plane = control_plane(processes, self.options.programs)
@@ -100,8 +104,8 @@ class World:
         self.cloud.start(self._stop)
         self.pods = Followed(self.plane.api, "/api/v1/pods", self._stop)
         self.nodes = Followed(self.plane.api, "/api/v1/nodes", self._stop)
-        self.observed = Observed(self.plane, self.settings, self.pods, self.nodes)
-        self.hands = Hands(self.plane, self.pods, [self._adapted(program, stack) for program in PROGRAMS])
+        self.observed = Observed(self.plane, self.settings, self.pods, self.nodes, self._stop)
+        self.hands = Hands(self.plane, self.pods, [self._adapted(program) for program in PROGRAMS])
         stack.callback(self.hands.close)
         self.player = Player(self.plane.api, self.github, self.pods, self._node)
         for once in (self.player.once, self.observed.once):
@@ -109,27 +113,32 @@ class World:
             for wakes in (self.pods.wakes, self.nodes.wakes, self.github.wakes):
                 wakes.append(wake)
             passes(once, wake, self._stop, 0.2)
-        self.metrics: Metrics | None = None
-        if self.settings.monitoring is not None and {"prometheus", "kube-state-metrics"} <= self.options.programs.paths.keys():
-            charts = {str(getattr(step.content, "chart", "")) for step in self.steps.values()}
-            monitors, space = [*targets(self.settings, charts)], self.settings.monitoring.namespace
-            self.metrics = Metrics(
-                *(self.plane, self.fleet, self.name),
-                lambda: of_pods(monitors, space, self.pods.values(), lambda *pod: self.hands.run(*pod).ports),
-                self.options.factor,
-            )
-            stack.callback(self.metrics.close)
+        self.metrics = self.monitored(self.settings.monitoring) if self.settings.monitoring is not None else None
         self.installer = Installer(self.plane, self.options.charts, lambda values: _with_url(values, url))
         self.times["control plane"] = time.monotonic() - began
 
-    def _adapted(self, program: Program, stack: ExitStack) -> Program:
+    def monitored(self, monitoring: Monitoring) -> Metrics | None:
+        """Prometheus with the rules that this monitoring installs, until the world ends. None without its programs."""
+        if not {"prometheus", "kube-state-metrics"} <= self.options.programs.paths.keys():
+            return None
+        settings = self.settings.model_copy(update={"monitoring": monitoring})
+        fleet = self.fleet.model_copy(update={"clusters": {**self.fleet.clusters, self.name: settings}})
+        monitors = [*targets(settings, {release.name for release in releases(self.steps)})]
+
+        def scraped() -> Iterator[Scraped]:
+            return of_pods(monitors, monitoring.namespace, self.pods.values(), lambda *pod: self.hands.run(*pod).ports)
+
+        metrics = Metrics(self.plane, fleet, self.name, scraped, self.options.factor)
+        self._stack.callback(metrics.close)
+        return metrics
+
+    def _adapted(self, program: Program) -> Program:
         """The autoscaler asks the world's cloud, and its times are shorter by the factor."""
-        if program.part != "cluster-autoscaler" or not self.autoscaled:
+        if program.part != AUTOSCALER or not self.autoscaled:
             return program
         file, stop = autoscaler.serve(self.cloud, self.options.folder)
-        stack.callback(stop)
-        contents = (step.content for step in self.steps.values())
-        release = next(one for one in contents if isinstance(one, Release) and one.chart == program.part)
+        self._stack.callback(stop)
+        release = next(one for one in releases(self.steps) if one.chart == program.part)
         more = [*program.more, f"--cloud-config={file}", *autoscaler.flags(release.values["extraArgs"], self.options.factor)]
         return replace(program, more=more, files={**program.files, str(file): file})
 

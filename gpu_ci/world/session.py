@@ -118,10 +118,13 @@ def _show(outcomes: Sequence[faults.Outcome], out: Console) -> None:
     if outcomes:
         head = ("=drill", ">seconds", ">after the way out", ">jobs", ">lost", "alerts")
         rows = [
-            (one.drill, f"{one.seconds:.0f}", "" if one.freed is None else f"{one.freed:.0f}", str(one.jobs), str(one.lost))
+            (
+                *(one.drill, f"{one.seconds:.0f}", "" if one.freed is None else f"{one.freed:.0f}"),
+                *(str(one.jobs), str(one.lost), ", ".join(one.alerts)),
+            )
             for one in outcomes
         ]
-        show_table(out, head, [(*row, ", ".join(one.alerts)) for row, one in zip(rows, outcomes, strict=True)])
+        show_table(out, head, rows)
 
 
 class Watch:

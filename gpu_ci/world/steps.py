@@ -86,6 +86,11 @@ Steps = Mapping[str, Step]
 """Steps by their names, the URNs."""
 
 
+def releases(steps: Steps) -> list[Release]:
+    """The releases among steps."""
+    return [step.content for step in steps.values() if isinstance(step.content, Release)]
+
+
 def text_of(entry: Object) -> str:
     """An object for people: kind, namespace and name."""
     metadata = entry["metadata"]
