@@ -11,6 +11,7 @@ from threading import Event
 
 from fleet.facts.manifest import manifest
 from fleet.facts.scheduling import GPU_RESOURCE, POOL_LABEL
+from fleet.render.sweeps.api import Object
 from fleet.render.sweeps.quarantine import NODES
 from gpu_ci.world import autoscaler
 from gpu_ci.world.cloud import Cloud
@@ -71,6 +72,8 @@ def _cloud(plane: Plane, batch: Sequence[Sample]) -> Iterator[Cloud]:
     stop = Event()
     cloud = Cloud(plane.api, {name: group for sample in batch for name, group in sample.groups().items()}, factor=200)
     thread = cloud.start(stop)
+    # The autoscaler counts a group as unhealthy while its only node starts, and buys in another zone.
+    plane.wait(lambda: sum(map(_ready, plane.api.list(NODES))) == sum(cloud.sizes.values()), "nodes that always run")
     config, end = autoscaler.serve(cloud, plane.folder)
     try:
         plane.run("cluster-autoscaler", {**_FLAGS, "cloud-config": config, "kubeconfig": plane.kubeconfig()})
@@ -80,6 +83,10 @@ def _cloud(plane: Plane, batch: Sequence[Sample]) -> Iterator[Cloud]:
         stop.set()
         thread.join()
         end()
+
+
+def _ready(node: Object) -> bool:
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in node["status"].get("conditions", ()))
 
 
 def _settled(plane: Plane, cloud: Cloud, batch: Sequence[Sample]) -> Mapping[Sample, Seen]:

@@ -145,13 +145,14 @@ def expected(sample: Sample) -> Expected:
     for name, count in sample.asked.items():
         least = most = count
         for one in sorted(placements[name], key=lambda placement: placement.choice):
-            sizes = [0] if one.error else [fitted.count for fitted in one.fits]
-            worst, best = min(sizes), max(sizes)
+            sizes = [fitted.count for fitted in one.fits]
+            # The plan refuses a set that one of the types cannot hold. A node that runs anyway may be of a larger type.
+            worst, best = 0 if one.error else min(sizes), max(sizes)
             pool, room = one.host.name, one.host.count
             # The autoscaler counts by the smallest type, and the cloud may give a larger one.
             warm = sample.cluster.pools[pool].nodes.min
             high = max(warm, min(room, -(-most // worst)) if worst else 0)
-            low = max(warm, min(room, -(-least // best)) if best and worst else 0)
+            low = max(warm, min(room, -(-least // best)) if worst else 0)
             nodes[pool] = (low, high)
             runners[name, pool] = (min(least, low * worst), min(most, high * best))
             most -= min(most, low * worst)
