@@ -196,7 +196,7 @@ def test_a_machines_series_arrive_with_the_gateways_labels_and_foreign_ones_do_n
     with exporter() as target:
         text = written.replace("127.0.0.1:9400", f"127.0.0.1:{target}").replace('"15s"', '"1s"')
         config = json.loads(text.replace(METRICS_URL, f"http://127.0.0.1:{agents}/api/v1/write"))
-        agent_mode, takes = "--enable-feature=agent", "--web.enable-remote-write-receiver"
+        agent_mode, takes = "--agent", "--web.enable-remote-write-receiver"
         (instance,) = {each["labels"]["instance"] for each in config["scrape_configs"][0]["static_configs"]}
         with (
             prometheus(tmp_path / "p", {}, receiver, f"--storage.tsdb.path={tmp_path}/p/data", takes) as (server, _),
