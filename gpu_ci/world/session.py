@@ -96,14 +96,13 @@ def _run(
         built.queue(() if drills else queued)
         with Watch(built, count, out) as watch:
             outcomes = faults.run(built, drills, watch.look) if drills else []
-            # Some drills queue jobs of their own.
-            count = len(built.github.jobs) if drills else count
+            count = max(count, len(built.github.jobs))
             built.work(count, watch.look)
             built.work(count, watch.look, built.at_least)
         _summary(built, out)
         progress("removing the stack")
         left = built.remove(Random(0))  # noqa: S311 - no secret
-        _show(outcomes, out)
+        _show(drills, outcomes, out)
         held = list(record.checks(built, count, again, left, sum(outcome.lost for outcome in outcomes)))
         held += [record.Check(f"drill {outcome.drill}", outcome.against) for outcome in outcomes]
         show_table(out, ("=check", "result"), [(check.claim, check.against or "holds") for check in held])
@@ -113,8 +112,10 @@ def _run(
         return not any(check.against for check in held)
 
 
-def _show(outcomes: Sequence[faults.Outcome], out: Console) -> None:
-    """What drills showed; nothing without any."""
+def _show(drills: Sequence[faults.Drill], outcomes: Sequence[faults.Outcome], out: Console) -> None:
+    """What drills showed, and those that are about nothing that the stack has."""
+    if others := {drill.name for drill in drills} - {one.drill for one in outcomes}:
+        show_line(out, f"not for this stack: {', '.join(sorted(others))}")
     if outcomes:
         head = ("=drill", ">seconds", ">after the way out", ">jobs", ">lost", "alerts")
         rows = [
@@ -150,10 +151,10 @@ class Watch:
         elif time.monotonic() - self._said > _EVERY:
             self._said = time.monotonic()
             nodes = ", ".join(f"{pool} {count}" for pool, count in self._world.sizes().items())
-            show_line(self._out, f"{len(self._world.ended)} of {self._count} jobs ended; nodes: {nodes}; {self._usd()}")
+            show_line(self._out, f"{self._jobs()} ended; nodes: {nodes}; {self._usd()}")
 
     def _table(self) -> Table:
-        table = Table("class", "queued", "running", "ended", "wait", title=f"{len(self._world.ended)} of {self._count} jobs")
+        table = Table("class", "queued", "running", "ended", "wait", title=self._jobs())
         for name, row in waits(self._world.github).items():
             waiting = row.get("queued", 0) + row.get("assigned", 0)
             ended = row["jobs"] - waiting - row.get("running", 0)
@@ -163,6 +164,10 @@ class Watch:
             table.add_row(f"pool {pool}", "", f"{count} nodes", "", "")
         table.caption = self._usd()
         return table
+
+    def _jobs(self) -> str:
+        # Some drills queue jobs of their own.
+        return f"{len(self._world.ended)} of {max(self._count, len(self._world.github.jobs))} jobs"
 
     def _usd(self) -> str:
         usage = self._world.cloud.usage()
