@@ -86,7 +86,7 @@ def _group_of(one: Instance | None) -> Mapping[str, Any]:
 
 
 def _options(cloud: Cloud, asked: Any) -> Mapping[str, Any]:
-    """The autoscaler's defaults, but for the time after which it removes a node of a pool.
+    """The autoscaler's defaults, but for the times after which it removes an idle node and a broken node of a pool.
 
     The message has no time in which a node starts. The autoscaler then takes none, calls a node unready as soon as it registers,
     and buys another one (externalgrpc_node_group.go and clusterstate.go at 1.36.1). So a group whose nodes start gets no answer.
@@ -95,8 +95,9 @@ def _options(cloud: Cloud, asked: Any) -> Mapping[str, Any]:
     if cloud.starts(group.id):
         return {}
     if group.pool != SYSTEM_POOL:
-        delay = cloud.idle_delay(group)
-        options.unneeded.seconds, options.unneeded.nanos = int(delay), int(delay % 1 * 1e9)
+        times = (options.unneeded, cloud.idle_delay(group)), (options.unready, options.unready.seconds / cloud.factor)
+        for duration, delay in times:
+            duration.seconds, duration.nanos = int(delay), int(delay % 1 * 1e9)
     return {"nodeGroupAutoscalingOptions": options}
 
 

@@ -97,19 +97,20 @@ def test_a_template_is_the_node_that_the_group_would_make(served: tuple[Cloud, M
     assert taints == said["spec"]["taints"]
 
 
-def test_each_pool_has_its_idle_delay_over_the_factor(served: tuple[Cloud, Memory, Time, Call]) -> None:
+def test_each_pool_has_its_delays_of_idle_and_broken_nodes_over_the_factor(served: tuple[Cloud, Memory, Time, Call]) -> None:
     cloud, _, time, call = served
     time.now += 60
-    defaults = {"down": 0.5, "unneeded": {"seconds": 7}, "provision": {"seconds": 900}}
+    defaults = {"down": 0.5, "unneeded": {"seconds": 7}, "unready": {"seconds": 1200}, "provision": {"seconds": 900}}
 
-    def unneeded(pool: str) -> float:
+    def times(pool: str) -> list[float]:
         told = call("NodeGroupGetOptions", id=group(cloud, pool), defaults=defaults).nodeGroupAutoscalingOptions
         assert (told.down, told.provision.seconds) == (0.5, 900), "the rest is the autoscaler's own"
-        return float(told.unneeded.seconds + told.unneeded.nanos / 1e9)
+        return [each.seconds + each.nanos / 1e9 for each in (told.unneeded, told.unready)]
 
-    assert (unneeded("t4-spot"), unneeded("t4-release"), unneeded("system")) == (30, 60, 7)
+    unready = 1200 / cloud.factor
+    assert [*map(times, ("t4-spot", "t4-release", "system"))] == [[30, unready], [60, unready], [7, 1200]]
     cloud.factor = 40
-    assert unneeded("t4-spot") == 7.5
+    assert times("t4-spot") == [7.5, 30]
 
 
 def test_a_group_with_a_node_that_starts_leaves_its_options_to_the_autoscaler(served: tuple[Cloud, Memory, Time, Call]) -> None:
