@@ -8,10 +8,10 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.arguments import settings, wrong
-from components.component import Component
+from components.component import Component, Resources
 from components.context import PrivateKeys
 from components.kubernetes.custom import custom
-from components.kubernetes.deliver import Delivery, delivery
+from components.kubernetes.deliver import deliver
 from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
 from fleet.charts.runner_sets import SetSettings
@@ -54,7 +54,7 @@ _LABELS = "scaleSetLabels"
 
 App = tuple[GitHubApp | None, pulumi.Output[str] | None]
 """A GitHub App and its private key, a secret; or neither."""
-Companions = Callable[[pulumi.Input[str], pulumi.Resource], Sequence[pulumi.Resource]]
+Companions = Callable[[pulumi.Input[str], pulumi.Resource], Resources]
 """(namespace name, parent) → resources that the set's pods need in their namespace, created before the set below `parent`."""
 
 
@@ -71,7 +71,7 @@ class ScaleSetArgs:
     chart: Chart
     settings: SetSettings
     app: App
-    needed: Sequence[pulumi.Resource]
+    needed: Resources
     companions: Companions | None = None
     opened: Sequence[str] = ()
     private_ports: Sequence[int] = ()
@@ -100,8 +100,15 @@ def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulu
     if args.companions is not None:
         needed += args.companions(home, parent)
     if of_set.install_chart:
-        item = Delivery(f"{name}-chart", chart, parent, needed, replace_on=_REPLACE_ON, replace_on_items=_LABELS)
-        delivery(of_set.gitops)(item)
+        deliver(
+            f"{name}-chart",
+            chart,
+            git=of_set.gitops,
+            parent=parent,
+            depends_on=needed,
+            replace_on=_REPLACE_ON,
+            replace_on_items=_LABELS,
+        )
     return pulumi.Output.from_input([chart.name, *chart.values[_LABELS]])
 
 
@@ -156,7 +163,7 @@ def _placed(manifest: Manifest, spaces: Mapping[str, pulumi.Input[str]]) -> Mani
 
 
 def _jobs(
-    name: str, args: ScaleSetArgs, home: pulumi.Input[str], needed: Sequence[pulumi.Resource], parent: pulumi.Resource
+    name: str, args: ScaleSetArgs, home: pulumi.Input[str], needed: Resources, parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
     """The objects of jobs in containers. Those of a namespace wait for it. In Git, sync waves order them."""
     resources: list[pulumi.Resource] = []
@@ -172,7 +179,7 @@ def _jobs(
     return resources
 
 
-def _after(resources: Sequence[pulumi.Resource], name: str) -> pulumi.Output[str]:
+def _after(resources: Resources, name: str) -> pulumi.Output[str]:
     """A name. What uses it waits for the resources."""
     return pulumi.Output.all(*(resource.urn for resource in resources)).apply(lambda _: name)
 
@@ -204,7 +211,7 @@ class Arc:
 
     github: GitHub
     private_keys: PrivateKeys
-    after: Sequence[pulumi.Resource]
+    after: Resources
     closed: Sequence[str] = CLOSED
     git: GitOps | None = None
     secrets_of: Callable[[str], GitSecrets] | None = None

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import pulumi
@@ -18,19 +17,14 @@ from fleet.providers.oke.fallback import PROVISION_MINUTES
 from fleet.settings.model import go_duration
 
 
-@dataclass(frozen=True, slots=True)
-class OkeAutoscalerArgs:
-    """`pools` are the OCIDs of the pools of the cluster `here`, by pool. The autoscaler sizes each within its `nodes`."""
+class OkeAutoscaler(Component[InCluster, Mapping[str, pulumi.Output[str]]]):
+    """The add-on, which knows its pools by OCID, and a policy for its service account by workload identity.
 
-    here: InCluster
-    pools: Mapping[str, pulumi.Input[str]]
+    `pools` are the OCIDs of the pools of the cluster `here`, by pool. The autoscaler sizes each within its `nodes`.
+    """
 
-
-class OkeAutoscaler(Component[OkeAutoscalerArgs]):
-    """The add-on, which knows its pools by OCID, and a policy for its service account by workload identity."""
-
-    def declare(self, name: str, args: OkeAutoscalerArgs) -> None:
-        here, settings = args.here, args.here.settings
+    def declare(self, name: str, here: InCluster, pools: Mapping[str, pulumi.Output[str]]) -> None:
+        settings = here.settings
         scopes: dict[str, tuple[Sequence[str], str]] = {f"{name}-rights": (AUTOSCALER, settings.compartment)}
         if here.network != settings.compartment:
             scopes[f"{name}-network-rights"] = (AUTOSCALER_NETWORK, here.network)
@@ -40,8 +34,8 @@ class OkeAutoscaler(Component[OkeAutoscalerArgs]):
             here.policy(scope, cluster.apply(partial(_statements, needs, compartment)), compartment, why, parent=self)
             for scope, (needs, compartment) in scopes.items()
         ]
-        sizes = [settings.pools[pool].nodes for pool in args.pools]
-        nodes = pulumi.Output.all(*args.pools.values()).apply(
+        sizes = [settings.pools[pool].nodes for pool in pools]
+        nodes = pulumi.Output.all(*pools.values()).apply(
             lambda ids: ", ".join(f"{size.min}:{size.max}:{ocid}" for size, ocid in zip(sizes, ids, strict=True))
         )
         values = addon_values(settings.idle_delay, settings.system_selector, by_priority=bool(settings.pool_orders))

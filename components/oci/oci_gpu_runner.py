@@ -232,7 +232,7 @@ class OciGpuRunner(PackagedComponent[Read]):
 
         ports, app = (WORKLOAD_IDENTITY,) if settings.booted_here else (), (args.github_app, args.github_private_key)
         of_set = ScaleSetArgs(chart, settings, app, self._after, companions, private_ports=ports)
-        runner_set = ScaleSet(f"{name}-set", of_set, opts=self._child)
+        runner_set = ScaleSet(f"{name}-set", self._child, of_set)
         self.namespace_name, self.runs_on = runner_set.namespace_name, runner_set.runs_on
 
     def _standing(self, name: str, settings: StandingSet, args: Read) -> oci.core.InstancePool:

@@ -10,7 +10,8 @@ import pulumi_kubernetes as kubernetes
 import pytest
 from pydantic import TypeAdapter
 
-from components.kubernetes.inside import Inside, MachineSet, install
+from components.kubernetes.in_cluster import Inside
+from components.kubernetes.inside import MachineSet, install
 from components.kubernetes.scale_set import Arc, ScaleSet, ScaleSetArgs
 from fleet.charts.arc import CONTROLLER
 from fleet.charts.runner_sets import SetSettings
@@ -67,7 +68,7 @@ def machine_set(name: str, runner: MachineRunner, arc: Arc) -> ScaleSet:
     assert arc.private_keys
     settings = SetSettings.model_construct(github_url=arc.github.url, runner_scale_set_name=name, isolate=False)
     args = ScaleSetArgs(chart, settings, arc.app("default"), arc.after, companions)
-    return ScaleSet(f"sjc-{name}", args, opts=opts)
+    return ScaleSet(f"sjc-{name}", opts, args)
 
 
 @pytest.mark.parametrize(
