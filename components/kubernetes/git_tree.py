@@ -68,4 +68,4 @@ def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> Non
     )
     GitTree(f"{name}-tree", inside.opts, inside, fleet, git)
     arc = furnish(inside, fleet, {})
-    declare_sweeps(inside, {} if deployable else runner_sets(inside, fleet, arc), arc)
+    declare_sweeps(arc, {} if deployable else runner_sets(arc))

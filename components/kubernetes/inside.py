@@ -63,8 +63,8 @@ def install(
     """
     if inside.settings.gitops is None:
         arc = furnish(inside, fleet, private_keys)
-        sets = runner_sets(inside, fleet, arc, machine_set)
-        declare_sweeps(inside, sets, arc)
+        sets = runner_sets(arc, machine_set)
+        declare_sweeps(arc, sets)
     else:
         sets = _bootstrap(inside, fleet, inside.settings.gitops, private_keys, machine_set)
     return {name: {"namespace": runner_set.namespace_name, "labels": runner_set.runs_on} for name, runner_set in sets.items()}
@@ -86,15 +86,8 @@ def furnish(inside: Inside, fleet: Fleet, private_keys: PrivateKeys) -> Arc:
     if inside.settings.monitoring is not None:
         spaces = operator | ({ARC_NAMESPACE: controller.home} if controller.home is not None else {})
         GpuMonitoring(f"{inside.name}-monitoring", inside.opts, inside, fleet, spaces)
-    return Arc(
-        fleet.github,
-        private_keys,
-        after=(*inside.ready, controller.priority, *classes, *((controller.release,) if controller.release else ())),
-        closed=inside.settings.closed_networks,
-        git=inside.git,
-        secrets_of=inside.settings.secrets_of,
-        home=controller.home,
-    )
+    after = (*inside.ready, controller.priority, *classes, *((controller.release,) if controller.release else ()))
+    return Arc(inside, fleet.github, private_keys, after, home=controller.home)
 
 
 def _bootstrap(
@@ -110,25 +103,19 @@ def _bootstrap(
     if inside.settings.team_namespaces:
         spaces = _namespaces(inside, inside.ready)
         declared += [spaces, *_caches(inside, spaces).values()]
-    arc = Arc(
-        fleet.github,
-        private_keys if isinstance(inside.settings.secrets_by, ByProgram) else {},
-        after=inside.ready,
-        closed=inside.settings.closed_networks,
-        installs=False,
-    )
-    sets = runner_sets(inside, fleet, arc, machine_set)
+    keys = private_keys if isinstance(inside.settings.secrets_by, ByProgram) else {}
+    sets = runner_sets(Arc(inside, fleet.github, keys, inside.ready, installs=False), machine_set)
     declared += [runner_set for runner_set in sets.values() if isinstance(runner_set, pulumi.Resource)]
     ArgoCd(f"{inside.name}-argocd", inside.opts, inside, git, declared)
     return sets
 
 
-def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet | None = None) -> dict[str, RunnerSet]:
+def runner_sets(arc: Arc, machine_set: MachineSet | None = None) -> dict[str, RunnerSet]:
     """Declare the runner sets; returns them by name. Raises TypeError as `install` does."""
-    sets: dict[str, RunnerSet] = {}
+    inside, sets = arc.inside, dict[str, RunnerSet]()
     for name, runner in inside.settings.runners.items():
         if isinstance(runner, PodRunner):
-            pods = pod_set_of(inside.settings, name, runner, fleet.github, waiting_per_node(inside.settings, runner))
+            pods = pod_set_of(inside.settings, name, runner, arc.github, waiting_per_node(inside.settings, runner))
             opts = _after(inside.opts, arc.after)
             scope = inside.settings.scope_of(runner)
             sets[name] = ArcRunnerSet.typed(f"{inside.name}-{name}", Read(arc.installed(pods, scope), *arc.app(scope)), opts)
@@ -141,11 +128,12 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
     return sets
 
 
-def declare_sweeps(inside: Inside, sets: Mapping[str, RunnerSet], arc: Arc) -> None:
+def declare_sweeps(arc: Arc, sets: Mapping[str, RunnerSet]) -> None:
     """Declare the sweeps. `sets` are the runner sets that the same program declares: a sweep has rights in their namespaces.
 
     It also has rights in the namespace of the controller of `arc`.
     """
+    inside = arc.inside
     if programs := sweeps(inside.settings):
         declared = sets.items() if inside.git is None else ()
         spaces: dict[str, pulumi.Resource] = {

@@ -12,6 +12,7 @@ from components.component import Component, Resources
 from components.context import PrivateKeys
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import deliver
+from components.kubernetes.in_cluster import Inside
 from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
 from fleet.charts.runner_sets import SetSettings
@@ -19,9 +20,7 @@ from fleet.facts.manifest import Manifest
 from fleet.prove.namespace_limits import limit_range, resource_quota
 from fleet.render.gitops.secrets import github_app
 from fleet.render.isolation import network_policy
-from fleet.settings.egress import CLOSED
 from fleet.settings.github import APP_SECRET, GitHub, GitHubApp, is_app_secret
-from fleet.settings.gitops import GitOps, GitSecrets
 from fleet.settings.namespaces import runner_namespace
 
 _NAME = "runners"
@@ -200,21 +199,18 @@ Set = TypeVar("Set", bound=SetSettings)
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """What all runner sets of a cluster share.
+    """What all runner sets of the cluster `inside` share.
 
     `private_keys` are the keys of the Apps of those GitHub scopes whose Secrets the program writes. `after` must exist before a
-    set, and is deleted after it: system nodes, the controller and the priority class. `closed` are networks that no pod of a set
-    can reach, except the parts that the set opens. With `git` each set is an ArgoCD Application; objects in Git make its Secret
-    as `secrets_of` its scope says. Without `installs` another program installs the charts. `home` is the controller's namespace,
-    if the program creates it.
+    set, and is deleted after it: system nodes, the controller and the priority class. With `inside.git` each set is an ArgoCD
+    Application, and objects in Git make its Secret. Without `installs` another program installs the charts. `home` is the
+    controller's namespace, if the program creates it.
     """
 
+    inside: Inside
     github: GitHub
     private_keys: PrivateKeys
     after: Resources
-    closed: Sequence[str] = CLOSED
-    git: GitOps | None = None
-    secrets_of: Callable[[str], GitSecrets] | None = None
     installs: bool = True
     home: pulumi.Resource | None = None
 
@@ -228,14 +224,14 @@ class Arc:
 
     def installed(self, made: Set, scope: str) -> Set:
         """A set of a scope as the program installs it: with the objects in Git that create its Secret, and by Git or Helm."""
-        secrets: tuple[Manifest, ...] = ()
-        if self.git is not None and self.secrets_of is not None:
+        cluster, git, secrets = self.inside.settings, self.inside.git, tuple[Manifest, ...]()
+        if git is not None:
             namespace = runner_namespace(made.runner_scale_set_name)
-            secrets = github_app(namespace, self.github.every[scope], self.git, self.secrets_of(scope))
-        git = self.git.model_copy(update={"secrets": None}) if self.git is not None else None
+            secrets = github_app(namespace, self.github.every[scope], git, cluster.secrets_of(scope))
+            git = git.model_copy(update={"secrets": None})
         return made.model_copy(
             update={
-                "closed_networks": tuple(self.closed),
+                "closed_networks": tuple(cluster.closed_networks),
                 "manifests": (*made.manifests, *secrets),
                 "gitops": git,
                 "install_chart": self.installs,
