@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fleet.charts.arc import job_pod
 from fleet.charts.chart import Chart
+from fleet.charts.enablement import Access
+from fleet.charts.gpu_operator import GpuOperatorSettings
 from fleet.charts.runner_sets import PodSet
 from fleet.facts.manifest import Manifest
+from fleet.facts.node_image import NodeImage
 from fleet.facts.scheduling import (
     GPU_RESOURCE,
     GPU_TOLERATION,
@@ -23,7 +26,9 @@ from fleet.providers.oke.vm_runner import MachineRunner, VmRunner
 from fleet.render.isolation import homes
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.cluster import Cluster
+from fleet.settings.operator import OperatorSettings
 from fleet.settings.runner import PodRunner, RunnerPod
+from fleet.settings.sharing import GpuAccess
 
 FINDS: Mapping[str, Any] = {"listener_node_selector": SYSTEM_SELECTOR, "priority_class": RUNNER_PRIORITY.name}
 """What a set finds in a cluster of the program."""
@@ -63,6 +68,29 @@ def launcher_set(name: str, runner: MachineRunner, github_url: str, group: str, 
     of_set = {"runner_scale_set_name": name, "github_url": github_url, "group": group, **FINDS}
     of_set |= {"region": region, "compartment_id": compartment, "launcher_node_selector": SYSTEM_SELECTOR}
     return machine_chart(kind.model_construct(**runner.set_fields(type(runner)) | of_set))
+
+
+def gpu_operator(
+    image: NodeImage,
+    operator: OperatorSettings,
+    *,
+    tolerations: Sequence[Toleration],
+    access: Iterable[GpuAccess] = (),
+    selector: Mapping[str, str] = SYSTEM_SELECTOR,
+    **more: Any,
+) -> Chart:
+    """The operator for nodes of one kind of image, with more of its settings. `access` has the pools that share GPUs."""
+    return GpuOperatorSettings.model_construct(
+        **operator.set_fields(OperatorSettings),
+        install_driver=not image.driver,
+        install_toolkit=not image.toolkit,
+        device_plugin=not image.advertises,
+        driver_root=image.driver_root,
+        tolerations=tuple(tolerations),
+        access=tuple(Access.model_construct(sharing=pool.sharing, cdi=pool.cdi) for pool in access),
+        controller_node_selector=dict(selector),
+        **more,
+    ).chart
 
 
 def objects(cluster: Cluster) -> Iterator[Manifest]:

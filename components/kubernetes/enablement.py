@@ -13,7 +13,8 @@ from components.component import PackagedComponent
 from components.kubernetes.args import GitOpsArgs, GpuAccessArgs, TolerationArgs
 from components.kubernetes.deliver import deliver
 from components.kubernetes.namespaces import namespace
-from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings
+from fleet.charts.enablement import DevicePlugin
+from fleet.charts.gpu_operator import GpuOperatorSettings
 from fleet.facts.scheduling import RUNTIME_CLASS
 
 Settings = TypeVar("Settings", DevicePlugin, GpuOperatorSettings)

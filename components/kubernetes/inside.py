@@ -20,8 +20,8 @@ from components.kubernetes.scale_set import Arc
 from components.kubernetes.sweeps import Sweeps
 from components.outputs import RunnerSetOutputs
 from fleet.charts.arc import NAMESPACE as ARC_NAMESPACE
-from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings
-from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
+from fleet.charts.enablement import DevicePlugin
+from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE, GpuOperatorSettings
 from fleet.facts.manifest import Manifest
 from fleet.jobs.stack import place_stack_job
 from fleet.prove.bill import waiting_per_node

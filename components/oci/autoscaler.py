@@ -9,7 +9,7 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.oci.in_cluster import InCluster
-from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, allow
+from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, allowed
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER as SERVICE_ACCOUNT, BEST_WASTE, BY_PRIORITY
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
@@ -31,7 +31,13 @@ class OkeAutoscaler(Component[InCluster, Mapping[str, pulumi.Output[str]]]):
         cluster: pulumi.Output[str] = pulumi.Output.from_input(here.cluster.cluster_id)
         why = f"The autoscaler {name} sizes the node pools of its cluster"
         rights = [
-            here.policy(scope, cluster.apply(partial(_statements, needs, compartment)), compartment, why, parent=self)
+            here.policy(
+                scope,
+                cluster.apply(partial(allowed, KUBE_SYSTEM, SERVICE_ACCOUNT, needs, compartment)),
+                compartment,
+                why,
+                parent=self,
+            )
             for scope, (needs, compartment) in scopes.items()
         ]
         sizes = [settings.pools[pool].nodes for pool in pools]
@@ -51,11 +57,6 @@ class OkeAutoscaler(Component[InCluster, Mapping[str, pulumi.Output[str]]]):
             # Its pod asks for credentials when it starts, so the policy must exist before.
             opts=self._below(*rights, *here.cluster.ready),
         )
-
-
-def _statements(needs: Sequence[str], compartment: str, cluster: str) -> list[str]:
-    """Statements for the autoscaler of node pools in one compartment. `cluster` is an OCID."""
-    return [allow(Workload(KUBE_SYSTEM, SERVICE_ACCOUNT, cluster), what, compartment) for what in needs]
 
 
 def addon_values(idle_delay: int, node_selector: Mapping[str, str], *, by_priority: bool) -> dict[str, str]:

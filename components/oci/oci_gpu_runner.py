@@ -16,7 +16,7 @@ from components.kubernetes.args import GitOpsArgs
 from components.kubernetes.scale_set import ScaleSet, ScaleSetArgs, read_app
 from components.oci.governance import home_provider
 from components.oci.launchers import keep_launchers, launcher_objects
-from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights, policy
+from components.oci.rights import NETWORK, PER_JOB, STANDING, allowed, calls, policy
 from components.oci.standing_machines import standing_machines
 from fleet.charts.arc import QUICKSTART_ACCOUNT
 from fleet.charts.chart import Chart
@@ -275,14 +275,14 @@ class OciGpuRunner(PackagedComponent[Read]):
         home = home_provider(name, settings.home_region, settings.region, self._child)
         cluster: pulumi.Output[str] = pulumi.Output.from_input(args.cluster_id)
         permissions = STANDING if isinstance(settings, StandingSet) else PER_JOB
-        network = [allowed for allowed in permissions if allowed in NETWORK]
+        network = [permission for permission in permissions if permission in NETWORK]
         elsewhere = [where for where in dict.fromkeys(settings.network_compartment_ids) if where != settings.compartment_id]
         rights: dict[str, tuple[str, Sequence[str]]] = {f"{name}-rights": (settings.compartment_id, permissions)}
         rights |= {f"{name}-network-rights-{index}": (where, network) for index, where in enumerate(elsewhere)}
         return [
             policy(
                 logical_name,
-                cluster.apply(partial(_statements, chart.namespace, allowed, where)),
+                cluster.apply(partial(allowed, chart.namespace, LAUNCHER, [calls(needed)], where)),
                 compartment=where,
                 description=f"The launchers of runner set {settings.machine_set_name} make and remove its machines",
                 tags=self._tags,
@@ -290,13 +290,8 @@ class OciGpuRunner(PackagedComponent[Read]):
                 parent=self,
                 depends_on=self._after,
             )
-            for logical_name, (where, allowed) in rights.items()
+            for logical_name, (where, needed) in rights.items()
         ]
-
-
-def _statements(namespace: str, permissions: Sequence[str], compartment: str, cluster: str) -> list[str]:
-    """The policy statements for the launchers of one namespace. `cluster` is an OCID."""
-    return launcher_rights(Workload(namespace, LAUNCHER, cluster), permissions, compartment)
 
 
 def _machine_set(inputs: dict[str, Any]) -> MachineSet:

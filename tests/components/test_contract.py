@@ -101,7 +101,7 @@ def test_each_other_component_takes_opts_and_names_the_types_of_what_it_declares
         assert parameters[:3] == ["self", "name", "opts"], f"{name}: {parameters}"
         if not issubclass(found, Component):
             continue
-        (base,) = found.__orig_bases__
+        (base,) = vars(found)["__orig_bases__"]
         (named,) = get_args(base)
         taken = inspect.get_annotations(found.declare)
         assert next(iter(taken)) == "name", f"{name}: its logical name comes first"

@@ -66,7 +66,8 @@ def machine_set(name: str, runner: MachineRunner, arc: Arc) -> ScaleSet:
     provider = kubernetes.Provider("other", kubeconfig="{}")
     opts = pulumi.ResourceOptions(providers=[provider])
     assert arc.private_keys
-    settings = PerJobSet.model_construct(github_url=arc.github.url, runner_scale_set_name=name, isolate=False)
+    of_set: dict[str, Any] = {"github_url": arc.github.url, "runner_scale_set_name": name, "isolate": False}
+    settings = PerJobSet.model_construct(**of_set)
     args = ScaleSetArgs(chart, settings, arc.app("default"), arc.after, companions)
     return ScaleSet(f"sjc-{name}", opts, args)
 

@@ -22,7 +22,7 @@ from fleet.charts.chart import Chart, Pod
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER
 from fleet.charts.device_plugin import device_plugin, plugin_configs as plugin_configs_chart
-from fleet.charts.gpu_operator import OPERATOR, gpu_operator
+from fleet.charts.gpu_operator import OPERATOR
 from fleet.charts.kube_prometheus import STACK
 from fleet.charts.kueue import KUEUE, kueue
 from fleet.facts.node_image import NODE_IMAGES
@@ -60,7 +60,7 @@ from fleet.settings.runner import PodRunner
 from fleet.settings.sharing import Mig, Mps, Replicated
 from tests import yaml12
 from tests.builders import ROOT, read_stack
-from tests.charts import launcher_set, runner_set
+from tests.charts import gpu_operator, launcher_set, runner_set
 
 STACKS = {path.name.split(".")[1]: path for path in (*sorted(ROOT.glob("Pulumi.*.yaml")), *sorted(ROOT.glob("examples/*.yaml")))}
 """Every stack file and example by the stack's name."""
@@ -329,8 +329,14 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     if settings.enablement == GPU_OPERATOR and settings.pools and GPU_OPERATOR not in there:
         image = NODE_IMAGES[next(iter(settings.pools.values())).image]
         operator = settings.operator or OperatorSettings()
-        more = {"counters": True, "engine": "localhost:5555" if settings.provider == "eks" else ""} if scraped else {}
-        common = {"cdi": cdi, "tolerations": profile.tolerations, "mig": mig, "configs": configs, "selector": system}
+        more = {"counters": True, "dcgm_engine": "localhost:5555" if settings.provider == "eks" else ""} if scraped else {}
+        common = {
+            "cdi": cdi,
+            "tolerations": profile.tolerations,
+            "mig_strategy": mig,
+            "access": settings.pools.values(),
+            "selector": system,
+        }
         found.append(gpu_operator(image, operator, **common, **more))
     if settings.queues is not None:
         shared = settings.queues.fair_sharing
