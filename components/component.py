@@ -2,8 +2,8 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeVar, cast
 
 import pulumi
 from pydantic.alias_generators import to_camel
@@ -11,24 +11,38 @@ from pydantic.alias_generators import to_camel
 from components.arguments import as_inputs, inputs_of
 
 Args = TypeVar("Args")
+Declared = ParamSpec("Declared")
+Resources = Sequence[pulumi.Resource]
+"""For example what must exist before a child."""
 
 _OUTPUTS = ("pulumi.Output", "pulumi.output.Output", "typing.Optional[pulumi.output.Output")
 """Beginnings of the annotations of outputs, as text and as types."""
 
 
-class Component(pulumi.ComponentResource, ABC, Generic[Args]):
-    """A component with the type token `gpu-ci:index:<Class>`. The token is state, so a renamed class replaces the component."""
+class Component(pulumi.ComponentResource, ABC, Generic[Declared]):
+    """A component with the type token `gpu-ci:index:<Class>`. The token is state, so a renamed class replaces the component.
+
+    A subclass names the types of what its `declare` takes after the name, as in `Component[Chart, Resources]`. Callers pass the
+    same after the options.
+    """
 
     _kind = ""
     """The name in the token, if it is not the class's."""
 
-    def __init__(self, name: str, args: Args, opts: pulumi.ResourceOptions | None = None) -> None:
-        self._register(name, args, {}, opts)
+    def __init__(self, name: str, opts: pulumi.ResourceOptions | None, *args: Declared.args, **kwargs: Declared.kwargs) -> None:
+        self._register(name, {}, opts, *args, **kwargs)
 
-    def _register(self, name: str, args: Args, inputs: dict[str, Any], opts: pulumi.ResourceOptions | None) -> None:
+    def _register(
+        self,
+        name: str,
+        inputs: dict[str, Any],
+        opts: pulumi.ResourceOptions | None,
+        *args: Declared.args,
+        **kwargs: Declared.kwargs,
+    ) -> None:
         super().__init__(f"gpu-ci:index:{self._kind or type(self).__name__}", name, inputs, opts)
-        self._name, self._args, self._opts = name, args, opts or pulumi.ResourceOptions()
-        self.register_outputs(self.declare(name, args) or self._outputs)
+        self._name, self._opts = name, opts or pulumi.ResourceOptions()
+        self.register_outputs(self.declare(name, *args, **kwargs) or self._outputs)
 
     @property
     def _outputs(self) -> dict[str, Any]:
@@ -51,13 +65,13 @@ class Component(pulumi.ComponentResource, ABC, Generic[Args]):
         return pulumi.ResourceOptions(parent=self, depends_on=[*needed], **options)
 
     @abstractmethod
-    def declare(self, name: str, args: Args) -> dict[str, Any] | None:
+    def declare(self, name: str, *args: Declared.args, **kwargs: Declared.kwargs) -> dict[str, Any] | None:
         """Declare the children, each with `parent=self` and a logical name that starts with `name`. Returns the outputs,
         or None if they are those that the class annotates.
         """
 
 
-class PackagedComponent(Component[Args]):
+class PackagedComponent(Component[[Args]], Generic[Args]):
     """A component of the package: programs in every Pulumi language create it.
 
     A subclass has its own `__init__(self, name, args, opts=None)`, whose `args` are a TypedDict of plain arguments and inputs
@@ -71,13 +85,13 @@ class PackagedComponent(Component[Args]):
 
     def __init__(self, name: str, args: Mapping[str, Any], opts: pulumi.ResourceOptions | None = None) -> None:
         inputs = inputs_of(type(self), args)
-        self._register(name, self.read(inputs), inputs, opts)
+        self._register(name, inputs, opts, self.read(inputs))
 
     @classmethod
     def typed(cls, name: str, args: Args, opts: pulumi.ResourceOptions | None = None) -> Self:
         """The component from settings that are checked already, as `read` returns them. The state shows them as arguments."""
         component = cls.__new__(cls)
-        component._register(name, args, as_inputs(cls, args, cls._paths), opts)
+        component._register(name, as_inputs(cls, args, cls._paths), opts, args)
         return component
 
     @classmethod

@@ -1,7 +1,6 @@
 """Refuses to destroy a stack that has a protected cluster, before anything of it is deleted."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pulumi
 
@@ -12,12 +11,7 @@ HOOK = "refuse-to-destroy-protected-clusters"
 """The hook's name, which is in the state. A renamed hook would stop every `pulumi up` of a protected stack."""
 
 
-@dataclass(frozen=True, slots=True)
-class DestroyGuardArgs:
-    """Nothing: the options of the guard have its hook and what it depends on."""
-
-
-class DestroyGuard(Component[DestroyGuardArgs]):
+class DestroyGuard(Component[[]]):
     """Depends on everything in the stack, so that Pulumi deletes it first. A hook refuses that.
 
     Pulumi's own protection does not suffice: the engine asks for it when a resource's turn comes, and control planes come last.
@@ -25,8 +19,8 @@ class DestroyGuard(Component[DestroyGuardArgs]):
     (pulumi/pulumi, `pkg/engine/destroy.go`). With `--run-program` the hook itself runs, and this resource is the first.
     """
 
-    def declare(self, name: str, args: DestroyGuardArgs) -> None:
-        """Declare nothing: the component has a hook and dependencies, no children."""
+    def declare(self, name: str) -> None:
+        """Declare nothing: the options of the guard have its hook and what it depends on."""
 
 
 def guarded(fleet: Fleet, stack: str) -> Callable[[], None]:
@@ -55,6 +49,6 @@ def guarded(fleet: Fleet, stack: str) -> Callable[[], None]:
     def declare() -> None:
         if protected:
             hooks = pulumi.ResourceHookBinding(before_delete=[hook])
-            DestroyGuard("destroy-guard", DestroyGuardArgs(), pulumi.ResourceOptions(depends_on=[*declared], hooks=hooks))
+            DestroyGuard("destroy-guard", pulumi.ResourceOptions(depends_on=[*declared], hooks=hooks))
 
     return declare

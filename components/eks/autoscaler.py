@@ -1,13 +1,10 @@
 """Cluster Autoscaler of one EKS cluster, with minimal rights."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import pulumi
 
-from components.component import Component
+from components.component import Component, Resources
 from components.eks.iam import allow, document, pod_identity
-from components.kubernetes.deliver import Delivery, by_helm
+from components.kubernetes.deliver import deliver
 from fleet.charts.chart import KUBE_SYSTEM, Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.facts.scheduling import DISCOVERY_TAG, owner_tag
@@ -35,28 +32,21 @@ def autoscaler_rights(cluster_name: str) -> str:
     return document(allow(reads), allow(writes, StringEquals=tags))
 
 
-@dataclass(frozen=True, slots=True)
-class EksAutoscalerArgs:
-    """`physical_name` is the cluster's name as text; `cluster_name` the same with its dependency on the control plane.
+class EksAutoscaler(Component[str, pulumi.Input[str], Chart | None, Resources]):
+    """A role, its association with the autoscaler's service account, and the chart.
 
+    `physical_name` is the cluster's name as text; `cluster_name` the same with its dependency on the control plane.
     `chart` is the autoscaler's. It is None if ArgoCD installs it.
     """
-
-    physical_name: str
-    cluster_name: pulumi.Input[str]
-    chart: Chart | None
-    ready: Sequence[pulumi.Resource]
-
-
-class EksAutoscaler(Component[EksAutoscalerArgs]):
-    """A role, its association with the autoscaler's service account, and the chart."""
 
     role_arn: pulumi.Output[str]
     """ARN of the autoscaler's IAM role."""
 
-    def declare(self, name: str, args: EksAutoscalerArgs) -> None:
-        rights = autoscaler_rights(args.physical_name)
-        role, before = pod_identity(name, args.cluster_name, KUBE_SYSTEM, AUTOSCALER, parent=self, rights=rights)
-        if args.chart is not None:
-            by_helm(Delivery(f"{name}-chart", args.chart, self, [*before, *args.ready]))
+    def declare(
+        self, name: str, physical_name: str, cluster_name: pulumi.Input[str], chart: Chart | None, ready: Resources
+    ) -> None:
+        rights = autoscaler_rights(physical_name)
+        role, before = pod_identity(name, cluster_name, KUBE_SYSTEM, AUTOSCALER, parent=self, rights=rights)
+        if chart is not None:
+            deliver(f"{name}-chart", chart, parent=self, depends_on=[*before, *ready])
         self.role_arn = role.arn

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,42 +9,36 @@ import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
+from components.eks.in_cluster import InCluster
 from fleet.providers.eks.build_caches import AUDIENCE, ISSUER, RIGHTS, bucket_policy, permissions, trust
 from fleet.settings.build_caches import BuildCache as Settings, BuildCaches
 
 
-@dataclass(frozen=True, slots=True)
-class BuildCacheArgs:
-    """`vpc_id` is the network whose jobs read without credentials. With `protect`, S3 refuses to delete a bucket with objects."""
-
-    settings: BuildCaches
-    vpc_id: pulumi.Input[str]
-    protect: bool = False
-
-
-class BuildCache(Component[BuildCacheArgs]):
+class BuildCache(Component[InCluster, BuildCaches]):
     """A private bucket per cache with its expiry, its policy, and a role to read and one to write.
 
+    Jobs in the network of the cluster `here` read without credentials. With its `protect`, S3 refuses to delete a bucket with
+    objects.
     Encryption is SSE-S3: a reader without credentials cannot use a KMS key (S3 user guide, default bucket encryption).
     """
 
-    def declare(self, name: str, args: BuildCacheArgs) -> None:
-        trusted: list[pulumi.Resource] = []
-        if args.settings.oidc_provider == "create":
+    def declare(self, name: str, here: InCluster, caches: BuildCaches) -> None:
+        self._here, self._account, trusted = here, caches.account, list[pulumi.Resource]()
+        if caches.oidc_provider == "create":
             url = f"https://{ISSUER}"
             trusted.append(aws.iam.OpenIdConnectProvider(f"{name}-github", url=url, client_id_lists=[AUDIENCE], opts=self._child))
-        for bucket, cache in args.settings.buckets.items():
+        for bucket, cache in caches.buckets.items():
             for right in RIGHTS:
                 self._role(bucket, cache, right, trusted)
             self._bucket(bucket, cache)
 
     def _role(self, bucket: str, cache: Settings, right: str, trusted: list[pulumi.Resource]) -> None:
-        account, name = self._args.settings.account, f"{self._name}.{bucket}-{right}"
+        name = f"{self._name}.{bucket}-{right}"
         role = aws.iam.Role(
             name,
             # Workflow files and the bucket's policy name the role.
             name=f"{bucket}-{right}",
-            assume_role_policy=json.dumps(trust(account, cache, right)),
+            assume_role_policy=json.dumps(trust(self._account, cache, right)),
             opts=self._below(*trusted, delete_before_replace=True),
         )
         rights = json.dumps(permissions(bucket, right))
@@ -54,7 +47,7 @@ class BuildCache(Component[BuildCacheArgs]):
     def _bucket(self, bucket: str, cache: Settings) -> None:
         name = f"{self._name}.{bucket}"
         # A cache can be built again, so its objects keep only the bucket of a protected cluster from being deleted.
-        storage = aws.s3.Bucket(name, bucket=bucket, force_destroy=not self._args.protect, opts=self._child)
+        storage = aws.s3.Bucket(name, bucket=bucket, force_destroy=not self._here.settings.protect, opts=self._child)
         of_bucket = {"bucket": storage.id, "opts": self._child}
         blocked = aws.s3.BucketPublicAccessBlock(
             f"{name}-block",
@@ -69,7 +62,7 @@ class BuildCache(Component[BuildCacheArgs]):
         expiry: Mapping[str, Any] = {"id": "expire", "status": "Enabled", "filter": {"prefix": ""}}
         ends = {"expiration": {"days": cache.days}, "abort_incomplete_multipart_upload": {"days_after_initiation": 1}}
         aws.s3.BucketLifecycleConfiguration(f"{name}-expiry", rules=[{**expiry, **ends}], **of_bucket)
-        document = partial(bucket_policy, self._args.settings.account, bucket)
-        policy = pulumi.Output.from_input(self._args.vpc_id).apply(lambda vpc: json.dumps(document(vpc)))
+        document = partial(bucket_policy, self._account, bucket)
+        policy = pulumi.Output.from_input(self._here.cluster.vpc_id).apply(lambda vpc: json.dumps(document(vpc)))
         opts = self._below(blocked)
         aws.s3.BucketPolicy(f"{name}-policy", bucket=storage.id, policy=policy, opts=opts)

@@ -5,7 +5,7 @@ import pulumi_aws as aws
 from components.component import Component
 from components.eks.iam import pod_identity
 from components.eks.in_cluster import InCluster
-from components.kubernetes.model_cache import Backing
+from components.kubernetes.in_cluster import Backing
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.providers.eks.caches import EBS_DRIVER, EFS_DRIVER, EksCache
 
@@ -32,12 +32,13 @@ class EksCaches(Component[InCluster]):
     backings: dict[str, Backing]
     """The storage of each cache, by the cache's name."""
 
-    def declare(self, name: str, args: InCluster) -> None:
-        drivers = {addon: self._driver(addon) for addon in args.settings.drivers}
+    def declare(self, name: str, here: InCluster) -> None:
+        self._here = here
+        drivers = {addon: self._driver(addon) for addon in here.settings.drivers}
         doors = self._doors() if EFS_DRIVER in drivers else None
         self.backings = {}
-        for cache_name, cache in args.settings.caches.items():
-            volumes, driver = cache.volumes(args.disk_tags), drivers[cache.driver]
+        for cache_name, cache in here.settings.caches.items():
+            volumes, driver = cache.volumes(here.disk_tags), drivers[cache.driver]
             if cache.driver == EFS_DRIVER and doors is not None:
                 files, targets = self._files(cache_name, cache, doors)
                 self.backings[cache_name] = Backing(volumes, {"fileSystemId": files.id}, [driver, *targets])
@@ -46,31 +47,31 @@ class EksCaches(Component[InCluster]):
 
     def _driver(self, addon: str) -> aws.eks.Addon:
         """The add-on. Its controller has its own role instead of the nodes' rights."""
-        (short, policy), cluster_name = DRIVERS[addon], self._args.cluster.cluster_name
+        (short, policy), cluster_name = DRIVERS[addon], self._here.cluster.cluster_name
         name, account = f"{self._name}-{short}", f"{short}-csi-controller-sa"
         _, before = pod_identity(name, cluster_name, KUBE_SYSTEM, account, parent=self, policy=policy)
         return aws.eks.Addon(
             f"{name}-addon",
             cluster_name=cluster_name,
             addon_name=addon,
-            addon_version=self._args.settings.kubernetes.drivers[addon],
+            addon_version=self._here.settings.kubernetes.drivers[addon],
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="PRESERVE",
-            opts=self._below(*before, *self._args.cluster.ready),
+            opts=self._below(*before, *self._here.cluster.ready),
         )
 
     def _doors(self) -> aws.vpc.SecurityGroupIngressRule:
         """The security group of all mount targets. Only nodes reach them; the function returns its one rule."""
         group = aws.ec2.SecurityGroup(
             f"{self._name}-nfs",
-            vpc_id=self._args.cluster.vpc_id,
+            vpc_id=self._here.cluster.vpc_id,
             description="File systems of the cluster's caches",
             opts=self._child,
         )
         return aws.vpc.SecurityGroupIngressRule(
             f"{self._name}-nfs-from-nodes",
             security_group_id=group.id,
-            referenced_security_group_id=self._args.cluster.security_group_id,
+            referenced_security_group_id=self._here.cluster.security_group_id,
             ip_protocol="tcp",
             from_port=_NFS,
             to_port=_NFS,
@@ -82,7 +83,7 @@ class EksCaches(Component[InCluster]):
         self, cache_name: str, cache: EksCache, doors: aws.vpc.SecurityGroupIngressRule
     ) -> tuple[aws.efs.FileSystem, list[aws.efs.MountTarget]]:
         """A file system with a mount target in each zone."""
-        settings, name = self._args.settings, f"{self._name}.{cache_name}"
+        settings, name = self._here.settings, f"{self._name}.{cache_name}"
         files = aws.efs.FileSystem(
             f"{name}-files",
             encrypted=True,
@@ -102,6 +103,6 @@ class EksCaches(Component[InCluster]):
                 security_groups=[doors.security_group_id],
                 opts=self._below(doors),
             )
-            for zone, subnet in self._args.cluster.subnets.items()
+            for zone, subnet in self._here.cluster.subnets.items()
         ]
         return files, targets

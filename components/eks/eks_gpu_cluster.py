@@ -14,13 +14,13 @@ from pydantic import Field
 from components.arguments import known, settings, typed
 from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
-from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
+from components.eks.autoscaler import EksAutoscaler
 from components.eks.governance import govern
 from components.eks.iam import service_role
 from components.eks.launch import joining, launch_template
 from components.eks.live_sizes import LiveSizes
 from components.eks.managed_nodes import managed_nodes
-from components.eks.network import EksNetwork, EksNetworkArgs
+from components.eks.network import EksNetwork
 from components.kubernetes.provider import kubernetes_provider
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
 from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, control_plane_logs
@@ -241,8 +241,11 @@ class EksGpuCluster(PackagedComponent[Read]):
         chart = autoscaler(settings, self._cluster_name, by_priority=settings.autoscale_by_priority)
         self.autoscaler = EksAutoscaler(
             f"{name}-autoscaler",
-            EksAutoscalerArgs(self._cluster_name, self.cluster_name, chart if settings.install_autoscaler else None, self.ready),
-            opts=self._below(providers=[self.kubernetes_provider]),
+            self._below(providers=[self.kubernetes_provider]),
+            self._cluster_name,
+            self.cluster_name,
+            chart if settings.install_autoscaler else None,
+            self.ready,
         )
         """The autoscaler's rights, and its chart if Helm installs it."""
 
@@ -250,7 +253,7 @@ class EksGpuCluster(PackagedComponent[Read]):
         """The VPC and its private subnets by zone, with those of the control plane."""
         if args.vpc_id is not None:
             return args.vpc_id, args.private_subnets
-        network = EksNetwork(f"{name}-network", EksNetworkArgs(args.settings), opts=self._below(*self._after))
+        network = EksNetwork(f"{name}-network", self._below(*self._after), args.settings)
         return network.vpc_id, network.private_subnets
 
     def _control_plane(self, name: str, settings: EksClusterSettings, vpc_id: pulumi.Input[str]) -> eks.Cluster:

@@ -2,33 +2,26 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
-from components.component import Component
-from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
+from components.component import Component, Resources
+from components.eks.autoscaler import EksAutoscaler
 from components.eks.governance import govern
 from components.eks.launch import joining, part_of
-from components.kubernetes.provider import ExistingCluster, ExistingClusterArgs, kubernetes_provider
+from components.kubernetes.provider import ExistingCluster, kubernetes_provider
 from fleet.providers.eks.existing import ExistingEksCluster as Settings
 from fleet.providers.eks.fallback import autoscaler
 from fleet.settings.existing import AUTOSCALER_CHART
 
 
-@dataclass(frozen=True, slots=True)
-class ExistingEksClusterArgs:
-    """`settings` are those of the cluster. `stack` is the stack's name, `quotas` are vCPUs by quota code."""
+class ExistingEksCluster(Component[Settings, str, Mapping[str, int]]):
+    """Reads the cluster from AWS and does not change it. Declares the autoscaler if the cluster has none, budget and quotas.
 
-    settings: Settings
-    stack: str
-    quotas: Mapping[str, int]
-
-
-class ExistingEksCluster(Component[ExistingEksClusterArgs]):
-    """Reads the cluster from AWS and does not change it. Declares the autoscaler if the cluster has none, budget and quotas."""
+    `settings` are those of the cluster. `stack` is the stack's name, `quotas` are vCPUs by quota code.
+    """
 
     cluster_name: str
     """The cluster's name in AWS."""
@@ -42,14 +35,14 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
     """Id of the VPC."""
     security_group_id: pulumi.Output[str]
     """Id of the security group that EKS gives to control plane and nodes."""
-    before_nodes: tuple[pulumi.Resource, ...] = ()
-    ready: tuple[pulumi.Resource, ...] = ()
+    before_nodes: Resources = ()
+    ready: Resources = ()
     """Nothing to wait for: the cluster exists."""
 
-    def declare(self, name: str, args: ExistingEksClusterArgs) -> dict[str, Any]:
-        settings, existing = args.settings, args.settings.existing
-        ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.name, settings.provider), opts=self._child)
-        govern(name, settings.budget, args.stack, args.quotas, parent=self)
+    def declare(self, name: str, settings: Settings, stack: str, quotas: Mapping[str, int]) -> dict[str, Any]:
+        existing = settings.existing
+        ExistingCluster(f"{name}-existing", self._child, existing.name, settings.provider)
+        govern(name, settings.budget, stack, quotas, parent=self)
         self.cluster_name, self.node_role_arn, self.subnets = existing.name, existing.node_role_arn, {**existing.subnets}
         cluster = aws.eks.Cluster.get(f"{name}-control-plane", existing.name, opts=self._child)
         self.vpc_id = part_of(cluster, "vpc_config", "vpc_id")
@@ -63,11 +56,8 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
         """The autoscaler; None if the cluster has one."""
         if AUTOSCALER_CHART not in existing.installed:
             chart = autoscaler(settings, existing.name, by_priority=bool(settings.pool_orders))
-            self.autoscaler = EksAutoscaler(
-                f"{name}-autoscaler",
-                EksAutoscalerArgs(existing.name, existing.name, chart, self.ready),
-                opts=self._below(providers=[self.kubernetes_provider]),
-            )
+            opts = self._below(providers=[self.kubernetes_provider])
+            self.autoscaler = EksAutoscaler(f"{name}-autoscaler", opts, existing.name, existing.name, chart, self.ready)
         return {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
 
 

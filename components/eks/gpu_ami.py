@@ -1,7 +1,5 @@
 """The pipeline of EC2 Image Builder that makes a GPU node image."""
 
-from dataclasses import dataclass
-
 import pulumi
 import pulumi_aws as aws
 from pulumi_aws import imagebuilder as builder
@@ -9,7 +7,6 @@ from pulumi_aws import imagebuilder as builder
 from components.component import Component
 from components.eks.iam import service_role
 from components.eks.in_cluster import InCluster
-from fleet.providers.eks.ami import GpuAmi as Settings
 from fleet.providers.eks.recipe.recipe import recipe
 
 _BUILD_POLICIES = ("EC2InstanceProfileForImageBuilder", "AmazonSSMManagedInstanceCore")
@@ -18,39 +15,26 @@ IN_USE = {"gpu-ci/in-use": "true"}
 """Tag of the AMI that pools run. The lifecycle policy keeps it, however old it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuAmiArgs:
-    """The entry `ami` of the settings of the cluster `here`. Its machines are in a private subnet."""
+class GpuAmi(Component[InCluster, str]):
+    """Recipe, machine, test, distribution and retirement of a node image. The pipeline builds it, `pulumi up` does not.
 
-    here: InCluster
-    ami: str
-
-    @property
-    def settings(self) -> Settings:
-        """The entry."""
-        return self.here.settings.amis[self.ami]
-
-    @property
-    def physical_name(self) -> str:
-        """The recipe's name in AWS, by which the lifecycle policy finds all its images."""
-        return f"{self.here.physical_name}-{self.ami}"
-
-
-class GpuAmi(Component[GpuAmiArgs]):
-    """Recipe, machine, test, distribution and retirement of a node image. The pipeline builds it, `pulumi up` does not."""
+    The image is the entry `ami` of the settings of the cluster `here`. Its machines are in a private subnet.
+    """
 
     pipeline_arn: pulumi.Output[str]
     """ARN of the pipeline, which `aws imagebuilder start-image-pipeline-execution` runs."""
     reader_arns: list[pulumi.Output[str]]
     """ARN of the build machine's role, if it pulls an image from ECR; else empty."""
 
-    def declare(self, name: str, args: GpuAmiArgs) -> None:
-        settings = args.settings
+    def declare(self, name: str, here: InCluster, ami: str) -> None:
+        settings = self._settings = here.settings.amis[ami]
+        # By it the lifecycle policy finds all images.
+        self._here, self._physical_name = here, f"{here.physical_name}-{ami}"
         self.pipeline_arn = builder.ImagePipeline(
             f"{name}-pipeline",
-            image_recipe_arn=self._recipe(name, args).arn,
-            infrastructure_configuration_arn=self._machine(name, args).arn,
-            distribution_configuration_arn=self._distribution(name, args).arn,
+            image_recipe_arn=self._recipe(name).arn,
+            infrastructure_configuration_arn=self._machine(name).arn,
+            distribution_configuration_arn=self._distribution(name).arn,
             # A failed test distributes nothing. A test of 20 large images stays below the least limit that the API takes.
             image_tests_configuration={"image_tests_enabled": True, "timeout_minutes": 60},
             schedule={"schedule_expression": settings.schedule, "pipeline_execution_start_condition": "EXPRESSION_MATCH_ONLY"}
@@ -58,23 +42,23 @@ class GpuAmi(Component[GpuAmiArgs]):
             else None,
             opts=self._child,
         ).arn
-        self._retirement(name, args)
+        self._retirement(name)
         if settings.built is not None:
             ((key, value),) = IN_USE.items()
             aws.ec2.Tag(f"{name}-in-use", resource_id=settings.built.id, key=key, value=value, opts=self._child)
 
-    def _recipe(self, name: str, args: GpuAmiArgs) -> builder.ImageRecipe:
-        parent, document, version = recipe(args.physical_name, args.settings, args.here.settings.kubernetes_version)
+    def _recipe(self, name: str) -> builder.ImageRecipe:
+        parent, document, version = recipe(self._physical_name, self._settings, self._here.settings.kubernetes_version)
         component = builder.Component(f"{name}-component", platform="Linux", version="1.0.0", data=document, opts=self._child)
         disk = {
-            "volume_size": args.settings.disk // 1024,
+            "volume_size": self._settings.disk // 1024,
             "volume_type": "gp3",
             "encrypted": "true",
             "delete_on_termination": "true",
         }
         return builder.ImageRecipe(
             f"{name}-recipe",
-            name=args.physical_name,
+            name=self._physical_name,
             version=version,
             parent_image=parent,
             components=[{"component_arn": component.arn}],
@@ -82,16 +66,16 @@ class GpuAmi(Component[GpuAmiArgs]):
             opts=self._child,
         )
 
-    def _machine(self, name: str, args: GpuAmiArgs) -> builder.InfrastructureConfiguration:
+    def _machine(self, name: str) -> builder.InfrastructureConfiguration:
         """The machine that builds and the one that tests: no way in, IMDSv2, and deleted also after a failure."""
-        from_ecr = any(".dkr.ecr." in image for image in args.settings.pre_pull)
+        from_ecr = any(".dkr.ecr." in image for image in self._settings.pre_pull)
         pulls = ("AmazonEC2ContainerRegistryPullOnly",) if from_ecr else ()
         role, _ = service_role(f"{name}-build", "ec2.amazonaws.com", (*_BUILD_POLICIES, *pulls), parent=self)
         self.reader_arns = [role.arn] if from_ecr else []
         profile = aws.iam.InstanceProfile(f"{name}-profile", role=role.name, opts=self._child)
         group = aws.ec2.SecurityGroup(
             f"{name}-group",
-            vpc_id=args.here.cluster.vpc_id,
+            vpc_id=self._here.cluster.vpc_id,
             description="Machines that build a node image: https out, nothing in",
             egress=[{"protocol": "tcp", "from_port": 443, "to_port": 443, "cidr_blocks": ["0.0.0.0/0"]}],
             opts=self._child,
@@ -99,36 +83,36 @@ class GpuAmi(Component[GpuAmiArgs]):
         return builder.InfrastructureConfiguration(
             f"{name}-machine",
             instance_profile_name=profile.name,
-            instance_types=[args.settings.build_type],
-            subnet_id=next(iter(args.here.cluster.subnets.values())),
+            instance_types=[self._settings.build_type],
+            subnet_id=next(iter(self._here.cluster.subnets.values())),
             security_group_ids=[group.id],
             instance_metadata_options={"http_tokens": "required", "http_put_response_hop_limit": 1},
             terminate_instance_on_failure=True,
-            resource_tags=args.here.context.tags,
+            resource_tags=self._here.context.tags,
             opts=self._child,
         )
 
-    def _distribution(self, name: str, args: GpuAmiArgs) -> builder.DistributionConfiguration:
-        image = {"name": f"{args.physical_name}-{{{{ imagebuilder:buildDate }}}}", "ami_tags": args.here.context.tags}
+    def _distribution(self, name: str) -> builder.DistributionConfiguration:
+        image = {"name": f"{self._physical_name}-{{{{ imagebuilder:buildDate }}}}", "ami_tags": self._here.context.tags}
         return builder.DistributionConfiguration(
             f"{name}-distribution",
             distributions=[
                 {"region": region, "ami_distribution_configuration": image}
-                for region in (args.here.settings.region, *sorted(args.settings.regions))
+                for region in (self._here.settings.region, *sorted(self._settings.regions))
             ],
             opts=self._child,
         )
 
-    def _retirement(self, name: str, args: GpuAmiArgs) -> None:
+    def _retirement(self, name: str) -> None:
         policies = ("service-role/EC2ImageBuilderLifecycleExecutionPolicy",)
         role, rights = service_role(f"{name}-retirement", "imagebuilder.amazonaws.com", policies, parent=self)
         # EC2 still starts a deprecated image by its id, but no longer lists it.
-        age, count = {"type": "AGE", "value": 90, "unit": "DAYS"}, {"type": "COUNT", "value": args.settings.keep}
+        age, count = {"type": "AGE", "value": 90, "unit": "DAYS"}, {"type": "COUNT", "value": self._settings.keep}
         builder.LifecyclePolicy(
             f"{name}-lifecycle",
             execution_role=role.arn,
             resource_type="AMI_IMAGE",
-            resource_selection={"recipes": [{"name": args.physical_name, "semantic_version": "x.x.x"}]},
+            resource_selection={"recipes": [{"name": self._physical_name, "semantic_version": "x.x.x"}]},
             policy_details=[
                 {
                     "action": {"type": action, "include_resources": {"amis": True, "snapshots": action == "DELETE"}},

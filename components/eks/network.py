@@ -1,7 +1,6 @@
 """The VPC of an EKS cluster: nodes in private subnets, internet access through NAT gateways."""
 
 import ipaddress
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -16,23 +15,16 @@ _SPLIT = 3
 range depends only on its own zone, and a zone can be added or removed without a change of the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class EksNetworkArgs:
-    """`settings` are those of the cluster. A single NAT gateway is in the first of its network's zones."""
-
-    settings: EksCluster
-
-
-class EksNetwork(Component[EksNetworkArgs]):
-    """A new VPC with a private and a public subnet per zone."""
+class EksNetwork(Component[EksCluster]):
+    """A new VPC with a private and a public subnet per zone. A single NAT gateway is in the first of its network's zones."""
 
     vpc_id: pulumi.Output[str]
     """Id of the new VPC."""
     private_subnets: dict[str, pulumi.Output[str]]
     """Subnet ids by zone. Each depends on its route to the internet."""
 
-    def declare(self, name: str, args: EksNetworkArgs) -> dict[str, Any]:
-        network, zones = args.settings.network, args.settings.network_zones
+    def declare(self, name: str, settings: EksCluster) -> dict[str, Any]:
+        network, zones = settings.network, settings.network_zones
         vpc = aws.ec2.Vpc(
             f"{name}-vpc",
             cidr_block=network.new_cidr,
@@ -61,7 +53,7 @@ class EksNetwork(Component[EksNetworkArgs]):
             # ECR stores image layers in S3, which is free through the gateway endpoint but costs per GB through NAT.
             f"{name}-s3",
             vpc_id=vpc.id,
-            service_name=f"com.amazonaws.{args.settings.region}.s3",
+            service_name=f"com.amazonaws.{settings.region}.s3",
             vpc_endpoint_type="Gateway",
             route_table_ids=[tables[zone] for zone in sorted(tables)],
             tags={"Name": f"{name}-s3"},

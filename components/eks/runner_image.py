@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -23,32 +22,31 @@ _LEFT_OVERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RunnerImageArgs:
-    """`node_role_name` is the role of every node. `readers` are the ARNs of other roles that pull."""
+class RunnerImage(Component[InCluster, EcrRegistry, pulumi.Input[str], Sequence[pulumi.Input[str]]]):
+    """Private repositories with their own KMS key, which only the nodes, `others` and the workflow's role can pull from.
 
-    here: InCluster
-    registry: EcrRegistry
-    node_role_name: pulumi.Input[str]
-    readers: Sequence[pulumi.Input[str]] = ()
-
-
-class RunnerImage(Component[RunnerImageArgs]):
-    """Private repositories with their own KMS key, which only the nodes, `readers` and the workflow's role can pull from."""
+    `node_role` is the name of the role of every node. `others` are the ARNs of other roles that pull.
+    """
 
     repository_url: pulumi.Output[str]
     """Address of the runner image's repository."""
 
-    def declare(self, name: str, args: RunnerImageArgs) -> None:
-        registry = args.registry
+    def declare(
+        self,
+        name: str,
+        here: InCluster,
+        registry: EcrRegistry,
+        node_role: pulumi.Input[str],
+        others: Sequence[pulumi.Input[str]],
+    ) -> None:
         self._key = aws.kms.Key(
             f"{name}-key",
             description=f"Images of {name}",
             enable_key_rotation=True,
             deletion_window_in_days=30,
-            opts=self._below(protect=args.here.settings.protect),
+            opts=self._below(protect=here.settings.protect),
         )
-        readers = [args.here.cluster.node_role_arn, *args.readers, *([registry.push_role] if registry.push_role else [])]
+        readers = [here.cluster.node_role_arn, *others, *([registry.push_role] if registry.push_role else [])]
         self._readers = pulumi.Output.all(*readers).apply(pull_policy)
         # The workflow gives the image in use a tag `used-…`, which no later rule expires.
         newest = [
@@ -61,7 +59,7 @@ class RunnerImage(Component[RunnerImageArgs]):
         for copied in registry.repositories:
             self._repository(f"{name}-{copied}", f"{registry.prefix}/{copied}", lifecycle(_LEFT_OVERS))
         if registry.pull_through:
-            self._caches(name, args)
+            self._caches(name, here, registry, node_role)
 
     def _repository(self, logical_name: str, name: str, expiry: str) -> aws.ecr.Repository:
         repository = aws.ecr.Repository(
@@ -76,20 +74,19 @@ class RunnerImage(Component[RunnerImageArgs]):
         aws.ecr.RepositoryPolicy(f"{logical_name}-readers", repository=repository.name, policy=self._readers, opts=self._child)
         return repository
 
-    def _caches(self, name: str, args: RunnerImageArgs) -> None:
+    def _caches(self, name: str, here: InCluster, registry: EcrRegistry, node_role: pulumi.Input[str]) -> None:
         """A rule for each registry, and the template of the repositories that ECR creates.
 
         Their tags stay mutable, because ECR moves a tag that moves upstream.
         """
-        registry = args.registry
         # With its own key or tags ECR creates repositories by a role (ECR API, CreateRepositoryCreationTemplate).
         role = aws.iam.Role(f"{name}-creates", assume_role_policy=trust("ecr.amazonaws.com"), opts=self._child)
-        below = f"arn:aws:ecr:{args.here.settings.region}:{registry.account}:repository/{registry.prefix}"
+        below = f"arn:aws:ecr:{here.settings.region}:{registry.account}:repository/{registry.prefix}"
         resources = [f"{below}/{host}/*" for host in registry.pull_through]
-        creation = creation_rights(resources, args.here.settings.region, registry.account)
+        creation = creation_rights(resources, here.settings.region, registry.account)
         rights = aws.iam.RolePolicy(f"{name}-creates", role=role.id, policy=creation, opts=self._child)
         caching = document(allow(CACHE_ACTIONS, resources))
-        aws.iam.RolePolicy(f"{name}-caches", role=args.node_role_name, policy=caching, opts=self._child)
+        aws.iam.RolePolicy(f"{name}-caches", role=node_role, policy=caching, opts=self._child)
         for host, upstream in registry.pull_through.items():
             prefix = f"{registry.prefix}/{host}"
             template = aws.ecr.RepositoryCreationTemplate(
@@ -103,7 +100,7 @@ class RunnerImage(Component[RunnerImageArgs]):
                 # ECR fetches an expired image again when a node needs it.
                 lifecycle_policy=lifecycle(_newest("images", KEPT_IMAGES, tagStatus="any")),
                 repository_policy=self._readers,
-                resource_tags=args.here.disk_tags,
+                resource_tags=here.disk_tags,
                 opts=self._below(rights),
             )
             # A repository that exists before its template would never get its settings.

@@ -7,19 +7,19 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 
 from components.context import Context, PrivateKeys
-from components.eks.build_cache import BuildCache, BuildCacheArgs
+from components.eks.build_cache import BuildCache
 from components.eks.caches import EksCaches
 from components.eks.cloudwatch import CloudWatch
 from components.eks.eks_gpu_cluster import EksClusterSettings, EksGpuCluster, Read as ClusterArgs
-from components.eks.existing_eks_cluster import ExistingEksCluster, ExistingEksClusterArgs
+from components.eks.existing_eks_cluster import ExistingEksCluster
 from components.eks.governance import govern_pools
-from components.eks.gpu_ami import GpuAmi, GpuAmiArgs
+from components.eks.gpu_ami import GpuAmi
 from components.eks.gpu_node_group import GpuNodeGroup, NodeGroupSettings, Read as GroupArgs
 from components.eks.in_cluster import InCluster
 from components.eks.live_sizes import LiveSizes
-from components.eks.runner_image import RunnerImage, RunnerImageArgs
-from components.kubernetes.inside import Inside, install
-from components.kubernetes.model_cache import Backing
+from components.eks.runner_image import RunnerImage
+from components.kubernetes.in_cluster import Backing, Inside
+from components.kubernetes.inside import install
 from components.kubernetes.provider import from_registry
 from components.outputs import Built, EksOutputs
 from fleet.providers.eks.bill import eks_quotas
@@ -39,9 +39,9 @@ def build(
     here = _cluster(name, settings, fleet, context)
     cluster, backings = here.cluster, dict[str, Backing]()
     if settings.drivers:
-        backings = EksCaches(f"{name}-caches", here, opts=here.opts).backings
+        backings = EksCaches(f"{name}-caches", here.opts, here).backings
     if settings.monitoring is not None and settings.monitoring.cloudwatch:
-        CloudWatch(f"{name}-cloudwatch", here, opts=here.opts)
+        CloudWatch(f"{name}-cloudwatch", here.opts, here)
     groups = {
         pool_name: GpuNodeGroup.typed(
             f"{name}-{pool_name}",
@@ -51,7 +51,7 @@ def build(
         for pool_name in settings.pools
     }
     govern_pools(name, settings.pool_budgets, context.stack, parent=cluster)
-    amis = {ami: GpuAmi(f"{name}-{ami}-ami", GpuAmiArgs(here, ami), opts=here.opts) for ami in settings.amis}
+    amis = {ami: GpuAmi(f"{name}-{ami}-ami", here.opts, here, ami) for ami in settings.amis}
     inside = Inside(
         name=name,
         settings=settings,
@@ -75,7 +75,7 @@ def build(
     if amis:
         outputs["amiPipelines"] = {ami: pipeline.pipeline_arn for ami, pipeline in amis.items()}
     if (caches := settings.build_caches) is not None:
-        BuildCache(f"{name}-build-caches", BuildCacheArgs(caches, cluster.vpc_id, settings.protect), here.opts)
+        BuildCache(f"{name}-build-caches", here.opts, here, caches)
         outputs["buildCaches"] = {bucket: role_arn(caches.account, bucket, "write") for bucket in caches.buckets}
     return Built(outputs, cluster.kubeconfig)
 
@@ -101,8 +101,7 @@ def _cluster(name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet,
         args = eks_gpu_cluster_args(name, settings, context, quotas, live)
         cluster = EksGpuCluster.typed(name, args, from_registry(settings.mirror, cloud))
     else:
-        existing = ExistingEksClusterArgs(settings, context.stack, quotas)
-        cluster = ExistingEksCluster(name, existing, opts=pulumi.ResourceOptions(providers=cloud))
+        cluster = ExistingEksCluster(name, pulumi.ResourceOptions(providers=cloud), settings, context.stack, quotas)
     return InCluster(name, settings, context, cluster, cloud, live)
 
 
@@ -170,5 +169,4 @@ def _images(here: InCluster, amis: Mapping[str, GpuAmi]) -> tuple[pulumi.Resourc
     if not isinstance(settings, EksCluster) or not isinstance(cluster, EksGpuCluster) or settings.registry is None:
         return ()
     readers = [arn for ami in amis.values() for arn in ami.reader_arns]
-    args = RunnerImageArgs(here, settings.registry, cluster.node_role_name, readers)
-    return (RunnerImage(f"{here.name}-registry", args, opts=here.opts),)
+    return (RunnerImage(f"{here.name}-registry", here.opts, here, settings.registry, cluster.node_role_name, readers),)

@@ -1,11 +1,11 @@
 """How a chart gets into a cluster: as a Helm release, or as an ArgoCD Application in Git."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.component import Resources
 from components.kubernetes.custom import custom
 from components.unordered import require_items, unordered
 from fleet.charts.chart import Chart
@@ -16,38 +16,32 @@ _TIMEOUT = 600
 """Seconds that Helm waits, because a system node may have to start first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """A chart to deliver.
+def deliver(
+    logical_name: str,
+    chart: Chart,
+    *,
+    git: GitOps | None = None,
+    parent: pulumi.Resource,
+    depends_on: Resources,
+    replace_on: Sequence[str] = (),
+    replace_on_items: str = "",
+    validate: bool = True,
+    awaits: bool = True,
+) -> pulumi.Resource:
+    """The chart as a Helm release with an explicit name and version, or with `git` as an Application in that repository.
 
     A change of a property path in `replace_on` replaces the release. A change of the items of the value `replace_on_items`
     replaces it too, but another order does not. The old release is deleted first, because both have one name.
     `validate`: whether Helm checks its manifests against the kinds that the cluster has now. `awaits`: whether the release is
-    ready only when its pods are, and is rolled back otherwise.
+    ready only when its pods are, and is rolled back otherwise. ArgoCD replaces no release, and validates in the cluster itself.
     """
-
-    logical_name: str
-    chart: Chart
-    parent: pulumi.Resource
-    depends_on: Sequence[pulumi.Resource]
-    replace_on: Sequence[str] = ()
-    replace_on_items: str = ""
-    validate: bool = True
-    awaits: bool = True
-
-
-Deliver = Callable[[Delivery], pulumi.Resource]
-"""Declares a chart as a resource, which is ready when the release is."""
-
-
-def by_helm(item: Delivery) -> pulumi.Resource:
-    """The chart as a Helm release with an explicit name and version."""
-    chart, oci = item.chart, item.chart.repository.startswith("oci://")
-    options, value = pulumi.ResourceOptions(), item.replace_on_items
-    if value:
+    if git is not None:
+        return custom(logical_name, application(chart, git), parent=parent, depends_on=depends_on)
+    oci, options = chart.repository.startswith("oci://"), pulumi.ResourceOptions()
+    if value := replace_on_items:
         options = unordered(f"values.{value}", chart.values[value])
     release = kubernetes.helm.v3.Release(
-        item.logical_name,
+        logical_name,
         name=chart.name,
         namespace=chart.namespace,
         chart=f"{chart.repository}/{chart.chart}" if oci else chart.chart,
@@ -55,16 +49,16 @@ def by_helm(item: Delivery) -> pulumi.Resource:
         version=chart.version,
         values=chart.values,
         timeout=_TIMEOUT,
-        atomic=item.awaits,  # Helm waits for whatever is atomic
+        atomic=awaits,  # Helm waits for whatever is atomic
         cleanup_on_fail=True,
-        skip_await=not item.awaits,
-        disable_openapi_validation=None if item.validate else True,
+        skip_await=not awaits,
+        disable_openapi_validation=None if validate else True,
         opts=pulumi.ResourceOptions.merge(
             options,
             pulumi.ResourceOptions(
-                parent=item.parent,
-                depends_on=list(item.depends_on),
-                replace_on_changes=list(item.replace_on),
+                parent=parent,
+                depends_on=list(depends_on),
+                replace_on_changes=list(replace_on),
                 delete_before_replace=True,
             ),
         ),
@@ -74,10 +68,3 @@ def by_helm(item: Delivery) -> pulumi.Resource:
         require_items(f"values.{value}", chart.values[value], release.urn, deployed)
     made: pulumi.Resource = release
     return made
-
-
-def delivery(git: GitOps | None) -> Deliver:
-    """By Git if a repository is given, otherwise by Helm. ArgoCD replaces no release, and validates in the cluster itself."""
-    if git is None:
-        return by_helm
-    return lambda item: custom(item.logical_name, application(item.chart, git), parent=item.parent, depends_on=item.depends_on)

@@ -11,9 +11,10 @@ import pulumi_kubernetes as kubernetes
 from components.arguments import settings
 from components.component import PackagedComponent
 from components.kubernetes.args import GitOpsArgs, GpuAccessArgs, TolerationArgs
-from components.kubernetes.deliver import Delivery, delivery
+from components.kubernetes.deliver import deliver
 from components.kubernetes.namespaces import namespace
-from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings
+from fleet.charts.enablement import DevicePlugin
+from fleet.charts.gpu_operator import GpuOperatorSettings
 from fleet.facts.scheduling import RUNTIME_CLASS
 
 Settings = TypeVar("Settings", DevicePlugin, GpuOperatorSettings)
@@ -37,8 +38,15 @@ class Enablement(PackagedComponent[Settings]):
             needed.append(
                 kubernetes.core.v1.ConfigMap(f"{name}-configs", metadata=metadata, data=configs.files, opts=self._child)
             )
-        item = Delivery(f"{name}-chart", chart, self, [*needed, *self._after], validate=self.VALIDATE, awaits=self.AWAITS)
-        delivery(args.gitops)(item)
+        deliver(
+            f"{name}-chart",
+            chart,
+            git=args.gitops,
+            parent=self,
+            depends_on=[*needed, *self._after],
+            validate=self.VALIDATE,
+            awaits=self.AWAITS,
+        )
         self.namespace_name: pulumi.Output[str] = self.home.metadata.name
         self.config_names: pulumi.Output[list[str]] = pulumi.Output.from_input(configs.labels if configs else [])
 

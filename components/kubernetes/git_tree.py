@@ -1,14 +1,13 @@
 """The part of a cluster in Git, for ArgoCD: the same components, with Applications instead of releases."""
 
-from dataclasses import dataclass
-
 import pulumi_kubernetes as kubernetes
 
 from components.component import Component
 from components.context import Context
 from components.kubernetes.custom import custom
-from components.kubernetes.deliver import Delivery
-from components.kubernetes.inside import Inside, declare_sweeps, furnish, runner_sets
+from components.kubernetes.deliver import deliver
+from components.kubernetes.in_cluster import Inside
+from components.kubernetes.inside import declare_sweeps, furnish, runner_sets
 from components.kubernetes.provider import from_registry
 from fleet.charts.chart import Chart
 from fleet.prove.bill import waiting_per_node
@@ -24,30 +23,21 @@ from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import PodRunner
 
 
-@dataclass(frozen=True, slots=True)
-class GitTreeArgs:
-    """`inside` is the cluster's, and `git` the repository that has it."""
-
-    inside: Inside
-    fleet: Fleet
-    git: GitOps
-
-
-class GitTree(Component[GitTreeArgs]):
+class GitTree(Component[Inside, Fleet, GitOps]):
     """Objects in Git that no other component declares: the provider's own charts, the ApplicationSet if no program applies it.
 
     If a program creates the namespaces of runner sets, also the sets' releases, and their Secrets unless the program writes them.
     """
 
-    def declare(self, name: str, args: GitTreeArgs) -> None:
-        inside, github, deployable = args.inside, args.fleet.github, args.inside.furnished
+    def declare(self, name: str, inside: Inside, fleet: Fleet, git: GitOps) -> None:
+        github, deployable = fleet.github, inside.furnished
         for chart in PROVIDERS[inside.settings.provider].charts(inside.settings, inside.physical_name, github):
             self._deliver(name, inside, chart)
         if not deployable:
-            custom(f"{name}-applicationset", applicationset(args.git), parent=self, depends_on=())
+            custom(f"{name}-applicationset", applicationset(git), parent=self, depends_on=())
         for set_name, runner in inside.settings.runners.items() if deployable else ():
             namespace, scope = runner_namespace(set_name), inside.settings.scope_of(runner)
-            for manifest in github_app(namespace, github.every[scope], args.git, inside.settings.secrets_of(scope)):
+            for manifest in github_app(namespace, github.every[scope], git, inside.settings.secrets_of(scope)):
                 custom(f"{name}.{namespace}.github-app", manifest, parent=self, depends_on=())
             if isinstance(runner, PodRunner):
                 self._deliver(
@@ -56,7 +46,7 @@ class GitTree(Component[GitTreeArgs]):
 
     def _deliver(self, name: str, inside: Inside, chart: Chart) -> None:
         """Dots precede names from the settings, because a runner set may have the name of a chart."""
-        inside.deliver(Delivery(f"{name}.{chart.namespace}.{chart.name}", chart, self, ()))
+        deliver(f"{name}.{chart.namespace}.{chart.name}", chart, git=inside.git, parent=self, depends_on=())
 
 
 def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> None:
@@ -76,6 +66,6 @@ def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> Non
         physical_name=physical_name,
         disk_tags=fixed_tags(context.stack, name),
     )
-    GitTree(f"{name}-tree", GitTreeArgs(inside, fleet, git), opts=inside.opts)
+    GitTree(f"{name}-tree", inside.opts, inside, fleet, git)
     arc = furnish(inside, fleet, {})
-    declare_sweeps(inside, {} if deployable else runner_sets(inside, fleet, arc), arc)
+    declare_sweeps(arc, {} if deployable else runner_sets(arc))

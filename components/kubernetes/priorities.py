@@ -1,19 +1,18 @@
 """Priority classes of pods, and the order of node groups for Cluster Autoscaler."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.component import Component
+from components.component import Component, Resources
 from fleet.charts.chart import KUBE_SYSTEM
-from fleet.charts.cluster_autoscaler import AUTOSCALER, PRIORITIES, PRIORITIES_KEY
+from fleet.charts.cluster_autoscaler import PRIORITIES, PRIORITIES_KEY
 from fleet.facts.scheduling import Priority
 
 
 def priority_class(
-    logical_name: str, priority: Priority, *, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource]
+    logical_name: str, priority: Priority, *, parent: pulumi.Resource, depends_on: Resources
 ) -> kubernetes.scheduling.v1.PriorityClass:
     """A cluster-wide priority class. Only pods that name it have it."""
     return kubernetes.scheduling.v1.PriorityClass(
@@ -34,47 +33,30 @@ def priority_class(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PrioritiesArgs:
-    """The classes. `ready` must exist before: the control plane."""
-
-    priorities: Sequence[Priority]
-    ready: Sequence[pulumi.Resource]
-
-
-class Priorities(Component[PrioritiesArgs]):
-    """Classes that pods name. Without them the API server rejects the pods."""
+class Priorities(Component[Sequence[Priority], Resources]):
+    """Classes that pods name. Without them the API server rejects the pods. `ready` must exist before: the control plane."""
 
     classes: tuple[kubernetes.scheduling.v1.PriorityClass, ...]
     """A workload depends on all of them."""
 
-    def declare(self, name: str, args: PrioritiesArgs) -> None:
+    def declare(self, name: str, priorities: Sequence[Priority], ready: Resources) -> None:
         self.classes = tuple(
-            priority_class(f"{name}-{priority.name}", priority, parent=self, depends_on=args.ready)
-            for priority in args.priorities
+            priority_class(f"{name}-{priority.name}", priority, parent=self, depends_on=ready) for priority in priorities
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PriorityExpanderArgs:
-    """`text` is the ConfigMap's; it may be known late. `ready` must exist before: the control plane.
+class PriorityExpander(Component[pulumi.Input[str], Resources, str]):
+    """The ConfigMap with `text`. It is not a value of a chart, because it may have ids that only the cloud knows.
 
-    `grant`: whether to let the autoscaler's service account read it, for an autoscaler whose own role may not.
+    `ready` must exist before: the control plane. `reader` is the service account of an autoscaler whose own role may not read
+    it; empty for others.
     """
 
-    text: pulumi.Input[str]
-    ready: Sequence[pulumi.Resource]
-    grant: bool = False
-
-
-class PriorityExpander(Component[PriorityExpanderArgs]):
-    """The ConfigMap. It is not a value of a chart, because it may have ids that only the cloud knows."""
-
-    def declare(self, name: str, args: PriorityExpanderArgs) -> None:
-        opts = self._below(*args.ready, delete_before_replace=True)
+    def declare(self, name: str, text: pulumi.Input[str], ready: Resources, reader: str) -> None:
+        opts = self._below(*ready, delete_before_replace=True)
         called = kubernetes.meta.v1.ObjectMetaArgs(name=PRIORITIES, namespace=KUBE_SYSTEM)
-        kubernetes.core.v1.ConfigMap(f"{name}-priorities", metadata=called, data={PRIORITIES_KEY: args.text}, opts=opts)
-        if not args.grant:
+        kubernetes.core.v1.ConfigMap(f"{name}-priorities", metadata=called, data={PRIORITIES_KEY: text}, opts=opts)
+        if not reader:
             return
         # The autoscaler lists and watches the ConfigMaps of its namespace (expander/factory at 1.36.1). A rule for lists cannot
         # name an object.
@@ -84,6 +66,6 @@ class PriorityExpander(Component[PriorityExpanderArgs]):
             f"{name}-binding",
             metadata=called,
             role_ref=kubernetes.rbac.v1.RoleRefArgs(api_group="rbac.authorization.k8s.io", kind="Role", name=PRIORITIES),
-            subjects=[kubernetes.rbac.v1.SubjectArgs(kind="ServiceAccount", name=AUTOSCALER, namespace=KUBE_SYSTEM)],
+            subjects=[kubernetes.rbac.v1.SubjectArgs(kind="ServiceAccount", name=reader, namespace=KUBE_SYSTEM)],
             opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[role])),
         )

@@ -1,7 +1,6 @@
 """How the program reaches a cluster: its Kubernetes provider, its registry, and the component of one that exists already."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -47,21 +46,14 @@ def from_registry(mirror: Mirror | None, providers: Sequence[pulumi.ProviderReso
     return pulumi.ResourceOptions(providers=list(providers), transformations=[change] if mirror is not None else None)
 
 
-@dataclass(frozen=True, slots=True)
-class ExistingClusterArgs:
-    """`cluster_name` is what the cluster's pools and objects call it. `provider` is eks, oke or kubernetes."""
-
-    cluster_name: str
-    provider: str
-
-
 class ExistingCluster(pulumi.ComponentResource):
     """The parent of what the program adds to a cluster that it did not create. It has inputs, so it does not extend `Component`.
 
     Policies read from it that the stack does not show this cluster's control plane, its add-ons and its other nodes.
+    `cluster_name` is what the cluster's pools and objects call it. `provider` is eks, oke or kubernetes.
     """
 
-    def __init__(self, name: str, args: ExistingClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        props = {"clusterName": args.cluster_name, "provider": args.provider}
+    def __init__(self, name: str, opts: pulumi.ResourceOptions | None, cluster_name: str, provider: str) -> None:
+        props = {"clusterName": cluster_name, "provider": provider}
         super().__init__("gpu-ci:index:ExistingCluster", name, props, opts)
         self.register_outputs(props)

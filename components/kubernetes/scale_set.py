@@ -8,10 +8,11 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.arguments import settings, wrong
-from components.component import Component
+from components.component import Component, Resources
 from components.context import PrivateKeys
 from components.kubernetes.custom import custom
-from components.kubernetes.deliver import Delivery, delivery
+from components.kubernetes.deliver import deliver
+from components.kubernetes.in_cluster import Inside
 from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
 from fleet.charts.runner_sets import SetSettings
@@ -19,9 +20,7 @@ from fleet.facts.manifest import Manifest
 from fleet.prove.namespace_limits import limit_range, resource_quota
 from fleet.render.gitops.secrets import github_app
 from fleet.render.isolation import network_policy
-from fleet.settings.egress import CLOSED
 from fleet.settings.github import APP_SECRET, GitHub, GitHubApp, is_app_secret
-from fleet.settings.gitops import GitOps, GitSecrets
 from fleet.settings.namespaces import runner_namespace
 
 _NAME = "runners"
@@ -54,7 +53,7 @@ _LABELS = "scaleSetLabels"
 
 App = tuple[GitHubApp | None, pulumi.Output[str] | None]
 """A GitHub App and its private key, a secret; or neither."""
-Companions = Callable[[pulumi.Input[str], pulumi.Resource], Sequence[pulumi.Resource]]
+Companions = Callable[[pulumi.Input[str], pulumi.Resource], Resources]
 """(namespace name, parent) → resources that the set's pods need in their namespace, created before the set below `parent`."""
 
 
@@ -71,7 +70,7 @@ class ScaleSetArgs:
     chart: Chart
     settings: SetSettings
     app: App
-    needed: Sequence[pulumi.Resource]
+    needed: Resources
     companions: Companions | None = None
     opened: Sequence[str] = ()
     private_ports: Sequence[int] = ()
@@ -100,8 +99,15 @@ def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulu
     if args.companions is not None:
         needed += args.companions(home, parent)
     if of_set.install_chart:
-        item = Delivery(f"{name}-chart", chart, parent, needed, replace_on=_REPLACE_ON, replace_on_items=_LABELS)
-        delivery(of_set.gitops)(item)
+        deliver(
+            f"{name}-chart",
+            chart,
+            git=of_set.gitops,
+            parent=parent,
+            depends_on=needed,
+            replace_on=_REPLACE_ON,
+            replace_on_items=_LABELS,
+        )
     return pulumi.Output.from_input([chart.name, *chart.values[_LABELS]])
 
 
@@ -156,7 +162,7 @@ def _placed(manifest: Manifest, spaces: Mapping[str, pulumi.Input[str]]) -> Mani
 
 
 def _jobs(
-    name: str, args: ScaleSetArgs, home: pulumi.Input[str], needed: Sequence[pulumi.Resource], parent: pulumi.Resource
+    name: str, args: ScaleSetArgs, home: pulumi.Input[str], needed: Resources, parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
     """The objects of jobs in containers. Those of a namespace wait for it. In Git, sync waves order them."""
     resources: list[pulumi.Resource] = []
@@ -172,7 +178,7 @@ def _jobs(
     return resources
 
 
-def _after(resources: Sequence[pulumi.Resource], name: str) -> pulumi.Output[str]:
+def _after(resources: Resources, name: str) -> pulumi.Output[str]:
     """A name. What uses it waits for the resources."""
     return pulumi.Output.all(*(resource.urn for resource in resources)).apply(lambda _: name)
 
@@ -193,21 +199,18 @@ Set = TypeVar("Set", bound=SetSettings)
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """What all runner sets of a cluster share.
+    """What all runner sets of the cluster `inside` share.
 
     `private_keys` are the keys of the Apps of those GitHub scopes whose Secrets the program writes. `after` must exist before a
-    set, and is deleted after it: system nodes, the controller and the priority class. `closed` are networks that no pod of a set
-    can reach, except the parts that the set opens. With `git` each set is an ArgoCD Application; objects in Git make its Secret
-    as `secrets_of` its scope says. Without `installs` another program installs the charts. `home` is the controller's namespace,
-    if the program creates it.
+    set, and is deleted after it: system nodes, the controller and the priority class. With `inside.git` each set is an ArgoCD
+    Application, and objects in Git make its Secret. Without `installs` another program installs the charts. `home` is the
+    controller's namespace, if the program creates it.
     """
 
+    inside: Inside
     github: GitHub
     private_keys: PrivateKeys
-    after: Sequence[pulumi.Resource]
-    closed: Sequence[str] = CLOSED
-    git: GitOps | None = None
-    secrets_of: Callable[[str], GitSecrets] | None = None
+    after: Resources
     installs: bool = True
     home: pulumi.Resource | None = None
 
@@ -221,14 +224,14 @@ class Arc:
 
     def installed(self, made: Set, scope: str) -> Set:
         """A set of a scope as the program installs it: with the objects in Git that create its Secret, and by Git or Helm."""
-        secrets: tuple[Manifest, ...] = ()
-        if self.git is not None and self.secrets_of is not None:
+        cluster, git, secrets = self.inside.settings, self.inside.git, tuple[Manifest, ...]()
+        if git is not None:
             namespace = runner_namespace(made.runner_scale_set_name)
-            secrets = github_app(namespace, self.github.every[scope], self.git, self.secrets_of(scope))
-        git = self.git.model_copy(update={"secrets": None}) if self.git is not None else None
+            secrets = github_app(namespace, self.github.every[scope], git, cluster.secrets_of(scope))
+            git = git.model_copy(update={"secrets": None})
         return made.model_copy(
             update={
-                "closed_networks": tuple(self.closed),
+                "closed_networks": tuple(cluster.closed_networks),
                 "manifests": (*made.manifests, *secrets),
                 "gitops": git,
                 "install_chart": self.installs,

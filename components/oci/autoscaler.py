@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import pulumi
@@ -10,7 +9,7 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.oci.in_cluster import InCluster
-from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, allow
+from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, allowed
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER as SERVICE_ACCOUNT, BEST_WASTE, BY_PRIORITY
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
@@ -18,30 +17,31 @@ from fleet.providers.oke.fallback import PROVISION_MINUTES
 from fleet.settings.model import go_duration
 
 
-@dataclass(frozen=True, slots=True)
-class OkeAutoscalerArgs:
-    """`pools` are the OCIDs of the pools of the cluster `here`, by pool. The autoscaler sizes each within its `nodes`."""
+class OkeAutoscaler(Component[InCluster, Mapping[str, pulumi.Output[str]]]):
+    """The add-on, which knows its pools by OCID, and a policy for its service account by workload identity.
 
-    here: InCluster
-    pools: Mapping[str, pulumi.Input[str]]
+    `pools` are the OCIDs of the pools of the cluster `here`, by pool. The autoscaler sizes each within its `nodes`.
+    """
 
-
-class OkeAutoscaler(Component[OkeAutoscalerArgs]):
-    """The add-on, which knows its pools by OCID, and a policy for its service account by workload identity."""
-
-    def declare(self, name: str, args: OkeAutoscalerArgs) -> None:
-        here, settings = args.here, args.here.settings
+    def declare(self, name: str, here: InCluster, pools: Mapping[str, pulumi.Output[str]]) -> None:
+        settings = here.settings
         scopes: dict[str, tuple[Sequence[str], str]] = {f"{name}-rights": (AUTOSCALER, settings.compartment)}
         if here.network != settings.compartment:
             scopes[f"{name}-network-rights"] = (AUTOSCALER_NETWORK, here.network)
         cluster: pulumi.Output[str] = pulumi.Output.from_input(here.cluster.cluster_id)
         why = f"The autoscaler {name} sizes the node pools of its cluster"
         rights = [
-            here.policy(scope, cluster.apply(partial(_statements, needs, compartment)), compartment, why, parent=self)
+            here.policy(
+                scope,
+                cluster.apply(partial(allowed, KUBE_SYSTEM, SERVICE_ACCOUNT, needs, compartment)),
+                compartment,
+                why,
+                parent=self,
+            )
             for scope, (needs, compartment) in scopes.items()
         ]
-        sizes = [settings.pools[pool].nodes for pool in args.pools]
-        nodes = pulumi.Output.all(*args.pools.values()).apply(
+        sizes = [settings.pools[pool].nodes for pool in pools]
+        nodes = pulumi.Output.all(*pools.values()).apply(
             lambda ids: ", ".join(f"{size.min}:{size.max}:{ocid}" for size, ocid in zip(sizes, ids, strict=True))
         )
         values = addon_values(settings.idle_delay, settings.system_selector, by_priority=bool(settings.pool_orders))
@@ -57,11 +57,6 @@ class OkeAutoscaler(Component[OkeAutoscalerArgs]):
             # Its pod asks for credentials when it starts, so the policy must exist before.
             opts=self._below(*rights, *here.cluster.ready),
         )
-
-
-def _statements(needs: Sequence[str], compartment: str, cluster: str) -> list[str]:
-    """Statements for the autoscaler of node pools in one compartment. `cluster` is an OCID."""
-    return [allow(Workload(KUBE_SYSTEM, SERVICE_ACCOUNT, cluster), what, compartment) for what in needs]
 
 
 def addon_values(idle_delay: int, node_selector: Mapping[str, str], *, by_priority: bool) -> dict[str, str]:

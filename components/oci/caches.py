@@ -6,7 +6,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.component import Component
-from components.kubernetes.model_cache import Backing
+from components.kubernetes.in_cluster import Backing
 from components.oci.in_cluster import NewCluster
 from components.oci.rights import file_system_network_rights, file_system_rights
 from components.oci.security import IN, OUT, TCP, UDP, ports, rule, security_group
@@ -22,22 +22,22 @@ class OkeCaches(Component[NewCluster]):
     backings: dict[str, Backing]
     """The storage of each cache, by the cache's name."""
 
-    def declare(self, name: str, args: NewCluster) -> None:
-        settings = args.settings
+    def declare(self, name: str, here: NewCluster) -> None:
+        self._here, settings = here, here.settings
         target, stands = self._file_storage() if settings.shares_files else (None, ())
         domain, source = settings.zones[0], settings.own_cidr or INTERNET
         self.backings = {
             cache_name: Backing(
-                cache.file_systems(args.tags, domain, settings.compartment, source), {"mountTargetOcid": target.id}, stands
+                cache.file_systems(here.tags, domain, settings.compartment, source), {"mountTargetOcid": target.id}, stands
             )
             if cache.shared and target is not None
-            else Backing(cache.block_volumes(args.tags, settings.attachment), ready=args.cluster.ready)
+            else Backing(cache.block_volumes(here.tags, settings.attachment), ready=here.cluster.ready)
             for cache_name, cache in settings.caches.items()
         }
 
     def _file_storage(self) -> tuple[oci.filestorage.MountTarget, tuple[pulumi.Resource, ...]]:
         """The mount target, and all that must exist before a job can mount a file system."""
-        here, settings = self._args, self._args.settings
+        here, settings = self._here, self._here.settings
         group = security_group(f"{self._name}-nfs", settings.compartment, here.cluster.vcn_id, here.tags, parent=self)
         target = oci.filestorage.MountTarget(
             f"{self._name}-files",
@@ -55,14 +55,14 @@ class OkeCaches(Component[NewCluster]):
     def _rules(self, group: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
         """Ports of port mapper, NFS and NFS with TLS, for nodes only (docs.oracle.com, security rules for File Storage)."""
         admitted = [("tcp", TCP, 111, 111), ("tcp", TCP, 2048, 2050), ("udp", UDP, 111, 111), ("udp", UDP, 2048, 2048)]
-        if any(cache.encrypt_in_transit for cache in self._args.settings.caches.values()):
+        if any(cache.encrypt_in_transit for cache in self._here.settings.caches.values()):
             admitted.append(("tcp", TCP, 2051, 2051))
         return [
             rule(
                 f"{self._name}-nfs-{end[0].lower()}-{name}-{first}",
                 end,
                 group.id,
-                self._args.cluster.node_security_group_id,
+                self._here.cluster.node_security_group_id,
                 protocol,
                 "NFS of nodes",
                 parent=self,
@@ -75,7 +75,7 @@ class OkeCaches(Component[NewCluster]):
 
     def _policies(self) -> list[pulumi.Resource]:
         """Rights of the cluster, whose control plane runs the driver."""
-        here, why = self._args, f"The driver of {self._name} makes file systems for claims"
+        here, why = self._here, f"The driver of {self._name} makes file systems for claims"
         cluster = pulumi.Output.from_input(here.cluster.cluster_id)
 
         def declare(role: str, right: Callable[[str, str], str], compartment: str) -> oci.identity.Policy:

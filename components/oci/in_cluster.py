@@ -6,9 +6,9 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from components.component import Component
+from components.component import Component, Resources
 from components.context import Context
-from components.kubernetes.provider import ExistingCluster, ExistingClusterArgs, kubernetes_provider
+from components.kubernetes.provider import ExistingCluster, kubernetes_provider
 from components.oci.governance import budget, home_provider
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from components.oci.rights import Statements, policy
@@ -16,15 +16,7 @@ from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.existing import ExistingOkeCluster as Settings
 
 
-@dataclass(frozen=True, slots=True)
-class ExistingOkeClusterArgs:
-    """`settings` are those of the cluster."""
-
-    settings: Settings
-    context: Context
-
-
-class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
+class ExistingOkeCluster(Component[Settings, Context]):
     """Declares a budget, and nothing of the cluster. The kubeconfig context of the settings leads to its Kubernetes API."""
 
     cluster_id: str
@@ -35,19 +27,19 @@ class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
     """OCID of the security group of the new nodes and their pods."""
     kubeconfig: None = None
     """The settings name a kubeconfig context."""
-    before_nodes: tuple[pulumi.Resource, ...] = ()
-    ready: tuple[pulumi.Resource, ...] = ()
+    before_nodes: Resources = ()
+    ready: Resources = ()
     """Nothing to wait for: the cluster exists."""
 
-    def declare(self, name: str, args: ExistingOkeClusterArgs) -> dict[str, Any]:
-        settings, existing = args.settings, args.settings.existing
-        ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.id, settings.provider), opts=self._child)
+    def declare(self, name: str, settings: Settings, context: Context) -> dict[str, Any]:
+        existing = settings.existing
+        ExistingCluster(f"{name}-existing", self._child, existing.id, settings.provider)
         self.home_provider = home_provider(name, settings.home_region, settings.region, self._child)
         """The provider of the tenancy's home region; None if that is the cluster's region."""
         if settings.budget is not None and settings.tenancy is not None:
             target, opts = settings.budget.compartment or settings.compartment, self._below(provider=self.home_provider)
-            called = args.context.cluster_name(name)
-            budget(name, settings.budget, target, settings.tenancy, called=called, tags=args.context.tags, opts=opts)
+            called = context.cluster_name(name)
+            budget(name, settings.budget, target, settings.tenancy, called=called, tags=context.tags, opts=opts)
         self.cluster_id, self.node_subnet_id = existing.id, existing.node_subnet
         self.node_security_group_id = existing.node_security_group
         self.kubernetes_provider = kubernetes_provider(

@@ -3,12 +3,12 @@
 import base64
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pulumi
 import pulumi_oci as oci
 
+from components.component import Resources
 from fleet.facts.hardware import Machine
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import MOST_NODES_TAG, RESERVED_NODES_TAG, STORAGE_TAG
@@ -40,92 +40,86 @@ def node_metadata(flags: Sequence[str] = (), *, array: bool = False) -> dict[str
     }
 
 
-@dataclass(frozen=True, slots=True)
-class OkeNodes:
-    """A pool of equal nodes. `cluster_id` carries its dependency on the control plane; `disk` is MiB; `ready` must exist before.
+def managed_nodes(
+    name: str,
+    *,
+    parent: pulumi.Resource,
+    cluster_id: pulumi.Input[str],
+    compartment: pulumi.Input[str],
+    kubernetes_version: str,
+    machine: Machine,
+    image: pulumi.Input[str],
+    disk: int,
+    subnet_id: pulumi.Input[str],
+    group_id: pulumi.Input[str],
+    places: Sequence[tuple[str, str | None]],
+    labels: Mapping[str, str],
+    size: int,
+    tags: Mapping[str, str],
+    ready: Resources,
+    metadata: Mapping[str, str],
+    preemptible: bool = False,
+    most: int | None = None,
+    surge: int | None = None,
+    reserved: int | None = None,
+) -> oci.containerengine.NodePool:
+    """The pool `<name>-nodes` of equal nodes. No SSH key is set, so a login is not possible.
 
+    `cluster_id` carries its dependency on the control plane; `disk` is MiB; `ready` must exist before.
     Each place is an availability domain, and the OCID of a capacity reservation in it if its nodes use one. `most` says that
     `size` is only the first one, for the autoscaler owns it up to `most`. `surge` is how many nodes an update starts before
     it drains old ones; None for a pool whose nodes are left to go by themselves. `reserved` is how many machines its capacity
-    reservation holds. `array` makes one array of the local disks.
+    reservation holds.
     """
-
-    cluster_id: pulumi.Input[str]
-    compartment: pulumi.Input[str]
-    kubernetes_version: str
-    machine: Machine
-    image: pulumi.Input[str]
-    disk: int
-    subnet_id: pulumi.Input[str]
-    group_id: pulumi.Input[str]
-    places: Sequence[tuple[str, str | None]]
-    labels: Mapping[str, str]
-    size: int
-    tags: Mapping[str, str]
-    ready: Sequence[pulumi.Resource]
-    preemptible: bool = False
-    most: int | None = None
-    surge: int | None = None
-    reserved: int | None = None
-    kubelet_flags: Sequence[str] = ()
-    array: bool = False
-
-
-def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.containerengine.NodePool:
-    """The pool `<name>-nodes`. No SSH key is set, so a login is not possible."""
-    machine, offer = args.machine, allocatable(args.machine, args.disk)
-    storage = f"{offer.storage}Mi" if args.most is not None else None
-    for_policies = {STORAGE_TAG: storage, MOST_NODES_TAG: args.most, RESERVED_NODES_TAG: args.reserved}
+    offer = allocatable(machine, disk)
+    storage = f"{offer.storage}Mi" if most is not None else None
+    for_policies = {STORAGE_TAG: storage, MOST_NODES_TAG: most, RESERVED_NODES_TAG: reserved}
     # Of flexible shapes alone: on a GPU shape they would make the autoscaler reckon with a node without GPUs.
     flex = {"ocpus": float(machine.vcpus // 2), "memory_in_gbs": float(machine.memory_mib // 1024)}
+    preemption = {"preemption_action": {"type": "TERMINATE", "is_preserve_boot_volume": False}}
     return oci.containerengine.NodePool(
         f"{name}-nodes",
-        cluster_id=args.cluster_id,
-        compartment_id=args.compartment,
-        kubernetes_version=args.kubernetes_version,
+        cluster_id=cluster_id,
+        compartment_id=compartment,
+        kubernetes_version=kubernetes_version,
         node_shape=machine.name,
         node_shape_config=flex if machine.gpu is None else None,
-        node_source_details={"source_type": "IMAGE", "image_id": args.image, "boot_volume_size_in_gbs": str(args.disk // 1024)},
+        node_source_details={"source_type": "IMAGE", "image_id": image, "boot_volume_size_in_gbs": str(disk // 1024)},
         node_config_details={
-            "size": args.size,
-            "placement_configs": [_placement(domain, reservation, args) for domain, reservation in sorted(args.places)],
-            "nsg_ids": [args.group_id],
+            "size": size,
+            "placement_configs": [
+                oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs(
+                    availability_domain=domain,
+                    subnet_id=subnet_id,
+                    capacity_reservation_id=reservation,
+                    preemptible_node_config=preemption if preemptible else None,
+                )
+                for domain, reservation in sorted(places)
+            ],
+            "nsg_ids": [group_id],
             # Only paravirtualized volumes have it, and bare metal boots by iSCSI.
             "is_pv_encryption_in_transit_enabled": not machine.bare_metal,
             "node_pool_pod_network_option_details": {
                 "cni_type": "OCI_VCN_IP_NATIVE",
                 "max_pods_per_node": offer.pods,
-                "pod_nsg_ids": [args.group_id],
-                "pod_subnet_ids": [args.subnet_id],
+                "pod_nsg_ids": [group_id],
+                "pod_subnet_ids": [subnet_id],
             },
-            "freeform_tags": dict(args.tags),
+            "freeform_tags": dict(tags),
         },
-        initial_node_labels=[{"key": key, "value": value} for key, value in args.labels.items()],
-        node_metadata=node_metadata(args.kubelet_flags, array=args.array),
+        initial_node_labels=[{"key": key, "value": value} for key, value in labels.items()],
+        node_metadata=metadata,
         # An hour is the longest that OKE waits for the pods of a node that it removes.
         node_eviction_node_pool_settings={"eviction_grace_duration": "PT60M", "is_force_delete_after_grace_duration": True},
-        node_pool_cycling_details={"is_node_cycling_enabled": True, "maximum_surge": str(args.surge), "maximum_unavailable": "0"}
-        if args.surge is not None
+        node_pool_cycling_details={"is_node_cycling_enabled": True, "maximum_surge": str(surge), "maximum_unavailable": "0"}
+        if surge is not None
         else {"is_node_cycling_enabled": False},
-        freeform_tags=dict(args.tags) | {tag: str(value) for tag, value in for_policies.items() if value is not None},
+        freeform_tags=dict(tags) | {tag: str(value) for tag, value in for_policies.items() if value is not None},
         opts=pulumi.ResourceOptions(
             parent=parent,
-            depends_on=list(args.ready),
-            ignore_changes=["nodeConfigDetails.size"] if args.most is not None else None,
+            depends_on=list(ready),
+            ignore_changes=["nodeConfigDetails.size"] if most is not None else None,
             # OKE would change the shape of new nodes only.
             replace_on_changes=["nodeShape"],
         ),
-    )
-
-
-def _placement(
-    domain: str, reservation: str | None, args: OkeNodes
-) -> oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs:
-    return oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs(
-        availability_domain=domain,
-        subnet_id=args.subnet_id,
-        capacity_reservation_id=reservation,
-        preemptible_node_config={"preemption_action": {"type": "TERMINATE", "is_preserve_boot_volume": False}}
-        if args.preemptible
-        else None,
     )

@@ -1,7 +1,6 @@
 """The gateway in an OKE cluster to which OCI machines push their metrics, and the only way to it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -18,15 +17,7 @@ _KUBE_PROXY = 10256
 """Where OKE's load balancers ask whether a node is healthy (docs.oracle.com, example network configurations)."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricsGatewayArgs:
-    """`gateway` has the addresses of the new cluster `here`."""
-
-    here: NewCluster
-    gateway: Gateway
-
-
-class MetricsGateway(Component[MetricsGatewayArgs]):
+class MetricsGateway(Component[NewCluster, Gateway]):
     """A private network load balancer with a fixed address, a security group for each machine set, and the agents behind it.
 
     The address is fixed, because the metadata of machines has it: it is the same after the Service was recreated. Each set
@@ -40,22 +31,22 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
     rules: tuple[pulumi.Resource, ...]
     """These must exist before a machine can push."""
 
-    def declare(self, name: str, args: MetricsGatewayArgs) -> dict[str, Any]:
+    def declare(self, name: str, here: NewCluster, gateway: Gateway) -> dict[str, Any]:
+        self._here, self.gateway = here, gateway
         subnet = oci.core.Subnet(
             f"{name}-subnet",
-            compartment_id=args.here.settings.compartment,
-            vcn_id=args.here.cluster.vcn_id,
-            cidr_block=args.gateway.subnet,
+            compartment_id=here.settings.compartment,
+            vcn_id=here.cluster.vcn_id,
+            cidr_block=gateway.subnet,
             dns_label="metrics",
             prohibit_public_ip_on_vnic=True,
             display_name=f"{name}-subnet",
-            freeform_tags=args.here.tags,
-            opts=self._below(*args.here.cluster.ready),
+            freeform_tags=here.tags,
+            opts=self._below(*here.cluster.ready),
         )
         receiver = self._group("gateway")
-        numbers, workers = args.gateway.ports, args.here.cluster.node_security_group_id
+        numbers, workers = gateway.ports, here.cluster.node_security_group_id
         sets = {set_name: self._group(f"set.{set_name}") for set_name in numbers}
-        self.gateway = args.gateway
         self.set_group_ids = {set_name: group.id for set_name, group in sets.items()}
         self.rules = tuple(
             opened
@@ -67,7 +58,7 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
             *self._open("nodes", receiver.id, workers, first, last, "Metrics of machines"),
             *self._open("health", receiver.id, workers, _KUBE_PROXY, _KUBE_PROXY, "Health of nodes"),
         ]
-        self._objects(gateway_objects(args.gateway, args.here.physical_name), [*self.rules, *nodes], subnet.id, receiver.id)
+        self._objects(gateway_objects(gateway, here.physical_name), [*self.rules, *nodes], subnet.id, receiver.id)
         return {"setGroupIds": self.set_group_ids}
 
     def _objects(
@@ -79,7 +70,7 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
     ) -> None:
         """The Kubernetes objects. The Service comes last: OKE makes the load balancer for it, and the program waits for that."""
 
-        ready = self._args.here.cluster.ready
+        ready = self._here.cluster.ready
 
         def declare(role: str, *needed: pulumi.Resource, **more: Any) -> pulumi.Resource:
             return custom(f"{self._name}-{role}", objects[role] | more, parent=self, depends_on=[*ready, *needed])
@@ -87,7 +78,7 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         space = declare("namespace")
         config, wall = declare("config", space), declare("network", space)
         agents = declare("agents", space, config, wall)
-        late = pulumi.Output.all(subnet_id, group_id).apply(lambda ids: gateway_annotations(self._args.gateway, *ids))
+        late = pulumi.Output.all(subnet_id, group_id).apply(lambda ids: gateway_annotations(self.gateway, *ids))
         metadata = objects["service"]["metadata"] | {"annotations": late}
         declare("service", space, agents, *rules, metadata=metadata)
 
@@ -102,6 +93,6 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         ]
 
     def _group(self, role: str) -> oci.core.NetworkSecurityGroup:
-        here, name = self._args.here, f"{self._name}-{role}"
+        here, name = self._here, f"{self._name}-{role}"
         cluster, compartment = here.cluster, here.settings.compartment
         return security_group(name, compartment, cluster.vcn_id, here.tags, cluster.ready, parent=self)

@@ -1,26 +1,16 @@
 """The VCN of an OKE cluster: nodes, pods and machines in one private subnet, the API endpoint in another."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 import pulumi_oci as oci
 
 from components.component import Component
+from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.network import endpoint_subnet, node_subnet
 
 
-@dataclass(frozen=True, slots=True)
-class OkeNetworkArgs:
-    """`cidr` is the VCN's; `private_endpoint` says whether the API endpoint stays off the internet."""
-
-    compartment: pulumi.Input[str]
-    cidr: str
-    private_endpoint: bool
-    tags: dict[str, str]
-
-
-class OkeNetwork(Component[OkeNetworkArgs]):
+class OkeNetwork(Component[OkeCluster, pulumi.Input[str], dict[str, str]]):
     """A new VCN: a private node subnet with a NAT and a service gateway, and an endpoint subnet, public if the endpoint is.
 
     Its default security list allows no traffic. Only the groups of `OkeSecurity` allow some.
@@ -33,13 +23,15 @@ class OkeNetwork(Component[OkeNetworkArgs]):
     endpoint_subnet_id: pulumi.Output[str]
     """Regional; public only where the endpoint is."""
 
-    def declare(self, name: str, args: OkeNetworkArgs) -> None:
+    def declare(self, name: str, settings: OkeCluster, compartment: pulumi.Input[str], tags: dict[str, str]) -> None:
+        self._compartment, self._tags = compartment, tags
+        cidr, private_endpoint = settings.network.new_cidr, settings.endpoint.private
         # They depend only on the VCN's range, so nothing that is added later changes them. Every pod has an address of the node
         # subnet; between the two the metrics gateway has sixteen addresses, and the rest is free.
-        nodes, endpoint = node_subnet(args.cidr)[0], endpoint_subnet(args.cidr)
+        nodes, endpoint = node_subnet(cidr)[0], endpoint_subnet(cidr)
         self._vcn = oci.core.Vcn(
             f"{name}-vcn",
-            cidr_blocks=[args.cidr],
+            cidr_blocks=[cidr],
             # Nodes resolve each other by it; it need not differ from other VCNs'.
             dns_label="gpuci",
             **self._named("vcn"),
@@ -56,14 +48,13 @@ class OkeNetwork(Component[OkeNetworkArgs]):
         )
         self.vcn_id = self._vcn.id
         private = self._private_routes()
-        public = None if args.private_endpoint else self._public_routes()
+        public = None if private_endpoint else self._public_routes()
         self.node_subnet_id = self._subnet("nodes", nodes, private, private=True).id
-        self.endpoint_subnet_id = self._subnet("endpoint", endpoint, public or private, private=args.private_endpoint).id
+        self.endpoint_subnet_id = self._subnet("endpoint", endpoint, public or private, private=private_endpoint).id
 
     def _named(self, role: str) -> dict[str, Any]:
         """Compartment, displayed name and tags of every resource."""
-        tags, compartment = self._args.tags, self._args.compartment
-        return {"compartment_id": compartment, "display_name": f"{self._name}-{role}", "freeform_tags": tags}
+        return {"compartment_id": self._compartment, "display_name": f"{self._name}-{role}", "freeform_tags": self._tags}
 
     def _private_routes(self) -> oci.core.RouteTable:
         """To Oracle's services by the service gateway, which costs nothing; to the internet by NAT."""

@@ -16,8 +16,7 @@ from components.kubernetes.args import GitOpsArgs
 from components.kubernetes.scale_set import ScaleSet, ScaleSetArgs, read_app
 from components.oci.governance import home_provider
 from components.oci.launchers import keep_launchers, launcher_objects
-from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights, policy
-from components.oci.standing_machines import standing_machines
+from components.oci.rights import NETWORK, PER_JOB, STANDING, allowed, calls, policy
 from fleet.charts.arc import QUICKSTART_ACCOUNT
 from fleet.charts.chart import Chart
 from fleet.providers.oke.launcher_set import LAUNCHER, MachineSet, PerJobSet, StandingSet, machine_chart
@@ -232,21 +231,51 @@ class OciGpuRunner(PackagedComponent[Read]):
 
         ports, app = (WORKLOAD_IDENTITY,) if settings.booted_here else (), (args.github_app, args.github_private_key)
         of_set = ScaleSetArgs(chart, settings, app, self._after, companions, private_ports=ports)
-        runner_set = ScaleSet(f"{name}-set", of_set, opts=self._child)
+        runner_set = ScaleSet(f"{name}-set", self._child, of_set)
         self.namespace_name, self.runs_on = runner_set.namespace_name, runner_set.runs_on
 
     def _standing(self, name: str, settings: StandingSet, args: Read) -> oci.core.InstancePool:
-        pushes = args.metrics_security_group_id
-        user_data = encoded(settings, pushes=pushes is not None)
-        return standing_machines(
-            name,
-            settings,
-            subnet_id=args.subnet_id,
-            group_ids=[args.security_group_id, *([pushes] if pushes is not None else [])],
-            metadata={"user_data": user_data} | ({METRICS_KEY: settings.metrics_url} if settings.metrics_url else {}),
-            tags=self._tags | {SET_TAG: settings.machine_set_name},
-            ready=self._after,
-            parent=self,
+        """The pool `<name>-pool` and its configuration `<name>-machine`: no public address, no SSH key, no agent.
+
+        They wait for what machines need, such as the rules by which they reach the internet. The pool's size is set once. After
+        that a machine is detached for each job and the pool makes another; a lower size would end the oldest machine, busy or
+        not.
+        """
+        (shape,), disk, pushes = settings.machines, str(settings.disk // 1024), args.metrics_security_group_id
+        tags = self._tags | {SET_TAG: settings.machine_set_name}
+        shared: dict[str, Any] = {"compartment_id": settings.compartment_id, "freeform_tags": tags}
+        groups = [args.security_group_id, *([pushes] if pushes is not None else [])]
+        address = {METRICS_KEY: settings.metrics_url} if settings.metrics_url else {}
+        details: oci.core.InstanceConfigurationInstanceDetailsLaunchDetailsArgsDict = {
+            **shared,
+            "shape": shape.name,
+            "source_details": {"source_type": "image", "image_id": settings.image.id, "boot_volume_size_in_gbs": disk},
+            "create_vnic_details": {"assign_public_ip": False, "nsg_ids": groups},
+            "instance_options": {"are_legacy_imds_endpoints_disabled": True},
+            # Only paravirtualized volumes have it, and bare metal boots by iSCSI.
+            **({} if shape.bare_metal else {"is_pv_encryption_in_transit_enabled": True}),
+            # Its plugins run commands and sign as the instance: a job's machine needs neither.
+            "agent_config": {"are_all_plugins_disabled": True, "is_management_disabled": True, "is_monitoring_disabled": True},
+            "metadata": {"user_data": encoded(settings, pushes=pushes is not None)} | address,
+        }
+        machine = oci.core.InstanceConfiguration(
+            f"{name}-machine",
+            display_name=name,
+            instance_details={"instance_type": "compute", "launch_details": details},
+            **shared,
+            opts=self._below(*self._after),
+        )
+        return oci.core.InstancePool(
+            f"{name}-pool",
+            instance_configuration_id=machine.id,
+            placement_configurations=[
+                {"availability_domain": domain, "primary_vnic_subnets": {"subnet_id": args.subnet_id}}
+                for domain in settings.availability_domains
+            ],
+            size=settings.count,
+            display_name=name,
+            **shared,
+            opts=self._below(*self._after, ignore_changes=["size"]),
         )
 
     def _config(self, args: Read) -> pulumi.Output[str]:
@@ -275,14 +304,14 @@ class OciGpuRunner(PackagedComponent[Read]):
         home = home_provider(name, settings.home_region, settings.region, self._child)
         cluster: pulumi.Output[str] = pulumi.Output.from_input(args.cluster_id)
         permissions = STANDING if isinstance(settings, StandingSet) else PER_JOB
-        network = [allowed for allowed in permissions if allowed in NETWORK]
+        network = [permission for permission in permissions if permission in NETWORK]
         elsewhere = [where for where in dict.fromkeys(settings.network_compartment_ids) if where != settings.compartment_id]
         rights: dict[str, tuple[str, Sequence[str]]] = {f"{name}-rights": (settings.compartment_id, permissions)}
         rights |= {f"{name}-network-rights-{index}": (where, network) for index, where in enumerate(elsewhere)}
         return [
             policy(
                 logical_name,
-                cluster.apply(partial(_statements, chart.namespace, allowed, where)),
+                cluster.apply(partial(allowed, chart.namespace, LAUNCHER, [calls(needed)], where)),
                 compartment=where,
                 description=f"The launchers of runner set {settings.machine_set_name} make and remove its machines",
                 tags=self._tags,
@@ -290,13 +319,8 @@ class OciGpuRunner(PackagedComponent[Read]):
                 parent=self,
                 depends_on=self._after,
             )
-            for logical_name, (where, allowed) in rights.items()
+            for logical_name, (where, needed) in rights.items()
         ]
-
-
-def _statements(namespace: str, permissions: Sequence[str], compartment: str, cluster: str) -> list[str]:
-    """The policy statements for the launchers of one namespace. `cluster` is an OCID."""
-    return launcher_rights(Workload(namespace, LAUNCHER, cluster), permissions, compartment)
 
 
 def _machine_set(inputs: dict[str, Any]) -> MachineSet:

@@ -13,13 +13,13 @@ from pydantic import Field
 
 from components.arguments import known, settings, typed
 from components.cluster_args import BudgetArgs, EndpointArgs, require_label
-from components.component import PackagedComponent
+from components.component import PackagedComponent, Resources
 from components.kubernetes.args import TolerationArgs
 from components.kubernetes.provider import kubernetes_provider
 from components.oci.governance import budget, home_provider
-from components.oci.managed_nodes import OkeNodes, managed_nodes
-from components.oci.network import OkeNetwork, OkeNetworkArgs
-from components.oci.security import OkeSecurity, OkeSecurityArgs
+from components.oci.managed_nodes import managed_nodes, node_metadata
+from components.oci.network import OkeNetwork
+from components.oci.security import OkeSecurity
 from fleet.charts.enablement import Tolerations
 from fleet.facts.scheduling import system_labels
 from fleet.providers.oke.addons import PLUGIN_ADDON, AddonVersion
@@ -211,16 +211,12 @@ class OkeGpuCluster(PackagedComponent[Read]):
         vcn_id, node_subnet_id, endpoint_subnet_id = self._network(name, args)
         security = OkeSecurity(
             f"{name}-security",
-            OkeSecurityArgs(
-                compartment=args.compartment_id,
-                vcn_id=vcn_id,
-                # The public networks, or for a private endpoint its sources, by default the new VCN.
-                api_sources=settings.endpoint.public_cidrs or settings.endpoint.private_sources(settings.own_cidr),
-                closed=settings.closed_networks,
-                machines=settings.machine_security_group,
-                tags=self._tags,
-            ),
-            opts=self._below(*self._after),
+            self._below(*self._after),
+            settings,
+            args.compartment_id,
+            vcn_id,
+            settings.machine_security_group,
+            self._tags,
         )
         self.node_security_group_id, self.machine_security_group_id = security.workers_id, security.machines_id
         self.vcn_id = pulumi.Output.from_input(vcn_id)
@@ -229,12 +225,12 @@ class OkeGpuCluster(PackagedComponent[Read]):
         self.cluster_id, self.cluster_name = control_plane.id, control_plane.name
         self.kubeconfig = self._kubeconfig(settings)
         self.kubernetes_provider = kubernetes_provider(name, self._cluster_name, kubeconfig=self.kubeconfig, parent=self)
-        self.before_nodes: tuple[pulumi.Resource, ...] = security.rules
+        self.before_nodes: Resources = security.rules
         """These must exist before a node can join."""
-        self.before_machines: tuple[pulumi.Resource, ...] = security.machine_rules
+        self.before_machines: Resources = security.machine_rules
         """What a machine that runs jobs needs to reach the internet."""
         system = self._system_pool(name, args)
-        self.ready: tuple[pulumi.Resource, ...] = (system, *security.rules)
+        self.ready: Resources = (system, *security.rules)
         """These must exist before a chart: system nodes and access to the API. Every cluster has CoreDNS."""
         if settings.gpu_plugin:
             self._gpu_plugin(name, settings)
@@ -261,14 +257,9 @@ class OkeGpuCluster(PackagedComponent[Read]):
 
     def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
         """OCIDs of the VCN, the node subnet and the endpoint subnet."""
-        existing, settings = args.network, args.settings
-        if existing:
+        if existing := args.network:
             return existing["vcnId"], existing["nodeSubnetId"], existing["endpointSubnetId"]
-        network = OkeNetwork(
-            f"{name}-network",
-            OkeNetworkArgs(args.compartment_id, settings.network.new_cidr, settings.endpoint.private, self._tags),
-            opts=self._below(*self._after),
-        )
+        network = OkeNetwork(f"{name}-network", self._below(*self._after), args.settings, args.compartment_id, self._tags)
         return network.vcn_id, network.node_subnet_id, network.endpoint_subnet_id
 
     def _control_plane(
@@ -307,23 +298,22 @@ class OkeGpuCluster(PackagedComponent[Read]):
         settings, pool = args.settings, args.settings.system
         return managed_nodes(
             f"{name}-system",
-            OkeNodes(
-                cluster_id=self.cluster_id,
-                compartment=args.compartment_id,
-                kubernetes_version=settings.kubernetes,
-                machine=pool.machine,
-                image=args.system_image_id,
-                disk=pool.disk,
-                subnet_id=self.node_subnet_id,
-                group_id=self.node_security_group_id,
-                places=[(zone, None) for zone in settings.zones],
-                labels=system_labels(name),
-                size=pool.nodes,
-                tags=self._tags,
-                ready=self.before_nodes,
-                surge=SURGE,
-            ),
             parent=self,
+            cluster_id=self.cluster_id,
+            compartment=args.compartment_id,
+            kubernetes_version=settings.kubernetes,
+            machine=pool.machine,
+            image=args.system_image_id,
+            disk=pool.disk,
+            subnet_id=self.node_subnet_id,
+            group_id=self.node_security_group_id,
+            places=[(zone, None) for zone in settings.zones],
+            labels=system_labels(name),
+            size=pool.nodes,
+            tags=self._tags,
+            ready=self.before_nodes,
+            metadata=node_metadata(),
+            surge=SURGE,
         )
 
     def _gpu_plugin(self, name: str, settings: OkeClusterSettings) -> None:

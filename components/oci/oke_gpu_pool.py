@@ -1,28 +1,19 @@
 """A GPU pool on OKE: one managed node pool."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 
 from components.component import Component
 from components.oci.in_cluster import InCluster
-from components.oci.managed_nodes import OkeNodes, managed_nodes
+from components.oci.managed_nodes import managed_nodes, node_metadata
 from components.oci.rights import reservation_rights
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke.nodes import OkePool, kubelet_flags
 
 
-@dataclass(frozen=True, slots=True)
-class OkeGpuPoolArgs:
-    """The pool `pool_name` of the cluster `here`."""
-
-    here: InCluster
-    pool_name: str
-
-
-class OkeGpuPool(Component[OkeGpuPoolArgs]):
-    """A node pool of one GPU shape. OKE sets the GPU taint by itself.
+class OkeGpuPool(Component[InCluster, str]):
+    """The node pool of the pool `pool_name` of the cluster `here`, of one GPU shape. OKE sets the GPU taint by itself.
 
     An update of the image or the version reaches new nodes only. Old ones run their jobs and go when they are idle: OKE's own
     cycling would evict the jobs.
@@ -31,37 +22,34 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
     node_pool_id: pulumi.Output[str]
     """OCID, by which the autoscaler knows the pool."""
 
-    def declare(self, name: str, args: OkeGpuPoolArgs) -> dict[str, Any]:
-        here, settings, pool = args.here, args.here.settings, args.here.settings.pools[args.pool_name]
+    def declare(self, name: str, here: InCluster, pool_name: str) -> dict[str, Any]:
+        settings, pool = here.settings, here.settings.pools[pool_name]
         (machine,), reservation = pool.machines, pool.reservation
-        labels = pool.node_labels(here.name, args.pool_name, OKE_PROFILE, settings.flavor_of(args.pool_name))
+        labels = pool.node_labels(here.name, pool_name, OKE_PROFILE, settings.flavor_of(pool_name))
         labels |= settings.gpu_node_labels
         nodes = managed_nodes(
             name,
-            OkeNodes(
-                cluster_id=here.cluster.cluster_id,
-                compartment=settings.compartment,
-                kubernetes_version=settings.kubernetes,
-                machine=machine,
-                image=settings.node_images[pool.image].id,
-                disk=pool.disk,
-                subnet_id=here.cluster.node_subnet_id,
-                group_id=here.cluster.node_security_group_id,
-                # Every availability domain of the pool, or the one in which the reservation holds machines.
-                places=[(reservation.zone, reservation.id)]
-                if reservation
-                else [(zone, None) for zone in pool.zones or settings.zones],
-                labels=labels,
-                size=pool.nodes.min,
-                tags=here.tags,
-                ready=[*here.cluster.before_nodes, *self._rights(name, here, pool)],
-                preemptible=pool.capacity == "spot",
-                most=pool.nodes.max,
-                reserved=reservation.count if reservation else None,
-                kubelet_flags=kubelet_flags(pool.kubelet),
-                array=pool.local_storage is not None,
-            ),
             parent=self,
+            cluster_id=here.cluster.cluster_id,
+            compartment=settings.compartment,
+            kubernetes_version=settings.kubernetes,
+            machine=machine,
+            image=settings.node_images[pool.image].id,
+            disk=pool.disk,
+            subnet_id=here.cluster.node_subnet_id,
+            group_id=here.cluster.node_security_group_id,
+            # Every availability domain of the pool, or the one in which the reservation holds machines.
+            places=[(reservation.zone, reservation.id)]
+            if reservation
+            else [(zone, None) for zone in pool.zones or settings.zones],
+            labels=labels,
+            size=pool.nodes.min,
+            tags=here.tags,
+            ready=[*here.cluster.before_nodes, *self._rights(name, here, pool)],
+            preemptible=pool.capacity == "spot",
+            most=pool.nodes.max,
+            reserved=reservation.count if reservation else None,
+            metadata=node_metadata(kubelet_flags(pool.kubelet), array=pool.local_storage is not None),
         )
         self.node_pool_id = nodes.id
         return {"nodePoolId": self.node_pool_id}

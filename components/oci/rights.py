@@ -5,7 +5,6 @@ Workload identity needs no dynamic group: a statement names the namespace, the s
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pulumi
@@ -39,28 +38,18 @@ def policy(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """The pods of one service account in one cluster; `cluster` is an OCID."""
+def allowed(namespace: str, account: str, needs: Sequence[str], compartment: str, cluster: str) -> list[str]:
+    """A statement for each need, for the pods of one service account in the cluster with this OCID only.
 
-    namespace: str
-    service_account: str
-    cluster: str
-
-    @property
-    def condition(self) -> str:
-        """The where-clause that matches these pods only."""
-        return (
-            "all {request.principal.type = 'workload', "
-            f"request.principal.namespace = '{self.namespace}', "
-            f"request.principal.service_account = '{self.service_account}', "
-            f"request.principal.cluster_id = '{self.cluster}'}}"
-        )
-
-
-def allow(workload: Workload, what: str, compartment: str) -> str:
-    """One statement: `what` is a verb and a resource type, or permissions in braces."""
-    return f"Allow any-user to {what} in compartment id {compartment} where {workload.condition}"
+    A need is a verb and a resource type, or permissions in braces.
+    """
+    pods = (
+        "all {request.principal.type = 'workload', "
+        f"request.principal.namespace = '{namespace}', "
+        f"request.principal.service_account = '{account}', "
+        f"request.principal.cluster_id = '{cluster}'}}"
+    )
+    return [f"Allow any-user to {what} in compartment id {compartment} where {pods}" for what in needs]
 
 
 AUTOSCALER_NETWORK = ("use subnets", "read virtual-network-family", "use vnics", "inspect compartments")
@@ -78,13 +67,13 @@ STANDING = (*_CALLS["console"], *_CALLS["terminate"], *_CALLS["leave-network"], 
 """Permissions of a launcher that claims VMs of a pool, detaches them and sets the pool's size again."""
 
 
-def launcher_rights(workload: Workload, permissions: Sequence[str], compartment: str) -> list[str]:
-    """The statement for a launcher: the permissions of the calls that it makes, in one compartment.
+def calls(permissions: Sequence[str]) -> str:
+    """What a launcher needs: the permissions of the calls that it makes.
 
     docs.oracle.com, details for the core services, permissions required for each API operation. A policy cannot test
     free-form tags of instances. Put the VMs in their own compartment, so that the launcher has no rights on the nodes.
     """
-    return [allow(workload, f"{{{', '.join(sorted(set(permissions)))}}}", compartment)]
+    return f"{{{', '.join(sorted(set(permissions)))}}}"
 
 
 def reservation_rights(compartment: str) -> Sequence[str]:

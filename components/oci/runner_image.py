@@ -1,6 +1,5 @@
 """OCI's Container Registry of an OKE cluster: the runner image and copies of images."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -12,46 +11,39 @@ from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.providers.oke.ocir import OcirRegistry
 
 
-@dataclass(frozen=True, slots=True)
-class OkeRunnerImageArgs:
-    """The registry of the cluster `here`, in the tenancy of this OCID."""
+class OkeRunnerImage(Component[InCluster, OcirRegistry, str]):
+    """Private repositories, a scan of the runner image, and the right to pull for machines of the cluster's compartment.
 
-    here: InCluster
-    registry: OcirRegistry
-    tenancy: str
-
-
-class OkeRunnerImage(Component[OkeRunnerImageArgs]):
-    """Private repositories, a scan of the runner image, and the right to pull for machines of the cluster's compartment."""
+    They are the registry of the cluster `here`, in the tenancy of this OCID.
+    """
 
     namespace: pulumi.Output[str | None]
     """The tenancy's Object Storage namespace, as OCI names it."""
 
-    def declare(self, name: str, args: OkeRunnerImageArgs) -> dict[str, Any]:
-        registry = args.registry
-        group = self._readers(name, args)
+    def declare(self, name: str, here: InCluster, registry: OcirRegistry, tenancy: str) -> dict[str, Any]:
+        group = self._readers(name, here, registry, tenancy)
         # The request waits for the group, so a plan of a new registry makes no request.
         request = pulumi.InvokeOutputOptions(parent=self, depends_on=[group])
-        actual = oci.objectstorage.get_namespace_output(compartment_id=args.tenancy, opts=request).namespace
+        actual = oci.objectstorage.get_namespace_output(compartment_id=tenancy, opts=request).namespace
         self.namespace = actual.apply(lambda namespace: same_tenancy(name, registry.namespace, namespace))
         for repository in (RUNNER_GPU_REPOSITORY, *registry.repositories):
             oci.artifacts.ContainerRepository(
                 f"{name}-{repository}",
-                compartment_id=args.here.settings.compartment,
+                compartment_id=here.settings.compartment,
                 display_name=f"{registry.prefix}/{repository}",
                 is_immutable=True,
                 is_public=False,
-                freeform_tags=args.here.tags,
+                freeform_tags=here.tags,
                 opts=self._child,
             )
-        self._scan(name, args)
+        self._scan(name, here, registry)
         return {"namespace": self.namespace}
 
-    def _scan(self, name: str, args: OkeRunnerImageArgs) -> None:
-        compartment = args.here.settings.compartment
+    def _scan(self, name: str, here: InCluster, registry: OcirRegistry) -> None:
+        compartment = here.settings.compartment
         named = {
-            "display_name": f"{args.here.physical_name}-images",
-            "freeform_tags": args.here.tags,
+            "display_name": f"{here.physical_name}-images",
+            "freeform_tags": here.tags,
             "compartment_id": compartment,
         }
         recipe = oci.vulnerabilityscanning.ContainerScanRecipe(
@@ -60,24 +52,24 @@ class OkeRunnerImage(Component[OkeRunnerImageArgs]):
         images: oci.vulnerabilityscanning.ContainerScanTargetTargetRegistryArgsDict = {
             "type": "OCIR",
             "compartment_id": compartment,
-            "repositories": [f"{args.registry.prefix}/{RUNNER_GPU_REPOSITORY}"],
+            "repositories": [f"{registry.prefix}/{RUNNER_GPU_REPOSITORY}"],
         }
         oci.vulnerabilityscanning.ContainerScanTarget(
             f"{name}-scan", container_scan_recipe_id=recipe.id, target_registry=images, **named, opts=self._child
         )
 
-    def _readers(self, name: str, args: OkeRunnerImageArgs) -> oci.identity.DynamicGroup:
-        here, compartment = args.here, args.here.settings.compartment
+    def _readers(self, name: str, here: InCluster, registry: OcirRegistry, tenancy: str) -> oci.identity.DynamicGroup:
+        compartment = here.settings.compartment
         group = oci.identity.DynamicGroup(
             f"{name}-nodes",
-            compartment_id=args.tenancy,
+            compartment_id=tenancy,
             name=f"{here.physical_name}-nodes",
             description=f"Machines of the compartment of {here.physical_name}",
             matching_rule=f"ALL {{instance.compartment.id = '{compartment}'}}",
             freeform_tags=here.tags,
             opts=self._below(provider=here.iam),
         )
-        pulls = group.name.apply(lambda called: pull_right(called, compartment, args.registry.prefix))
+        pulls = group.name.apply(lambda called: pull_right(called, compartment, registry.prefix))
         why = f"Nodes of {here.physical_name} pull images, and the scanner reads them"
         here.policy(f"{name}-readers", [pulls, *scan_rights(compartment)], compartment, why, parent=self)
         return group

@@ -1,16 +1,16 @@
 """Who may talk to whom in the VCN of an OKE cluster: security groups, and no security list beside them."""
 
 import ipaddress
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 import pulumi
 import pulumi_oci as oci
 
-from components.component import Component
+from components.component import Component, Resources
 from components.oci.network import oracle_services
+from fleet.providers.oke.cluster import OkeCluster
 from fleet.settings.egress import INTERNET
 
 ALL, ICMP, TCP, UDP = "all", "1", "6", "17"
@@ -36,7 +36,7 @@ def security_group(
     compartment: pulumi.Input[str],
     vcn_id: pulumi.Input[str],
     tags: Mapping[str, str],
-    after: Sequence[pulumi.Resource] = (),
+    after: Resources = (),
     *,
     parent: pulumi.Resource,
 ) -> oci.core.NetworkSecurityGroup:
@@ -51,27 +51,13 @@ def security_group(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OkeSecurityArgs:
-    """`api_sources` are networks that reach the API from outside; `closed` are networks that jobs do not reach.
-
-    `machines` says whether machines that run jobs need a group.
-    """
-
-    compartment: pulumi.Input[str]
-    vcn_id: pulumi.Input[str]
-    api_sources: Sequence[str]
-    closed: Sequence[str]
-    machines: bool
-    tags: dict[str, str]
-
-
-class OkeSecurity(Component[OkeSecurityArgs]):
+class OkeSecurity(Component[OkeCluster, pulumi.Input[str], pulumi.Input[str], bool, dict[str, str]]):
     """Groups for the API endpoint, for nodes with their pods, and for machines that run jobs. No group allows SSH.
 
     Rules of endpoint and nodes: docs.oracle.com, example network configurations, VCN-native pods; pods share the nodes' group.
-    Machines reach the internet only. A rule can only allow, so the allowed blocks are all addresses outside `closed`.
+    Machines reach the internet only. A rule can only allow, so the allowed blocks are all addresses outside the closed networks.
     DNS, time, metadata and iSCSI disks stay reachable: OCI enforces no rule for 169.254.0.0/16 (docs.oracle.com, security rules).
+    `machines` says whether machines that run jobs need a group.
     """
 
     api_id: pulumi.Output[str]
@@ -80,28 +66,47 @@ class OkeSecurity(Component[OkeSecurityArgs]):
     """Group of nodes and pods."""
     machines_id: pulumi.Output[str] | None
     """Group of machines that run jobs; None where the cluster has none."""
-    rules: tuple[pulumi.Resource, ...]
+    rules: Resources
     """These must exist before a node can join."""
-    machine_rules: tuple[pulumi.Resource, ...]
+    machine_rules: Resources
     """These must exist before a machine can download anything."""
 
-    def declare(self, name: str, args: OkeSecurityArgs) -> None:
-        api, workers = self._group("api"), self._group("workers")
-        self.api_id, self.workers_id = api.id, workers.id
-        self.rules = (*self._api_rules(api), *self._worker_rules(workers.id))
-        self.machines_id, self.machine_rules = self._machines() if args.machines else (None, ())
+    def declare(
+        self,
+        name: str,
+        settings: OkeCluster,
+        compartment: pulumi.Input[str],
+        vcn_id: pulumi.Input[str],
+        machines: bool,
+        tags: dict[str, str],
+    ) -> None:
+        def group(role: str) -> oci.core.NetworkSecurityGroup:
+            return security_group(f"{name}-{role}", compartment, vcn_id, tags, self._after, parent=self)
 
-    def _api_rules(self, api: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
+        api, workers = group("api"), group("workers")
+        self.api_id, self.workers_id = api.id, workers.id
+        self.rules = (*self._api_rules(api, settings), *self._worker_rules(workers.id))
+        self.machines_id, self.machine_rules = None, ()
+        if machines:
+            self.machines_id = group("machines").id
+            self.machine_rules = [
+                rule(f"{name}-machines-to-{block}", OUT, self.machines_id, block, ALL, "Public addresses", CIDR, parent=self)
+                for block in everything_but(*settings.closed_networks)
+            ]
+
+    def _api_rules(self, api: oci.core.NetworkSecurityGroup, settings: OkeCluster) -> list[pulumi.Resource]:
         name, workers = f"{self._name}-api", self.workers_id
         _, services = oracle_services(parent=self, after=api)
         deployers = "Kubernetes API for those who deploy"
+        # The public networks, or for a private endpoint its sources, by default the new VCN.
+        sources = settings.endpoint.public_cidrs or settings.endpoint.private_sources(settings.own_cidr)
         return [
             rule(f"{name}-from-workers", IN, api.id, workers, TCP, "Kubernetes API", parent=self, options=_API),
             rule(f"{name}-from-workers-oke", IN, api.id, workers, TCP, "OKE's channel", parent=self, options=_CHANNEL),
             rule(f"{name}-from-workers-mtu", IN, api.id, workers, ICMP, "Path discovery", parent=self, options=_MTU),
             *(
                 rule(f"{name}-from-{source}", IN, api.id, source, TCP, deployers, CIDR, parent=self, options=_API)
-                for source in self._args.api_sources
+                for source in sources
             ),
             rule(f"{name}-to-workers", OUT, api.id, workers, ALL, "Kubelets and webhooks", parent=self),
             rule(f"{name}-to-services", OUT, api.id, services, TCP, "OKE", SERVICE, parent=self),
@@ -116,18 +121,6 @@ class OkeSecurity(Component[OkeSecurityArgs]):
             rule(f"{name}-mtu", IN, workers, INTERNET, ICMP, "Path discovery", CIDR, parent=self, options=_MTU),
             rule(f"{name}-to-anywhere", OUT, workers, INTERNET, ALL, anywhere, CIDR, parent=self),
         ]
-
-    def _machines(self) -> tuple[pulumi.Output[str], tuple[pulumi.Resource, ...]]:
-        group, name = self._group("machines"), f"{self._name}-machines"
-        rules = [
-            rule(f"{name}-to-{block}", OUT, group.id, block, ALL, "Public addresses", CIDR, parent=self)
-            for block in everything_but(*self._args.closed)
-        ]
-        return group.id, tuple(rules)
-
-    def _group(self, role: str) -> oci.core.NetworkSecurityGroup:
-        args = self._args
-        return security_group(f"{self._name}-{role}", args.compartment, args.vcn_id, args.tags, self._after, parent=self)
 
 
 def rule(

@@ -9,18 +9,19 @@ import pulumi
 import pulumi_oci as oci
 
 from components.context import Context, PrivateKeys
-from components.kubernetes.inside import Inside, MachineSet, install
-from components.kubernetes.priorities import PriorityExpander, PriorityExpanderArgs
+from components.kubernetes.in_cluster import Inside
+from components.kubernetes.inside import MachineSet, install
+from components.kubernetes.priorities import PriorityExpander
 from components.kubernetes.provider import from_registry
 from components.kubernetes.scale_set import Arc
-from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs
+from components.oci.autoscaler import OkeAutoscaler
 from components.oci.caches import OkeCaches
-from components.oci.in_cluster import ExistingOkeCluster, ExistingOkeClusterArgs, InCluster, NewCluster
-from components.oci.metrics_gateway import MetricsGateway, MetricsGatewayArgs
+from components.oci.in_cluster import ExistingOkeCluster, InCluster, NewCluster
+from components.oci.metrics_gateway import MetricsGateway
 from components.oci.oci_gpu_runner import OciGpuRunner, Read
 from components.oci.oke_gpu_cluster import OkeClusterSettings, OkeGpuCluster, Read as ClusterRead
-from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
-from components.oci.runner_image import OkeRunnerImage, OkeRunnerImageArgs
+from components.oci.oke_gpu_pool import OkeGpuPool
+from components.oci.runner_image import OkeRunnerImage
 from components.outputs import Built, OkeOutputs
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.facts.scheduling import OKE_PROFILE
@@ -41,10 +42,7 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
     here = _cluster(name, settings, fleet, context)
     cluster = here.cluster
-    pools = {
-        pool_name: OkeGpuPool(f"{name}-{pool_name}", OkeGpuPoolArgs(here, pool_name), opts=here.opts)
-        for pool_name in settings.pools
-    }
+    pools = {pool_name: OkeGpuPool(f"{name}-{pool_name}", here.opts, here, pool_name) for pool_name in settings.pools}
     if pools and AUTOSCALER not in settings.provided:
         _autoscale(here, {pool_name: pool.node_pool_id for pool_name, pool in pools.items()})
     outputs: OkeOutputs = {
@@ -83,7 +81,7 @@ def _cluster(name: str, settings: OkePools, fleet: Fleet, context: Context) -> I
         return NewCluster(name, settings, context, made, network, cloud)
     if isinstance(settings, settings_of_existing.ExistingOkeCluster):
         network = settings.existing.network_compartment or settings.compartment
-        cluster = ExistingOkeCluster(name, ExistingOkeClusterArgs(settings, context), opts=opts)
+        cluster = ExistingOkeCluster(name, opts, settings, context)
         return InCluster(name, settings, context, cluster, network, cloud)
     raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
 
@@ -119,25 +117,22 @@ def _cluster_args(name: str, settings: OkeCluster, context: Context, quotas: Seq
 
 def _autoscale(here: InCluster, ids: Mapping[str, pulumi.Output[str]]) -> None:
     """The autoscaler of the pools, and the order in which it prefers them. `ids` are OCIDs by pool."""
-    OkeAutoscaler(f"{here.name}-autoscaler", OkeAutoscalerArgs(here, ids), opts=here.opts)
+    OkeAutoscaler(f"{here.name}-autoscaler", here.opts, here, ids)
     if here.settings.pool_orders:
         # Git cannot have the ids of pools that do not exist yet.
         text = pulumi.Output.all(**ids).apply(lambda ocids: oke_priorities(here.settings, ocids))
-        PriorityExpander(
-            f"{here.name}-expander",
-            PriorityExpanderArgs(text, here.cluster.ready, grant=True),
-            opts=pulumi.ResourceOptions(providers=[here.cluster.kubernetes_provider]),
-        )
+        opts = pulumi.ResourceOptions(providers=[here.cluster.kubernetes_provider])
+        PriorityExpander(f"{here.name}-expander", opts, text, here.cluster.ready, AUTOSCALER)
 
 
 def _stored(inside: Inside, here: NewCluster) -> Inside:
     """The contents of a new cluster, with its registry and the storage of its caches."""
     settings = here.settings
     if settings.registry is not None and settings.tenancy is not None:
-        args = OkeRunnerImageArgs(here, settings.registry, settings.tenancy)
-        inside = replace(inside, ready=(*inside.ready, OkeRunnerImage(f"{here.name}-registry", args, opts=here.opts)))
+        registry = OkeRunnerImage(f"{here.name}-registry", here.opts, here, settings.registry, settings.tenancy)
+        inside = replace(inside, ready=(*inside.ready, registry))
     if settings.caches:
-        caches = OkeCaches(f"{here.name}-caches", here, opts=here.opts)
+        caches = OkeCaches(f"{here.name}-caches", here.opts, here)
         inside = replace(inside, backings=caches.backings)
     return inside
 
@@ -148,7 +143,7 @@ def _gateway(here: NewCluster) -> MetricsGateway | None:
     if receiver is None:
         return None
     opts = from_registry(here.settings.mirror, [here.cloud, here.cluster.kubernetes_provider])
-    return MetricsGateway(f"{here.name}-metrics-gateway", MetricsGatewayArgs(here, receiver), opts=opts)
+    return MetricsGateway(f"{here.name}-metrics-gateway", opts, here, receiver)
 
 
 def _machine_set(

@@ -1,29 +1,23 @@
 """Values of Actions Runner Controller (ARC) and of its runner scale sets."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleet.charts import kept_jobs
 from fleet.charts.chart import Chart, Pod, fixed, manifests, resources
-from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Level, shared_memory
+from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, shared_memory
 from fleet.facts.pricing import USD_PER_HOUR
 from fleet.facts.scheduling import (
     GPU_RESOURCE,
-    PREEMPTING_PRIORITY,
-    RUNNER_PRIORITY,
-    SAFE_TO_EVICT,
     SYSTEM_SELECTOR,
     Toleration,
     node_choice,
-    per_node_annotation,
 )
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.settings.cluster import Cluster
-from fleet.settings.github import APP_SECRET
+from fleet.settings.existing import Controller
 from fleet.settings.model import cpu_text, memory_text
-from fleet.settings.namespaces import runner_namespace
-from fleet.settings.runner import PodRunner, Runner, RunnerPod
+from fleet.settings.runner import RunnerPod
 
 NAMESPACE = "arc-systems"
 CONTROLLER = "arc-controller"
@@ -39,45 +33,14 @@ LAUNCHER_POD = Pod("launcher", 50, 128)
 """One pod for each runner that is a machine, on the system pool. Their number depends on the jobs, so no chart lists them."""
 METRICS_PORT = 8080
 """Port `metrics` of the controller and of every listener, if the controller's chart has it."""
-_LISTENER_METRICS = fixed("arc-listener")
 GRACE = 90
 """Seconds that a runner has to end its job after Kubernetes asks its pod to stop. A spot node has 120 in all."""
-_WAVE_OF_SETS = 5
-"""The sets come after all controllers and after the secrets that they need (`WAVE_OF_SECRETS`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What a runner scale set finds in its cluster. The defaults are for a cluster with this project's other components.
-
-    `namespace` is empty for the set's default namespace. `secret` is the name of the GitHub App's Secret in it. An empty
-    `priority_class` means the cluster's default.
-    """
-
-    namespace: str = ""
-    secret: str = APP_SECRET
-    listener_selector: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
-    priority_class: str = RUNNER_PRIORITY.name
-    controller_namespace: str = NAMESPACE
-    controller_account: str = CONTROLLER
-    declares_minimum: bool = True
-    """False if a sweep sets `minRunners`. Neither Helm nor ArgoCD then owns the field, so no update reverts it."""
-
-
-def place_in(cluster: Cluster, runner: Runner | None = None) -> Place:
-    """What the runner scale sets of a cluster find in it, and of these the set of `runner`.
-
-    An existing cluster may have its own controller. Runners that may land in a pool with placeholders may end those.
-    """
-    place = Place(listener_selector=cluster.system_selector)
-    if isinstance(runner, PodRunner) and any(cluster.pools[pool].placeholders for pool in runner.ordered):
-        place = replace(place, priority_class=PREEMPTING_PRIORITY.name)
-    if isinstance(runner, PodRunner) and runner.schedules:
-        place = replace(place, declares_minimum=False)
-    controller = cluster.found.controller if cluster.found is not None else None
-    if controller is None:
-        return place
-    return replace(place, controller_namespace=controller.namespace, controller_account=controller.service_account)
+def controller_of(cluster: Cluster) -> Controller:
+    """The controller of a cluster's runner scale sets: the program's, unless an existing cluster has its own."""
+    own = cluster.found.controller if cluster.found is not None else None
+    return own or Controller.model_construct(namespace=NAMESPACE, service_account=CONTROLLER)
 
 
 def installs_controller(cluster: Cluster) -> bool:
@@ -98,15 +61,6 @@ def arc_controller(selector: Mapping[str, str] = SYSTEM_SELECTOR, *, metrics: bo
     return Chart("gha-runner-scale-set-controller", CONTROLLER, NAMESPACE, values, (_CONTROLLER_POD,), folder)
 
 
-def pod_scale_set(
-    name: str, runner: RunnerPod, github_url: str, group: str, pod: dict[str, Any], *, place: Place, per_node: int
-) -> Chart:
-    """The scale set of a class of pods: `pod` is the spec of the runner's."""
-    annotations = per_node_annotation(per_node)
-    more = runner.scale_set_values
-    return scale_set(name, runner, github_url, group, pod, annotations=annotations, place=place, more=more)
-
-
 def job_pod(
     runner: RunnerPod,
     selectors: Sequence[Mapping[str, str]],
@@ -125,56 +79,6 @@ def job_pod(
     """
     pod = runner_pod(runner, tolerations, resource, mounts_shm, usd_per_hour)
     return node_choice(selectors) | pod | ({"runtimeClassName": runtime_class} if runtime_class else {})
-
-
-def scale_set(
-    name: str,
-    runner: Runner,
-    github_url: str,
-    group: str,
-    pod: dict[str, Any],
-    pod_security: Level = "restricted",
-    annotations: Mapping[str, str] | None = None,
-    place: Place = Place(),
-    more: Mapping[str, Any] | None = None,
-) -> Chart:
-    """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own.
-
-    `more` are further values of the chart.
-    """
-    priority = {"priorityClassName": place.priority_class} if place.priority_class else {}
-    return Chart(
-        "gha-runner-scale-set",
-        name,
-        place.namespace or runner_namespace(name),
-        {
-            "githubConfigUrl": github_url,
-            "githubConfigSecret": place.secret,
-            "runnerScaleSetName": name,
-            # The chart adds the name as another label.
-            "scaleSetLabels": list(runner.labels),
-            "runnerGroup": group,
-            **({"minRunners": runner.span.min} if place.declares_minimum else {}),
-            "maxRunners": runner.span.max,
-            # Without this value the chart searches the cluster for the controller, and a preview has no cluster.
-            "controllerServiceAccount": {"namespace": place.controller_namespace, "name": place.controller_account},
-            "template": {"metadata": {"annotations": {SAFE_TO_EVICT: "false", **(annotations or {})}}, "spec": priority | pod},
-            "listenerMetrics": _LISTENER_METRICS,
-            "listenerTemplate": {
-                "spec": {
-                    "nodeSelector": dict(place.listener_selector),
-                    "securityContext": CONFINED_POD,
-                    "containers": [{"name": "listener", "resources": resources(LISTENER), "securityContext": CONFINED}],
-                }
-            },
-        }
-        | dict(more or {}),
-        (LISTENER,),
-        folder=f"infrastructure/runners/{name}",
-        wave=_WAVE_OF_SETS,
-        needs=(CONTROLLER,),
-        pod_security=pod_security,
-    )
 
 
 def runner_pod(

@@ -4,14 +4,18 @@ A cluster has one ClusterPolicy, so driver, toolkit and CDI are on or off for al
 the RuntimeClass `nvidia` itself; nothing else may create it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import Field
 
 from fleet.charts.chart import Chart, Pod, manifests, requests
 from fleet.charts.dcgm_exporter import CHANGED, COUNTERS, EXPORTER_POD, INTERVAL, remote_engine
-from fleet.charts.device_plugin import MPS_POD, OPERATOR_NAMESPACE, PLUGIN_POD, PluginConfigs
+from fleet.charts.device_plugin import MPS_POD, OPERATOR_NAMESPACE, PLUGIN_POD
+from fleet.charts.enablement import EnablementSettings
 from fleet.facts.node_image import NodeImage
-from fleet.facts.scheduling import RUNTIME_CLASS, SYSTEM_SELECTOR, Toleration
+from fleet.facts.scheduling import RUNTIME_CLASS
+from fleet.settings.model import LabelKey, LabelValue
 from fleet.settings.operator import Containerd, Driver, OperatorSettings
 
 OPERATOR = "gpu-operator"
@@ -28,81 +32,85 @@ _VALIDATOR = Pod("validator", 10, 64, on="GPU nodes")
 """The operator also gives these requests to the init containers of the other operands, so no operand requests less."""
 
 
-def gpu_operator(
-    image: NodeImage,
-    operator: OperatorSettings,
-    *,
-    cdi: bool,
-    tolerations: Sequence[Toleration],
-    mig: str = "none",
-    configs: PluginConfigs | None = None,
-    selector: Mapping[str, str] = SYSTEM_SELECTOR,
-    counters: bool = False,
-    engine: str = "",
-) -> Chart:
-    """The operator for nodes of one kind of image. It installs the parts that the image lacks.
+class GpuOperatorSettings(OperatorSettings, EnablementSettings):
+    """NVIDIA's GPU operator for nodes of one kind of image. It installs the parts that the image lacks.
 
-    `tolerations` are those of the cluster's provider. `cdi` is the setting that all pools share. `mig` is how MIG slices are
-    named (none, single, mixed). `configs` are the device plugin's configs for pools that share GPUs. `selector` is the node
-    selector of the controllers. `counters`: whether the DCGM exporter collects this project's counters, every 15 s. `engine` is
-    the address of a DCGM engine that every GPU node runs already. Operands have requests but no limits, because a limit that is
-    too small would stop all GPUs of a node.
+    `cdi` is the setting that all pools share. `mig_strategy` is how MIG slices are named. `controller_node_selector` is the node
+    selector of the controllers. `counters`: whether the DCGM exporter collects this project's counters, every 15 s. `dcgm_engine`
+    is the address of a DCGM engine that every GPU node runs already.
     """
-    values: dict[str, Any] = {
-        "operator": {"nodeSelector": dict(selector), "runtimeClass": RUNTIME_CLASS},
-        "daemonsets": {"tolerations": manifests(tolerations)},
-        "cdi": {"enabled": cdi},
-        "sandboxWorkloads": {"enabled": False},
-        "driver": {"enabled": False} if image.driver else _driver(operator.driver),
-        "toolkit": {"enabled": False} if image.toolkit else _toolkit(operator.containerd),
-        "devicePlugin": {"enabled": not image.advertises, "resources": requests(PLUGIN_POD)}
-        | ({"config": {"create": False, "name": configs.name, "default": configs.default}} if configs else {}),
-        "mig": {"strategy": mig},
-        "migManager": _mig_manager(mig != "none"),
-        "gfd": {"enabled": True, "resources": requests(_GFD)},
-        "dcgmExporter": {
-            "enabled": True,
-            "resources": requests(EXPORTER_POD),
-            "serviceMonitor": {"enabled": operator.service_monitor},
+
+    BY_OPERATOR = True
+
+    install_driver: bool = False
+    install_toolkit: bool = False
+    device_plugin: bool = True
+    driver_root: str = ""
+    counters: bool = False
+    dcgm_engine: str = ""
+    cdi: bool = False
+    mig_strategy: Literal["none", "single", "mixed"] = "none"
+    controller_node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+
+    @property
+    def chart(self) -> Chart:
+        """The chart. Operands have requests but no limits, because a limit that is too small would stop all GPUs of a node."""
+        placed, configs = self.controller_node_selector, self.configs
+        values: dict[str, Any] = {
+            "operator": {"nodeSelector": dict(placed), "runtimeClass": RUNTIME_CLASS},
+            "daemonsets": {"tolerations": manifests(self.tolerations)},
+            "cdi": {"enabled": self.cdi},
+            "sandboxWorkloads": {"enabled": False},
+            "driver": _driver(self.driver) if self.install_driver else {"enabled": False},
+            "toolkit": _toolkit(self.containerd) if self.install_toolkit else {"enabled": False},
+            "devicePlugin": {"enabled": self.device_plugin, "resources": requests(PLUGIN_POD)}
+            | ({"config": {"create": False, "name": configs.name, "default": configs.default}} if configs else {}),
+            "mig": {"strategy": self.mig_strategy},
+            "migManager": _mig_manager(self.mig_strategy != "none"),
+            "gfd": {"enabled": True, "resources": requests(_GFD)},
+            "dcgmExporter": {
+                "enabled": True,
+                "resources": requests(EXPORTER_POD),
+                "serviceMonitor": {"enabled": self.service_monitor},
+            }
+            | _collected(self.counters, self.dcgm_engine),
+            "validator": {"resources": requests(_VALIDATOR)},
+            "nfd": {"enabled": True},
+            "node-feature-discovery": {
+                "master": {"nodeSelector": dict(placed)},
+                "gc": {"nodeSelector": dict(placed)},
+                # A node without the worker's labels gets no operands.
+                "worker": {"tolerations": manifests(self.tolerations), "resources": requests(_WORKER)},
+            },
         }
-        | _collected(counters, engine),
-        "validator": {"resources": requests(_VALIDATOR)},
-        "nfd": {"enabled": True},
-        "node-feature-discovery": {
-            "master": {"nodeSelector": dict(selector)},
-            "gc": {"nodeSelector": dict(selector)},
-            # A node without the worker's labels gets no operands.
-            "worker": {"tolerations": manifests(tolerations), "resources": requests(_WORKER)},
-        },
-    }
-    if image.driver_root:
-        values["hostPaths"] = {"driverInstallDir": image.driver_root}
-    # Operands and node feature discovery mount folders of the host. Only this level allows that.
-    pods = tuple(_pods(image, cuts=mig != "none", configured=configs is not None))
-    return Chart(OPERATOR, OPERATOR, NAMESPACE, values, pods, f"infrastructure/controllers/{OPERATOR}", pod_security="privileged")
+        if self.driver_root:
+            values["hostPaths"] = {"driverInstallDir": self.driver_root}
+        # Operands and node feature discovery mount folders of the host. Only this level allows that.
+        folder, pods = f"infrastructure/controllers/{OPERATOR}", tuple(_pods(self))
+        return Chart(OPERATOR, OPERATOR, NAMESPACE, values, pods, folder, pod_security="privileged")
 
 
-def _pods(image: NodeImage, *, cuts: bool, configured: bool) -> Iterator[Pod]:
-    """The operator's pods. `cuts` says whether MIG cuts GPUs into slices, `configured` whether the plugin has configs.
+def _pods(made: GpuOperatorSettings) -> Iterator[Pod]:
+    """The operator's pods.
 
     With configs the plugin, feature discovery and the control daemon of MPS have a second container, config-manager. The operator
     gives all containers of a pod the same requests (NVIDIA/gpu-operator v26.7.0 controllers/object_controls.go). The MIG manager
     runs only on nodes whose GPUs support MIG. Here it counts on all GPU nodes of a cluster that uses it.
     """
-    containers = 2 if configured else 1
+    containers = 2 if made.configs is not None else 1
     yield from _ON_SYSTEM_POOL
     yield _WORKER
-    if not image.driver:
+    if made.install_driver:
         yield _DRIVER
-    if not image.toolkit:
+    if made.install_toolkit:
         yield _TOOLKIT
-    if not image.advertises:
+    if made.device_plugin:
         yield PLUGIN_POD.times(containers)
         yield MPS_POD.times(containers)
     yield _GFD.times(containers)
     yield EXPORTER_POD
     yield _VALIDATOR
-    if cuts:
+    if made.mig_strategy != "none":
         yield _MIG_MANAGER
 
 

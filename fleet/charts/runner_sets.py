@@ -1,26 +1,44 @@
 """What the chart of a runner set is made of. The chart, and the component that installs it, read these settings."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from fleet.charts.arc import CONTROLLER, GRACE, NAMESPACE, Place, job_pod, place_in, pod_scale_set
-from fleet.charts.chart import Chart, manifests
+from fleet.charts.arc import CONTROLLER, GRACE, LISTENER, NAMESPACE, controller_of, job_pod
+from fleet.charts.chart import Chart, fixed, manifests, resources
 from fleet.charts.container_jobs import job_template, own_pod, step_template
 from fleet.charts.enablement import Tolerations
-from fleet.facts.scheduling import CPU_TOLERATION, GPU_RESOURCE, GPU_TOLERATION, JOB_TEMPLATE, STEP_TEMPLATE, node_choice
+from fleet.facts.pods import CONFINED, CONFINED_POD, Level
+from fleet.facts.scheduling import (
+    CPU_TOLERATION,
+    GPU_RESOURCE,
+    GPU_TOLERATION,
+    JOB_TEMPLATE,
+    PREEMPTING_PRIORITY,
+    RUNNER_PRIORITY,
+    SAFE_TO_EVICT,
+    STEP_TEMPLATE,
+    node_choice,
+    per_node_annotation,
+)
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import CLOSED, LINK_LOCAL, within
 from fleet.settings.existing import ServiceAccount
 from fleet.settings.github import APP_SECRET, DEFAULT_SCOPE, GitHub, ScopeUrl
 from fleet.settings.gitops import GitOps, ObjectName
-from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue, Model, matching, problem
+from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue, matching, problem
 from fleet.settings.namespaces import JOBS, runner_namespace
-from fleet.settings.runner import Runner, RunnerPod, SetName
+from fleet.settings.runner import PodRunner, Runner, RunnerPod, SetName
+
+_LISTENER_METRICS = fixed("arc-listener")
+_WAVE = 5
+"""The sets come after all controllers and after the secrets that they need (`WAVE_OF_SECRETS`)."""
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class SetSettings(Model):
+class SetSettings(Runner):
     """What runner sets of every kind find in their cluster, and how they are installed."""
 
     github_url: ScopeUrl
@@ -39,35 +57,70 @@ class SetSettings(Model):
     gitops: GitOps | None = None
 
     @property
-    def place(self) -> Place:
-        """What the set's chart finds in the cluster."""
-        return Place(
-            namespace=self.namespace or "",
-            secret=self.github_secret,
-            listener_selector=self.listener_node_selector,
-            priority_class=self.priority_class,
-            controller_namespace=self.controller_namespace,
-            controller_account=self.controller_service_account,
-        )
+    def home(self) -> str:
+        """The namespace of the runners."""
+        return self.namespace or runner_namespace(self.runner_scale_set_name)
+
+    def scale_set(
+        self,
+        pod: dict[str, Any],
+        *,
+        level: Level = "restricted",
+        annotations: Mapping[str, str] = _NOTHING,
+        more: Mapping[str, Any] = _NOTHING,
+        declares_minimum: bool = True,
+    ) -> Chart:
+        """A runner scale set. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own.
+
+        `level` is the Pod Security Standard of its namespace. `more` are further values of the chart. `declares_minimum` is false
+        if a sweep sets `minRunners`: neither Helm nor ArgoCD then owns the field, so no update reverts it.
+        """
+        name, priority = self.runner_scale_set_name, {"priorityClassName": self.priority_class} if self.priority_class else {}
+        values = {
+            "githubConfigUrl": self.github_url,
+            "githubConfigSecret": self.github_secret,
+            "runnerScaleSetName": name,
+            # The chart adds the name as another label.
+            "scaleSetLabels": list(self.labels),
+            "runnerGroup": self.group or "default",
+            **({"minRunners": self.span.min} if declares_minimum else {}),
+            "maxRunners": self.span.max,
+            # Without this value the chart searches the cluster for the controller, and a preview has no cluster.
+            "controllerServiceAccount": {"namespace": self.controller_namespace, "name": self.controller_service_account},
+            "template": {"metadata": {"annotations": {SAFE_TO_EVICT: "false", **annotations}}, "spec": priority | pod},
+            "listenerMetrics": _LISTENER_METRICS,
+            "listenerTemplate": {
+                "spec": {
+                    "nodeSelector": dict(self.listener_node_selector),
+                    "securityContext": CONFINED_POD,
+                    "containers": [{"name": "listener", "resources": resources(LISTENER), "securityContext": CONFINED}],
+                }
+            },
+            **more,
+        }
+        folder = f"infrastructure/runners/{name}"
+        return Chart("gha-runner-scale-set", name, self.home, values, (LISTENER,), folder, _WAVE, (CONTROLLER,), level)
 
 
 def of_cluster(cluster: Cluster, name: str, runner: Runner, github: GitHub) -> dict[str, Any]:
     """The fields that a set of every kind has from its cluster."""
-    place, scope_name = place_in(cluster, runner), cluster.scope_of(runner)
+    scope_name, controller = cluster.scope_of(runner), controller_of(cluster)
     scope = github.every[scope_name]
+    # Runners that may land in a pool with placeholders may end those.
+    preempts = isinstance(runner, PodRunner) and any(cluster.pools[pool].placeholders for pool in runner.ordered)
     of_set: dict[str, Any] = {
         "github_url": scope.url,
         "group": runner.group or scope.group,
         "runner_scale_set_name": name,
-        "listener_node_selector": dict(place.listener_selector),
-        "priority_class": place.priority_class,
+        "listener_node_selector": dict(cluster.system_selector),
+        "priority_class": (PREEMPTING_PRIORITY if preempts else RUNNER_PRIORITY).name,
         "closed_networks": cluster.closed_networks,
     }
     if scope_name != DEFAULT_SCOPE and not cluster.by_git:
         # ARC deletes a set that changes its scope with the old App's key. So both Secrets must exist for a moment.
         of_set["github_secret"] = f"{APP_SECRET}-{scope_name}"
-    if (place.controller_namespace, place.controller_account) != (NAMESPACE, CONTROLLER):
-        of_set |= {"controller_namespace": place.controller_namespace, "controller_service_account": place.controller_account}
+    if (controller.namespace, controller.service_account) != (NAMESPACE, CONTROLLER):
+        of_set |= {"controller_namespace": controller.namespace, "controller_service_account": controller.service_account}
     return of_set
 
 
@@ -131,11 +184,6 @@ class PodSet(RunnerPod, SetSettings):
         )
 
     @property
-    def home(self) -> str:
-        """The namespace of the runners."""
-        return self.namespace or runner_namespace(self.runner_scale_set_name)
-
-    @property
     def jobs_home(self) -> str:
         """The namespace of the jobs' pods, if jobs run in containers."""
         return f"{self.home}{JOBS}"
@@ -157,12 +205,9 @@ class PodSet(RunnerPod, SetSettings):
             own = own_pod(self, self.jobs_home, self.prepare_timeout)
             pod = node_choice([self.runner_node_selector]) | own | {"terminationGracePeriodSeconds": GRACE}
             pod |= {"tolerations": manifests(self.runner_tolerations)}
-        return pod_scale_set(
-            self.runner_scale_set_name,
-            self,
-            self.github_url,
-            self.group or "default",
+        return self.scale_set(
             pod,
-            place=replace(self.place, declares_minimum=self.declare_min_runners),
-            per_node=self.per_node,
+            annotations=per_node_annotation(self.per_node),
+            more=self.scale_set_values,
+            declares_minimum=self.declare_min_runners,
         )

@@ -12,7 +12,8 @@ from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart, Pod
 from fleet.charts.cloudwatch import CLOUDWATCH_PODS
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER, ENGINE_PORT, dcgm_exporter
-from fleet.charts.enablement import Access, DevicePlugin, GpuOperatorSettings
+from fleet.charts.enablement import Access, DevicePlugin
+from fleet.charts.gpu_operator import GpuOperatorSettings
 from fleet.charts.kube_prometheus import kube_prometheus, node_labels
 from fleet.charts.kueue import kueue
 from fleet.charts.runner_sets import PodSet, of_cluster

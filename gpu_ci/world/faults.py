@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from fleet.charts.arc import CONTROLLER, arc_controller, place_in
+from fleet.charts.arc import CONTROLLER, arc_controller, controller_of
 from fleet.charts.sweeps import NAMESPACE as SWEEPS
 from fleet.facts.errors import InputError, instead, quoted
 from fleet.facts.scheduling import SAFE_TO_EVICT, SCALE_SET_LABEL
@@ -180,7 +180,7 @@ def _node(world: World) -> str:
 
 def _listener(world: World) -> tuple[str, str]:
     """Namespace and name of the pod of the class's listener."""
-    space = place_in(world.settings).controller_namespace
+    space = controller_of(world.settings).namespace
     pods = [pod for pod in world.pods.values() if owner_of(pod)[0] == "AutoscalingListener"]
     mine = [pod for pod in pods if pod["metadata"]["labels"].get(SCALE_SET_LABEL) == _class(world)]
     return space, mine[0]["metadata"]["name"]

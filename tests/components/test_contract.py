@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from typing import get_args
 
 import pulumi
 
 import components
+from components.component import Component, PackagedComponent
 from gpu_ci.offline.record import record
 from tests.components.recorded import ROOT, in_every_stack, of_type, stack_config
 
@@ -82,15 +84,28 @@ def test_each_component_registers_its_promised_token(recordings):
     assert registered == set(TOKENS.values()), "stacks and examples have every component, each by its promised token"
 
 
-def test_each_component_has_args_beside_it_and_takes_opts():
+def test_each_packaged_component_has_args_beside_it_and_takes_opts():
     for name, found in component_classes().items():
-        module = importlib.import_module(found.__module__)
-        taken = getattr(inspect.get_annotations(found.declare)["args"], "__name__", "") if hasattr(found, "declare") else ""
-        assert hasattr(module, f"{name}Args") or taken.endswith(("InCluster", "NewCluster")), (
-            f"{name} has no {name}Args beside it"
-        )
+        if issubclass(found, PackagedComponent):
+            module = importlib.import_module(found.__module__)
+            assert hasattr(module, f"{name}Args"), f"{name} has no {name}Args beside it"
+            parameters = list(inspect.signature(found.__init__).parameters)
+            assert parameters == ["self", "name", "args", "opts"], f"{name}: {parameters}"
+
+
+def test_each_other_component_takes_opts_and_names_the_types_of_what_it_declares_from():
+    for name, found in component_classes().items():
+        if issubclass(found, PackagedComponent):
+            continue
         parameters = list(inspect.signature(found.__init__).parameters)
-        assert parameters == ["self", "name", "args", "opts"], f"{name}: {parameters}"
+        assert parameters[:3] == ["self", "name", "opts"], f"{name}: {parameters}"
+        if not issubclass(found, Component):
+            continue
+        (base,) = vars(found)["__orig_bases__"]
+        (named,) = get_args(base)
+        taken = inspect.get_annotations(found.declare)
+        assert next(iter(taken)) == "name", f"{name}: its logical name comes first"
+        assert [kind for key, kind in taken.items() if key not in ("name", "return")] == list(named), f"{name}: {named}"
 
 
 def test_no_component_registers_a_resource_as_an_output(monkeypatch):

@@ -11,7 +11,7 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from components.build import build
-from components.kubernetes.gpu_workload import GpuJob, GpuJobArgs
+from components.kubernetes.gpu_workload import GpuJob
 from fleet.facts.scheduling import DELETION_PROPAGATION, JOB_PRIORITIES, RUNNER_PRIORITY, SKIP_AWAIT
 from fleet.facts.versions import IMAGES
 from fleet.jobs import gpu_job, place_job
@@ -210,7 +210,7 @@ def test_its_output_is_the_name_that_kubectl_wants() -> None:
 
     def program() -> None:
         cloud = kubernetes.Provider("here", kubeconfig="{}")
-        made = GpuJob("usw2-train", GpuJobArgs(manifest, ()), opts=pulumi.ResourceOptions(providers=[cloud]))
+        made = GpuJob("usw2-train", pulumi.ResourceOptions(providers=[cloud]), manifest, ())
         made.job_name.apply(seen.append)
 
     build_alone(program)

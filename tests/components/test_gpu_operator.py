@@ -10,21 +10,24 @@ import pytest
 
 from components.kubernetes.enablement import GpuOperator, GpuOperatorArgs
 from fleet.charts.device_plugin import plugin_configs
-from fleet.charts.gpu_operator import gpu_operator
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import OKE_PROFILE, SYSTEM_SELECTOR
 from fleet.settings.operator import OperatorSettings
 from gpu_ci.offline.recording import Recording
 from tests.builders import pool_of
+from tests.charts import gpu_operator
 from tests.components.recorded import build_alone, named, of_type
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 NAMESPACE = "kubernetes:core/v1:Namespace"
 
 
-CONFIGS = plugin_configs([pool_of(sharing={"strategy": "time-slicing", "replicas": 4})], by_operator=True)
+SHARED = [pool_of(sharing={"strategy": "time-slicing", "replicas": 4})]
+CONFIGS = plugin_configs(SHARED, by_operator=True)
 UBUNTU = NODE_IMAGES["ubuntu"]
-CHART = gpu_operator(UBUNTU, OperatorSettings(), cdi=True, tolerations=OKE_PROFILE.tolerations, mig="single", configs=CONFIGS)
+CHART = gpu_operator(
+    UBUNTU, OperatorSettings(), cdi=True, tolerations=OKE_PROFILE.tolerations, mig_strategy="single", access=SHARED
+)
 
 
 def _program() -> None:

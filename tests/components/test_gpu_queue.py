@@ -12,14 +12,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from components.kubernetes.queues import (
-    GpuQueue,
-    GpuQueueArgs,
-    LocalQueues,
-    LocalQueuesArgs,
-    QueueController,
-    QueueControllerArgs,
-)
+from components.kubernetes.queues import GpuQueue, LocalQueues, QueueController
 from fleet.charts.kueue import KUEUE as RELEASE_NAME, kueue as kueue_chart
 from fleet.facts.scheduling import JOB_PRIORITIES, RUNNER_PRIORITY
 from fleet.loading.stackfile import StackConfig
@@ -148,11 +141,11 @@ def _alone() -> None:
     provider = kubernetes.Provider("cluster", kubeconfig="{}")
     opts = pulumi.ResourceOptions(providers=[provider])
     first = kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))
-    controller = QueueController("queues", QueueControllerArgs(kueue_chart(["ml", "ml-night"]), objects, [first]), opts=opts)
+    controller = QueueController("queues", opts, kueue_chart(["ml", "ml-night"]), objects, [first], None)
     team = objects.teams["ml"]
-    queue = GpuQueue("queues.ml", GpuQueueArgs(team, controller.flavors), opts=opts)
+    queue = GpuQueue("queues.ml", opts, team, controller.flavors)
     ready = {namespace: [queue.cluster_queue] for namespace in team.local_queues}
-    found = LocalQueues("queues", LocalQueuesArgs(team.local_queues, ready), opts=opts)
+    found = LocalQueues("queues", opts, team.local_queues, ready)
     pulumi.export("queues", found.queues)
 
 

@@ -11,7 +11,8 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from components.build import build as build_fleet
-from components.kubernetes.inside import Inside, install
+from components.kubernetes.in_cluster import Inside
+from components.kubernetes.inside import install
 from fleet.facts.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, RUNNER_PRIORITY, SKIP_AWAIT
 from fleet.loading.config import load
 from fleet.prove.placement import PlacementError

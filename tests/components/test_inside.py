@@ -10,19 +10,20 @@ import pulumi_kubernetes as kubernetes
 import pytest
 from pydantic import TypeAdapter
 
-from components.kubernetes.inside import Inside, MachineSet, install
+from components.kubernetes.in_cluster import Inside
+from components.kubernetes.inside import MachineSet, install
 from components.kubernetes.scale_set import Arc, ScaleSet, ScaleSetArgs
 from fleet.charts.arc import CONTROLLER
-from fleet.charts.runner_sets import SetSettings
 from fleet.loading.config import load
 from fleet.providers.installed import plain_charts
 from fleet.providers.oke.cluster import OkeCluster
-from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
+from fleet.providers.oke.launcher_set import LAUNCHER, PerJobSet
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.settings.operator import OperatorSettings
 from gpu_ci.offline.recording import Recording
 from tests.builders import config, oke_cluster, oke_pool, oke_runner, vm_per_job
+from tests.charts import launcher_set
 from tests.components.recorded import build_alone, named, of_type
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -65,9 +66,10 @@ def machine_set(name: str, runner: MachineRunner, arc: Arc) -> ScaleSet:
     provider = kubernetes.Provider("other", kubeconfig="{}")
     opts = pulumi.ResourceOptions(providers=[provider])
     assert arc.private_keys
-    settings = SetSettings.model_construct(github_url=arc.github.url, runner_scale_set_name=name, isolate=False)
+    of_set: dict[str, Any] = {"github_url": arc.github.url, "runner_scale_set_name": name, "isolate": False}
+    settings = PerJobSet.model_construct(**of_set)
     args = ScaleSetArgs(chart, settings, arc.app("default"), arc.after, companions)
-    return ScaleSet(f"sjc-{name}", args, opts=opts)
+    return ScaleSet(f"sjc-{name}", opts, args)
 
 
 @pytest.mark.parametrize(

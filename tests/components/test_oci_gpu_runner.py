@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
+from components.oci.rights import NETWORK, PER_JOB, STANDING, allowed, calls
 from fleet.providers.oke.launcher_set import LAUNCHER
 from fleet.providers.oke.machine import launcher
 from fleet.providers.oke.machine.launch import LAUNCHER_SOURCE
@@ -251,8 +251,8 @@ def test_only_a_launcher_a_job_may_create_machines_and_only_one_of_a_pool_may_ch
 
 
 def test_no_right_is_for_all_resources_or_for_moving_power_or_pools():
-    for allowed in (PER_JOB, STANDING):
-        (statement,) = launcher_rights(Workload("runners-x", LAUNCHER, "ocid1.cluster.oc1..x"), allowed, "c")
+    for needed in (PER_JOB, STANDING):
+        (statement,) = allowed("runners-x", LAUNCHER, [calls(needed)], "c", "ocid1.cluster.oc1..x")
         assert "all-resources" not in statement
         assert "manage" not in statement
         for denied in ("INSTANCE_MOVE", "INSTANCE_POOL_DELETE", "INSTANCE_CREATE_IMAGE", "SUBNET_CREATE"):
@@ -388,9 +388,9 @@ def test_a_launcher_then_touches_the_clusters_compartment_for_its_network_alone(
     network = named(apart, f"sjc-{name}-network-rights-0", POLICY)
     assert own.inputs["compartmentId"].endswith(".examplemachines"), "a policy reaches no compartment beside its own"
     assert network.inputs["compartmentId"] == "ocid1.compartment.oc1..example"
-    allowed = permissions(network.inputs["statements"][0])
-    assert allowed
-    assert not [right for right in allowed if right.startswith(("INSTANCE", "VOLUME", "CONSOLE"))], "nodes are out of reach"
+    granted = permissions(network.inputs["statements"][0])
+    assert granted
+    assert not [right for right in granted if right.startswith(("INSTANCE", "VOLUME", "CONSOLE"))], "nodes are out of reach"
 
 
 def test_policies_are_written_in_the_tenancys_home(apart, update):

@@ -14,8 +14,8 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from components.kubernetes.inside import Inside, install
-from components.kubernetes.model_cache import Backing
+from components.kubernetes.in_cluster import Backing, Inside
+from components.kubernetes.inside import install
 from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import oke_pool
 from tests.cases import cases

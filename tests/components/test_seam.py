@@ -20,7 +20,8 @@ from components.kubernetes.arc_runner_set import ArcRunnerSet, Read
 from components.kubernetes.enablement import DevicePluginStack, GpuOperator
 from components.oci.oke_gpu_cluster import OkeClusterSettings
 from fleet.charts.chart import Chart
-from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings
+from fleet.charts.enablement import DevicePlugin
+from fleet.charts.gpu_operator import GpuOperatorSettings
 from fleet.charts.runner_sets import PodSet
 from fleet.loading.config import load
 from fleet.providers import installed

@@ -11,7 +11,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from fleet.charts.device_plugin import device_plugin
-from fleet.charts.gpu_operator import gpu_operator
 from fleet.facts import hardware, versions
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, GPU_TOLERATION, Effect, Taint
@@ -19,14 +18,13 @@ from fleet.jobs.profiles import PROFILES
 from fleet.loading.config import load
 from fleet.prove import placement
 from fleet.providers.eks.nodes import EksPool
-from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.compatibility import branch, require_driver
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner
 from tests.builders import ROOT, config, oke_cluster, pool_of, read_stack, reserved, runner_of, staging, vm, vm_per_job
-from tests.charts import runner_set
+from tests.charts import gpu_operator, launcher_set, runner_set
 from tests.docs.inside import stack
 from tests.docs.markdown import anchors, fences
 from tests.fleet.conformance import STACKS

@@ -10,19 +10,19 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from components.oci.autoscaler import addon_values
 from components.oci.launchers import sweep_spec
-from fleet.charts.arc import CONTROLLER, Place, arc_controller, place_in
+from fleet.charts.arc import CONTROLLER, arc_controller, controller_of
 from fleet.charts.argo_cd import ARGO_CD, argo_cd
 from fleet.charts.chart import Chart, Pod
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER
 from fleet.charts.device_plugin import device_plugin, plugin_configs as plugin_configs_chart
-from fleet.charts.gpu_operator import OPERATOR, gpu_operator
+from fleet.charts.gpu_operator import OPERATOR
 from fleet.charts.kube_prometheus import STACK
 from fleet.charts.kueue import KUEUE, kueue
 from fleet.facts.node_image import NODE_IMAGES
@@ -34,6 +34,7 @@ from fleet.facts.scheduling import (
     GPU_TAINT_KEY,
     OKE_NO_PLUGIN_LABEL,
     PLUGIN_CONFIG_LABEL,
+    RUNNER_PRIORITY,
     SYSTEM_POOL,
     Effect,
     Taint,
@@ -46,7 +47,7 @@ from fleet.providers import target
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import monitoring_charts, plain_charts, pod_set, pod_set_of, runner_prices
 from fleet.providers.kubernetes.cluster import DescribedPool, KubernetesCluster
-from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
+from fleet.providers.oke.launcher_set import LAUNCHER
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.registry import PROVIDERS
 from fleet.render.queues import queue_objects
@@ -59,7 +60,7 @@ from fleet.settings.runner import PodRunner
 from fleet.settings.sharing import Mig, Mps, Replicated
 from tests import yaml12
 from tests.builders import ROOT, read_stack
-from tests.charts import runner_set
+from tests.charts import gpu_operator, launcher_set, runner_set
 
 STACKS = {path.name.split(".")[1]: path for path in (*sorted(ROOT.glob("Pulumi.*.yaml")), *sorted(ROOT.glob("examples/*.yaml")))}
 """Every stack file and example by the stack's name."""
@@ -328,8 +329,14 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     if settings.enablement == GPU_OPERATOR and settings.pools and GPU_OPERATOR not in there:
         image = NODE_IMAGES[next(iter(settings.pools.values())).image]
         operator = settings.operator or OperatorSettings()
-        more = {"counters": True, "engine": "localhost:5555" if settings.provider == "eks" else ""} if scraped else {}
-        common = {"cdi": cdi, "tolerations": profile.tolerations, "mig": mig, "configs": configs, "selector": system}
+        more = {"counters": True, "dcgm_engine": "localhost:5555" if settings.provider == "eks" else ""} if scraped else {}
+        common = {
+            "cdi": cdi,
+            "tolerations": profile.tolerations,
+            "mig_strategy": mig,
+            "access": settings.pools.values(),
+            "selector": system,
+        }
         found.append(gpu_operator(image, operator, **common, **more))
     if settings.queues is not None:
         shared = settings.queues.fair_sharing
@@ -352,10 +359,12 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     return {chart.name: chart for chart in found}
 
 
-def _place(settings: Cluster, runner: PodRunner) -> Place:
+def _place(settings: Cluster, runner: PodRunner) -> dict[str, Any]:
     """What a set finds in its cluster. Only Git gives the Secret of a named scope the name of the default scope's."""
-    place, scope = place_in(settings), settings.scope_of(runner)
-    return place if scope == "default" or settings.by_git else replace(place, secret=f"github-app-{scope}")
+    controller, scope = controller_of(settings), settings.scope_of(runner)
+    place = {"listener_node_selector": settings.system_selector, "priority_class": RUNNER_PRIORITY.name}
+    place |= {"controller_namespace": controller.namespace, "controller_service_account": controller.service_account}
+    return place if scope == "default" or settings.by_git else place | {"github_secret": f"github-app-{scope}"}
 
 
 def _chosen(pod: Pod, settings: Cluster, system: frozenset[str]) -> frozenset[str]:

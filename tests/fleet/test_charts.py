@@ -37,7 +37,6 @@ from fleet.facts.versions import RUNNER_IMAGE
 from fleet.loading.config import load
 from fleet.prove.placement import place
 from fleet.providers.installed import plain_charts
-from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 from fleet.settings.github import APP_SECRET
 from fleet.settings.monitoring import Monitoring
@@ -46,7 +45,7 @@ from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner
 from tests import yaml12
 from tests.builders import config, pool_of, reference, runner_of, staging, talos_cluster, vm, vm_per_job
 from tests.cases import cases
-from tests.charts import runner_set
+from tests.charts import launcher_set, runner_set
 from tests.fleet.values import (
     asks,
     autoscaling_runner_set,

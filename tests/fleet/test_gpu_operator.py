@@ -11,13 +11,14 @@ import pytest
 
 from fleet.charts.chart import Chart
 from fleet.charts.device_plugin import PluginConfigs, device_plugin, plugin_configs
-from fleet.charts.gpu_operator import gpu_operator, runtime_class
+from fleet.charts.gpu_operator import runtime_class
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, system_labels
 from fleet.facts.versions import CHARTS
 from fleet.settings.operator import OperatorSettings
 from tests.builders import pool_of
 from tests.cases import cases
+from tests.charts import gpu_operator
 from tests.fleet.values import asks, folder, leaves, read_yaml, toleration, unknown_keys
 
 PLAIN = OperatorSettings()
@@ -40,7 +41,8 @@ OTHER = OperatorSettings.model_validate_json(
     )
 )
 
-_FOUND = plugin_configs([pool_of(sharing={"strategy": "time-slicing", "replicas": 4})], by_operator=True)
+SHARED = [pool_of(sharing={"strategy": "time-slicing", "replicas": 4})]
+_FOUND = plugin_configs(SHARED, by_operator=True)
 assert _FOUND is not None
 CONFIGS: PluginConfigs = _FOUND
 """What the other settings say to the device plugin."""
@@ -54,7 +56,7 @@ each_image = cases("image", NODE_IMAGES)
 
 
 def chart(image: str, settings: OperatorSettings = PLAIN, *, cdi: bool = False) -> Chart:
-    more: dict[str, Any] = {"mig": "mixed", "configs": CONFIGS} if settings is OTHER else {}
+    more: dict[str, Any] = {"mig_strategy": "mixed", "access": SHARED} if settings is OTHER else {}
     return gpu_operator(NODE_IMAGES[image], settings, cdi=cdi, tolerations=OKE_PROFILE.tolerations, **more)
 
 

@@ -25,9 +25,10 @@ from fleet.facts.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
 from fleet.loading.config import load
 from fleet.prove.bill import bill, lines as lines_of
 from fleet.providers.fleet import Fleet
-from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
+from fleet.providers.oke.launcher_set import LAUNCHER
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 from tests.builders import SAN_JOSE, read_stack, vm, vm_per_job
+from tests.charts import launcher_set
 from tests.day import AS_OF
 from tests.fleet.conformance import STACKS, cluster_charts
 from tests.fleet.values import mebibytes, pod_of, runner_of_pod

@@ -12,7 +12,6 @@ import kubernetes_validate
 import pytest
 from hypothesis import example, given, strategies as st
 
-from fleet.charts.arc import place_in
 from fleet.facts.flow import most_runners
 from fleet.facts.pricing import range_text
 from fleet.facts.scheduling import POOL_LABEL, PREEMPTING_PRIORITY, RUNNER_PRIORITY, node_choice
@@ -21,7 +20,7 @@ from fleet.loading.config import load
 from fleet.prove.bill import runner_hour
 from fleet.prove.placement import PlacementError, overbooked, place
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import pod_set, runner_prices
+from fleet.providers.installed import pod_set, pod_set_of, runner_prices
 from fleet.providers.target import pool_target
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, oke_runner, pool, read_stack, runner
 
@@ -99,8 +98,9 @@ def test_a_runner_tolerates_the_taints_of_all_its_pools() -> None:
 def test_a_runner_may_end_placeholders_of_any_of_its_pools() -> None:
     for order, priority in ((["a", "b"], PREEMPTING_PRIORITY), (["b"], RUNNER_PRIORITY)):
         sets = {"gpu": runner(pools=order), "other": runner(pool="a")}
-        settings = _fleet(sets, {"b": pool(), "a": pool(placeholders=1)}).clusters["usw2"]
-        assert place_in(settings, settings.runners["gpu"]).priority_class == priority.name
+        fleet = _fleet(sets, {"b": pool(), "a": pool(placeholders=1)})
+        settings = fleet.clusters["usw2"]
+        assert pod_set_of(settings, "gpu", settings.runners["gpu"], fleet.github).priority_class == priority.name
 
 
 @pytest.mark.usefixtures("numbers")

@@ -16,7 +16,6 @@ from fleet.jobs.stack import require
 from fleet.loading.config import load
 from fleet.prove.launchers import launcher_room
 from fleet.prove.placement import Host, Placement, PlacementError, fit, overbooked, place, pool_host, smallest
-from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.provider import Provider
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.model import cpu_text
@@ -39,6 +38,7 @@ from tests.builders import (
     vm_per_job,
 )
 from tests.cases import cases
+from tests.charts import launcher_set
 from tests.examples import examples
 from tests.fleet import catalogue
 from tests.fleet.values import asks

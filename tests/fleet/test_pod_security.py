@@ -11,13 +11,12 @@ from pydantic import TypeAdapter
 from fleet.charts.arc import arc_controller
 from fleet.charts.chart import Chart
 from fleet.charts.device_plugin import device_plugin
-from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 from fleet.settings.model import CpuSpan, MemorySpan, Scale
 from fleet.settings.runner import PodRunner
 from tests.builders import vm, vm_per_job
 from tests.cases import cases
-from tests.charts import runner_set
+from tests.charts import launcher_set, runner_set
 
 URL = "https://github.com/example"
 RUNNER = PodRunner.model_construct(

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, strategies as st
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
-from fleet.charts.arc import place_in
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import JOB_PRIORITIES, PLACEHOLDER_PRIORITY, PREEMPTING_PRIORITY, RUNNER_PRIORITY
 from fleet.facts.versions import RUNNER_IMAGE
@@ -17,7 +16,7 @@ from fleet.loading.config import load
 from fleet.prove.bill import bill
 from fleet.prove.pod import pod_of
 from fleet.providers.eks.groups import WarmPool, zone_groups
-from fleet.providers.installed import pod_set
+from fleet.providers.installed import pod_set, pod_set_of
 from fleet.render.placeholders import placeholders
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import Nodes
@@ -128,11 +127,13 @@ def test_placeholders_tolerate_and_select_as_runners_do() -> None:
 
 def test_only_runners_of_a_pool_with_stand_ins_end_pods_and_only_placeholders() -> None:
     pools = {"t4": pool(placeholders=1), "plain": pool()}
-    found: Cluster = load(
+    fleet = load(
         config(clusters={"usw2": cluster(pools=pools, runners={"a": runner(), "b": runner(pool="plain", labels=["b"])})})
-    ).clusters["usw2"]
-    assert place_in(found, found.runners["a"]).priority_class == PREEMPTING_PRIORITY.name
-    assert place_in(found, found.runners["b"]).priority_class == RUNNER_PRIORITY.name
+    )
+    found: Cluster = fleet.clusters["usw2"]
+    sets = {name: pod_set_of(found, name, each, fleet.github) for name, each in found.pod_runners.items()}
+    assert sets["a"].priority_class == PREEMPTING_PRIORITY.name
+    assert sets["b"].priority_class == RUNNER_PRIORITY.name
     assert found.priorities == (PLACEHOLDER_PRIORITY, PREEMPTING_PRIORITY)
     assert PREEMPTING_PRIORITY.preempts
     assert -10 < PLACEHOLDER_PRIORITY.value < 0, "below -10 the autoscaler starts no node; pods without a class have 0"

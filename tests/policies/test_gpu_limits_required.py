@@ -9,12 +9,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_selector
-from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.oke.runners import AnyRunner
 from fleet.providers.oke.vm_runner import MachineRunner
 from policies.rules.gpu_limits_required import RULE
 from tests.builders import HERE, place, runner_of, vm, vm_per_job
-from tests.charts import runner_set
+from tests.charts import launcher_set, runner_set
 from tests.policies.cases import Case
 from tests.policies.fixtures import (
     CPU_POD,

@@ -12,7 +12,8 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from components.kubernetes.inside import Inside, install
+from components.kubernetes.in_cluster import Inside
+from components.kubernetes.inside import install
 from fleet.loading.config import load
 from fleet.render.workloads.smoke import smoke_home, smoke_tests
 from gpu_ci.offline.judge import Configured, Verdict, configure, judge

@@ -15,11 +15,11 @@ import kubernetes_validate
 import pytest
 from ruamel.yaml import YAML
 
-from fleet.charts.gpu_operator import gpu_operator
 from fleet.facts import versions
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE
 from fleet.settings.operator import OperatorSettings
+from tests.charts import gpu_operator
 from tests.stubs import Call
 from tests.workflows import kubeflow
 from tests.workflows.stub_gpu_machine import (

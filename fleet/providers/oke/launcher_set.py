@@ -3,15 +3,13 @@
 ARC gives the launcher the registration of one job. The launcher passes it to one machine and runs until that machine is gone.
 """
 
-from collections.abc import Mapping
 from copy import deepcopy
 from itertools import chain
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from fleet.charts import arc
-from fleet.charts.arc import LAUNCHER_POD, scale_set
+from fleet.charts.arc import LAUNCHER_POD
 from fleet.charts.chart import Chart, fixed, resources
 from fleet.charts.runner_sets import SetSettings, of_cluster
 from fleet.facts.pods import CONFINED, CONFINED_POD, Level
@@ -34,87 +32,6 @@ _PODS = fixed("launcher-pods", __file__)
 """The pods of both launchers, without what settings decide."""
 _PATIENCE = 600
 """Seconds that a launcher has to terminate its machine after Kubernetes asks its pod to stop."""
-
-
-def launcher_set(
-    name: str,
-    runner: MachineRunner,
-    github_url: str,
-    group: str,
-    *,
-    region: str,
-    compartment: str,
-    selector: Mapping[str, str] = SYSTEM_SELECTOR,
-    place: arc.Place | None = None,
-) -> Chart:
-    """One runner scale set of OCI machines.
-
-    `region` is the region of the cluster. `compartment` is the OCID of the compartment for the machines. `selector` are the
-    labels of the nodes for launchers. `place` is what the set finds in its cluster; default: as the program installs it.
-    """
-    level: Level = "restricted"
-    if isinstance(runner, VmPerJobRunner) and not runner.booted_here:
-        arguments, level = _cncf_arguments(runner, compartment), "baseline"
-        pod = _pod("cncf", runner.launcher_image or CNCF_LAUNCHER_IMAGE, args=arguments)
-    else:
-        pod = _own_pod(runner, region)
-    common = {"nodeSelector": dict(selector), "terminationGracePeriodSeconds": _PATIENCE}
-    return scale_set(name, runner, github_url, group, common | pod, level, _machine(runner), place or arc.Place())
-
-
-def _machine(runner: MachineRunner) -> dict[str, str]:
-    """The pod's annotations about the machine that it boots; none for a standing machine."""
-    if not isinstance(runner, VmPerJobRunner):
-        return {}
-    return machine_annotations(
-        shapes=runner.shapes,
-        capacity=runner.capacity,
-        disk_gb=runner.disk // 1024,
-        regions=[place.region for place in runner.places],
-    )
-
-
-def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:
-    pod = _pod("own", runner.launcher_image or LAUNCHER_IMAGE)
-    pod["securityContext"] = CONFINED_POD | pod["securityContext"]
-    (variable,) = (entry for entry in pod["containers"][0]["env"] if entry["name"] == "OCI_RESOURCE_PRINCIPAL_REGION")
-    variable["value"] = region
-    return pod
-
-
-def _pod(kind: str, image: str, **more: Any) -> dict[str, Any]:
-    """A launcher's pod. `more` is what settings decide of its container besides the image."""
-    pod: dict[str, Any] = deepcopy(_PODS[kind])
-    secure = CONFINED | {"readOnlyRootFilesystem": True}
-    pod["containers"][0] |= {"image": image, "resources": resources(LAUNCHER_POD), "securityContext": secure, **more}
-    return pod
-
-
-def _cncf_arguments(runner: VmPerJobRunner, compartment: str) -> list[str]:
-    first, *rest = runner.places
-    return [
-        "--arch=amd64",
-        f"--shape={','.join(runner.shapes)}",
-        f"--compartment-id={compartment}",
-        f"--region={first.region}",
-        f"--availability-domain={','.join(first.availability_domains)}",
-        f"--subnet-id={first.subnet}",
-        # Without domains the launcher never tries the fallback. Without the arguments it would use CNCF's own defaults.
-        *chain.from_iterable(map(_fallback, rest or (first.model_copy(update={"availability_domains": ()}),))),
-        f"--preemptible={'true' if runner.capacity == 'spot' else 'false'}",
-        # Empty, because otherwise the launcher needs access to a ConfigMap and a job that restarts lost jobs.
-        "--preemption-queue-configmap=",
-        f"--boot-volume-size-gb={runner.disk // 1024}",
-    ]
-
-
-def _fallback(place: Place) -> tuple[str, ...]:
-    """The arguments for a second place."""
-    return (
-        f"--fallback-region={place.region}",
-        f"--fallback-availability-domain={','.join(place.availability_domains)}",
-        f"--fallback-subnet-id={place.subnet}",
-    )
 
 
 _KEY = matching("provider_tag", f"OCI has tags with keys of {OCI_TAGS.words}; rename it", OCI_TAGS.key.pattern)
@@ -172,15 +89,68 @@ def machine_set_of(cluster: OkePools, physical_name: str, name: str, runner: Mac
 
 def machine_chart(made: MachineSet) -> Chart:
     """The chart of a set."""
-    return launcher_set(
-        made.runner_scale_set_name,
-        made,
-        made.github_url,
-        made.group or "default",
-        region=made.region,
-        compartment=made.compartment_id,
-        selector=made.launcher_node_selector,
-        place=made.place,
+    level: Level = "restricted"
+    if isinstance(made, PerJobSet) and not made.booted_here:
+        arguments, level = _cncf_arguments(made), "baseline"
+        pod = _pod("cncf", made.launcher_image or CNCF_LAUNCHER_IMAGE, args=arguments)
+    else:
+        pod = _own_pod(made)
+    common = {"nodeSelector": dict(made.launcher_node_selector), "terminationGracePeriodSeconds": _PATIENCE}
+    return made.scale_set(common | pod, level=level, annotations=_machine(made))
+
+
+def _machine(made: MachineSet) -> dict[str, str]:
+    """The pod's annotations about the machine that it boots; none for a standing machine."""
+    if not isinstance(made, PerJobSet):
+        return {}
+    return machine_annotations(
+        shapes=made.shapes,
+        capacity=made.capacity,
+        disk_gb=made.disk // 1024,
+        regions=[place.region for place in made.places],
+    )
+
+
+def _own_pod(made: MachineSet) -> dict[str, Any]:
+    pod = _pod("own", made.launcher_image or LAUNCHER_IMAGE)
+    pod["securityContext"] = CONFINED_POD | pod["securityContext"]
+    (variable,) = (entry for entry in pod["containers"][0]["env"] if entry["name"] == "OCI_RESOURCE_PRINCIPAL_REGION")
+    variable["value"] = made.region
+    return pod
+
+
+def _pod(kind: str, image: str, **more: Any) -> dict[str, Any]:
+    """A launcher's pod. `more` is what settings decide of its container besides the image."""
+    pod: dict[str, Any] = deepcopy(_PODS[kind])
+    secure = CONFINED | {"readOnlyRootFilesystem": True}
+    pod["containers"][0] |= {"image": image, "resources": resources(LAUNCHER_POD), "securityContext": secure, **more}
+    return pod
+
+
+def _cncf_arguments(made: PerJobSet) -> list[str]:
+    first, *rest = made.places
+    return [
+        "--arch=amd64",
+        f"--shape={','.join(made.shapes)}",
+        f"--compartment-id={made.compartment_id}",
+        f"--region={first.region}",
+        f"--availability-domain={','.join(first.availability_domains)}",
+        f"--subnet-id={first.subnet}",
+        # Without domains the launcher never tries the fallback. Without the arguments it would use CNCF's own defaults.
+        *chain.from_iterable(map(_fallback, rest or (first.model_copy(update={"availability_domains": ()}),))),
+        f"--preemptible={'true' if made.capacity == 'spot' else 'false'}",
+        # Empty, because otherwise the launcher needs access to a ConfigMap and a job that restarts lost jobs.
+        "--preemption-queue-configmap=",
+        f"--boot-volume-size-gb={made.disk // 1024}",
+    ]
+
+
+def _fallback(place: Place) -> tuple[str, ...]:
+    """The arguments for a second place."""
+    return (
+        f"--fallback-region={place.region}",
+        f"--fallback-availability-domain={','.join(place.availability_domains)}",
+        f"--fallback-subnet-id={place.subnet}",
     )
 
 

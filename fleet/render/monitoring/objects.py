@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.charts.arc import CONTROLLER, METRICS_PORT, place_in
+from fleet.charts.arc import CONTROLLER, METRICS_PORT, controller_of
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER, NAMESPACE as EXPORTER_NAMESPACE
@@ -60,7 +60,7 @@ def _copied(pod_label: str, label: str) -> Manifest:
 def targets(cluster: Cluster, charts: Collection[str]) -> Iterator[Target]:
     """What the program adds to what kube-prometheus-stack scrapes by itself. `charts` are the names of the cluster's releases."""
     if cluster.runners:
-        arc = place_in(cluster).controller_namespace
+        arc = controller_of(cluster).namespace
         # ARC's metrics have no label with the runner set.
         scale_set = _copied(f"label_{sanitized(SCALE_SET_LABEL)}", "scale_set")
         listeners = {_COMPONENT: "runner-scale-set-listener"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fleet.charts.arc import place_in
+from fleet.charts.arc import controller_of
 from fleet.charts.chart import Pod, resources
 from fleet.charts.sweeps import NAMESPACE, QUARANTINE, REAPER, SCHEDULER, sweep_pods
 from fleet.facts.manifest import Manifest, manifest, role, rule, service_account
@@ -182,7 +182,7 @@ def reaper(cluster: Cluster) -> Sweep:
     """
     runners = {runner_namespace(name): runner for name, runner in cluster.pod_runners.items()}
     limits = {namespace: {"lifetime": runner.max_lifetime, "idle": IDLE} for namespace, runner in runners.items()}
-    controller = place_in(cluster).controller_namespace
+    controller = controller_of(cluster).namespace
     pods = _rule("pods", *_READ)
     rules = [_rule("ephemeralrunners", *_READ, "delete"), _rule("autoscalingrunnersets", *_READ), pods]
     in_containers = {name: runner for name, runner in cluster.pod_runners.items() if runner.in_containers}

@@ -6,7 +6,7 @@ that never starts adds nothing (actions/actions-runner-controller#4431), so a se
 
 from collections.abc import Iterator
 
-from fleet.charts.arc import place_in
+from fleet.charts.arc import controller_of
 from fleet.providers.phases import prepare_timeout
 from fleet.providers.registry import provider_of
 from fleet.render.arc import freeing_command
@@ -33,7 +33,7 @@ def queue_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         yield alert("GpuCiRunnersAtMaximum", labels={"maximum": str(most)}, sets=sets)
     for name in cluster.runners:
         yield alert("GpuCiListenerGone", labels={"scale_set": name})
-    yield alert("GpuCiListenerRestarts", arc=place_in(cluster).controller_namespace)
+    yield alert("GpuCiListenerRestarts", arc=controller_of(cluster).namespace)
     yield alert("GpuCiRunnersFail")
     # An idle runner of a set with a minimum has no end, and is not stuck.
     ending = {
