@@ -50,6 +50,8 @@ def _command(function: Callable[..., object]) -> Callable[..., None]:
 
     def run(**values: Any) -> None:
         with exit_status(as_json=values.get("as_json", False)):
+            if values.get("as_json") and values.get("as_markdown"):
+                raise InputError("--json, --markdown: choose one output format; remove one of them")
             for key, options in groups.items():
                 values[key] = parameters[key].annotation(**{option: values.pop(option) for option in options})
             function(**values)

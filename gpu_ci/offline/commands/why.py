@@ -41,8 +41,6 @@ def why(
     GH_TOKEN goes to github.com and ghe.com alone, GH_ENTERPRISE_TOKEN to the server that GH_HOST names.
     Exit status: 0 no job is stuck, 1 a job needs another label or is refused, 2 the input is wrong or GitHub refuses to answer.
     """
-    if as_json and as_markdown:
-        raise InputError("--json, --markdown: choose one output format; remove one of them")
     if file is not None and stack is None:
         raise InputError("--file: needs the name of its stack; add --stack")
     day = day_of(as_of)
