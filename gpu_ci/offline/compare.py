@@ -172,6 +172,11 @@ class Comparison:
             return ()
         return Classified(self.before, self.after, self._effects, self.settings).changes()
 
+    @property
+    def ended_jobs(self) -> tuple[str, ...]:
+        """A line for each change that ends running jobs or breaks their connections."""
+        return tuple(change.what for change in self.changes if change.ends_jobs)
+
     @cached_property
     def resources(self) -> tuple[Kind, ...]:
         """Resources that were added, removed or changed, by type."""

@@ -119,7 +119,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
     if (comparison := base.compared(plan)) is None:
         return {"notCompared": base.reason}
     return {
-        "endsJobs": [change.what for change in comparison.changes if change.ends_jobs],
+        "endsJobs": list(comparison.ended_jobs),
         "classes": counts(comparison.changes),
         "effects": list(map(_change, comparison.changes)),
         "settings": [

@@ -291,10 +291,6 @@ def test_every_list_of_the_settings_is_turned_around_somewhere() -> None:
     assert set(arrays(schema)) - covered == SINGLE.keys()
 
 
-def ended_jobs(comparison: Comparison) -> tuple[str, ...]:
-    return tuple(change.what for change in comparison.changes if change.ends_jobs)
-
-
 def test_the_plan_says_what_an_order_that_means_something_moves(tmp_path: Path) -> None:
     types = "[g4dn.2xlarge]\n          capacity: on-demand\n          role: release"
     two, other = (types.replace("g4dn.2xlarge", both) for both in ("g4dn.2xlarge, g4dn.4xlarge", "g4dn.4xlarge, g4dn.2xlarge"))
@@ -302,7 +298,7 @@ def test_the_plan_says_what_an_order_that_means_something_moves(tmp_path: Path) 
     for folder in folders:
         folder.mkdir()
     before, after = (plan_of(write(folder, (types, text))) for folder, text in zip(folders, (two, other), strict=True))
-    assert ended_jobs(Comparison(before, after)) == (
+    assert Comparison(before, after).ended_jobs == (
         "usw2: edit of t4-release.instanceTypes replaces 2 node groups (instanceTypes): running jobs of gpu-t4-release on "
         "t4-release end; on demand, EKS starts the first of these types that it has",
     )
@@ -316,7 +312,7 @@ def test_the_plan_says_that_another_first_domain_of_oke_moves_its_caches(tmp_pat
     other.write_text(file.read_text().replace(old, new, 1))
     with few_policies():
         before, after = (make_plan("oci-machines", ROOT, path) for path in (file, other))
-    assert ended_jobs(Comparison(before, after)) == (
+    assert Comparison(before, after).ended_jobs == (
         "iad: edit of zones replaces the mount target of caches and its exports: running jobs lose the files of those caches, "
         "and claims that exist cannot be mounted again",
     )
@@ -329,12 +325,12 @@ def test_another_order_of_spot_types_and_labels_ends_no_job(tmp_path: Path) -> N
     types = ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.4xlarge, g4dn.2xlarge]")
     found = Comparison(staging(), plan_of(write(tmp_path, types, (LABELS, "[cuda, gpu, x64, linux, self-hosted]"))))
     assert [kind.type for kind in found.resources] == ["gpu-ci:index:ArcRunnerSet", "gpu-ci:index:GpuNodeGroup"]
-    assert ended_jobs(found) == ()
+    assert found.ended_jobs == ()
 
 
 def test_another_label_replaces_the_set(tmp_path: Path) -> None:
     found = Comparison(staging(), plan_of(write(tmp_path, (LABELS, "[self-hosted, linux, x64, gpu]"))))
-    assert ended_jobs(found) == (
+    assert found.ended_jobs == (
         "usw2: edit of gpu-t4.labels replaces runner set gpu-t4: `pulumi up` waits 10 minutes for its running jobs, and fails if "
         "one still runs",
     )
