@@ -14,9 +14,9 @@ _MODULES = {
     "--version": "gpu_ci.app",
     "accept": "gpu_ci.acceptance.cli",
     "image": "gpu_ci.image",
-    "policy-config": "gpu_ci.offline.commands.policies",
-    "policy-pack": "gpu_ci.offline.commands.policies",
-    "schema": "gpu_ci.offline.commands.settings",
+    **dict.fromkeys(
+        ("inventory", "policies", "policy-config", "policy-pack", "schema", "settings"), "gpu_ci.offline.commands.documents"
+    ),
     "smoke": "gpu_ci.submit.cli",
     "submit": "gpu_ci.submit.cli",
     "world": "gpu_ci.world.cli",

@@ -5,7 +5,7 @@ import shutil
 import sys
 import tomllib
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -50,6 +50,8 @@ def _command(function: Callable[..., object]) -> Callable[..., None]:
 
     def run(**values: Any) -> None:
         with exit_status(as_json=values.get("as_json", False)):
+            if values.get("as_json") and values.get("as_markdown"):
+                raise InputError("--json, --markdown: choose one output format; remove one of them")
             for key, options in groups.items():
                 values[key] = parameters[key].annotation(**{option: values.pop(option) for option in options})
             function(**values)
@@ -142,7 +144,7 @@ def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as
     except input_errors() as error:
         on_input_error(error)
         if as_json:
-            sys.stdout.write(_errors_json(error) + "\n")
+            reply(_errors_json(error))
         sys.stderr.writelines(f"error: {without_commands(line)}\n" for line in mask(str(error)).splitlines())
         raise typer.Exit(2) from error
     except Exception as error:
@@ -151,12 +153,22 @@ def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as
         raise typer.Exit(70) from error
 
 
-def _errors_json(error: Exception) -> str:
-    """The lines of an input error as one JSON document. An unknown value is an empty text, or null for the line."""
-    from gpu_ci.offline.data import document, fields_of  # noqa: PLC0415 - it loads the whole plan
+def reply(content: Mapping[str, Any] | str | Iterable[str]) -> None:
+    """Print a JSON document, a text, or lines of text, with credentials masked."""
+    if isinstance(content, Mapping):
+        from gpu_ci.offline.data import document  # noqa: PLC0415 - it loads the whole plan
+
+        sys.stdout.write(document(content) + "\n")
+    else:
+        sys.stdout.write(mask(content if isinstance(content, str) else "".join(f"{line}\n" for line in content)))
+
+
+def _errors_json(error: Exception) -> dict[str, Any]:
+    """The lines of an input error. An unknown value is an empty text, or null for the line."""
+    from gpu_ci.offline.data import fields_of  # noqa: PLC0415 - it loads the whole plan
 
     faults = error.faults if isinstance(error, InputError) else map(Fault.of, str(error).splitlines())
-    return document({"errors": [fields_of(fault, "file", "line", "path", "rule", "message", "value") for fault in faults]})
+    return {"errors": [fields_of(fault, "file", "line", "path", "rule", "message", "value") for fault in faults]}
 
 
 def console() -> MaskingConsole:

@@ -1,24 +1,37 @@
-"""Agrees to more: plans a stack, and finds the policy values that refuse its fleet and that the fleet needs.
+"""Changes of a stack's files: edits of its stack file, and the policy values that refuse its fleet and that the fleet needs.
 
 The plan after the change is made of exactly the texts that `replace_files` writes.
 """
 
 import json
 import os
+import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from difflib import unified_diff
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import typer
+
+from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.files import from_here
+from fleet.loading.home import ROOT
+from gpu_ci.app import AsOf, File, Yes, console
+from gpu_ci.offline.compare import Comparison
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.grow.stack import GrowingStack
+from gpu_ci.offline.init.questions import confirmed
 from gpu_ci.offline.inventory.page import document
-from gpu_ci.offline.plan import Plan, Progress, make_plan
+from gpu_ci.offline.plan import Plan, make_plan, require_sdk
 from gpu_ci.offline.policyconfig import STACKS, policy_configs, policy_settings, stacks_text
 from gpu_ci.offline.policyvalues import grown
+from gpu_ci.offline.progress import Progress
+from gpu_ci.offline.report import effect_lines
 from gpu_ci.offline.tomltables import edited
 
 Files = Mapping[str, tuple[str, str]]
@@ -37,8 +50,7 @@ class Agreement:
     @property
     def diff(self) -> str:
         """The unified diff of the file that people edit; "" if no value changes."""
-        old, new = (text.splitlines(keepends=True) for text in self.files.get(self.source, ("", "")))
-        return "".join(unified_diff(old, new, f"a/{self.source}", f"b/{self.source}"))
+        return _diff(self.source, *self.files.get(self.source, ("", "")))
 
     @property
     def left(self) -> str:
@@ -49,8 +61,18 @@ class Agreement:
         return f"agree has no value for this, and wrote nothing. Edit {from_here(self.after.config.path)}{values}."
 
 
-def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Progress = lambda _: None) -> Agreement:
-    """What a stack needs to pass its policies. Changes nothing. Raises InputError for a stack without policy values."""
+def _diff(name: str, before: str, after: str) -> str:
+    old, new = (text.splitlines(keepends=True) for text in (before, after))
+    return "".join(unified_diff(old, new, f"a/{name}", f"b/{name}"))
+
+
+def agreement(
+    stack: str, root: Path, file: Path | None, day: date, progress: Callable[[str], None] = lambda _: None, *, page: bool = True
+) -> Agreement:
+    """What a stack needs to pass its policies. Changes nothing. Raises InputError for a stack without policy values.
+
+    `page`: whether the stack's inventory changes with it. It is that of the stack's usual file.
+    """
     config = f"policies/config/{stack}.json"
     tables = tomllib.loads(stacks_text(root))
     source = STACKS if stack in tables else config
@@ -79,16 +101,11 @@ def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Pr
                 text = json.dumps({**entries, **changes}, indent=2, ensure_ascii=False) + "\n"
             after = planned(text)
         made = {path: text_at(folder / path) for path in (source, config)}
-    if file is None and not after.refused:
-        made |= inventory(after, root)
+    inventory = f"docs/inventory-{stack}.md"
+    if page and not after.refused and (root / inventory).is_file():
+        made[inventory] = document(stack, after.fleet)
     old = {path: text_at(root / path) for path in made}
     return Agreement(before, after, source, {path: (old[path], new) for path, new in made.items() if old[path] != new})
-
-
-def inventory(plan: Plan, root: Path) -> dict[str, str]:
-    """The inventory page of a stack by its path below the project, if the project has one."""
-    page = f"docs/inventory-{plan.config.stack}.md"
-    return {page: document(plan.config.stack, plan.fleet)} if (root / page).is_file() else {}
 
 
 def text_at(path: Path) -> str:
@@ -125,3 +142,72 @@ def replace_files(files: Files, root: Path) -> None:
     finally:
         for draft in drafts.values():
             draft.unlink(missing_ok=True)
+
+
+# -- edits of a stack file ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Options of every command that shows a change of a stack's files, asks, and then writes it."""
+
+    file: File = None
+    yes: Yes = False
+    as_of: AsOf = None
+
+
+@contextmanager
+def growing(stack: str, edit: Edit) -> Iterator[GrowingStack]:
+    """The stack to edit. After the edits it shows the change, and writes it if a person or --yes agrees.
+
+    Exits with 1 after a no. Without a terminal --yes is required.
+    """
+    require_sdk("add, remove")
+    grown_stack = GrowingStack(stack, ROOT, edit.file)
+    yield grown_stack
+    _finish(grown_stack, edit)
+
+
+def _finish(stack: GrowingStack, edit: Edit) -> None:
+    before, agreed = _planned(stack, edit)
+    name = str(stack.path.relative_to(stack.root) if stack.path.is_relative_to(stack.root) else stack.path)
+    old, new = stack.before, stack.draft.text
+    lines = (*stack.notes, *effect_lines(Comparison(before, agreed.after)))
+    require_consent(_diff(name, old, new) + agreed.diff, lines, "Write this?", edit)
+    # Last: a command that is killed before it leaves the old fleet.
+    files = {**agreed.files, name: (old, new)}
+    replace_files(files, stack.root)
+    out = console()
+    together = " Commit them together." if len(files) > 1 else ""
+    out.print(f"Wrote {', '.join(files)}.{together}")
+    if new.count("REPLACE") > old.count("REPLACE"):
+        out.print(f"Some of it only you know: `grep -n -A1 REPLACE {name}` lists these lines.")
+
+
+def require_consent(diff: str, lines: Iterable[str], question: str, edit: Edit) -> None:
+    """Print a change and what it does. Exits with 1 unless --yes or a person agrees."""
+    sys.stdout.write(mask(diff))
+    out = console()
+    for line in lines:
+        out.print(line)
+    if not edit.yes and not confirmed(question):
+        out.print("Nothing was written.")
+        raise typer.Exit(1)
+
+
+def _planned(stack: GrowingStack, edit: Edit) -> tuple[Plan, Agreement]:
+    """The plan before the edits, and the one after them with the policy values that it needs. Nothing is written.
+
+    Raises InputError if the settings are wrong, if the plan does not pass, and for a change that `pulumi up` refuses.
+    """
+    day = day_of(edit.as_of)
+    with Progress() as progress, TemporaryDirectory(prefix="gpu-ci-") as folder:
+        stack.grown()
+        before = make_plan(stack.stack, stack.root, stack.path, progress, day)
+        agreed = agreement(stack.stack, stack.root, stack.written(Path(folder)), day, progress, page=edit.file is None)
+    after = agreed.after
+    faults = [refusal.error for refusal in after.refused] + [f"{verdict.rule}: {verdict.message}" for verdict in after.blocked()]
+    faults += [change.what for change in Comparison(before, after).changes if change.is_refused]
+    if faults:
+        raise InputError("\n".join(f"after this edit: {fault}" for fault in dict.fromkeys(faults)))
+    return before, agreed

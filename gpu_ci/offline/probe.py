@@ -6,6 +6,7 @@ pkg/machinery/resources/hardware and block. Nothing is guessed: a fact that no o
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -166,33 +167,29 @@ def _talos(place: str, text: str, facts: Facts) -> None:
         documents: Iterable[Any] = _json(place, text)
     else:
         documents = (document.value for document in kubernetes_documents(place, text))
-    sums = {"cpus": 0, "memory": 0}
+    sums = Counter[str]()
     for document in documents:
-        kind, spec = _at(document, "metadata", "type"), _at(document, "spec")
-        if not isinstance(kind, str) or not isinstance(spec, dict):
-            continue
-        if kind.startswith("Processors.") and isinstance(threads := spec.get("threadCount"), int):
-            sums["cpus"] += threads
-        elif kind.startswith("MemoryModules.") and isinstance(size := spec.get("sizeMiB"), int):
-            sums["memory"] += size
-        elif kind.startswith("Disks.") and isinstance(size := spec.get("size"), int):
-            virtual = spec.get("bus_path") == "/virtual" or spec.get("readonly") or spec.get("cdrom")
-            if not virtual and spec.get("transport") != "usb":
-                facts.disks[str(_at(document, "metadata", "id"))] = size // 2**20
-        elif kind.startswith("SystemDisks."):
-            facts.put("system disk", str(spec.get("diskID")))
-        elif kind.startswith("PCIDevices.") and (spec.get("vendor_id"), spec.get("class_id")) == ("0x10de", "0x03"):
-            name = re.search(r"\[(.+)\]", str(spec.get("product")))
-            facts.gpus.append((name[1] if name else str(spec.get("product")), 0))
-    for key, total in sums.items():
-        if total:
-            facts.put(key, total)
-
-
-def _at(document: Any, *path: str) -> Any:
-    for step in path:
-        document = document.get(step) if isinstance(document, dict) else None
-    return document
+        match document:
+            case {"metadata": {"type": str(kind), **metadata}, "spec": dict(spec)}:
+                pass
+            case _:
+                continue
+        match kind.partition(".")[0], spec:
+            case "Processors", {"threadCount": int(threads)}:
+                sums["cpus"] += threads
+            case "MemoryModules", {"sizeMiB": int(size)}:
+                sums["memory"] += size
+            case "Disks", {"size": int(size)}:
+                virtual = spec.get("bus_path") == "/virtual" or spec.get("readonly") or spec.get("cdrom")
+                if not virtual and spec.get("transport") != "usb":
+                    facts.disks[str(metadata.get("id"))] = size // 2**20
+            case "SystemDisks", _:
+                facts.put("system disk", str(spec.get("diskID")))
+            case "PCIDevices", {"vendor_id": "0x10de", "class_id": "0x03"}:
+                name = re.search(r"\[(.+)\]", str(spec.get("product")))
+                facts.gpus.append((name[1] if name else str(spec.get("product")), 0))
+    for key, total in (+sums).items():  # without zeros
+        facts.put(key, total)
 
 
 def _card(gpus: list[tuple[str, int]], choice: str) -> tuple[hardware.Gpu, int]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from fleet.facts.errors import Fault, InputError, quoted
 from fleet.facts.yaml_text import text_of
@@ -12,7 +12,7 @@ from fleet.loading.config import read_fleet
 from fleet.loading.documents import documents
 from fleet.loading.files import listed
 from gpu_ci.offline.annotations import Annotation, shown_from
-from gpu_ci.offline.data import document, fields_of
+from gpu_ci.offline.data import fields_of
 from gpu_ci.offline.folders import files
 from gpu_ci.offline.manifests.tree import FIX
 from gpu_ci.offline.words import log_line
@@ -88,23 +88,23 @@ def _add(seen: Workflows, path: Path, text: str) -> bool:
     return bool(found) or not any(isinstance(entry.value, Mapping) and not _NAMES.isdisjoint(entry.value) for entry in values)
 
 
-def to_json(check: WorkflowCheck, strict: bool = False) -> str:
-    """The check as one JSON document."""
+def to_json(check: WorkflowCheck, strict: bool = False) -> dict[str, Any]:
+    """The check as plain data."""
     jobs = [
         fields_of(answer.job, "place", "name", "runsOn=wants") | fields_of(answer, "state", "message", "edit", "sets", "remarks")
         for answer in check.answers
     ]
-    return document({**fields_of(check, "stack", "folder=target"), "passes": check.passes(strict), "jobs": jobs})
+    return {**fields_of(check, "stack", "folder=target"), "passes": check.passes(strict), "jobs": jobs}
 
 
-def to_text(check: WorkflowCheck, strict: bool = False, quiet: bool = False) -> str:
+def to_text(check: WorkflowCheck, strict: bool = False, quiet: bool = False) -> Iterator[str]:
     """A line for each job, its remarks below it, and the result."""
     rows = [row for answer in check.answers if not quiet or _fails(answer, strict) for row in _rows(answer)]
     counts = Counter(answer.state for answer in check.answers)
     words = " · ".join(f"{counts[state]} {state}" for state in get_args(State))
     rows.append(f"{'OK' if check.passes(strict) else 'FAILED'}: {len(check.answers)} jobs on stack {check.stack} · {words}")
     # A label, or the name of a file, may have a line break or a command for the runner.
-    return "".join(f"{log_line(row)}\n" for row in rows)
+    return map(log_line, rows)
 
 
 def _rows(answer: Answer) -> Iterator[str]:

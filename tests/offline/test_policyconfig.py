@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
 from gpu_ci import cli
-from gpu_ci.offline.commands import policies as command
+from gpu_ci.offline.commands import documents as command
 from gpu_ci.offline.manifests.check import make_check
 from gpu_ci.offline.plan import make_plan
 from gpu_ci.offline.policyconfig import STACKS, policy_configs, require_current, settings_of, write_policy_configs

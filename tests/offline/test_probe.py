@@ -204,6 +204,8 @@ LAPTOP = ("NVIDIA GeForce RTX 4090 Laptop GPU", 16376)
         ((LSCPU, MEMINFO, smi(RTX4090), lsblk({})[:60]), "3.txt: not the whole JSON of lsblk or talosctl; save its output again"),
         ((LSBLK.replace("part /\n", "part /mnt/wslg/distro\n"),), "0.txt: WSL shows a virtual disk of 1 TB"),
         ((LSCPU.replace("Architecture", "Architektur"),), "0.txt: lscpu shows no Architecture that GPU nodes have"),
+        # An empty slot has zero MiB, and it counts as nothing.
+        ((yaml(talos(("MemoryModules.hardware.talos.dev", "DIMM-0", {"sizeMiB": 0}))),), "0.txt: shows no hardware that probe"),
         # Bytes of free -b are not read as KiB.
         ((LSCPU, FREE.format("67346669568"), smi(RTX4090), LSBLK), "1.txt: shows no hardware that probe reads"),
     ],

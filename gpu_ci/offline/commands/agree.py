@@ -1,17 +1,12 @@
 """`gpu-ci agree`: the policy values that a fleet needs, with reasons and price."""
 
-import sys
-
 import typer
 
-from fleet.facts.credentials import mask
 from fleet.loading.home import ROOT
 from gpu_ci.app import WRITE, Stack, app, console
 from gpu_ci.offline import words
-from gpu_ci.offline.agree import Agreement, agreement, replace_files
+from gpu_ci.offline.agree import Agreement, Edit, agreement, replace_files, require_consent
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.grow.change import Edit
-from gpu_ci.offline.init.questions import confirmed
 from gpu_ci.offline.plan import require_sdk
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.report import report
@@ -25,19 +20,14 @@ def agree(stack: Stack, edit: Edit) -> None:
     """
     require_sdk("agree")
     with Progress() as progress:
-        agreed = agreement(stack, ROOT, edit.file, day_of(edit.as_of), progress)
+        agreed = agreement(stack, ROOT, edit.file, day_of(edit.as_of), progress, page=edit.file is None)
     out = console()
     if not agreed.after.passes():
         report(agreed.after, out, quiet=True)
-        out.print(agreed.left, markup=False, highlight=False, soft_wrap=True)
+        out.print(agreed.left, soft_wrap=True)
         raise typer.Exit(1)
     if agreed.diff:
-        sys.stdout.write(mask(agreed.diff))
-        for line in price(agreed):
-            out.print(line)
-        if not edit.yes and not confirmed("Write these values?"):
-            out.print("Nothing was written.")
-            raise typer.Exit(1)
+        require_consent(agreed.diff, price(agreed), "Write these values?", edit)
     else:
         out.print("Nothing to agree: no policy value refuses the fleet.")
     replace_files(agreed.files, ROOT)

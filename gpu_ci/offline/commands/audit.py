@@ -1,15 +1,14 @@
 """`gpu-ci audit`: somebody's runner sets and workflows, without a stack file and without Pulumi."""
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from fleet.facts.credentials import mask
-from gpu_ci.app import PROVE, AsOf, Json, app
+from gpu_ci.app import PROVE, AsOf, Json, app, reply
 from gpu_ci.audit.findings import Audit, Finding, audit
-from gpu_ci.offline.data import document, fields_of
+from gpu_ci.offline.data import fields_of
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.words import log_line
 
@@ -23,21 +22,20 @@ def audit_command(
     """Audit ARC's runner sets and GitHub's workflows of any repository: versions, runs-on, containers."""
     day, seen = day_of(as_of), audit(path)
     lines = seen.findings(day)
-    sys.stdout.write(_json(seen, lines) if as_json else mask(_text(seen, lines)))
+    reply(_json(seen, lines) if as_json else _text(seen, lines))
     raise typer.Exit(1 if any(line.level == "error" for line in lines) else 0)
 
 
-def _json(seen: Audit, lines: list[Finding]) -> str:
-    content = {
+def _json(seen: Audit, lines: list[Finding]) -> dict[str, Any]:
+    return {
         "sets": [fields_of(runner_set, "place", "name", "version", "image", "runs_containers") for runner_set in seen.sets],
         "controllers": [fields_of(controller, "place", "version") for controller in seen.controllers],
         "findings": [fields_of(line, "place", "level", "rule", "message") for line in lines],
         "notRead": seen.not_read,
     }
-    return document(content) + "\n"
 
 
-def _text(seen: Audit, lines: list[Finding]) -> str:
+def _text(seen: Audit, lines: list[Finding]) -> Iterator[str]:
     counts = f"{len(seen.sets)} runner sets, {len(seen.controllers)} controllers, {len(seen.jobs)} jobs"
     errors, opened = (sum(line.level == level for line in lines) for level in ("error", "undeterminable"))
     rows = [f"{line.place}: {line.level} {line.rule}: {line.message}" for line in lines]
@@ -45,4 +43,4 @@ def _text(seen: Audit, lines: list[Finding]) -> str:
     state = f"FAILED: {errors} errors" if errors else "no error"
     rows.append(f"{state} · {counts} · {opened} undeterminable · {len(seen.not_read)} files not read")
     # A label, or the name of a file, may have a line break or a command for the runner.
-    return "".join(f"{log_line(row)}\n" for row in rows)
+    return map(log_line, rows)

@@ -1,14 +1,12 @@
 """`gpu-ci calendar`: every day on which something of a stack ends."""
 
-import json
-import sys
 from datetime import date
 
 from rich.text import Text
 
 from fleet.loading.home import ROOT
 from fleet.prove.ends import End
-from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console
+from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, reply
 from gpu_ci.offline.data import end_json
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table
@@ -24,7 +22,7 @@ def calendar(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf
     with Progress() as progress:
         plan = make_plan(stack, ROOT, file, progress, day)
     if as_json:
-        sys.stdout.write(json.dumps({"asOf": day.isoformat(), "ends": [*map(end_json, plan.ends)]}, indent=2) + "\n")
+        reply({"asOf": day.isoformat(), "ends": [*map(end_json, plan.ends)]})
         return
     out = console()
     out.print(Text(f"gpu-ci calendar of stack {plan.config.stack} on {day}", style="bold"))

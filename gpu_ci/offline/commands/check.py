@@ -1,14 +1,12 @@
 """`gpu-ci check`: Kubernetes manifests of any origin, checked by the policies, and workflows, checked by the runner sets."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fleet.facts.credentials import mask
 from fleet.loading.home import ROOT
-from gpu_ci.app import PROVE, Annotations, AsOf, Json, Quiet, Stack, Strict, Verbose, app, console, exit_status
+from gpu_ci.app import PROVE, Annotations, AsOf, Json, Quiet, Stack, Strict, Verbose, app, console, exit_status, reply
 from gpu_ci.offline import workflows
 from gpu_ci.offline.annotations import of_input, print_annotations
 from gpu_ci.offline.day import day_of
@@ -43,7 +41,7 @@ def check(
 
     with exit_status(annotate_error, as_json):
         if (jobs := workflows.check_workflows(folder, stack, ROOT, repository)) is not None:
-            sys.stdout.write(workflows.to_json(jobs, strict) + "\n" if as_json else mask(workflows.to_text(jobs, strict, quiet)))
+            reply(workflows.to_json(jobs, strict) if as_json else workflows.to_text(jobs, strict, quiet))
             if with_annotations:
                 print_annotations(workflows.annotated(jobs, strict))
             raise typer.Exit(0 if jobs.passes(strict) else 1)
@@ -51,7 +49,7 @@ def check(
         with Progress() as progress:
             judged = make_check(folder, stack, ROOT, progress, day_of(as_of))
         if as_json:
-            sys.stdout.write(to_json(judged, strict) + "\n")
+            reply(to_json(judged, strict))
         else:
             report(judged, console(), strict, verbose, quiet=quiet)
         if with_annotations:

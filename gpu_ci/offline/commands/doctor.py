@@ -1,7 +1,6 @@
 """`gpu-ci doctor`: what this machine, the clouds and GitHub lack for `pulumi up` of a stack."""
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -19,10 +18,10 @@ from fleet.loading.project import Project
 from fleet.loading.stackfile import StackConfig, load
 from fleet.providers.finding import OK, SKIPPED, WRONG, Finding, ok, skipped, wrong
 from fleet.providers.fleet import NAMESPACE, Fleet
-from gpu_ci.app import PROVE, File, Json, Quiet, Stack, app, console
+from gpu_ci.app import PROVE, File, Json, Quiet, Stack, app, console, reply
 from gpu_ci.doctor import backend, freshness, github, network, settings, tools
 from gpu_ci.doctor.sources.web import Web
-from gpu_ci.offline.data import document, fields_of
+from gpu_ci.offline.data import fields_of
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.policyconfig import STACKS, require_current
 
@@ -54,7 +53,7 @@ def doctor(
     counts = Counter(finding.state for finding in findings)
     if as_json:
         lines = [fields_of(finding, "state", "area", "said", "fix") for finding in findings]
-        sys.stdout.write(document({"stack": stack, "ok": not counts[WRONG], "findings": lines}) + "\n")
+        reply({"stack": stack, "ok": not counts[WRONG], "findings": lines})
     else:
         totals = ", ".join(f"{counts[state]} {state}" for state in (OK, WRONG, SKIPPED))
         console().print(Text(f"{'FAILED' if counts[WRONG] else 'OK'}: {totals}", style=_STYLES[WRONG if counts[WRONG] else OK]))

@@ -1,17 +1,14 @@
 """`gpu-ci explain`: why a pod runs or would stay pending in each pool of a stack."""
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
-from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.config import read_fleet
 from fleet.prove.pending import Explanation, explain
 from fleet.prove.pod import Pod, pod_of
-from gpu_ci.app import PROVE, Cluster, File, Json, Stack, app
-from gpu_ci.offline.data import document
+from gpu_ci.app import PROVE, Cluster, File, Json, Stack, app, reply
 from gpu_ci.offline.manifests.tree import read_tree
 
 
@@ -29,11 +26,8 @@ def explain_pods(
     """
     fleet = read_fleet(stack, file)
     explanations = [explain(fleet, pod, cluster) for pod in _pods(stack, manifest)]
-    if as_json:
-        sys.stdout.write(document({"stack": stack, "pods": list(map(_json, explanations))}) + "\n")
-    else:
-        paragraphs = ("".join(f"{line}\n" for line in explanation.lines()) for explanation in explanations)
-        sys.stdout.write(mask("\n".join(paragraphs)))
+    paragraphs = ("".join(f"{line}\n" for line in explanation.lines()) for explanation in explanations)
+    reply({"stack": stack, "pods": list(map(_json, explanations))} if as_json else "\n".join(paragraphs))
     raise typer.Exit(0 if all(explanation.runs for explanation in explanations) else 1)
 
 

@@ -13,15 +13,13 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError, instead
 from fleet.loading.config import read_fleet
 from fleet.loading.home import INSTALLED, ROOT, TREE
 from fleet.providers.finding import SourceError
 from fleet.providers.registry import provider_of
-from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, app
+from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, app, reply
 from gpu_ci.doctor.sources.web import Web
-from gpu_ci.offline.data import document
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.entries import flat
 from gpu_ci.offline.freshen.rows import Edit, Tables
@@ -78,10 +76,7 @@ def freshen(
     if writes:
         tables.write()
     effects = {name: list(effect(plan, plan_of(name, ROOT, day))) for name, plan in before.items()}
-    if as_json:
-        sys.stdout.write(_json(day.isoformat(), answers, writes, effects) + "\n")
-    else:
-        sys.stdout.writelines(f"{mask(line)}\n" for line in _lines(answers, check, effects))
+    reply(_json(day.isoformat(), answers, writes, effects) if as_json else _lines(answers, check, effects))
     raise typer.Exit(1 if check and newer else 0)
 
 
@@ -122,11 +117,11 @@ def _lines(answers: list[Asked], check: bool, effects: dict[str, list[str]]) -> 
         yield from ("", f"stack {stack}", *(f"  {line}" for line in effect_lines))
 
 
-def _json(day: str, answers: list[Asked], written: bool, effects: dict[str, list[str]]) -> str:
+def _json(day: str, answers: list[Asked], written: bool, effects: dict[str, list[str]]) -> dict[str, Any]:
     newer = [{"row": edit.name, "fields": dict(edit.fields)} for answer in answers for edit in answer.edits]
     sources = [{"source": answer.source, "asked": not answer.reason, "reason": answer.reason} for answer in answers]
     notes = [note for answer in answers for note in answer.notes]
-    return document({"asOf": day, "written": written, "newer": newer, "left": notes, "sources": sources, "stacks": effects})
+    return {"asOf": day, "written": written, "newer": newer, "left": notes, "sources": sources, "stacks": effects}
 
 
 def plan_of(stack: str, root: Path, day: date) -> Plan:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
 from gpu_ci.app import PROVE, Annotations, AsOf, File, Json, Markdown, Quiet, Stack, Strict, Verbose, app, console, exit_status
 from gpu_ci.offline.annotations import annotate, of_input, print_annotations
@@ -35,15 +34,13 @@ def plan(
     """Show placement, price, resources and policies of a stack."""
 
     def tell(error: Exception) -> None:
-        if as_markdown and not as_json:
+        if as_markdown:
             sys.stdout.write(wrong_input(stack, error, ROOT))
         if with_annotations:
             print_annotations(of_input(error, ROOT))
 
     with exit_status(tell, as_json):
         with Progress() as progress:
-            if as_json and as_markdown:
-                raise InputError("--json, --markdown: choose one output format; remove one of them")
             day = day_of(as_of)
             proved = make_plan(stack, ROOT, file, progress, day)
             before = None if base is None else read_base(stack, ROOT, base, file, progress, day)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from gpu_ci.app import WRITE, Cluster, Program, Stack, app
-from gpu_ci.offline.grow.change import Edit, growing
+from gpu_ci.offline.agree import Edit, growing
 from gpu_ci.offline.grow.removals import KINDS, remove_entry
 
 group = Program(

@@ -1,6 +1,5 @@
 """`gpu-ci start`: how long jobs wait for a runner, by phase."""
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,8 +7,8 @@ from rich.console import Console
 
 from fleet.loading.config import read_fleet
 from fleet.prove.start import Start, Starts, starts
-from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console
-from gpu_ci.offline.data import document, fields_of
+from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, reply
+from gpu_ci.offline.data import fields_of
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table
 
@@ -24,7 +23,7 @@ def start(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf = 
     """Show how long jobs wait for a runner, by phase."""
     classes = tuple(starts(read_fleet(stack, file), day_of(as_of)))
     if as_json:
-        sys.stdout.write(document({"stack": stack, "classes": list(map(_json, classes))}) + "\n")
+        reply({"stack": stack, "classes": list(map(_json, classes))})
     else:
         _report(classes, console())
 

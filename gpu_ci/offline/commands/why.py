@@ -1,7 +1,6 @@
 """`gpu-ci why`: why the jobs of a run wait, without a kubeconfig, and how long jobs of a repository wait."""
 
 import os
-import sys
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -10,10 +9,10 @@ import typer
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.config import read_fleet
-from gpu_ci.app import RUN, AsOf, File, Json, Markdown, OfStack, app
+from gpu_ci.app import RUN, AsOf, File, Json, Markdown, OfStack, app, reply
 from gpu_ci.doctor.sources.actions import ENDED, Run, refusals, repository_of, run_of
 from gpu_ci.offline import gfm
-from gpu_ci.offline.data import document, fields_of
+from gpu_ci.offline.data import fields_of
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import without_commands
 from gpu_ci.offline.why.causes import STUCK, Reason, Stack, reasons
@@ -42,8 +41,6 @@ def why(
     GH_TOKEN goes to github.com and ghe.com alone, GH_ENTERPRISE_TOKEN to the server that GH_HOST names.
     Exit status: 0 no job is stuck, 1 a job needs another label or is refused, 2 the input is wrong or GitHub refuses to answer.
     """
-    if as_json and as_markdown:
-        raise InputError("--json, --markdown: choose one output format; remove one of them")
     if file is not None and stack is None:
         raise InputError("--file: needs the name of its stack; add --stack")
     day = day_of(as_of)
@@ -52,14 +49,14 @@ def why(
         repository = repository_of(target, os.environ)
         with refusals(repository):
             made = report(repository, day, days, compared, _now())
-        sys.stdout.write(_report_json(made) if as_json else without_commands(markdown(made)))
+        reply(_report_json(made) if as_json else without_commands(markdown(made)))
         return
     repository, number = run_of(target, os.environ)
     with refusals(repository):
         seen = see(repository, number)
     answers = list(reasons(seen, compared))
     show = _json if as_json else _markdown if as_markdown else _text
-    sys.stdout.write(show(seen.run, answers))
+    reply(show(seen.run, answers))
     raise typer.Exit(1 if any(reason.cause in STUCK for reason in answers) else 0)
 
 
@@ -106,20 +103,20 @@ def _since(reason: Reason) -> str:
     return f"{reason.job.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _json(run: Run, answers: list[Reason]) -> str:
+def _json(run: Run, answers: list[Reason]) -> dict[str, Any]:
     jobs = [
         fields_of(reason, "name=job.name", "labels=job.labels", "status=job.status", "cause", "text", "ask", "commands")
         | {"since": reason.job.created_at.isoformat()}
         for reason in answers
     ]
-    return document({**fields_of(run, "run=id", "status", "conclusion"), "waiting": jobs}) + "\n"
+    return {**fields_of(run, "run=id", "status", "conclusion"), "waiting": jobs}
 
 
-def _report_json(made: Report) -> str:
+def _report_json(made: Report) -> dict[str, Any]:
     rows: list[dict[str, Any]] = [
         fields_of(use, "labels", "groups", "hours", "waiting", "share")
         | {"jobs": len(use.waits), "wait": {"median": use.wait(0.5), "90%": use.wait(0.9), "longest": use.wait(1)}}
         for use in made.uses
     ]
     days = {"first": made.first.isoformat(), "last": made.last.isoformat()}
-    return document({**fields_of(made, "repository", "read", "total", "gone"), **days, "uses": rows}) + "\n"
+    return {**fields_of(made, "repository", "read", "total", "gone"), **days, "uses": rows}

@@ -24,12 +24,11 @@ from gpu_ci.offline.grow.stack import GrowingStack, member
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import Answers, joined, one_of, regions
 from gpu_ci.offline.init.files import USUAL, monthly_budget
-from gpu_ci.offline.init.parts import Jobs, Part, small
+from gpu_ci.offline.init.parts import NAMED, Jobs, Part, fallback, small
 from gpu_ci.offline.init.text import cluster_lines
 
 PROVIDERS = tuple(answer for answer in ask.PROVIDERS if not (ask.STARTERS[answer].owns or ask.STARTERS[answer].reads))
 """Where a cluster can be that joins others: `pulumi up` deploys it, and it buys its nodes."""
-_NAMED = "Has no labels, so only jobs that name it run here."
 _NAMES_CLASSES = r"\b(?:rerunFirstOn|rerunOn|runners): (?:\[[^\]]*\]|[^,{}\n]*)"
 """A key that names classes, with its value on the same line or in brackets."""
 _Text = str | None
@@ -90,11 +89,7 @@ def add_pool(stack: GrowingStack, cluster: str, name: str, gpu: str, wanted: Poo
     if wanted.fallback:
         if capacity != SPOT:
             raise InputError(f"--fallback: only a spot pool needs a pool behind it, and this one is {capacity}; remove it")
-        behind, about = (
-            f"{name.removesuffix('-spot')}-ondemand",
-            "Runs the same jobs while spot has no capacity: docs/fallback.md.",
-        )
-        parts.append(Part(behind, types[:1], ON_DEMAND, "fallback", 1, about, image))
+        parts.append(fallback(name.removesuffix("-spot"), types, image))
     for part in parts:
         stack.require_new("pool", stack.at(cluster, "pools", part.name))
         stack.draft.add(stack.at(cluster, "pools"), [*part.lines()])
@@ -114,7 +109,7 @@ def _serve(stack: GrowingStack, cluster: str, name: str, parts: Sequence[Part], 
     path = stack.at(cluster, "runners", name)
     of_class = stack.draft.value(path)
     if of_class is None:
-        _write_class(stack, cluster, Jobs(name, tuple(parts), 1, _NAMED, extra=answers.starter.of_pods))
+        _write_class(stack, cluster, Jobs(name, tuple(parts), 1, NAMED, extra=answers.starter.of_pods))
     elif "pools" in of_class:
         for part in parts:
             stack.draft.append((*path, "pools"), part.name)
@@ -132,7 +127,7 @@ def add_class(stack: GrowingStack, cluster: str, name: str, pools: Sequence[str]
     for pool in pools or ("",):
         member("--pools", f"cluster {cluster} has no such pool", pool, settings.pools)
     starter = provider_of(settings).starter
-    about = "Jobs reach it by its name, and by any subset of its labels." if sizes.labels else _NAMED
+    about = "Jobs reach it by its name, and by any subset of its labels." if sizes.labels else NAMED
     parts = tuple(_part(pool, settings.pools[pool]) for pool in pools)
     jobs = Jobs(name, parts, sizes.gpus, about, words(sizes.labels or ""), starter.of_pods if starter is not None else ())
     _write_class(stack, cluster, jobs)
@@ -269,4 +264,4 @@ def _set_apart(draft: Draft, path: Keys) -> None:
     if "labels" in keys:
         for key in keys:
             draft.remove((*path, key))
-        draft.comment(path, _NAMED)
+        draft.comment(path, NAMED)

@@ -1,7 +1,7 @@
 """The pools and runner sets of a fleet: of a new one, which machines each kind of job gets; of a cluster, what it shows."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fleet.facts import hardware
@@ -11,6 +11,9 @@ from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, spread
 from fleet.facts.yaml_text import scalar, yaml_text
 from fleet.settings.runner import GENERIC_LABELS
 from gpu_ci.offline.init.answers import Answers, joined, offered
+
+NAMED = "Has no labels, so only jobs that name it run here."
+"""The comment above a runner set without labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +27,6 @@ class Part:
     most: int
     about: str = ""
     image: str = ""
-
-    @property
-    def gpus(self) -> int:
-        """GPUs of the full pool."""
-        return self.most * self.machines[0].gpus
 
     def lines(self) -> Iterator[str]:
         """The pool as YAML."""
@@ -63,7 +61,7 @@ class Jobs:
         yield f"  cpu: {{request: {max(cpus // 2, 1)}, limit: {cpus}}}"
         yield f"  memory: {{request: {max(gib // 2, 1)}Gi, limit: {max(gib * 3 // 4, 1)}Gi}}"
         yield from [f"  labels: {joined(self.labels)}"] * bool(self.labels)
-        yield f"  scale: {{max: {sum(each.gpus for each in self.pools) // self.gpus}}}"
+        yield f"  scale: {{max: {sum(pool.most * pool.machines[0].gpus for pool in self.pools) // self.gpus}}}"
 
 
 def slug(gpu: str) -> str:
@@ -71,42 +69,38 @@ def slug(gpu: str) -> str:
     return gpu.lower().replace(" ", "-")
 
 
-def pools(answers: Answers, most: int) -> dict[str, tuple[Part, ...]]:
-    """The pools of a cluster that buys nodes, by the kind of job. The pool for tests has at most `most` nodes.
+def runner_sets(answers: Answers, most: int) -> Iterator[Jobs]:
+    """The runner sets of a cluster that buys nodes, with their pools. The pool for tests has at most `most` nodes.
 
-    A single one is on demand, because spot needs a second one and a pool behind it. With `most` 0 it is one node of the cheapest
-    machine.
+    Only the set for tests has labels that fit any GPU job. With `most` 0 its pool is one node of the cheapest machine.
     """
-    least, most = most == 0, max(most, 1)
-    types, model = small(answers, cheapest=least), slug(answers.gpu)
-    parts: dict[str, tuple[Part, ...]] = {}
-    on_spot = all(map(hardware.preemptible, types))
-    if "tests" in answers.jobs and on_spot and most > 1:
-        spot = Part(f"{model}-spot", types, SPOT, "burst", most)
-        behind = "Runs the same jobs while spot has no capacity: docs/fallback.md."
-        parts["tests"] = (spot, Part(f"{model}-ondemand", types[:1], ON_DEMAND, "fallback", 1, behind))
-    elif "tests" in answers.jobs:
-        # A pool for jobs that may be interrupted has to be on spot.
-        parts["tests"] = (Part(model, types[:1], ON_DEMAND, "release" if on_spot else "burst", most),)
+    types, model, extra = small(answers, cheapest=most == 0), slug(answers.gpu), answers.starter.of_pods
+    name = f"gpu-{model}"
+    if "tests" in answers.jobs:
+        about = f"The default set: `runs-on: {name}`, or any subset of its labels such as [self-hosted, gpu]."
+        yield Jobs(name, _for_tests(model, types, max(most, 1)), 1, about, GENERIC_LABELS, extra)
     if "release" in answers.jobs:
-        parts["release"] = (Part(f"{model}-release", types[:1], ON_DEMAND, "release", 1),)
+        pool = Part(f"{model}-release", types[:1], ON_DEMAND, "release", 1)
+        yield Jobs(f"{name}-release", (pool,), 1, NAMED, extra=extra)
     if "training" in answers.jobs:
         big = large(answers)
-        parts["training"] = (Part(f"{model}-training", (big,), ON_DEMAND, "release", 1),)
-    return parts
+        pool = Part(f"{model}-training", (big,), ON_DEMAND, "release", 1)
+        yield Jobs(f"{name}-training", (pool,), big.gpus, f"Each job gets the {big.gpus} GPUs of one node.", extra=extra)
 
 
-def runner_sets(answers: Answers, held: Mapping[str, tuple[Part, ...]], extra: tuple[str, ...] = ()) -> Iterator[Jobs]:
-    """The runner sets of pods over these pools. Only the set for tests has labels that fit any GPU job."""
-    set_name = f"gpu-{slug(answers.gpu)}"
-    if "tests" in held:
-        about = f"The default set: `runs-on: {set_name}`, or any subset of its labels such as [self-hosted, gpu]."
-        yield Jobs(set_name, held["tests"], 1, about, GENERIC_LABELS, extra)
-    if "release" in held:
-        yield Jobs(f"{set_name}-release", held["release"], 1, "Has no labels, so only jobs that name it run here.", extra=extra)
-    if "training" in held:
-        gpus = held["training"][0].machines[0].gpus
-        yield Jobs(f"{set_name}-training", held["training"], gpus, f"Each job gets the {gpus} GPUs of one node.", extra=extra)
+def _for_tests(model: str, types: tuple[Machine, ...], most: int) -> tuple[Part, ...]:
+    """A single node is on demand, because spot needs a second one and a pool behind it."""
+    on_spot = all(map(hardware.preemptible, types))
+    if not on_spot or most == 1:
+        # A pool for jobs that may be interrupted has to be on spot.
+        return (Part(model, types[:1], ON_DEMAND, "release" if on_spot else "burst", most),)
+    return Part(f"{model}-spot", types, SPOT, "burst", most), fallback(model, types)
+
+
+def fallback(stem: str, types: tuple[Machine, ...], image: str = "") -> Part:
+    """The pool behind a spot pool: one node of its first type, on demand."""
+    about = "Runs the same jobs while spot has no capacity: docs/fallback.md."
+    return Part(f"{stem}-ondemand", types[:1], ON_DEMAND, "fallback", 1, about, image)
 
 
 def small(answers: Answers, *, cheapest: bool = False) -> tuple[Machine, ...]:

@@ -10,7 +10,7 @@ from fleet.facts.yaml_text import scalar
 from fleet.providers.starter import Wanted
 from fleet.settings.runner import GENERIC_LABELS
 from gpu_ci.offline.init.answers import Answers, joined, regions
-from gpu_ci.offline.init.parts import Found, Group, Jobs, Part, pools, runner_sets, slug, small
+from gpu_ci.offline.init.parts import Found, Group, Jobs, Part, runner_sets, slug, small
 from gpu_ci.offline.probe import in_braces
 
 _PROTECT = ("# `pulumi destroy` refuses to delete the control plane: docs/operate.md.", "protect: true")
@@ -74,12 +74,12 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
         }
     if here.owns:
         return _owned(answers)
-    containers, held = "containers" in answers.jobs, pools(answers, most)
+    containers, sets = "containers" in answers.jobs, list(runner_sets(answers, most))
     zones = joined(f'"{zone}"' if here.zone_prefix else zone for zone in answers.zones)[1:-1]
-    runners = [line for jobs in runner_sets(answers, held, here.of_pods) for line in jobs.lines()]
+    runners = [line for jobs in sets for line in jobs.lines()]
     runners += _machines(answers, zones, most) if containers else []
     wanted = Wanted(
-        answers.region, found.version if found else "", found.zones if found else (), answers.zones[:2], containers, bool(held)
+        answers.region, found.version if found else "", found.zones if found else (), answers.zones[:2], containers, bool(sets)
     )
     return {
         "region": answers.region,
@@ -87,7 +87,7 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
         "monthly": str(monthly),
         "system": () if most else ("system: {nodes: {min: 2, max: 2}}",),
         "protect": _PROTECT if answers.kind == "prod" else (),
-        "pools": _below("pools", (part for parts in held.values() for part in parts)),
+        "pools": _below("pools", (part for jobs in sets for part in jobs.pools)),
         "runners": runners,
         "context": scalar(found.context) if found else "platform",
         "cluster_name": scalar(found.cluster) if found and found.cluster else "platform",

@@ -28,7 +28,6 @@ from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import advertisers
 from fleet.settings.model import cpu_text, memory_text
-from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE
 from fleet.settings.queues import units
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload, PoolWorkload
@@ -118,29 +117,31 @@ def _runner_sets(fleet: Fleet, settings: Cluster, charts: Mapping[str, Chart]) -
 def _workloads(settings: Cluster) -> Iterator[User]:
     for name, workload in settings.workloads.items():
         objects = workload_objects(settings, name)
-        (workload_object,) = (manifest for manifest in objects if manifest["kind"] in ("Deployment", "Job"))
+        (creator,) = (manifest for manifest in objects if manifest["kind"] in ("Deployment", "Job"))
         claims = {
             manifest["metadata"]["name"]: _claim(manifest["spec"])
             for manifest in objects
             if manifest["kind"] == "PersistentVolumeClaim"
         }
-        spec, pods = workload_object["spec"]["template"]["spec"], workload_object["spec"].get("replicas", 1)
-        where = (workload.namespace, settings.team_namespaces[workload.namespace], spec, pods, pods)
         pools = (workload.pool,) if isinstance(workload, PoolWorkload | CoralWorkload) and workload.pool else ()
         gpus = workload.units if isinstance(workload, PoolWorkload) else 0
         ask = PodAsk(gpus, workload.cpu, workload.memory, workload.scratch)
-        lasts = "always" if workload_object["kind"] == "Deployment" else "once"
-        yield User(name, workload.kind, *where, pools, ask, lasts, claims=claims)
+        yield _created(settings, name, workload.kind, creator, pools=pools, ask=ask, claims=claims)
+
+
+def _created(settings: Cluster, name: str, kind: str, creator: Mapping[str, Any], **about: Any) -> User:
+    """The user whose pods a Deployment or a Job creates; `about` has its other fields."""
+    namespace, spec = creator["metadata"]["namespace"], creator["spec"]
+    level, pods = settings.team_namespaces.get(namespace, ""), spec.get("replicas", 1)
+    lasts = "always" if creator["kind"] == "Deployment" else "once"
+    return User(name, kind, namespace, level, spec["template"]["spec"], pods, pods, lasts=lasts, **about)
 
 
 def _placeholders(settings: Cluster) -> Iterator[User]:
-    level = settings.team_namespaces.get(PLACEHOLDER_NAMESPACE, "")
     for name, manifest in placeholders(settings).items():
-        spec, count = manifest["spec"]["template"]["spec"], manifest["spec"]["replicas"]
         pod = pod_of(name, manifest)
         ask = pod.ask(settings.pools[name].resource) if pod is not None else None
-        where = (PLACEHOLDER_NAMESPACE, level, spec, count, count)
-        yield User(f"{name}-placeholders", "placeholders", *where, pools=(name,), ask=ask, lasts="always")
+        yield _created(settings, f"{name}-placeholders", "placeholders", manifest, pools=(name,), ask=ask)
 
 
 def _claim(spec: Mapping[str, Any]) -> str:
@@ -154,13 +155,12 @@ def _jobs(fleet: Fleet, cluster: str) -> Iterator[User]:
         name: f"{memory_text(cache.size)}, class {code(class_name(name))}, {cache.access_mode}"
         for name, cache in settings.caches.items()
     }
-    for name, job in settings.jobs.items():
+    for name in settings.jobs:
         placed = place_stack_job(fleet, cluster, name)
         manifest = placed.manifest()
-        where = (job.namespace, settings.team_namespaces[job.namespace], manifest["spec"]["template"]["spec"], 1, 1)
         pools = tuple(place.pool for place in (placed.chosen, *placed.behind))
         queue = manifest["metadata"].get("labels", {}).get(QUEUE_LABEL, "")
-        yield User(name, "job", *where, pools, placed.job.ask, "once", queue, caches)
+        yield _created(settings, name, "job", manifest, pools=pools, ask=placed.job.ask, queue=queue, claims=caches)
 
 
 Row = Sequence[str]

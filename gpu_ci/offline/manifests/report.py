@@ -1,17 +1,19 @@
 """A check of manifests on the terminal, as GitHub annotations, and as JSON."""
 
 from collections import Counter
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from gpu_ci.offline.annotations import Annotation, shown_from
-from gpu_ci.offline.data import document, fields_of, outcome_json, verdict_json
+from gpu_ci.offline.data import fields_of, outcome_json, verdict_json
+from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.layout import show_line, show_table
 from gpu_ci.offline.manifests.check import Check, Finding, Unjudged
 from gpu_ci.offline.manifests.tree import Manifest
-from gpu_ci.offline.words import counted, states, verdict_line
+from gpu_ci.offline.words import counted, said, states, verdict_line
 
 
 def report(check: Check, console: Console, strict: bool = False, verbose: bool = False, *, quiet: bool = False) -> None:
@@ -20,18 +22,15 @@ def report(check: Check, console: Console, strict: bool = False, verbose: bool =
     `verbose` lists the kinds that no policy reads and the files that were skipped; `quiet` leaves all but what fails and
     the result.
     """
+    blocked = check.blocked(strict)
     if quiet:
-        blocked = check.blocked(strict)
-        for finding in check.findings:
-            if finding.verdict in blocked:
-                show_line(console, _line(finding), whole=True)
-        _result(check, console, strict)
+        _list(console, [finding for finding in check.findings if finding.verdict in blocked])
+        _result(check, console, blocked)
         return
     show_line(console, f"gpu-ci check of {check.target} by the policies of stack {check.stack}", "bold")
-    _result(check, console, strict)
+    _result(check, console, blocked)
     show_line(console, f"policy values: {check.policy_config}")
-    for finding in check.findings:
-        show_line(console, _line(finding), whole=True)
+    _list(console, check.findings)
     for remark in (*check.remarks, *(_unread(kind) for kind in check.unjudged if kind.works)):
         show_line(console, f"! {remark}", "yellow", indent="  ", whole=True)
     idle = [f"{kind.label} ({kind.count})" for kind in check.unjudged if not kind.works]
@@ -50,15 +49,20 @@ def report(check: Check, console: Console, strict: bool = False, verbose: bool =
     columns = tuple(f">{headings.get(name, name)}" for name in counts_by_name)
     show_table(console, columns, [tuple(map(str, counts_by_name.values()))])
     console.print()
-    _result(check, console, strict)
+    _result(check, console, blocked)
 
 
-def _result(check: Check, console: Console, strict: bool) -> None:
+def _list(console: Console, findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        place = f"{finding.place}: " if finding.place else ""
+        show_line(console, place + said(finding.verdict, [finding.label], 1), whole=True)
+
+
+def _result(check: Check, console: Console, blocked: Collection[Verdict]) -> None:
     # Policies without a resource here are left out.
     outcomes = [outcome for outcome in check.outcomes if outcome.judged or outcome.broken]
     found = f"{counted(len(check.tree.manifests), 'object', 'objects')} in {counted(check.tree.files, 'file', 'files')}"
     facts = f"{found}; policies that judged: {states(outcomes) or 'none'}."
-    blocked = check.blocked(strict)
     show_line(console, verdict_line(facts, blocked), "bold red" if blocked else "bold green")
 
 
@@ -74,13 +78,6 @@ def annotated(check: Check, strict: bool = False) -> tuple[Annotation, ...]:
             level = "error" if fails else "warning"
             annotations.append(Annotation(level, finding.verdict.rule, message, file, finding.line or None))
     return tuple(sorted(annotations, key=lambda annotation: annotation.level))
-
-
-def _line(finding: Finding) -> str:
-    verdict = finding.verdict
-    kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
-    place = f"{finding.place}: " if finding.place else ""
-    return f"{place}{verdict.level} {verdict.rule}{kind}: {finding.label}: {verdict.message}"
 
 
 def _unread(kind: Unjudged) -> str:
@@ -101,9 +98,9 @@ def _counts(check: Check) -> dict[str, int]:
     } | unsure
 
 
-def to_json(check: Check, strict: bool = False) -> str:
-    """The check as one JSON document. Of each manifest it has the name and the place only."""
-    content = {
+def to_json(check: Check, strict: bool = False) -> dict[str, Any]:
+    """The check as plain data. Of each manifest it has the name and the place only."""
+    return {
         "stack": check.stack,
         "folder": check.target,
         "policyConfig": check.policy_config,
@@ -126,7 +123,6 @@ def to_json(check: Check, strict: bool = False) -> str:
         "remarks": list(check.remarks),
         "passedOver": list(check.tree.passed_over),
     }
-    return document(content)
 
 
 def _place(manifest: Manifest) -> dict[str, Any]:

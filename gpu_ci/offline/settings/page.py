@@ -57,9 +57,9 @@ class _Section:
     def link(self) -> str:
         return f"[{self.heading}]({self.page}#{_slug(self.heading)})"
 
-    def lines(self) -> Iterator[str]:
-        yield from ("", f"## {self.heading}", "", self.intro)
-        yield from ("", *_table(self.rows)) if self.rows else ()
+    @property
+    def text(self) -> str:
+        return "\n\n".join((f"## {self.heading}", self.intro, *([_keys(self.rows)] if self.rows else [])))
 
 
 Pages = Mapping[str, dict[str, _Section]]
@@ -83,34 +83,25 @@ class _Reference:
         by_page: Pages = {f"settings/{name}.md": {} for name in (*PROVIDERS, *_SUBJECTS)}
         for section in self._sections():
             by_page[section.page].setdefault(section.heading, section)
-        lines = {page: [line for section in sections.values() for line in section.lines()] for page, sections in by_page.items()}
+        texts = {page: [section.text for section in sections.values()] for page, sections in by_page.items()}
         return {"settings.md": self._start(by_page)} | {
-            page: _below(page, "\n".join([f"# Settings: {_title(page)}", "", _HEAD, "", _BACK, *body, ""]))
-            for page, body in {**lines, _VALUES: [*self._values()]}.items()
+            page: _below(page, "\n\n".join([f"# Settings: {_title(page)}", _HEAD, _BACK, *body]) + "\n")
+            for page, body in {**texts, _VALUES: [_table(("kind", "error for any other value"), self._values())]}.items()
         }
 
     def _start(self, by_page: Pages) -> str:
         """The page with the first settings, and a link to each section of the others."""
         own = {heading: section for sections in by_page.values() for heading, section in sections.items()}
-        lines: list[str] = []
+        parts: list[str] = []
         for name in dict.fromkeys(self._first_models(_ROOT)):
             rows = {key: self._rows[name][key] for key, schema in self._models[name]["properties"].items() if schema.get(FIRST)}
-            lines += [
-                "",
-                f"### {_words(name)}",
-                "",
-                f"{self._intro(name)} All keys: {own[_words(name)].link}.",
-                "",
-                *_table(rows),
-            ]
-        lines += ["", "## All settings", "", "| page | sections |", "|---|---|"]
-        for page, held in by_page.items():
-            links = [section.link for section in held.values()]
-            more = [f"{len(links) - _FEW} more"] * (len(links) > _FEW)
-            lines.append(f"| [{_title(page)}]({page}) | {', '.join([*links[:_FEW], *more])} |")
-        lines += [f"| [{_title(_VALUES)}]({_VALUES}) | the kinds of values, and what each allows |", ""]
+            parts += [f"### {_words(name)}", f"{self._intro(name)} All keys: {own[_words(name)].link}.", _keys(rows)]
+        links = {page: [section.link for section in sections.values()] for page, sections in by_page.items()}
+        links[_VALUES] = ["the kinds of values, and what each allows"]
+        shown = {page: (*of[:_FEW], *[f"{len(of) - _FEW} more"] * (len(of) > _FEW)) for page, of in links.items()}
+        table = _table(("page", "sections"), ((f"[{_title(page)}]({page})", ", ".join(of)) for page, of in shown.items()))
         around = (Path(__file__).parent.parent / "settings_head.md").read_text(encoding="utf-8")
-        return around.replace("$head", _HEAD).replace("$settings", "\n".join(lines))
+        return around.replace("$head", _HEAD).replace("$settings", "\n" + "\n\n".join([*parts, "## All settings", table]) + "\n")
 
     def _first_models(self, name: str) -> Iterator[str]:
         """The models of first settings: of each key the first of its models."""
@@ -157,11 +148,10 @@ class _Reference:
         where = f"In the file: `{path}`." if path else "The top level of the file."
         return f"{_linked(self._models[name].get('description', ''))} {where}"
 
-    def _values(self) -> Iterator[str]:
-        yield from ("", "| kind | error for any other value |", "|---|---|")
+    def _values(self) -> Iterator[tuple[str, str]]:
         for rule, (title, values) in sorted(self._rules.items(), key=lambda item: (item[1][0].lower(), item[0])):
             listed = f": {', '.join(values)}" if 0 < len(values) <= _FEW else ""
-            yield f"| {title} | {_cell(rule + listed).replace('<', '&lt;')} |"
+            yield title, _cell(rule + listed).replace("<", "&lt;")
 
     def _collect(self, schema: Any) -> None:
         """Collect the title of each rule and the values that it allows, if it lists them."""
@@ -284,9 +274,14 @@ def _step(properties: list[Mapping[str, Any]]) -> str:
     return "[]" if any(schema.get("type") == "array" for schema in properties) else ""
 
 
-def _table(rows: Mapping[str, Row]) -> Iterator[str]:
-    yield from ("| key | value | default | meaning |", "|---|---|---|---|")
-    yield from (f"| {' | '.join(map(_cell, (*row[:3], row[3] + row[4])))} |" for row in rows.values())
+def _keys(rows: Mapping[str, Row]) -> str:
+    cells = (tuple(map(_cell, (*row[:3], row[3] + row[4]))) for row in rows.values())
+    return _table(("key", "value", "default", "meaning"), cells)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = (f"| {' | '.join(cells)} |" for cells in (columns, *rows))
+    return "\n".join((next(lines), "|---" * len(columns) + "|", *lines))
 
 
 def _words(name: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from gpu_ci.cli import app
-from gpu_ci.offline.grow import change
+from gpu_ci.offline import agree
 from gpu_ci.offline.grow.stack import GrowingStack
 from gpu_ci.offline.init.answers import Answers
 from gpu_ci.offline.init.files import prepared, write
@@ -67,5 +67,5 @@ def root_of(root: Path) -> Path:
 @pytest.fixture
 def project(tmp_path: Path, written: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     shutil.copytree(written, tmp_path, symlinks=True, dirs_exist_ok=True)
-    monkeypatch.setattr(change, "ROOT", tmp_path)
+    monkeypatch.setattr(agree, "ROOT", tmp_path)
     return Project(tmp_path)
