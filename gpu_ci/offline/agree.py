@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from difflib import unified_diff
+from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,7 +19,7 @@ from fleet.loading.files import from_here
 from gpu_ci.offline.inventory.page import document
 from gpu_ci.offline.plan import Plan, Progress, make_plan
 from gpu_ci.offline.policyconfig import STACKS, policy_configs, policy_settings, stacks_text
-from gpu_ci.offline.policyvalues import grown
+from gpu_ci.offline.policyvalues import Entry, grown
 from gpu_ci.offline.tomltables import edited
 
 Files = Mapping[str, tuple[str, str]]
@@ -74,7 +75,7 @@ def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Pr
         entries = tables[stack] if source == STACKS else dict(policy_settings(stack, folder))
         if changes := grown(before, entries):
             if source == STACKS:
-                text = edited(text, stack, changes, source)
+                text = with_entries(text, stack, changes)
             else:
                 text = json.dumps({**entries, **changes}, indent=2, ensure_ascii=False) + "\n"
             after = planned(text)
@@ -83,6 +84,16 @@ def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Pr
         made |= inventory(after, root)
     old = {path: text_at(root / path) for path in made}
     return Agreement(before, after, source, {path: (old[path], new) for path, new in made.items() if old[path] != new})
+
+
+def with_entries(text: str, stack: str, changes: Mapping[str, Entry]) -> str:
+    """The text of stacks.toml with these entries. Raises InputError."""
+    try:
+        return reduce(lambda made, policy: edited(made, (stack, policy), changes[policy], "why"), changes, text)
+    except ValueError:
+        headers = ", ".join(f"[{stack}.{policy}]" for policy in changes)
+        form = f"cannot be edited in the form that it has; write {headers} with a key on each line"
+        raise InputError(f"{STACKS}: {stack}: {form}") from None
 
 
 def inventory(plan: Plan, root: Path) -> dict[str, str]:
