@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
+from fleet.facts.groups import grouped
+
 Amounts = Mapping[str, Fraction]
 Pools = Mapping[str, Iterable[str]]
 """The pools of each set."""
@@ -58,12 +60,10 @@ def most_runners(maxima: Mapping[str, int], nodes: Mapping[str, int], per_node: 
     each pool and one part for each set give `per_node` exactly, the bound is the largest number of such shares. For example, GPUs
     alone limit every set. Otherwise a part is as small as the set has it in any of its pools, so the bound may be too large.
     """
-    pools: dict[str, list[str]] = {name: [] for name in maxima}
-    for name, pool in per_node:
-        pools[name].append(pool)
+    pools = grouped(per_node)
     bounds = []
     for rooms in (_rooms(per_node), dict.fromkeys(nodes, Fraction(1))):
-        rates = {name: max(per_node[name, pool] / rooms[pool] for pool in usable) for name, usable in pools.items() if usable}
+        rates = {name: max(per_node[name, pool] / rooms[pool] for pool in usable) for name, usable in pools.items()}
         # Sets with more runners per room come first, which makes the number largest.
         demand = {name: maxima[name] / rates[name] for name in sorted(rates, key=lambda name: -rates[name])}
         amounts = taken(demand, {pool: nodes[pool] * size for pool, size in rooms.items()}, pools)
