@@ -273,9 +273,7 @@ def endings(plan: Plan) -> Iterator[str]:
     Things that end for the same reason, and that one action renews, share a line.
     """
     if late := plan.late():
-        resources: dict[str, dict[str, None]] = {}
-        for verdict in late:
-            resources.setdefault(verdict.rule, {})[name_of(verdict.urn)] = None
+        resources = grouped(dict.fromkeys((verdict.rule, name_of(verdict.urn)) for verdict in late))
         refused = "; ".join(f"{rule} ({listed(names, _FEW)})" for rule, names in resources.items())
         yield f"pulumi up is refused, because a day has passed: {refused}"
     ends = (end for end in plan.ends if end.use.life.shown(plan.as_of))
