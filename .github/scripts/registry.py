@@ -7,7 +7,6 @@ changes nothing else of it. Exit status 2 is wrong input.
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -15,20 +14,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from fleet.facts.errors import InputError
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
-from fleet.loading.config import fleet_of
-from fleet.loading.stackfile import StackConfig, load
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.ecr import EcrRegistry
 from fleet.settings.registry import parts
+from gpu_ci.offline.grow.stack import GrowingStack
 
-_VERSION = re.compile(r"([\w.-]+@)?sha256:[0-9a-f]{64}")
 
-
-def _registry(config: StackConfig, name: str) -> tuple[EcrRegistry, str]:
+def _registry(stack: GrowingStack, name: str) -> tuple[EcrRegistry, str]:
     """The registry of a cluster and its region. Raises InputError."""
-    cluster = dict(fleet_of(config).clusters_by_name()).get(name)
+    cluster = dict(stack.fleet.clusters_by_name()).get(name)
     if not isinstance(cluster, EksCluster) or cluster.registry is None:
-        raise InputError(f"{config.path}: {name} is not an EKS cluster with a registry; name one, or add registry to it")
+        raise InputError(f"{stack.draft.name}: {name} is not an EKS cluster with a registry; name one, or add registry to it")
     return cluster.registry, cluster.region
 
 
@@ -59,36 +55,24 @@ def copies(registry: EcrRegistry, region: str) -> list[str]:
     return lines
 
 
-def changed(config: StackConfig, name: str, text: str, version: str) -> str:
+def changed(stack: GrowingStack, name: str, version: str) -> str:
     """The text of the stack file with the version of the runner image. Raises InputError."""
-    lines = text.splitlines(keepends=True)
-    place = ("gpu-ci:clusters", name, "registry", "runnerImage", "version")
-    if place in config.positions:
-        number = config.positions[place] - 1
-        lines[number], count = _VERSION.subn(version, lines[number])
-        if count != 1:
-            raise InputError(f"{config.path}:{number + 1}: write the version on a line of its own")
-        return "".join(lines)
-    number = config.positions[place[:3]] - 1
-    new = f"runnerImage: {{version: {version}}}"
-    if "{" in lines[number]:
-        lines[number] = re.sub(r"(registry:\s*\{)", rf"\g<1>{new}, ", lines[number], count=1)
+    image = stack.at(name, "registry", "runnerImage")
+    if stack.draft.value((*image, "version")) is None:
+        stack.draft.add(image, [f"version: {version}"])
     else:
-        first = min(line for path, line in config.positions.items() if path[:3] == place[:3] and len(path) == 4) - 1
-        indent = re.match(r" *", lines[first])
-        lines.insert(first, f"{indent.group() if indent else ''}{new}\n")
-    return "".join(lines)
+        stack.draft.put((*image, "version"), version)
+    return stack.draft.checked()
 
 
 def main(words: list[str]) -> int:
     """Run a command."""
     try:
         command, stack, name = words[:3]
-        config = load(stack, Path())
-        registry, region = _registry(config, name)
+        growing = GrowingStack(stack, Path())
+        registry, region = _registry(growing, name)
         if command == "set":
-            path = Path(config.path)
-            path.write_text(changed(config, name, path.read_text(encoding="utf-8"), words[3]), encoding="utf-8")
+            growing.path.write_bytes(changed(growing, name, words[3]).encode())
         else:
             sys.stdout.writelines(f"{line}\n" for line in {"show": show, "copies": copies}[command](registry, region))
     except InputError as error:

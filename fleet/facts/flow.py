@@ -1,10 +1,10 @@
 """How much of several sets' demand their pools take at the same time, as a maximum flow."""
 
 import math
-from collections import deque
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from itertools import pairwise
+
+from fleet.facts.groups import grouped
 
 Amounts = Mapping[str, Fraction]
 Pools = Mapping[str, Iterable[str]]
@@ -15,50 +15,38 @@ def taken(demand: Amounts, room: Amounts, pools: Pools) -> dict[str, Fraction]:
     """What each set gets of the room of its pools, in the unit of `demand` and `room`. The sum is the largest possible.
 
     The sets are served in the order of `demand`: each gets the most that is possible beside what the earlier sets got. A later
-    set may move an earlier one to another of its pools, but takes nothing from it (augmenting paths, shortest first).
+    set may move an earlier one to another of its pools, but takes nothing from it (augmenting paths).
     """
     free = dict(room)
     users: dict[str, dict[str, Fraction]] = {pool: {} for pool in room}
-    full: set[str] = set()  # no path leads from these pools to free room, also later
-    amounts: dict[str, Fraction] = {}
+    full: set[str] = set()  # nothing leads from these pools to free room, also later
+
+    def enter(name: str, most: Fraction, visited: set[str]) -> Fraction:
+        """What the set gets in one pool, of which another set may leave as much for its own other pools."""
+        for pool in pools[name]:
+            if pool in visited:
+                continue
+            visited.add(pool)
+            amount = min(most, free[pool])
+            free[pool] -= amount
+            for user, held in () if amount else [*users[pool].items()]:
+                if held and (amount := enter(user, min(most, held), visited)):
+                    users[pool][user] -= amount
+                    break
+            if amount:
+                users[pool][name] = users[pool].get(name, Fraction(0)) + amount
+                return amount
+        return Fraction(0)
+
+    amounts = dict.fromkeys(demand, Fraction(0))
     for name, most in demand.items():
-        amounts[name] = Fraction(0)
         while amounts[name] < most:
-            path = _path(name, pools, free, users, full)
-            if not path:
+            visited = set(full)
+            if not (amount := enter(name, most - amounts[name], visited)):
+                full = visited
                 break
-            moved = [(user, pool) for (_, pool), (user, _) in pairwise(path)]
-            amount = min(most - amounts[name], free[path[-1][1]], *(users[pool][user] for user, pool in moved))
-            for user, pool in moved:
-                users[pool][user] -= amount
-            for user, pool in path:
-                users[pool][user] = users[pool].get(user, Fraction(0)) + amount
-            free[path[-1][1]] -= amount
             amounts[name] += amount
     return amounts
-
-
-def _path(start: str, pools: Pools, free: Amounts, users: Mapping[str, Amounts], full: set[str]) -> list[tuple[str, str]]:
-    """The shortest way to free room: the set `start` enters a pool, a set that leaves it enters the next, and so on."""
-    came: dict[str, tuple[str, str]] = {}  # pool: (the set that enters it, the pool that this set leaves)
-    queue, visited = deque([(start, "")]), {start}
-    while queue:
-        name, origin = queue.popleft()
-        for pool in pools[name]:
-            if pool in came or pool in full:
-                continue
-            came[pool] = name, origin
-            if free[pool] > 0:
-                path, entered = [], pool
-                while entered:
-                    path.append((came[entered][0], entered))
-                    entered = came[entered][1]
-                return path[::-1]
-            leaving = [user for user, amount in users[pool].items() if amount and user not in visited]
-            visited.update(leaving)
-            queue += [(user, pool) for user in leaving]
-    full |= came.keys()
-    return []
 
 
 def most_runners(maxima: Mapping[str, int], nodes: Mapping[str, int], per_node: Mapping[tuple[str, str], int]) -> int:
@@ -72,12 +60,10 @@ def most_runners(maxima: Mapping[str, int], nodes: Mapping[str, int], per_node: 
     each pool and one part for each set give `per_node` exactly, the bound is the largest number of such shares. For example, GPUs
     alone limit every set. Otherwise a part is as small as the set has it in any of its pools, so the bound may be too large.
     """
-    pools: dict[str, list[str]] = {name: [] for name in maxima}
-    for name, pool in per_node:
-        pools[name].append(pool)
+    pools = grouped(per_node)
     bounds = []
     for rooms in (_rooms(per_node), dict.fromkeys(nodes, Fraction(1))):
-        rates = {name: max(per_node[name, pool] / rooms[pool] for pool in usable) for name, usable in pools.items() if usable}
+        rates = {name: max(per_node[name, pool] / rooms[pool] for pool in usable) for name, usable in pools.items()}
         # Sets with more runners per room come first, which makes the number largest.
         demand = {name: maxima[name] / rates[name] for name in sorted(rates, key=lambda name: -rates[name])}
         amounts = taken(demand, {pool: nodes[pool] * size for pool, size in rooms.items()}, pools)

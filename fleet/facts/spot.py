@@ -3,10 +3,10 @@
 Standard library only: the policy pack ships this module. The figures are in `data/spot.csv`, with source and date.
 """
 
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 
+from fleet.facts.groups import grouped
 from fleet.facts.hardware import ON_DEMAND, Machine, price
 from fleet.facts.tables import entry, rows
 
@@ -79,7 +79,5 @@ def spread(first: Machine, second: Machine) -> float:
 
 @cache
 def _sightings() -> dict[tuple[str, str], list[Sighting]]:
-    by_machine: dict[tuple[str, str], list[Sighting]] = defaultdict(list)
-    for row in sorted((entry(Sighting, row) for row in rows("spot.csv")), key=lambda sighting: sighting.date):
-        by_machine[row.machine, row.region].append(row)
-    return by_machine
+    sightings = sorted((entry(Sighting, row) for row in rows("spot.csv")), key=lambda sighting: sighting.date)
+    return grouped(((sighting.machine, sighting.region), sighting) for sighting in sightings)

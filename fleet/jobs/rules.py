@@ -4,7 +4,6 @@ The result is checked arguments, or one error with every problem. A rule names t
 of them is wrong.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -15,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from fleet.facts import hardware
 from fleet.facts.credentials import holds_credential
-from fleet.facts.errors import shown
+from fleet.facts.errors import instead, shown
 from fleet.facts.scheduling import VISIBLE_DEVICES
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.ask import MEMORY_A_GPU, cpu_of, is_shared, memory_of, settled
@@ -222,7 +221,6 @@ def _problem(error: ErrorDetails) -> JobProblem:
     path = tuple(map(str, error["loc"][:-1] if marked else error["loc"]))
     field = ".".join(part if part.isprintable() else shown(part) for part in path)
     if error["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(path[0], JobArguments.model_fields, n=1)
-        return JobProblem(field, "unknown", "no such argument; " + (f"did you mean {close[0]}?" if close else "remove it"))
+        return JobProblem(field, "unknown", f"no such argument; {instead(path[0], JobArguments.model_fields, 'remove it')}")
     value = "" if path[0] in _PRIVATE or error["type"] == "missing" else shown(error["input"])
     return JobProblem(field, error["type"].removeprefix("gpu_ci_"), hint(error, JobArguments, path), value)

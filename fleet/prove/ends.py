@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from fleet.charts.sweeps import sweep_pods
+from fleet.facts.groups import grouped
 from fleet.facts.lifecycle import Use, of_chart, of_driver, of_image, of_row
 from fleet.facts.versions import CHART_IMAGES, IMAGES, LAUNCHER_IMAGE, RUNNER_IMAGE
 from fleet.prove.image_fit import node_driver, runner_gpu
@@ -42,11 +43,9 @@ def together(pinned: Sequence[End], day: date) -> str:
 
 def ends(fleet: Fleet, day: date) -> tuple[End, ...]:
     """Everything that the fleet has pinned, as known on a day: the first end first, then versions without a published end."""
-    clusters: dict[Use, list[str]] = {}
-    for name, cluster in fleet.clusters_by_name():
-        for use in dict.fromkeys(of_cluster(cluster, fleet.github, day)):
-            clusters.setdefault(use, []).append(name)
-    return in_order(End(use, tuple(names)) for use, names in clusters.items())
+    clusters = fleet.clusters_by_name()
+    uses = ((use, name) for name, cluster in clusters for use in dict.fromkeys(of_cluster(cluster, fleet.github, day)))
+    return in_order(End(use, tuple(names)) for use, names in grouped(uses).items())
 
 
 def in_order(pinned: Iterable[End]) -> tuple[End, ...]:

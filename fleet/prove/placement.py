@@ -16,6 +16,7 @@ from fleet.charts.container_jobs import OWN_POD, own_runner
 from fleet.facts import hardware, pricing
 from fleet.facts.credentials import mask
 from fleet.facts.flow import most_runners
+from fleet.facts.groups import grouped
 from fleet.facts.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
 from fleet.facts.pods import Requests
 from fleet.facts.pricing import Money
@@ -333,11 +334,8 @@ def _never_placed(group: list[Placement]) -> str:
 
 def unfilled(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[Remark]:
     """A remark for each pool with more nodes than its runners need, if only runners use it. Nodes in quarantine count too."""
-    by_pool: dict[tuple[str, str], list[Placement]] = {}
-    for placement in placements:
-        if isinstance(placement.runner, PodRunner):
-            by_pool.setdefault((placement.cluster, placement.host.name), []).append(placement)
-    for (cluster, name), sets in by_pool.items():
+    of_pods = (placement for placement in placements if isinstance(placement.runner, PodRunner))
+    for (cluster, name), sets in grouped(((pods.cluster, pods.host.name), pods) for pods in of_pods).items():
         settings, nodes = fleet.clusters[cluster], fleet.clusters[cluster].pools[name].nodes
         # The nodes of a reservation, and those that always run, are paid for anyway.
         fixed = settings.pools[name].reservation is not None or nodes.min == nodes.max

@@ -7,6 +7,7 @@ from itertools import permutations
 
 from fleet.charts.chart import Where
 from fleet.charts.container_jobs import OWN_POD
+from fleet.facts.groups import grouped
 from fleet.facts.hardware import Machine
 from fleet.facts.offer import Offer
 from fleet.facts.remark import Remark, costs, todo
@@ -59,11 +60,9 @@ def labels(fleet: Fleet) -> Iterator[str]:
     actions/scaleset says so, and actions-runner-controller#4425 and onedr0p/home-ops#11330 report jobs that wait. A job that
     names the set alone always reaches it.
     """
-    labeled: dict[str, list[str]] = {}
-    for cluster, name, runner in fleet.runner_sets():
-        if runner.labels:
-            labeled.setdefault(fleet.scope_of(cluster, runner).host, []).append(f"{cluster}/{name}")
-    for host, names in labeled.items():
+    labeled = ((cluster, name, runner) for cluster, name, runner in fleet.runner_sets() if runner.labels)
+    hosts = ((fleet.scope_of(cluster, runner).host, f"{cluster}/{name}") for cluster, name, runner in labeled)
+    for host, names in grouped(hosts).items():
         if host == "github.com":
             doubt = "whether github.com gives a set every job that names several of its labels is disputed"
         elif host.endswith(".ghe.com"):

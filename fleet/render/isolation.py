@@ -5,7 +5,7 @@ them. A team may borrow GPUs that others leave free, and its namespaces share th
 of a Job that Kueue has admitted, while the Job kept its place in the queue.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,12 @@ def network_policy(
     if builders:
         egress.append({"to": [in_namespace(name) for name in builders], "ports": [{"protocol": "TCP", "port": BUILDKIT_PORT}]})
     return {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "ingress": [], "egress": egress}
+
+
+def reached_by(peers: Sequence[Manifest], port: int, labels: Mapping[str, str]) -> Manifest:
+    """Spec of a NetworkPolicy for the pods with these labels: only these peers reach them, and only this TCP port."""
+    allowed = {"from": peers, "ports": [{"protocol": "TCP", "port": port}]}
+    return {"podSelector": {"matchLabels": dict(labels)}, "policyTypes": ["Ingress"], "ingress": [allowed]}
 
 
 def in_namespace(name: str) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
+from fleet.facts.groups import grouped
+
 
 class ContradictionError(ValueError):
     """Orders that contradict each other. `steps` are the rows (path of the order, pool, next pool) of the circle."""
@@ -19,9 +21,7 @@ def pool_ranks(orders: Mapping[str, Sequence[str]]) -> dict[str, int]:
     `orders` are lists of pools, the first choice first, by their paths. Pools of one rank are in no common order. Raises
     ContradictionError.
     """
-    after: dict[str, list[str]] = {}
-    for _, pool, following in _steps(orders):
-        after.setdefault(pool, []).append(following)
+    after = grouped((pool, following) for _, pool, following in _steps(orders))
     try:
         sorted_pools = tuple(TopologicalSorter(after).static_order())
     except CycleError as error:

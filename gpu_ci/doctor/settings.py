@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from fleet.loading.example_values import ExampleValue, example_values
+from fleet.facts.groups import grouped
+from fleet.loading.example_values import example_values
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.finding import Finding, ok, wrong
 from fleet.providers.fleet import NAMESPACE, Fleet
@@ -21,9 +22,7 @@ SHOWS = {
 
 def findings(config: StackConfig, fleet: Fleet) -> Iterator[Finding]:
     """A finding for each kind of example value that is left, and one for the GitHub App's key."""
-    kinds: dict[str, list[ExampleValue]] = {}
-    for example in example_values(config):
-        kinds.setdefault(example.meaning, []).append(example)
+    kinds = grouped((example.meaning, example) for example in example_values(config))
     for kind, examples in kinds.items():
         keys = ", ".join(f"{example.key} (line {example.line})" for example in examples)
         write = f"write your own values into {config.path.name}"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from difflib import unified_diff
+from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,7 +30,7 @@ from gpu_ci.offline.init.questions import confirmed
 from gpu_ci.offline.inventory.page import document
 from gpu_ci.offline.plan import Plan, make_plan, require_sdk
 from gpu_ci.offline.policyconfig import STACKS, policy_configs, policy_settings, stacks_text
-from gpu_ci.offline.policyvalues import grown
+from gpu_ci.offline.policyvalues import Entry, grown
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.report import effect_lines
 from gpu_ci.offline.tomltables import edited
@@ -96,7 +97,7 @@ def agreement(
         entries = tables[stack] if source == STACKS else dict(policy_settings(stack, folder))
         if changes := grown(before, entries):
             if source == STACKS:
-                text = edited(text, stack, changes, source)
+                text = with_entries(text, stack, changes)
             else:
                 text = json.dumps({**entries, **changes}, indent=2, ensure_ascii=False) + "\n"
             after = planned(text)
@@ -106,6 +107,16 @@ def agreement(
         made[inventory] = document(stack, after.fleet)
     old = {path: text_at(root / path) for path in made}
     return Agreement(before, after, source, {path: (old[path], new) for path, new in made.items() if old[path] != new})
+
+
+def with_entries(text: str, stack: str, changes: Mapping[str, Entry]) -> str:
+    """The text of stacks.toml with these entries. Raises InputError."""
+    try:
+        return reduce(lambda made, policy: edited(made, (stack, policy), changes[policy], "why"), changes, text)
+    except ValueError:
+        headers = ", ".join(f"[{stack}.{policy}]" for policy in changes)
+        form = f"cannot be edited in the form that it has; write {headers} with a key on each line"
+        raise InputError(f"{STACKS}: {stack}: {form}") from None
 
 
 def text_at(path: Path) -> str:

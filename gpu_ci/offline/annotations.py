@@ -11,13 +11,14 @@ from pathlib import Path
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import Fault
+from fleet.facts.groups import grouped
 from fleet.facts.remark import CANNOT_WORK, Remark
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.entries import Entry, entries, owners
 from gpu_ci.offline.judge import ENDED
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.words import by_key, name_of, refusal
+from gpu_ci.offline.words import name_of, refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def _annotated(plan: Plan, strict: bool) -> Iterator[Annotation]:
 
 def _merged(problems: Iterable[Annotation]) -> Iterator[Annotation]:
     """Merge the problems that one policy reports for several resources of one entry."""
-    for group in by_key(problems, lambda problem: (problem.level, problem.title, problem.line)).values():
+    for group in grouped(((problem.level, problem.title, problem.line), problem) for problem in problems).values():
         if group[0].level == "notice":
             yield from group
         else:

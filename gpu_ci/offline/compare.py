@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from fleet.facts.groups import grouped
 from fleet.facts.pricing import Line, Money
 from fleet.facts.remark import Remark
 from fleet.facts.versions import CHARTS
@@ -19,7 +20,7 @@ from gpu_ci.offline.judge import ENDED, Configured, Remediation, Verdict
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import view
-from gpu_ci.offline.words import Place, by_key, places
+from gpu_ci.offline.words import Place, places
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -183,7 +184,7 @@ class Comparison:
         if not self.judged:
             return ()
         pairs = _paired(self.before.resources, self.after.resources, lambda resource: resource.urn).values()
-        by_type = by_key(pairs, lambda pair: pair.held.type)
+        by_type = grouped((pair.held.type, pair) for pair in pairs)
         kinds = (_kind(token, by_type[token], self._effects) for token in sorted(by_type))
         return tuple(kind for kind in kinds if kind.added or kind.removed or kind.changed)
 

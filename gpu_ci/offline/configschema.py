@@ -5,7 +5,7 @@ An unknown keyword is an error, so that no rule is silently ignored.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fleet.facts.errors import quoted
@@ -26,7 +26,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 _REMARKS = frozenset({"default", "description"})
 
 
-def faults(schema: Mapping[str, Any], value: object, path: str) -> list[str]:
+def faults(schema: Mapping[str, Any], value: object, path: str) -> Iterator[str]:
     """One "<path>: <rule>; got <value>" for each rule of the schema that `value` breaks.
 
     Raises ValueError for a schema with an unknown keyword.
@@ -34,32 +34,26 @@ def faults(schema: Mapping[str, Any], value: object, path: str) -> list[str]:
     unknown = set(schema) - _REMARKS - {"type", "properties", "required", "additionalProperties", "items"} - set(_RULES)
     if unknown:
         raise ValueError(f"{path}: the schema uses {', '.join(sorted(unknown))}, which this checker does not support")
-    problems: list[str] = []
     kind = schema.get("type")
     if kind is not None and not _TYPES[kind](value):
-        return [f"{path}: must be of type {kind}; got {quoted(value)}"]
+        yield f"{path}: must be of type {kind}; got {quoted(value)}"
+        return
     for word, (applies, is_kept, rule) in _RULES.items():
         if word in schema and applies(value) and not is_kept(value, schema[word]):
-            problems.append(f"{path}: {rule.format(schema[word])}; got {quoted(value)}")
+            yield f"{path}: {rule.format(schema[word])}; got {quoted(value)}"
     if isinstance(value, list | tuple) and "items" in schema:
         for number, item in enumerate(value):
-            problems += faults(schema["items"], item, f"{path}[{number}]")
+            yield from faults(schema["items"], item, f"{path}[{number}]")
     if isinstance(value, Mapping):
-        problems += _object_faults(schema, value, path)
-    return problems
-
-
-def _object_faults(schema: Mapping[str, Any], value: Mapping[str, object], path: str) -> list[str]:
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    problems = [f"{path}.{name}: is required; got nothing" for name in schema.get("required", ()) if name not in value]
-    for name, item in value.items():
-        part = properties.get(name, schema.get("additionalProperties", True))
-        if part is False:
-            names = ", ".join(sorted(properties)) or "nothing"
-            problems.append(f"{path}.{name}: is not known, there is {names}; got {quoted(item)}")
-        elif isinstance(part, Mapping):
-            problems += faults(part, item, f"{path}.{name}")
-    return problems
+        properties = schema.get("properties", {})
+        yield from (f"{path}.{name}: is required; got nothing" for name in schema.get("required", ()) if name not in value)
+        for name, item in value.items():
+            part = properties.get(name, schema.get("additionalProperties", True))
+            if part is False:
+                names = ", ".join(sorted(properties)) or "nothing"
+                yield f"{path}.{name}: is not known, there is {names}; got {quoted(item)}"
+            elif isinstance(part, Mapping):
+                yield from faults(part, item, f"{path}.{name}")
 
 
 def _key(value: object) -> object:

@@ -164,7 +164,7 @@ def _configured(policy: AnyRule, general: Level | None, entry: object, as_of: da
                 f"{instead(name, properties, f'its properties: {there}')}"
             )
     config = {name: part["default"] for name, part in properties.items() if "default" in part} | values
-    if wrong := faults({"type": "object", "properties": properties}, config, policy.id):
+    if wrong := [*faults({"type": "object", "properties": properties}, config, policy.id)]:
         raise InputError("\n".join(f"policy config: {fault}; correct the value" for fault in wrong))
     return Configured(policy, own or general or policy.level, MappingProxyType(_as_sent(config)), as_of)
 

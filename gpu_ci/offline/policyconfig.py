@@ -21,6 +21,7 @@ from fleet.facts.errors import InputError, instead, quoted, reachable
 from fleet.facts.limits import read_bytes
 from fleet.loading.stackfile import stacks
 from gpu_ci.offline.judge import Configured, Settings, configure
+from gpu_ci.offline.tomltables import written
 from policies.rules import RULES, AnyRule
 from policies.rules.rule import STACK_KINDS
 
@@ -149,8 +150,7 @@ def _check(place: str, policy: str, entry: object) -> None:
 
 def _line(text: str, *keys: str) -> int:
     """The line of the first table header that starts with these keys, or with the first of them; 1 if there is none."""
-    dotted = r"\s*\.\s*".join(rf"[\"']?{re.escape(key)}[\"']?" for key in keys)
-    header = re.search(rf"^\s*\[+\s*{dotted}\s*[.\]]", text, re.M)
+    header = re.search(rf"^\s*\[+\s*{written(keys)}\s*[.\]]", text, re.M)
     if header is None:
         return _line(text, keys[0]) if len(keys) > 1 else 1
     return text.count("\n", 0, header.end()) + 1

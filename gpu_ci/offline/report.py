@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
+from fleet.facts.groups import grouped
 from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
@@ -121,7 +122,7 @@ def _tree(plan: Plan, root: str) -> Tree:
     # Providers first, then by type and name, because the order of registration is not stable.
     ordered = sorted(plan.resources, key=lambda entry: (not entry.type.startswith("pulumi:"), entry.type, entry.name))
     tree = Tree(f"{plan.config.project}-{plan.config.stack}")
-    _grow(tree, root, words.by_key(ordered, lambda resource: resource.parent))
+    _grow(tree, root, grouped((resource.parent, resource) for resource in ordered))
     return tree
 
 

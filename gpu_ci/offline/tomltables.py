@@ -3,54 +3,51 @@
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from typing import Any
-
-from fleet.facts.errors import InputError
 
 _HEADER = re.compile(r"^[ \t]*\[\[?[^\[\],=]+\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
 
 
-def table(stack: str, policy: str, entry: Mapping[str, Any]) -> str:
-    """The table of a policy as TOML."""
-    return f"[{stack}.{policy}]\n" + "".join(f"{key} = {_literal(value)}\n" for key, value in entry.items())
+def table(path: Iterable[str], entry: Mapping[str, Any]) -> str:
+    """A table as TOML."""
+    return f"[{'.'.join(path)}]\n" + "".join(f"{key} = {_literal(value)}\n" for key, value in entry.items())
 
 
-def edited(text: str, stack: str, entries: Mapping[str, Mapping[str, Any]], file: str) -> str:
-    """The text with these values in the tables [stack.policy]. A new table follows the last one of the stack.
+def edited(text: str, path: Sequence[str], values: Mapping[str, Any], before: str) -> str:
+    """The text with these values in the table at a path. None removes a key. A new key is before the key `before`.
 
-    A list may get entries at its start. Raises InputError for a table that is not written with a header.
+    A new table follows the last one of the table above it. A list may get entries at its start. Raises KeyError if there is no
+    table above it, ValueError for a table that is not written with a header and its keys on lines of their own.
     """
-    expected, windows, text = tomllib.loads(text), "\r\n" in text, text.replace("\r\n", "\n")
-    for policy, entry in entries.items():
-        old = expected[stack].get(policy)
-        if old is None:
-            at = _end(text, rf"{written(stack)}\s*[.\]]")
-            text = text[:at].rstrip("\n") + f"\n\n{table(stack, policy, entry)}" + text[at:]
-        else:
-            for key, value in entry.items():
-                if key not in old or old[key] != value:
-                    text = _put(text, rf"{written(stack)}\s*\.\s*{written(policy)}\s*\]", key, value, old.get(key))
-        expected[stack][policy] = {**(old or {}), **entry}
-    try:
-        if tomllib.loads(text) == expected:
-            return text.replace("\n", "\r\n") if windows else text
-    except tomllib.TOMLDecodeError:
-        pass
-    headers = ", ".join(f"[{stack}.{policy}]" for policy in entries)
-    raise InputError(f"{file}: {stack}: cannot be edited in the form that it has; write {headers} with a key on each line")
+    windows, text = "\r\n" in text, text.replace("\r\n", "\n")
+    expected = tomllib.loads(text)
+    *above, name = path
+    holder = reduce(getitem, above, expected)
+    if name in holder:
+        for key in (key for key, value in values.items() if holder[name].get(key) != value):
+            text = _put(text, rf"{written(path)}\s*\]", key, values[key], before, holder[name].get(key))
+    else:
+        at = _end(text, rf"{written(above)}\s*[.\]]")
+        text = text[:at].rstrip("\n") + f"\n\n{table(path, values)}" + text[at:]
+    holder[name] = {key: value for key, value in {**holder.get(name, {}), **values}.items() if value is not None}
+    if tomllib.loads(text) != expected:
+        raise ValueError(f"{'.'.join(path)}: this form of a table cannot be edited")
+    return text.replace("\n", "\r\n") if windows else text
 
 
-def written(key: str) -> str:
-    """The pattern of a key in a header, with or without quotes."""
-    return rf"[\"']?{re.escape(key)}[\"']?"
+def written(keys: Iterable[str]) -> str:
+    """The pattern of keys in a header, with or without quotes."""
+    return r"\s*\.\s*".join(rf"[\"']?{re.escape(key)}[\"']?" for key in keys)
 
 
 def _literal(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def span(text: str, header: str) -> tuple[int, int]:
+def _span(text: str, header: str) -> tuple[int, int]:
     """Where the keys below the last header of this form begin and end."""
     heads = list(re.finditer(rf"^[ \t]*\[\[?\s*{header}.*$", text, re.MULTILINE))
     start = heads[-1].end() if heads else len(text)
@@ -60,18 +57,21 @@ def span(text: str, header: str) -> tuple[int, int]:
 
 def _end(text: str, header: str) -> int:
     """The end of the last table with such a header, before comments that belong to the next one."""
-    start, end = span(text, header)
+    start, end = _span(text, header)
     return start + len(re.sub(r"(?:\s*\n[ \t]*(?:#.*)?)+\Z", "\n", text[start:end]))
 
 
-def _put(text: str, header: str, key: str, value: Any, old: Any) -> str:
-    start, end = span(text, header)
-    found = re.compile(rf"^[ \t]*{written(key)}[ \t]*=[ \t]*", re.MULTILINE).search(text, start, end)
+def _put(text: str, header: str, key: str, value: Any, before: str, old: Any) -> str:
+    start, end = _span(text, header)
+    found, follows = (
+        re.compile(rf"^[ \t]*{written([name])}[ \t]*=[ \t]*", re.MULTILINE).search(text, start, end) for name in (key, before)
+    )
     if found is None:
-        why = re.compile(r"^[ \t]*why[ \t]*=", re.MULTILINE).search(text, start, end)
-        at = why.start() if why else start + 1
+        at = follows.start() if follows else start + 1
         return f"{text[:at]}{key} = {_literal(value)}\n{text[at:]}"
     stop = _value_end(text, found.end(), end)
+    if value is None:
+        return text[: found.start()] + text[stop:].partition("\n")[2]
     new = _literal(value)
     if isinstance(value, list) and isinstance(old, list) and old and value[len(value) - len(old) :] == old:
         added = ", ".join(map(_literal, value[: len(value) - len(old)]))

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TypeVar
 
 from fleet.facts.errors import Fault
+from fleet.facts.groups import grouped
 from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
 from fleet.facts.pricing import Line, Money, average, rounded_up, span as money_span
 from fleet.facts.remark import CANNOT_WORK, COST, Remark
@@ -25,8 +25,6 @@ from gpu_ci.offline.layout import without_commands
 from gpu_ci.offline.plan import Outcome, Plan
 from gpu_ci.offline.policyvalues import grown
 
-T = TypeVar("T")
-K = TypeVar("K")
 NOT_JUDGED = "resources and policies not judged: install gpu-ci[pulumi]"
 _FEW = 3
 """Names of resources that are listed one by one."""
@@ -275,13 +273,11 @@ def endings(plan: Plan) -> Iterator[str]:
     Things that end for the same reason, and that one action renews, share a line.
     """
     if late := plan.late():
-        resources: dict[str, dict[str, None]] = {}
-        for verdict in late:
-            resources.setdefault(verdict.rule, {})[name_of(verdict.urn)] = None
+        resources = grouped(dict.fromkeys((verdict.rule, name_of(verdict.urn)) for verdict in late))
         refused = "; ".join(f"{rule} ({listed(names, _FEW)})" for rule, names in resources.items())
         yield f"pulumi up is refused, because a day has passed: {refused}"
     ends = (end for end in plan.ends if end.use.life.shown(plan.as_of))
-    groups = by_key(ends, lambda end: (end.use.life.effect, end.use.fix, end.use.cost, end.use.life.last is None))
+    groups = grouped(((end.use.life.effect, end.use.fix, end.use.cost, end.use.life.last is None), end) for end in ends)
     yield from (together(group, plan.as_of) for group in groups.values())
 
 
@@ -290,8 +286,12 @@ MOST_NOTES = 5
 
 
 def notes(plan: Plan, remarks: Iterable[Remark]) -> list[str]:
-    """The ends of a plan and some of its remarks, as `grouped`."""
-    return [*endings(plan), *grouped(remarks)]
+    """The ends of a plan and some of its remarks: first those that ask for an action, costs before facts. Equal ones are one.
+
+    Remarks on parts that cannot work are elsewhere.
+    """
+    open_remarks = _together(remark for remark in remarks if remark.kind != CANNOT_WORK)
+    return [*endings(plan), *sorted(open_remarks, key=lambda remark: (not remark.act, remark.kind != COST))]
 
 
 def mark(note: str) -> str:
@@ -301,17 +301,11 @@ def mark(note: str) -> str:
     return "$" if note.kind == COST else "-"
 
 
-def grouped(remarks: Iterable[Remark]) -> list[Remark]:
-    """Remarks without parts that cannot work: first those that ask for an action, costs before facts. Equal ones are one."""
-    open_remarks = (remark for remark in remarks if remark.kind != CANNOT_WORK)
-    return sorted(_grouped(open_remarks), key=lambda remark: (not remark.act, remark.kind != COST))
-
-
 _WHERE = re.compile(r"(?P<head>[\w-]+: pool |)(?P<name>[\w-]+(?:/[\w-]+)?): (?P<rest>.*)", re.DOTALL)
 """A remark about a pool or a runner set: "usw2: pool t4-spot: …" or "usw2/gpu-t4: …"."""
 
 
-def _grouped(remarks: Iterable[Remark]) -> Iterator[Remark]:
+def _together(remarks: Iterable[Remark]) -> Iterator[Remark]:
     """The remarks in their order; those that say the same of several pools or runner sets as one, which names all."""
     groups: dict[tuple[str, str], tuple[Remark, list[str]]] = {}
     for remark in remarks:
@@ -349,10 +343,9 @@ def alike(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[str]]]:
     that differ become *: `gpu-ci:clusters.usw2.pools.*.nodes.max`.
     """
 
-    def cause(verdict: Verdict) -> tuple[str, ...]:
-        return verdict.rule, verdict.level, verdict.kind, _SETTINGS.sub(r"\1.*.\3.*", _without_name(verdict))
-
-    return [(_merged(group), [name_of(verdict.urn) for verdict in group]) for group in by_key(verdicts, cause).values()]
+    messages = ((verdict, _SETTINGS.sub(r"\1.*.\3.*", _without_name(verdict))) for verdict in verdicts)
+    groups = grouped(((verdict.rule, verdict.level, verdict.kind, message), verdict) for verdict, message in messages)
+    return [(_merged(group), [name_of(verdict.urn) for verdict in group]) for group in groups.values()]
 
 
 def _merged(group: list[Verdict]) -> Verdict:
@@ -387,14 +380,6 @@ def listed(names: Iterable[str], most: int) -> str:
     listed = list(names)
     more = f", and {len(listed) - most} more" if len(listed) > most else ""
     return f"{', '.join(listed[:most])}{more}"
-
-
-def by_key(things: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """The things by their keys, in the order in which they come."""
-    groups: dict[K, list[T]] = {}
-    for thing in things:
-        groups.setdefault(key(thing), []).append(thing)
-    return groups
 
 
 def one_line(value: str) -> str:

@@ -48,7 +48,7 @@ class Clouds:
 
     def ids(self, resource: Resource) -> tuple[list[str] | None, str]:
         """The ids by which Pulumi imports what a pending create made, None if that is unknown; and the command that shows it."""
-        if not resource.content.get("custom") or resource.type.startswith("pulumi:"):
+        if not resource.custom or resource.type.startswith("pulumi:"):
             # Components and providers exist in the state alone.
             return [], ""
         if resource.type.startswith(KUBERNETES):
@@ -160,7 +160,7 @@ class Findings:
     def _half_created(self) -> Iterator[Entry]:
         """Resources of clouds whose create began and failed. A later update of them does not repeat the create."""
         for resource in self.state.resources.values():
-            if resource.content.get("initErrors") and not resource.type.startswith(KUBERNETES):
+            if resource.init_errors and not resource.type.startswith(KUBERNETES):
                 says = "its create failed when it had begun"
                 yield Entry("half-created", resource.name, REPLACE, says, resource.type, resource.urn, resource.id)
 
@@ -182,8 +182,8 @@ class Findings:
         table: dict[str, str] = {}
         for entry in (each for each in self.entries if each.needs == IMPORT):
             resource = next(each for _, each in self.state.operations if each.urn == entry.urn)
-            parent, version = resource.content.get("parent"), self.state.provider_of(resource).get("version")
-            links = {key: value for key, value in (("parent", parent), ("provider", resource.provider)) if value}
+            version = self.state.provider_of(resource).get("version")
+            links = {key: value for key, value in (("parent", resource.parent), ("provider", resource.provider)) if value}
             table |= {urn: urn for urn in links.values() if urn in self.state.resources}
             # Names are URNs, because two resources of a program may have the same name.
             spec = {"type": entry.type, "name": entry.urn, "logicalName": entry.name, "id": entry.id, **links}

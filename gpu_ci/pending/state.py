@@ -1,11 +1,12 @@
 """A stack's state as `pulumi stack export` prints it. Secrets are encrypted there and are never read."""
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from fleet.facts.errors import InputError, quoted
 from gpu_ci.doctor import backend
@@ -15,21 +16,19 @@ KUBERNETES = "kubernetes:"
 """The start of the types of Kubernetes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """A resource of the state, or of a pending operation, which has no id yet."""
+class Resource(BaseModel):
+    """A resource of the state, or of a pending operation, which has no id yet. A secret is an object with its ciphertext."""
 
-    content: Object
-
-    @property
-    def urn(self) -> str:
-        """Its URN."""
-        return str(self.content["urn"])
-
-    @property
-    def type(self) -> str:
-        """Its type."""
-        return str(self.content["type"])
+    urn: str
+    type: str
+    custom: bool = False
+    id: str = ""
+    parent: str = ""
+    inputs: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
+    provider: Annotated[str, AfterValidator(lambda reference: reference.rpartition("::")[0])] = ""
+    """The URN of its provider; the state has it with the provider's id after it."""
+    init_errors: list[Any] = Field(default=[], alias="initErrors")
 
     @property
     def name(self) -> str:
@@ -37,25 +36,23 @@ class Resource:
         return self.urn.rpartition("::")[2]
 
     @property
-    def id(self) -> str:
-        """Its id; empty if it has none."""
-        return str(self.content.get("id") or "")
-
-    @property
-    def inputs(self) -> Object:
-        """Its inputs. A secret is an object with its ciphertext."""
-        return self.content.get("inputs") or {}
-
-    @property
-    def provider(self) -> str:
-        """The URN of its provider; the state has it with the provider's id after it."""
-        return str(self.content.get("provider") or "").rpartition("::")[0]
-
-    @property
     def names(self) -> Iterator[str]:
         """Its id and its ARN, by which a cloud may list it."""
-        arn = (self.content.get("outputs") or {}).get("arn")
-        yield from (name for name in (self.id, arn) if isinstance(name, str) and name)
+        yield from (name for name in (self.id, self.outputs.get("arn")) if isinstance(name, str) and name)
+
+
+class _Operation(BaseModel):
+    type: str
+    resource: Resource
+
+
+class _Deployment(BaseModel):
+    resources: list[Resource] | None = None
+    pending_operations: list[_Operation] | None = None
+
+
+class _Export(BaseModel):
+    deployment: _Deployment | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +107,12 @@ def read(path: Path) -> str:
 def parse(text: str, what: str) -> State:
     """The state. `what` names the text in errors. Raises InputError."""
     try:
-        content = json.loads(text)["deployment"] or {}
-        resources = [Resource(each) for each in content.get("resources") or ()]
-        operations = tuple((str(each["type"]), Resource(each["resource"])) for each in content.get("pending_operations") or ())
-        state = State({each.urn: each for each in resources}, operations)
-        for resource in (*resources, *(resource for _, resource in operations)):
-            _ = resource.urn, resource.type, resource.inputs.keys()
-    except (ValueError, LookupError, TypeError, AttributeError):
+        deployment = _Export.model_validate_json(text).deployment or _Deployment()
+    except ValidationError:
         fix = "it is empty: delete the empty .json.attrs beside the state, then export again" if not text.strip() else ""
         start = quoted(text.strip()[:20])
         raise InputError(
             f"{what}: must be the JSON that pulumi stack export prints, with `deployment`; {fix or f'it starts with {start}'}"
         ) from None
-    return state
+    operations = tuple((operation.type, operation.resource) for operation in deployment.pending_operations or ())
+    return State({resource.urn: resource for resource in deployment.resources or ()}, operations)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.facts.manifest import value_at
+
 Object = Mapping[str, Any]
 """A Kubernetes object, or a part of one."""
 
@@ -41,34 +43,27 @@ def parsed(body: bytes) -> Any:
         return None
 
 
-def at(thing: Any, *path: str) -> Any:
-    """The value at a path of keys; None where a key is absent."""
-    for key in path:
-        thing = thing.get(key) if isinstance(thing, Mapping) else None
-    return thing
-
-
 def part(thing: Any, *path: str) -> Object:
     """The object at a path; empty if there is none."""
-    value = at(thing, *path)
+    value = value_at(thing, *path)
     return value if isinstance(value, Mapping) else {}
 
 
 def parts(thing: Any, *path: str) -> list[Object]:
     """The objects of the list at a path; empty if there is none."""
-    value = at(thing, *path)
+    value = value_at(thing, *path)
     return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
 
 
 def text(thing: Any, *path: str) -> str:
     """The text at a path as one printable line; empty if there is none."""
-    value = at(thing, *path)
+    value = value_at(thing, *path)
     return one_line(value) if isinstance(value, str) else ""
 
 
 def number(thing: Any, *path: str) -> int:
     """The whole number at a path; 0 if there is none."""
-    value = at(thing, *path)
+    value = value_at(thing, *path)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 

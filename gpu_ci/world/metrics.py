@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.error import HTTPError
 
 from fleet.charts.kube_prometheus import STACK, kube_prometheus, node_labels, sanitized
 from fleet.facts.errors import InputError
+from fleet.facts.groups import grouped
 from fleet.providers.fleet import Fleet
 from fleet.render.monitoring.objects import Target
 from fleet.render.monitoring.rules import rule_groups
@@ -122,11 +122,8 @@ class Metrics:
 
     def alerts(self, state: str = "firing") -> dict[str, list[dict[str, str]]]:
         """The labels of the alerts that are `firing` or `pending`, by name. Raises OSError or urllib.error.HTTPError."""
-        found = defaultdict(list)
-        for alert in self._api.call("GET", "/api/v1/alerts")["data"]["alerts"]:
-            if alert["state"] == state:
-                found[alert["labels"].pop("alertname")].append(alert["labels"])
-        return dict(found)
+        alerts = self._api.call("GET", "/api/v1/alerts")["data"]["alerts"]
+        return grouped((alert["labels"].pop("alertname"), alert["labels"]) for alert in alerts if alert["state"] == state)
 
     def _once(self) -> None:
         listed = [{"targets": [address], "labels": labels} for labels, address in self._targets()]

@@ -6,6 +6,7 @@ from statistics import median
 from threading import Event
 from typing import Any
 
+from fleet.facts.groups import grouped
 from fleet.facts.scheduling import POOL_LABEL, SCALE_SET_LABEL
 from fleet.render.sweeps.api import Object
 from fleet.settings.cluster import Cluster
@@ -83,7 +84,4 @@ def waits(github: Service) -> dict[str, dict[str, Any]]:
 
 
 def _by_class(github: Service) -> dict[str, list[Job]]:
-    jobs: dict[str, list[Job]] = {}
-    for job in [*github.jobs]:
-        jobs.setdefault(job.scale_set.name if job.scale_set else ", ".join(job.runs_on), []).append(job)
-    return jobs
+    return grouped((job.scale_set.name if job.scale_set else ", ".join(job.runs_on), job) for job in [*github.jobs])

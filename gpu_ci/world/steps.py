@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from fleet.facts.groups import grouped
 from fleet.facts.manifest import manifest
 from fleet.facts.scheduling import SKIP_AWAIT, WAIT_FOR
 from fleet.loading.stackfile import StackConfig
@@ -166,14 +167,12 @@ def _needs(recording: Recording, own: Collection[str]) -> dict[str, frozenset[st
 
     A component means all that is below it. What a component depends on comes before all of its children.
     """
-    children: dict[str, list[str]] = defaultdict(list)
-    for resource in recording.resources:
-        children[resource.parent].append(resource.urn)
+    children = grouped((resource.parent, resource.urn) for resource in recording.resources)
 
     def below(urn: str) -> Iterator[str]:
         yield urn
         if not recording.by_urn[urn].custom:
-            for child in children[urn]:
+            for child in children.get(urn, ()):
                 yield from below(child)
 
     @cache

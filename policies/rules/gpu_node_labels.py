@@ -19,6 +19,7 @@ values of chart gha-runner-scale-set and of the templates of jobs in containers.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fleet.facts.groups import grouped
 from fleet.facts.scheduling import POOL_LABEL
 
 from .clusters import Clustered, cluster_of, named, names
@@ -61,12 +62,8 @@ def _check(stack: Stack, later: Later) -> Violations:
     pods = [pod for resource in stack.of(_PODS | HELM) for pod in _pods(resource, later)]
     declared = frozenset(key for pool in pools for key in pool.labels)
     # Most pods name their pool. Comparing those pairs first avoids comparing every pod with every pool of a large fleet.
-    by_pool: dict[str, list[_Pool]] = {}
-    for pool in pools:
-        by_pool.setdefault(pool.labels.get(POOL_LABEL, ""), []).append(pool)
-    meaning: dict[str, list[_Pod]] = {}
-    for name, pod in [(name, asking) for asking in pods for name in asking.asks.pools]:
-        meaning.setdefault(name, []).append(pod)
+    by_pool = grouped((pool.labels.get(POOL_LABEL, ""), pool) for pool in pools)
+    meaning = grouped((name, pod) for pod in pods for name in pod.asks.pools)
     outside = Later()
     if not unread_pools:
         for pod in pods:

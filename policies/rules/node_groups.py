@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from fleet.facts.groups import grouped
 from fleet.facts.scheduling import POOL_LABEL
 
 from .kinds import EKS_NODE_GROUP
@@ -35,9 +36,7 @@ def pooled(resources: Iterable[Resource]) -> list[Resource]:
     Groups are of one pool if they have the same pool label in the same cluster, the same machines and the same launch template.
     Other groups stay by themselves. Rules about taints, labels or versions judge each node group by itself.
     """
-    members: dict[Data, list[Resource]] = {}
-    for resource in resources:
-        members.setdefault(_pool(resource), []).append(resource)
+    members = grouped((_pool(resource), resource) for resource in resources)
     return [groups[0] if len(groups) == 1 else _together(groups) for groups in members.values()]
 
 

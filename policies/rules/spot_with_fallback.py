@@ -19,6 +19,7 @@ in another stack.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from fleet.facts.groups import grouped
 from fleet.facts.hardware import ON_DEMAND, SPOT, machines
 from fleet.facts.scheduling import FALLBACK, GPU_RESOURCE, POOL_LABEL, ROLE_LABEL
 
@@ -143,9 +144,7 @@ def _not_behind(pools: Iterable[_Pool], sets: Sequence[_Set], *, certain: bool) 
 def _sets(stack: Stack, pools: Sequence[_Pool], later: Later) -> Iterator[_Set]:
     """The runner sets whose runners take GPUs. `later` collects unknown values that may hide one."""
     declared = frozenset(key for pool in pools for key in pool.labels)
-    by_name: dict[str, list[_Pool]] = {}
-    for pool in pools:
-        by_name.setdefault(pool.labels.get(POOL_LABEL, ""), []).append(pool)
+    by_name = grouped((pool.labels.get(POOL_LABEL, ""), pool) for pool in pools)
     for runner_set in runner_sets(stack.of(RUNNER_SETS, CONFIG_MAP), later):
         unread = Later()
         with unread:

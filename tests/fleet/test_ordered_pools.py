@@ -12,7 +12,7 @@ import kubernetes_validate
 import pytest
 from hypothesis import example, given, strategies as st
 
-from fleet.facts.flow import most_runners
+from fleet.facts.flow import most_runners, taken
 from fleet.facts.pricing import range_text
 from fleet.facts.scheduling import POOL_LABEL, PREEMPTING_PRIORITY, RUNNER_PRIORITY, node_choice
 from fleet.jobs.stack import require
@@ -192,6 +192,28 @@ def _most_by_hand(sets: list[tuple[int, tuple[str, ...]]], slots: Mapping[str, i
         if all(counts[name] <= slots[name] for name in slots):
             best = max(best, sum(counts.values()))
     return best
+
+
+def _most_together(sets: Mapping[str, tuple[int, tuple[str, ...]]], room: Mapping[str, int]) -> int:
+    """The most that the sets get together, by the smallest cut: some sets get their demand, the others fill their pools."""
+    cuts = (chosen for size in range(len(sets) + 1) for chosen in itertools.combinations(sets, size))
+    return min(
+        sum(most for name, (most, _) in sets.items() if name not in chosen)
+        + sum(room[pool] for pool in {pool for name in chosen for pool in sets[name][1]})
+        for chosen in cuts
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from(_LISTS)), min_size=3, max_size=5), _SIZES)
+@example([(2, ("a", "b", "c")), (2, ("a",)), (2, ("a",))], {"a": 2, "b": 2, "c": 2})
+def test_each_set_gets_the_most_that_is_possible_beside_the_earlier_ones(
+    rows: list[tuple[int, tuple[str, ...]]], room: dict[str, int]
+) -> None:
+    sets = {str(number): row for number, row in enumerate(rows)}
+    demand = {name: Fraction(most) for name, (most, _) in sets.items()}
+    sizes, pools = {name: Fraction(size) for name, size in room.items()}, {name: usable for name, (_, usable) in sets.items()}
+    sums = [_most_together(dict(itertools.islice(sets.items(), count)), room) for count in range(len(sets) + 1)]
+    assert [*taken(demand, sizes, pools).values()] == [after - before for before, after in itertools.pairwise(sums)]
 
 
 @given(_SETS, _SIZES, st.fixed_dictionaries({name: st.integers(1, 2) for name in _NAMES}))

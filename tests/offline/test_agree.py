@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from fleet.facts.errors import InputError
 from gpu_ci.cli import app
 from gpu_ci.offline import words
-from gpu_ci.offline.agree import agreement, replace_files
+from gpu_ci.offline.agree import agreement, replace_files, with_entries
 from gpu_ci.offline.commands import agree as command
 from gpu_ci.offline.init import questions
 from gpu_ci.offline.init.answers import Answers
@@ -24,7 +24,6 @@ from gpu_ci.offline.init.files import prepared, write
 from gpu_ci.offline.markdown import markdown
 from gpu_ci.offline.policyconfig import STACKS, require_current
 from gpu_ci.offline.policyvalues import why
-from gpu_ci.offline.tomltables import edited
 from tests.builders import ROOT
 from tests.day import AS_OF
 
@@ -383,7 +382,7 @@ kind = "dev"
 
 def test_a_table_keeps_everything_but_its_values() -> None:
     entries: dict[str, dict[str, Any]] = {"p": {"number": 5, "list": ["z", "x", "y"], "new": 2, "why": "So."}, "q": {"number": 1}}
-    assert edited(TABLES, "a", entries, STACKS) == (
+    assert with_entries(TABLES, "a", entries) == (
         TABLES.replace("= 4", "= 5")
         .replace('  "x"', '  "z",\n  "x"')
         .replace('why = "Two # nodes."', 'new = 2\nwhy = "So."')
@@ -393,20 +392,20 @@ def test_a_table_keeps_everything_but_its_values() -> None:
 
 def test_line_ends_stay_as_they_are() -> None:
     entries = {"p": {"number": 5}, "q": {"number": 1}}
-    windows = edited(TABLES.replace("\n", "\r\n"), "a", entries, STACKS)
-    assert windows == edited(TABLES, "a", entries, STACKS).replace("\n", "\r\n")
+    windows = with_entries(TABLES.replace("\n", "\r\n"), "a", entries)
+    assert windows == with_entries(TABLES, "a", entries).replace("\n", "\r\n")
 
 
 @pytest.mark.parametrize("form", ['a = {kind = "dev", p = {number = 4}}', '[a]\nkind = "dev"\np = {number = 4}'])
 def test_a_table_without_a_header_is_refused(form: str) -> None:
     with pytest.raises(InputError, match=r"stacks.toml: a: cannot be edited in the form that it has; write \[a.p\]"):
-        edited(f"{form}\n", "a", {"p": {"number": 5}}, STACKS)
+        with_entries(f"{form}\n", "a", {"p": {"number": 5}})
 
 
 @given(st.dictionaries(st.sampled_from("abc"), st.integers(0, 9), min_size=1), st.text("#\"'\\é\n", max_size=6))
 def test_any_entry_can_be_written(values: dict[str, int], words: str) -> None:
     entry: dict[str, Any] = {**values, "why": words}
-    again = edited(edited(TABLES, "a", {"p": entry}, STACKS), "a", {"p": entry}, STACKS)
+    again = with_entries(with_entries(TABLES, "a", {"p": entry}), "a", {"p": entry})
     assert tomllib.loads(again)["a"]["p"] == {**tomllib.loads(TABLES)["a"]["p"], **entry}
 
 

@@ -9,8 +9,7 @@ from types import ModuleType
 import pytest
 from ruamel.yaml import YAML
 
-from fleet.loading import stackfile
-from fleet.loading.stackfile import StackConfig
+from gpu_ci.offline.grow.stack import GrowingStack
 from tests.builders import ROOT
 from tests.fleet import broken_stacks
 
@@ -40,12 +39,12 @@ def script() -> ModuleType:
     return module
 
 
-def stack(folder: Path, registry: str) -> StackConfig:
+def stack(folder: Path, registry: str) -> GrowingStack:
     text = broken_stacks.texts()["valid"]
     path = folder / "Pulumi.one.yaml"
     guard = 'config:\n  pulumi:disable-default-providers: ["*"]\n'
     path.write_text(text.replace("config:\n", guard, 1).replace("      pools:\n", f"{registry}      pools:\n", 1))
-    return stackfile.load("one", ROOT, stack_file=path)
+    return GrowingStack("one", ROOT, path)
 
 
 @pytest.mark.parametrize(
@@ -57,28 +56,26 @@ def stack(folder: Path, registry: str) -> StackConfig:
     ],
 )
 def test_a_new_digest_replaces_the_old_one_and_nothing_else(script: ModuleType, tmp_path: Path, registry: str) -> None:
-    config = stack(tmp_path, registry)
-    text = config.path.read_text()
-    assert script.changed(config, "usw2", text, NEW) == text.replace(OLD, NEW)
+    growing = stack(tmp_path, registry)
+    assert script.changed(growing, "usw2", NEW) == growing.before.replace(f"'{OLD}'", OLD).replace(OLD, NEW)
 
 
 @pytest.mark.parametrize(
     ("registry", "expected"),
     [
-        (BLOCK, BLOCK.replace("        account", f"        runnerImage: {{version: {NEW}}}\n        account")),
+        (BLOCK, f"{BLOCK}        runnerImage:\n          version: {NEW}\n"),
         (
             '      registry: {account: "123456789012"}\n',
-            f'      registry: {{runnerImage: {{version: {NEW}}}, account: "123456789012"}}\n',
+            f"      registry: {{account: \"123456789012\", runnerImage: {{version: '{NEW}'}}}}\n",
         ),
     ],
 )
 def test_the_first_digest_is_added_and_valid(script: ModuleType, tmp_path: Path, registry: str, expected: str) -> None:
-    config = stack(tmp_path, registry)
-    text = config.path.read_text()
-    made = script.changed(config, "usw2", text, NEW)
-    assert made == text.replace(registry, expected)
-    config.path.write_text(made)
-    held, region = script._registry(stackfile.load("one", ROOT, stack_file=config.path), "usw2")
+    growing = stack(tmp_path, registry)
+    made = script.changed(growing, "usw2", NEW)
+    assert made == growing.before.replace(registry, expected)
+    growing.path.write_text(made)
+    held, region = script._registry(GrowingStack("one", ROOT, growing.path), "usw2")
     assert script.show(held, region) == [
         "region=us-west-2",
         "host=123456789012.dkr.ecr.us-west-2.amazonaws.com",

@@ -14,7 +14,7 @@ from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import fits
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import Target, pool_target
-from fleet.render.isolation import in_namespace
+from fleet.render.isolation import in_namespace, reached_by
 from fleet.render.workloads import parts
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import memory_text
@@ -113,11 +113,7 @@ def _notebook_service(meta: parts.Meta, workload: NotebookWorkload) -> tuple[Man
     service["spec"] |= {"type": "NodePort", "externalTrafficPolicy": "Local"}
     service["spec"]["ports"][0]["nodePort"] = workload.node_port.port
     clients = [{"ipBlock": {"cidr": cidr}} for cidr in workload.node_port.cidrs]
-    spec = {
-        "podSelector": {"matchLabels": meta.labels},
-        "policyTypes": ["Ingress"],
-        "ingress": [{"from": clients, "ports": [{"protocol": "TCP", "port": _NOTEBOOK_PORT}]}],
-    }
+    spec = reached_by(clients, _NOTEBOOK_PORT, meta.labels)
     return service, meta.object("networking.k8s.io/v1", "NetworkPolicy", spec, "-node-port")
 
 
@@ -254,11 +250,7 @@ def buildkit(meta: parts.Meta, workload: BuildkitWorkload, target: Target) -> tu
         ),
     }
     clients = [in_namespace(runner_namespace(name)) for name in workload.runners]
-    spec = {
-        "podSelector": {"matchLabels": meta.labels},
-        "policyTypes": ["Ingress"],
-        "ingress": [{"from": clients, "ports": [{"protocol": "TCP", "port": BUILDKIT_PORT}]}],
-    }
+    spec = reached_by(clients, BUILDKIT_PORT, meta.labels)
     return (
         parts.service(meta, BUILDKIT_PORT, _TLS),
         meta.object("networking.k8s.io/v1", "NetworkPolicy", spec, "-clients"),

@@ -2,17 +2,16 @@
 
 import csv
 import io
-import json
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
 from gpu_ci.doctor.sources.github import numbers
-from gpu_ci.offline.tomltables import span, written
+from gpu_ci.offline.tomltables import edited
 
 VERSIONS = "versions.toml"
 
@@ -63,9 +62,9 @@ class Tables:
         """Make all the edits, or none if one of them fails."""
         before = dict(self._new)
         try:
-            for file in dict.fromkeys(edit.file for edit in edits):
-                own, text = [edit for edit in edits if edit.file == file], self.text(file)
-                self._new[file] = _toml(text, own) if file.endswith(".toml") else reduce(_cells, own, text)
+            for edit in edits:
+                change = _row if edit.file.endswith(".toml") else _cells
+                self._new[edit.file] = change(self.text(edit.file), edit)
         except BaseException:
             self._new = {**self._old, **before}
             raise
@@ -89,43 +88,15 @@ def _parsed(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def _toml(text: str, edits: list[Edit]) -> str:
-    """The text with new values of rows: tables whose keys are on lines of their own."""
-    data = tomllib.loads(text)
-    for edit in edits:
-        text = _row(text, data, edit)
-    if _parsed(text) != data:
-        raise ValueError(f"{', '.join(edit.name for edit in edits)}: a row has a form that freshen cannot edit")
-    return text
-
-
-def _row(text: str, row: dict[str, Any], edit: Edit) -> str:
-    """The text with new values of one row. The parsed data gets them too."""
-    for name in edit.row:
-        row = row[name]
+def _row(text: str, edit: Edit) -> str:
+    """The text with new values of one row."""
+    row = reduce(getitem, edit.row, _parsed(text))
     fields = {key: value for key, value in edit.fields.items() if "released" in row or not key.startswith(("released", "ends"))}
     if edit.part:
         replaced = (f"{edit.part}: ", f"{edit.part} as ")
         others = [part for part in row["source"].split("; ") if not part.startswith(replaced)]
         fields["source"] = "; ".join([f"{edit.part}: {fields['source']}", *others])
-    start, end = span(text, rf"{'[.]'.join(map(written, edit.row))}\]")
-    body = text[start:end]
-    for key, value in fields.items():
-        body = _put(body, key, value)
-        row.pop(key, None)
-    row.update({key: value for key, value in fields.items() if value})
-    return text[:start] + body + text[end:]
-
-
-def _put(body: str, key: str, value: str) -> str:
-    """The keys with another value of one, which follows the date if it is new, or without the key."""
-    line = f"{key} = {json.dumps(value, ensure_ascii=False)}"
-    before = re.compile(rf'^{re.escape(key)} = (?:"""(?:.|\n)*?"""|.*)$', re.MULTILINE)
-    if not value:
-        return re.sub(f"{before.pattern}\n", "", body, count=1, flags=re.MULTILINE)
-    if before.search(body):
-        return before.sub(lambda _: line, body, count=1)
-    return re.sub(r"^date = .*$", lambda match: f"{match[0]}\n{line}", body, count=1, flags=re.MULTILINE)
+    return edited(text, edit.row, {key: value or None for key, value in fields.items()}, "source")
 
 
 # -- CSV ---------------------------------------------------------------------------------------------------------------

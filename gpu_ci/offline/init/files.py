@@ -104,6 +104,6 @@ def tables(answers: Answers, fleet: Fleet, day: date) -> str:
     """The stack's tables as TOML, with the values that its kind of stack would refuse and with the ceilings of its money."""
     head = f'\n[{answers.stack}]\nkind = "{answers.kind}"\n'
     return head + "".join(
-        f"\n{table(answers.stack, policy, entry)}"
+        f"\n{table((answers.stack, policy), entry)}"
         for policy, entry in new_entries(fleet, answers.kind, day, answers.budget).items()
     )

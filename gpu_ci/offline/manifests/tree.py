@@ -13,6 +13,7 @@ from typing import Any
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError, quoted
+from fleet.facts.groups import grouped
 from fleet.facts.places import Keys
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
@@ -20,7 +21,7 @@ from gpu_ci.offline.folders import files
 from gpu_ci.offline.manifests.urns import urn_of
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import is_reserved
-from gpu_ci.offline.words import by_key, one_line
+from gpu_ci.offline.words import one_line
 
 PROGRAMS = (".jsonnet",)
 """Programs that ArgoCD evaluates. A check does not."""
@@ -73,7 +74,7 @@ class Tree:
         """A line for each object that is in several places: the last one applied wins."""
         once = (manifest for manifest in self.manifests if manifest.once)
         # The API server identifies an object by these, in any API version.
-        places = by_key(once, lambda manifest: (manifest.group, manifest.kind, manifest.namespace, manifest.name))
+        places = grouped(((one.group, one.kind, one.namespace, one.name), one) for one in once)
         return tuple(
             f"{copies[0].label} is here {len(copies)} times, and the one that is applied last wins: "
             f"{', '.join(manifest.place for manifest in copies)}"

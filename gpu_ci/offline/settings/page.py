@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fleet.facts.groups import grouped
 from fleet.facts.yaml_text import yaml_text
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.model import Model
@@ -136,11 +137,8 @@ class _Reference:
 
     def _families(self) -> list[tuple[type, list[str]]]:
         """The base classes of several models with these models, that of most models first."""
-        users: dict[type, list[str]] = {}
-        for name in self._paths:
-            for base in class_of(name).__mro__:
-                if issubclass(base, Model) and base is not Model:
-                    users.setdefault(base, []).append(name)
+        bases = ((base, name) for name in self._paths for base in class_of(name).__mro__)
+        users = grouped((base, name) for base, name in bases if issubclass(base, Model) and base is not Model)
         return sorted(((base, names) for base, names in users.items() if len(names) > 1), key=lambda row: -len(row[1]))
 
     def _intro(self, name: str) -> str:
@@ -210,10 +208,7 @@ class _Reference:
 
 def _alike(key: str, users: Iterable[str], rows: Mapping[str, Mapping[str, Row]]) -> list[str]:
     """The most models that have a key with the same value, default and meaning."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for user in users:
-        if key in rows[user]:
-            groups.setdefault(rows[user][key][:4], []).append(user)
+    groups = grouped((rows[user][key][:4], user) for user in users if key in rows[user])
     return max(groups.values(), key=len)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
+from fleet.facts.groups import grouped
 from gpu_ci.doctor.sources.actions import QUEUED, RUNNING, Job, Repository
 from gpu_ci.offline import gfm
 from gpu_ci.offline.why.causes import Stack
-from gpu_ci.offline.words import by_key
 
 _MOST_RUNS = 500
 """The most runs that a report reads, the newest: each costs a request, and the workflows of a repository have 1,000 an hour."""
@@ -69,7 +69,7 @@ def uses(jobs: Iterable[Job], hours: float, stack: Stack | None, now: datetime) 
     A rerun shows jobs of an earlier attempt that started before it (tenstorrent/tt-metal#12010). They do not count.
     """
     # A `runs-on` with a group alone has no labels.
-    alike = by_key(jobs, lambda job: (job.key, "" if job.labels else job.runner_group_name or ""))
+    alike = grouped(((job.key, "" if job.labels else job.runner_group_name or ""), job) for job in jobs)
     rows = (_use(labels, some, hours, stack, now) for (labels, _), some in alike.items())
     return tuple(sorted((use for use in rows if use.waits or use.waiting), key=lambda use: (-use.hours, use.labels, use.groups)))
 

@@ -411,6 +411,7 @@ def test_a_new_version_has_no_end_of_the_old_one_and_a_row_without_days_gets_non
     charts.apply([Edit("versions.toml", (name,), days | {"date": "2026-02-03"}) for name in ("a", "b")])
     first = {"source": "s", "date": "2026-02-03", "released": "2026-02-02", "ends": "none published", "kept": "1"}
     assert charts.versions() == {"a": first, "b": {"date": "2026-02-03"}}
+    assert 'published"\nkept = "1"\n\n[b]' in charts.text("versions.toml"), "a removed key leaves no line"
 
 
 def test_edits_are_made_together_or_not_at_all(tmp_path: Path):
