@@ -106,12 +106,10 @@ def _workload_faults(pod: PodSpec, kind: str, per_pod: int, most: int, later: La
 
 def _queue_faults(props: Data, most: int, later: Later) -> Faults:
     total = 0
-    for _, group in entries(props, "spec.resourceGroups", later):
-        for _, flavor in entries(group, "flavors", later):
-            for _, resource in entries(flavor, "resources", later):
-                with later:
-                    if is_gpu_resource(text(walk(resource, "name"))):
-                        total += max(int(quantity(walk(resource, "nominalQuota")) or 0), 0)
+    for _, resource in entries(props, "spec.resourceGroups.[].flavors.[].resources", later):
+        with later:
+            if is_gpu_resource(text(walk(resource, "name"))):
+                total += max(int(quantity(walk(resource, "nominalQuota")) or 0), 0)
     if total > most:
         yield (
             f"spec.resourceGroups hands out too many GPUs ({min(total, 10**6)}): a queue has at most {most}; "

@@ -114,11 +114,10 @@ def _signs(spec: Data, containers: tuple[Container, ...], later: Later) -> Fault
                     yield f"nodeSelector[{shown(key)}] is {shown(walk(selector, key))}"
     *above, last = NODE_TERMS
     with later:
-        for place, term in entries(walk(spec, *above), last, later):
-            for path, expression in entries(term, "matchExpressions", later):
-                with later:
-                    if sign := _affinity_sign(expression, signs, later):
-                        yield f"affinity, {place}.{path}: {sign}"
+        for path, expression in entries(walk(spec, *above), f"{last}.[].matchExpressions", later):
+            with later:
+                if sign := _affinity_sign(expression, signs, later):
+                    yield f"affinity, {path}: {sign}"
     with later:
         # The plain runtime class, and the toolkit's explicit modes of it.
         if text(walk(spec, "runtimeClassName")) in (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-legacy"):

@@ -53,10 +53,9 @@ def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Faults:
 
 
 def _queue_faults(props: Data, profiles: Sequence[str], later: Later) -> Faults:
-    for path, group in entries(props, "spec.resourceGroups", later):
-        for place, item in entries(group, "coveredResources", later):
-            if _is_unknown(name := text(item), profiles):
-                yield f"{path}.{place} is {_unknown(name, profiles)}"
+    for path, item in entries(props, "spec.resourceGroups.[].coveredResources", later):
+        if _is_unknown(name := text(item), profiles):
+            yield f"{path} is {_unknown(name, profiles)}"
 
 
 def _is_unknown(name: str, profiles: Sequence[str]) -> bool:
