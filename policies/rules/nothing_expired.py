@@ -16,7 +16,7 @@ from fleet.facts.eks_images import driver_of
 from fleet.facts.lifecycle import Life
 
 from . import kinds
-from .images_pinned import of_pods, of_policy, of_release
+from .images_pinned import images
 from .read import Data, Later, shown, text, walk
 from .releases import releases
 from .rule import Resource, Stack, StackRule, Violations, facts
@@ -46,9 +46,9 @@ def pins(resource: Resource, day: date, later: Later) -> Iterator[Pin]:
             if driver is not None and (life := lifecycle.of_driver(driver)) is not None:
                 yield "releaseVersion", release, life
     else:
-        for path, reference in _images(token, props, later):
-            if (life := lifecycle.of_image(reference, day)) is not None:
-                yield path, reference, life
+        for image in images(token, props, later):
+            if (life := lifecycle.of_image(text(image.reference), day)) is not None:
+                yield image.path, image.reference, life
         for chart in releases(token, props, later):
             with later:
                 version = text(chart.version)
@@ -68,15 +68,6 @@ def _minor(token: str, props: Data) -> Iterator[Pin]:
         life = lifecycle.of_eks(minor, extended=text(walk(props, "upgradePolicy", "supportType")) == "EXTENDED")
     if life is not None:
         yield field, version, life
-
-
-def _images(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
-    """Path and reference of each image that the resource runs."""
-    yield from ((path, text(image)) for path, image, _ in of_pods(token, props, later))
-    for release in releases(token, props, later):
-        yield from ((image.path, image.reference) for image in of_release(release, later))
-    if token in kinds.CLUSTER_POLICY:
-        yield from ((image.path, image.reference) for image in of_policy(props, later))
 
 
 _MINORS = {
