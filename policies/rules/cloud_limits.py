@@ -12,12 +12,13 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from fleet.facts.cloud_limits import SUFFIX, limits
 from fleet.facts.yaml_text import helm_values
 
-from .read import Data, Faults, Later, keys, line, parsed, places, shown, text
-from .record import Unknown, UnknownError
+from .read import Data, Faults, Later, known, line, parsed, places, shown, text
+from .record import changed
 from .rule import Args, Rule, facts
 from .userdata import decoded
 
@@ -55,12 +56,7 @@ def faults(token: str, name: str, props: Data, later: Later) -> Iterator[Fault]:
 
 def _plain(value: Data, later: Later) -> Data:
     """The value with None for its unknown parts, which `later` collects."""
-    if isinstance(value, Unknown):
-        later.note(UnknownError(value))
-        return None
-    if isinstance(value, dict):
-        return {key: _plain(value[key], later) for key in keys(value)}
-    return [_plain(item, later) for item in value] if isinstance(value, list) else value
+    return changed(value, lambda leaf, _: later.get(partial(known, leaf), None))
 
 
 def _node_configs(user_data: Data) -> Iterator[Data]:

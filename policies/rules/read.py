@@ -78,7 +78,7 @@ class Later:
             raise self.first
 
 
-def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
+def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[T]], later: Later) -> Iterator[T]:
     """The faults, if a condition holds. If an unknown value (`hidden`) decides whether it holds, `later` collects it instead."""
     if not (holds or hidden):
         return

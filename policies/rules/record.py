@@ -5,7 +5,7 @@ signatures, and pulumi_policy/proxy.py of the SDK the texts that stand for an un
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,12 +111,19 @@ def plain(value: Any, path: tuple[Step, ...] = (), *, secrets: bool = False) -> 
     return Secret(inner) if secrets else inner
 
 
-def wired(value: Any) -> Any:
-    """Plain data in wire form."""
-    if isinstance(value, list):
-        return [wired(item) for item in value]
+def changed(value: Any, change: Callable[[Any, tuple[Step, ...]], Any], path: tuple[Step, ...] = ()) -> Any:
+    """A copy of plain data in which `change` has replaced each value at its path that is no object and no list."""
     if isinstance(value, dict):
-        return {key: wired(item) for key, item in value.items()}
+        return {key: changed(item, change, (*path, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [changed(item, change, (*path, index)) for index, item in enumerate(value)]
+    return change(value, path)
+
+
+def wired(value: Any, _: tuple[Step, ...] = ()) -> Any:
+    """Plain data in wire form."""
+    if isinstance(value, (dict, list)):
+        return changed(value, wired)
     if isinstance(value, Secret):
         return {SIGNATURE: SECRET, "value": wired(value.value)}
     if isinstance(value, Unknown):
@@ -126,11 +133,7 @@ def wired(value: Any) -> Any:
 
 def bare(value: Any) -> Any:
     """A copy of plain data with the values of secrets in place of their marks."""
-    if isinstance(value, Secret):
-        return bare(value.value)
-    if isinstance(value, list):
-        return [bare(item) for item in value]
-    return {key: bare(item) for key, item in value.items()} if isinstance(value, dict) else value
+    return changed(value, lambda leaf, _: bare(leaf.value) if isinstance(leaf, Secret) else leaf)
 
 
 def steps(path: str) -> tuple[Step, ...]:

@@ -23,7 +23,7 @@ from fleet.facts.yaml_text import helm_values
 
 from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART
 from .read import Data, Later, count, entries, items, keys, known, shown, text, walk
-from .record import Step, Unknown, UnknownError, steps
+from .record import Step, Unknown, UnknownError, changed, steps
 
 # What may follow a chart's name: the version in an archive's name, a tag or digest.
 _CHART_VERSION = re.compile(r"(?:-v?[0-9][^/]*\.tgz)?(?:[:@].*)?$", re.DOTALL)
@@ -180,7 +180,7 @@ def sources(token: str, props: Data, later: Later) -> Iterator[Release]:
     with later:
         base, application = "", props
         if token == APPLICATION_SET:
-            base, application = f"{'.'.join(_TEMPLATE)}.", known(_filled_in(walk(props, *_TEMPLATE), _TEMPLATE))
+            base, application = f"{'.'.join(_TEMPLATE)}.", known(changed(walk(props, *_TEMPLATE), _filled_in, _TEMPLATE))
         spec = walk(application, "spec")
         if count(walk(spec, "sources")):
             for path, source in entries(application, "spec.sources", later):
@@ -191,11 +191,7 @@ def sources(token: str, props: Data, later: Later) -> Iterator[Release]:
 
 def _filled_in(value: Data, path: tuple[Step, ...]) -> Data:
     """A value of an ApplicationSet's template. A text with a placeholder is unknown."""
-    if isinstance(value, str):
-        return Unknown(path) if "{{" in value else value
-    if isinstance(value, dict):
-        return {key: _filled_in(item, (*path, key)) for key, item in value.items()}
-    return [_filled_in(item, (*path, index)) for index, item in enumerate(value)] if isinstance(value, list) else value
+    return Unknown(path) if isinstance(value, str) and "{{" in value else value
 
 
 SCHEDULING = frozenset(("annotations", "labels", "env", "resources", "tolerations", "nodeSelector", "affinity"))

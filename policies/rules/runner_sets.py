@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from fleet.facts.scheduling import CONTAINER_JOBS
 
 from . import charts
-from .kinds import CONFIG_MAP, HELM, RUNNER_SET
+from .kinds import CONFIG_MAP, HELM, NAMESPACE, RUNNER_SET
 from .pods import PodSpec, containers_of, pod_specs, pods_of, volumes_of
 from .read import Data, Later, UndeterminableError, entries, line, shown, some, text, walk, whole
 from .record import Resource, Unknown, UnknownError
@@ -138,7 +138,9 @@ def runner_sets(resources: Iterable[Resource], later: Later) -> Iterator[RunnerS
 
 
 def place_of(resource: Resource) -> Place:
-    """The namespace that a Kubernetes object is in. Raises UnknownError."""
+    """The namespace that a Kubernetes object is in, or that it is. Raises UnknownError."""
+    if resource.type == NAMESPACE:
+        return Place(cluster_of(resource), text(walk(resource.props, "metadata", "name")))
     return Place(cluster_of(resource), text(walk(resource.props, "metadata", "namespace")) or _DEFAULT)
 
 

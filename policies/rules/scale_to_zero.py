@@ -27,7 +27,7 @@ from .draft import Draft
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET
 from .pods import pod_specs, pods_of, takes_gpus
 from .pools import ANNOTATIONS, FIRST, LEAST, bought, gpu_sign, ignored
-from .read import Data, Faults, Later, bound, keys, shown, text, true, walk, whole
+from .read import Data, Faults, Later, bound, keys, provided, shown, text, true, walk, whole
 from .releases import Release, releases
 from .rule import Args, Rule, facts, setting
 
@@ -59,16 +59,10 @@ def _faults(args: Args, later: Later) -> list[_Fault]:
 
 
 def _sure(find: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str], later: Later) -> list[_Fault]:
-    """The faults that `kept` finds, if `why` gives a reason why they cost GPUs."""
-    hidden, unsigned = Later(), Later()
-    faults = list(find(hidden))
-    if not (faults or hidden):
-        return []
+    """The faults that `find` gives, if `why` gives a reason why they cost GPUs."""
+    unsigned = Later()
     sign = why(unsigned)
-    if not sign:
-        later.join(unsigned)
-        return []
-    later.join(hidden)
+    faults = provided(bool(sign), unsigned, find, later)
     return [(path, f"{message} ({sign})", fixable) for path, message, fixable in faults]
 
 
