@@ -10,7 +10,7 @@ the value, and judges it before it creates the resource.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from fleet.facts.credentials import AWS_KEY_ID, GITHUB_FINE_GRAINED_TOKEN, GITHUB_TOKEN, PRIVATE_KEY
 
@@ -91,22 +91,14 @@ def _texts(token: str, props: Data, late: frozenset[str], later: Later) -> Itera
 
 def _of_values(release: Release, later: Later) -> Iterator[tuple[str, str, str]]:
     with later:
-        values = release.values
-        for name in keys(values):
-            with later:
-                value = walk(values, name)
-                if not (name == "githubConfigSecret" and keys(value)):
-                    yield from _below(step(release.values_path, name), value, later)
+        given = later.get(lambda: walk(release.values, "githubConfigSecret"), None)
+        yield from _inside(release.values_path, release.values, ("githubConfigSecret",) if keys(given) else (), later)
 
 
 def _of_source(source: Release, later: Later) -> Iterator[tuple[str, str, str]]:
     """The Helm settings of an Application's source, which names a chart or a path of a Git repository."""
     with later:
-        helm = walk(source.source, "helm")
-        for name in keys(helm):
-            if name not in ("values", "valuesObject"):
-                with later:
-                    yield from _below(step(f"{source.at}helm", name), walk(helm, name), later)
+        yield from _inside(f"{source.at}helm", walk(source.source, "helm"), ("values", "valuesObject"), later)
     unread = Later()
     yield from _of_values(source, unread)
     if unread:
@@ -119,10 +111,7 @@ def _of_source(source: Release, later: Later) -> Iterator[tuple[str, str, str]]:
 def _of_pods(token: str, props: Data, later: Later) -> Iterator[tuple[str, str, str]]:
     for pod in pod_specs(token, props, later):
         for container in containers_of(pod, later):
-            for name in keys(container.body):
-                if name not in _IDLE:
-                    with later:
-                        yield from _below(f"{pod.path}.{container.path}.{name}", walk(container.body, name), later)
+            yield from _inside(f"{pod.path}.{container.path}", container.body, _IDLE, later)
 
 
 def _entries(path: str, holder: Data, field: str, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
@@ -134,6 +123,14 @@ def _entries(path: str, holder: Data, field: str, late: frozenset[str], later: L
                 yield step(path, key), key, text(walk(entries, key))
             if key not in late:
                 later.join(hidden)
+
+
+def _inside(path: str, holder: Data, passing: Collection[str], later: Later) -> Iterator[tuple[str, str, str]]:
+    """The texts in an object without those under the keys `passing`."""
+    for name in keys(holder):
+        if name not in passing:
+            with later:
+                yield from _below(step(path, name), walk(holder, name), later)
 
 
 def _below(path: str, value: Data, later: Later) -> Iterator[tuple[str, str, str]]:

@@ -17,20 +17,18 @@ from fleet.facts.lifecycle import Life
 
 from . import kinds
 from .images_pinned import images
-from .read import Data, Later, shown, text, walk
+from .read import Data, Faults, Later, shown, text, walk
 from .releases import releases
-from .rule import Resource, Stack, StackRule, Violations, facts
+from .rule import Resource, Stack, StackRule, apart, facts
 
 Pin = tuple[str, str, Life]
 """Path of a pinned value, the value, and its life."""
 
 
-def _check(stack: Stack, later: Later) -> Violations:
-    for resource in stack.resources:
-        for path, value, life in pins(resource, stack.as_of, later):
-            if life.over(stack.as_of):
-                fault = f"{path} is {shown(value)}: {life.words(stack.as_of)}; take a newer one (gpu-ci freshen)"
-                yield fault, resource.urn
+def _faults(resource: Resource, stack: Stack, later: Later) -> Faults:
+    for path, value, life in pins(resource, stack.as_of, later):
+        if life.over(stack.as_of):
+            yield f"{path} is {shown(value)}: {life.words(stack.as_of)}; take a newer one (gpu-ci freshen)"
 
 
 def pins(resource: Resource, day: date, later: Later) -> Iterator[Pin]:
@@ -76,5 +74,5 @@ _MINORS = {
 }
 
 RULE = StackRule(
-    **facts(__name__), types=frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.PODS | kinds.CLUSTER_POLICY, check=_check
+    **facts(__name__), types=frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.PODS | kinds.CLUSTER_POLICY, check=apart(_faults)
 )

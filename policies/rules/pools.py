@@ -28,7 +28,7 @@ from fleet.facts.quantities import quantity
 
 from . import kinds
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
-from .read import Data, Later, entries, gpus, keys, label, line, provided, shown, text, walk, whole
+from .read import SETTLED, Data, Later, entries, gpus, keys, label, line, provided, shown, text, walk, whole
 from .record import Options
 from .releases import Release, releases
 from .userdata import script
@@ -304,29 +304,21 @@ def _eks_bought(props: Data) -> frozenset[str]:
 
 
 def _oke_bought(props: Data) -> frozenset[str]:
-    later = Later()
     types = set()
-    for _, place in entries(props, "nodeConfigDetails.placementConfigs", later):
+    for _, place in entries(props, "nodeConfigDetails.placementConfigs", SETTLED):
         if keys(walk(place, "preemptibleNodeConfig")):
             types.add(SPOT)
         else:
             types.add(RESERVED if text(walk(place, "capacityReservationId")) else ON_DEMAND)
-    later.settle()
     return frozenset(types or {ON_DEMAND})
 
 
 def _karpenter_bought(props: Data) -> frozenset[str]:
-    later = Later()
     allowed = frozenset((SPOT, ON_DEMAND, RESERVED))
-    for _, key, operator, item in requirements(props, later):
-        if key != CAPACITY_KEY:
-            continue
-        types = frozenset(text(name) for _, name in entries(item, "values", later))
-        if operator == "In":
-            allowed &= types
-        elif operator == "NotIn":
-            allowed -= types
-    later.settle()
+    for _, key, operator, item in requirements(props, SETTLED):
+        if key == CAPACITY_KEY and operator in ("In", "NotIn"):
+            types = frozenset(text(name) for _, name in entries(item, "values", SETTLED))
+            allowed = allowed & types if operator == "In" else allowed - types
     return allowed
 
 

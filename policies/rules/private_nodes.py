@@ -8,7 +8,7 @@ given by its id, the rule cannot judge it.
 
 from . import kinds
 from .read import Data, Faults, Later, entries, line, shown, surely, true, walk
-from .rule import Resource, Stack, StackRule, Violations, facts
+from .rule import Resource, Stack, StackRule, apart, facts
 
 _SUBNETS = {
     kinds.EKS_NODE_GROUP: "subnetIds",
@@ -21,13 +21,7 @@ _SUBNET_KINDS = (kinds.AWS_SUBNET, kinds.OCI_SUBNET)
 _PUBLIC = "associatePublicIpAddress"
 
 
-def _check(stack: Stack, later: Later) -> Violations:
-    for resource in stack.resources:
-        for fault in _faults(resource, later):
-            yield fault, resource.urn
-
-
-def _faults(resource: Resource, later: Later) -> Faults:
+def _faults(resource: Resource, _: Stack, later: Later) -> Faults:
     token, props = resource.type, resource.props
     if token in _SUBNETS:
         for subnet in _of(resource, _SUBNETS[token]):
@@ -88,5 +82,7 @@ def _vnic(prefix: str, details: Data, subnets: list[Resource], later: Later) -> 
 
 
 RULE = StackRule(
-    **facts(__name__), types=frozenset((*_SUBNETS, *_EC2, *_VNIC_FIELDS, *_SUBNET_KINDS, kinds.LAUNCH_TEMPLATE)), check=_check
+    **facts(__name__),
+    types=frozenset((*_SUBNETS, *_EC2, *_VNIC_FIELDS, *_SUBNET_KINDS, kinds.LAUNCH_TEMPLATE)),
+    check=apart(_faults),
 )

@@ -78,6 +78,20 @@ class Later:
             raise self.first
 
 
+class _Settled(Later):
+    """Raises an unknown value as soon as it is met."""
+
+    __slots__ = ()
+
+    def note(self, error: UnknownError | None) -> None:
+        if error is not None:
+            raise error
+
+
+SETTLED = _Settled()
+"""What a reader gets in place of a `Later` if all that it reads must be known."""
+
+
 def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[T]], later: Later) -> Iterator[T]:
     """The faults, if a condition holds. If an unknown value (`hidden`) decides whether it holds, `later` collects it instead."""
     if not (holds or hidden):

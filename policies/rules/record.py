@@ -72,11 +72,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Provider:
-    """The provider of a resource."""
+    """The provider of a resource. Without arguments it is a default provider, of which a program shows nothing."""
 
-    props: Mapping[str, Any]
-    urn: str
-    name: str
+    props: Mapping[str, Any] = field(default_factory=dict)
+    urn: str = ""
+    name: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +88,7 @@ class Resource:
     urn: str
     name: str
     opts: Options = Options()
-    provider: Provider | None = None
+    provider: Provider = Provider()
     parent: "Resource | None" = None
     dependencies: "Sequence[Resource]" = ()
     property_dependencies: "Mapping[str, Sequence[Resource]]" = field(default_factory=dict)

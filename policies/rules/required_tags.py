@@ -48,8 +48,6 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
     if token == kinds.NAMESPACE:
         yield from _lacking(_LABELS, strings(config, "labels"), props, later)
         return
-    if kinds.is_hollow(token, props):
-        return
     unread = Later()
     if token == kinds.AUTO_SCALING_GROUP:
         path = "tags (with propagateAtLaunch)"
@@ -101,9 +99,9 @@ def propagated(tag: Data, later: Later) -> str:
     return ""
 
 
-def _default_tags(provider: Provider | None) -> Data:
+def _default_tags(provider: Provider) -> Data:
     """The provider's default tags. Its inputs are JSON text on the wire."""
-    tags = walk(provider.props, "defaultTags") if provider is not None else None
+    tags = walk(provider.props, "defaultTags")
     return walk(parsed(tags) if isinstance(tags, str) else tags, "tags")
 
 

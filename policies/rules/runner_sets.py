@@ -159,10 +159,8 @@ def cluster_of(resource: Resource) -> str:
 
     Resources that ArgoCD reads from Git have a separate provider for the same cluster. "" for a default provider.
     """
-    if resource.provider is None:
-        return ""
-    props = resource.provider.props
-    return Later().get(lambda: text(walk(props, "clusterIdentifier")), "") or resource.provider.urn
+    identifier = Later().get(lambda: text(walk(resource.provider.props, "clusterIdentifier")), "")
+    return identifier or resource.provider.urn
 
 
 class ByPlace(Generic[T]):

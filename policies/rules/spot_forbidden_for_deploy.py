@@ -8,6 +8,7 @@ spot machine. If a Karpenter pool may use spot, the rule assumes that it does.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from fleet.facts.hardware import SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
@@ -15,7 +16,7 @@ from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 from .kinds import AUTO_SCALING_GROUP, CONFIG_MAP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pods import hook_templates
 from .pools import CAPACITY_KEY, bought, role
-from .read import Data, Faults, Later, label, line, strings, walk
+from .read import Data, Faults, Later, label, line, provided, strings, walk
 from .releases import releases
 from .rule import Args, Rule, facts
 
@@ -40,19 +41,16 @@ def _check(args: Args, later: Later) -> Faults:
 
 
 def _pool(token: str, props: Data, roles: frozenset[str], later: Later) -> Faults:
-    buys, roles_read, role_label = Later(), Later(), ""
-    spot = buys.get(lambda: SPOT in bought(token, props), False)
-    if not (spot or buys):
-        return
-    with roles_read:
-        role_label = role(token, props)
-        if role_label not in roles:
-            return
-    later.join(buys)
-    later.join(roles_read)
-    if spot and role_label:
-        path, fix = _FIXES[token]
-        yield f"{path} lets the pool buy {SPOT}, and its role is {line(role_label)}: its jobs must not be interrupted; {fix}"
+    unread = Later()
+    spot = unread.get(lambda: SPOT in bought(token, props), False)
+    return provided(spot, unread, partial(_role_faults, token, props, roles), later)
+
+
+def _role_faults(token: str, props: Data, roles: frozenset[str], later: Later) -> Faults:
+    with later:
+        if (role_label := role(token, props)) and role_label in roles:
+            path, fix = _FIXES[token]
+            yield f"{path} lets the pool buy {SPOT}, and its role is {line(role_label)}: its jobs must not be interrupted; {fix}"
 
 
 def _pod(path: str, template: Data, roles: frozenset[str], later: Later) -> Faults:

@@ -20,6 +20,7 @@ machine that a launcher boots for one job is not a resource. The settings reject
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from fleet.facts.hardware import RESERVED, SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, ROLE_LABEL
@@ -70,15 +71,9 @@ def _eks(props: Data, later: Later) -> Faults:
 
 
 def _oke(props: Data, later: Later) -> Faults:
-    hidden = Later()
-    faults = list(_oke_places(props, hidden))
-    if not (faults or hidden):
-        return
-    with later:
-        if not sold_as_spot(text(walk(props, "nodeShape"))):
-            return
-        later.join(hidden)
-        yield from faults
+    unsold = Later()
+    sold = unsold.get(lambda: sold_as_spot(text(walk(props, "nodeShape"))), False)
+    return provided(sold, unsold, partial(_oke_places, props), later)
 
 
 def _oke_places(props: Data, later: Later) -> Faults:
