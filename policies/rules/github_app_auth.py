@@ -6,6 +6,7 @@ shows a value.
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 from .kinds import HELM, SECRET
 from .read import Data, Faults, Later, keys, label, shown, text, walk
@@ -37,12 +38,11 @@ def _check(args: Args, later: Later) -> Faults:
 
 
 def _values_faults(path: str, values: Data, later: Later) -> Faults:
-    with later:
-        secret = walk(values, "githubConfigSecret")
-        if keys(secret):
-            yield from _faults(dict.fromkeys(keys(secret), (path, secret)), path, later)
-        elif not text(secret):
-            yield f"{path} is {shown(secret)}: runners register with a GitHub App; write the name of a Secret with {_APP}"
+    secret = walk(values, "githubConfigSecret")
+    if keys(secret):
+        yield from _faults(dict.fromkeys(keys(secret), (path, secret)), path, later)
+    elif not text(secret):
+        yield f"{path} is {shown(secret)}: runners register with a GitHub App; write the name of a Secret with {_APP}"
 
 
 def _secret_faults(props: Data, later: Later) -> Faults:
@@ -64,11 +64,7 @@ def _faults(fields: Fields, path: str, later: Later) -> Faults:
         if _is_set(fields, TOKEN):
             yield f"{fields[TOKEN][0]}.{TOKEN} is set: {_PERSONAL}"
             return
-        missing = []
-        for key in APP_KEYS:
-            with later:
-                if not _is_set(fields, key):
-                    missing.append(key)
+        missing = [key for key in APP_KEYS if not later.get(partial(_is_set, fields, key), True)]
         if missing:
             yield f"{path} has no {', '.join(missing)}: a GitHub App needs {_APP}; write all three"
 

@@ -43,9 +43,8 @@ def _check(args: Args, later: Later) -> Faults:
     for release in releases(token, props, later):
         yield from _release_faults(release, later)
     if token in CLUSTER_POLICY:
-        with later:
-            path = ("spec", "devicePlugin", "config")
-            yield from _inert(".".join(path), walk(props, *path))
+        path = ("spec", "devicePlugin", "config")
+        yield from _inert(".".join(path), walk(props, *path))
 
 
 def _release_faults(release: Release, later: Later) -> Faults:

@@ -120,13 +120,11 @@ def images(token: str, props: Data, later: Later) -> Iterator[Named]:
     """Every image that a resource runs. `later` collects unknown ones."""
     for pod in pod_specs(token, props, later):
         for container in containers_of(pod, later):
-            with later:
-                if image := walk(container.body, "image"):
-                    yield Named(f"{pod.path}.{container.path}.image", image, container.made)
+            if image := later.walk(container.body, "image"):
+                yield Named(f"{pod.path}.{container.path}.image", image, container.made)
         for path, volume in volumes_of(pod, later):
-            with later:
-                if image := walk(volume, "image", "reference"):
-                    yield Named(f"{pod.path}.{path}.image.reference", image)
+            if image := later.walk(volume, "image", "reference"):
+                yield Named(f"{pod.path}.{path}.image.reference", image)
     for release in releases(token, props, later):
         yield from of_release(release, later)
     if token in CLUSTER_POLICY:

@@ -40,10 +40,8 @@ def _check(args: Args, later: Later) -> Faults:
 def _by_attributes(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each block of instance requirements."""
     for prefix, body in bodies(token, props, later) if token in (LAUNCH_TEMPLATE, AUTO_SCALING_GROUP, EC2_FLEET) else ():
-        with later:
-            attributes = walk(body, "instanceRequirements")
-            if keys(attributes):
-                yield f"{prefix}instanceRequirements", attributes
+        if keys(attributes := later.walk(body, "instanceRequirements")):
+            yield f"{prefix}instanceRequirements", attributes
 
 
 def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Faults:

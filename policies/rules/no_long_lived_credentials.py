@@ -83,28 +83,25 @@ def _texts(token: str, props: Data, late: frozenset[str], later: Later) -> Itera
     elif token in _FIELDS:
         for prefix, holder in kinds.bodies(token, props, later):
             for way in _FIELDS[token]:
-                with later:
-                    yield from _below(f"{prefix}{'.'.join(way)}", walk(holder, *way), later)
+                yield from _below(f"{prefix}{'.'.join(way)}", later.walk(holder, *way), later)
     else:
         yield from _of_pods(token, props, later)
 
 
 def _of_values(release: Release, later: Later) -> Iterator[tuple[str, str, str]]:
     with later:
-        given = later.get(lambda: walk(release.values, "githubConfigSecret"), None)
+        given = later.walk(release.values, "githubConfigSecret")
         yield from _inside(release.values_path, release.values, ("githubConfigSecret",) if keys(given) else (), later)
 
 
 def _of_source(source: Release, later: Later) -> Iterator[tuple[str, str, str]]:
     """The Helm settings of an Application's source, which names a chart or a path of a Git repository."""
-    with later:
-        yield from _inside(f"{source.at}helm", walk(source.source, "helm"), ("values", "valuesObject"), later)
+    yield from _inside(f"{source.at}helm", later.walk(source.source, "helm"), ("values", "valuesObject"), later)
     unread = Later()
     yield from _of_values(source, unread)
     if unread:
         # Text that is not YAML may contain a credential, too.
-        with unread:
-            yield from _below(f"{source.at}helm.values", walk(source.source, "helm", "values"), unread)
+        yield from _below(f"{source.at}helm.values", unread.walk(source.source, "helm", "values"), unread)
     later.join(unread)
 
 
@@ -129,8 +126,7 @@ def _inside(path: str, holder: Data, passing: Collection[str], later: Later) -> 
     """The texts in an object without those under the keys `passing`."""
     for name in keys(holder):
         if name not in passing:
-            with later:
-                yield from _below(step(path, name), walk(holder, name), later)
+            yield from _below(step(path, name), later.walk(holder, name), later)
 
 
 def _below(path: str, value: Data, later: Later) -> Iterator[tuple[str, str, str]]:

@@ -81,8 +81,7 @@ def _role(role: Resource, allowed: Sequence[str], later: Later) -> Faults:
 
 
 def _policy(policy: Resource, _: Sequence[str], later: Later) -> Faults:
-    with later:
-        yield from _documents("policy", walk(policy.props, "policy"), later)
+    yield from _documents("policy", later.walk(policy.props, "policy"), later)
 
 
 def _role_policy(policy: Resource, allowed: Sequence[str], later: Later) -> Faults:

@@ -38,11 +38,10 @@ def pins(resource: Resource, day: date, later: Later) -> Iterator[Pin]:
         with later:
             yield from _minor(token, props)
     elif token == kinds.EKS_NODE_GROUP:
-        with later:
-            release = text(walk(props, "releaseVersion"))
-            driver = driver_of(release)
-            if driver is not None and (life := lifecycle.of_driver(driver)) is not None:
-                yield "releaseVersion", release, life
+        release = text(later.walk(props, "releaseVersion"))
+        driver = driver_of(release)
+        if driver is not None and (life := lifecycle.of_driver(driver)) is not None:
+            yield "releaseVersion", release, life
     else:
         for image in images(token, props, later):
             if (life := lifecycle.of_image(text(image.reference), day)) is not None:

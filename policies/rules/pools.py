@@ -191,13 +191,10 @@ def _karpenter_sign(props: Data, later: Later) -> Iterator[str]:
                     yield f"{path}.{place}: {sign}"
     with later:
         yield from _labels("spec.template.metadata.labels", set_labels(KARPENTER_NODE_POOL, props, later), later)
-    with later:
-        limits = walk(props, "spec", "limits")
-        for name in filter(scheduling.is_gpu_resource, keys(limits)):
-            with later:
-                value = walk(limits, name)
-                if quantity(value):
-                    yield f"spec.limits[{shown(name)}] is {shown(value)}"
+    limits = later.walk(props, "spec", "limits")
+    for name in filter(scheduling.is_gpu_resource, keys(limits)):
+        if quantity(value := later.walk(limits, name)):
+            yield f"spec.limits[{shown(name)}] is {shown(value)}"
 
 
 def _talos_sign(props: Data, later: Later) -> Iterator[str]:
@@ -377,9 +374,8 @@ def choices(token: str, props: Data, later: Later) -> Iterator[Choice]:
                 yield from _listed(f"{path}.", item, "values", later)
     elif token in _TYPE_FIELDS:
         for prefix, body in kinds.bodies(token, props, later):
-            with later:
-                if name := text(walk(body, _TYPE_FIELDS[token])):
-                    yield Choice(prefix + _TYPE_FIELDS[token], name)
+            if name := text(later.walk(body, _TYPE_FIELDS[token])):
+                yield Choice(prefix + _TYPE_FIELDS[token], name)
     for release in releases(token, props, later):
         yield from booted(release, later)
 

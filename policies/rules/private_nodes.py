@@ -67,10 +67,8 @@ def _closed(subnet: Resource) -> bool:
 
 
 def _ec2(prefix: str, holder: Data, later: Later) -> Faults:
-    with later:
-        public = walk(holder, _PUBLIC)
-        if true(public):
-            yield f"{prefix}{_PUBLIC} is {shown(public)}: a node needs no public address; write false"
+    if true(public := later.walk(holder, _PUBLIC)):
+        yield f"{prefix}{_PUBLIC} is {shown(public)}: a node needs no public address; write false"
 
 
 def _vnic(prefix: str, details: Data, subnets: list[Resource], later: Later) -> Faults:

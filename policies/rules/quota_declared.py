@@ -29,7 +29,7 @@ from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import CONFIG_MAP, RESOURCE_QUOTA
 from .pods import PodSpec, containers_of, gpu_amounts
-from .read import Data, Later, UndeterminableError, items, line, shown, text, walk, whole
+from .read import Data, Later, UndeterminableError, entries, line, shown, text, walk, whole
 from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violations, facts, stack_file, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, lacks, place_of, runner_sets
 
@@ -124,10 +124,7 @@ def _check_aws(stack: Stack, needs: _Needs, later: Later) -> Violations:
 
 def _check_oci(stack: Stack, needs: _Needs, later: Later) -> Violations:
     hidden = Later()
-    statements = []
-    for quota in stack.of(OCI_QUOTA):
-        with hidden:
-            statements += [text(statement) for _, statement in items(walk(quota.props, "statements"), hidden)]
+    statements = [text(item) for quota in stack.of(OCI_QUOTA) for _, item in entries(quota.props, "statements", hidden)]
     # An unknown statement may change the number of another one.
     if needs and not later.clear(hidden):
         return

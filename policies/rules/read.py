@@ -72,6 +72,12 @@ class Later:
             return read()
         return otherwise
 
+    def walk(self, value: Data, *path: str) -> Data:
+        """What the function `walk` reads; None if that is unknown."""
+        with self:
+            return walk(value, *path)
+        return None
+
     def settle(self) -> None:
         """Raise the first unknown value, if there was one."""
         if self.first is not None:

@@ -139,9 +139,8 @@ class Release:
         """The faults of everything else that sets values: what it `may` do is not read. `later` collects unknown values."""
         fix = f"move them to {self._fields['values'][-1]}"
         for path, noun in (_UNREAD_OF_HELM if self.application is None else _UNREAD_OF_ARGO).items():
-            with later:
-                if count(walk(self.source, *path)):
-                    yield f"{self.at}{'.'.join(path)}: {noun} may {may} and are not read; {fix}"
+            if count(later.walk(self.source, *path)):
+                yield f"{self.at}{'.'.join(path)}: {noun} may {may} and are not read; {fix}"
         with later:
             given = self.application is None or walk(self.source, *self._fields["values"]) is not None
             if not (given or isinstance(helm_values(self._text()), Mapping)):

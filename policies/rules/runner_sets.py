@@ -85,9 +85,8 @@ class RunnerSet:
         Source: actions/runner-container-hooks v0.8.1 packages/k8s/src/k8s/index.ts, namespace.
         """
         for variable in self._variables(later):
-            with later:
-                if text(walk(variable, "name")) == "ACTIONS_RUNNER_KUBERNETES_NAMESPACE":
-                    return Place(self.place.cluster, text(walk(variable, "value")) or self.place.name)
+            if text(later.walk(variable, "name")) == "ACTIONS_RUNNER_KUBERNETES_NAMESPACE":
+                return Place(self.place.cluster, text(later.walk(variable, "value")) or self.place.name)
         return self.place
 
     def job_pods(self, later: Later) -> Iterator[PodSpec]:

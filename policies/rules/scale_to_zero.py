@@ -112,9 +112,8 @@ def _kept(args: Args, later: Later) -> Iterator[_Fault]:
         yield from _warm(_WARM[token], props, later)
     if token == KARPENTER_NODE_POOL:
         path = ("spec", "disruption", "consolidateAfter")
-        with later:
-            if text(walk(props, *path)) == "Never":
-                yield path, f'{".".join(path)} is "Never": Karpenter must remove idle nodes; write a time, for example 5m', False
+        if text(later.walk(props, *path)) == "Never":
+            yield path, f'{".".join(path)} is "Never": Karpenter must remove idle nodes; write a time, for example 5m', False
 
 
 def _waiting_runners(release: Release, allowed: int, later: Later) -> Iterator[_Fault]:
@@ -125,12 +124,11 @@ def _waiting_runners(release: Release, allowed: int, later: Later) -> Iterator[_
 
 
 def _above(path: tuple[str, ...], props: Data, allowed: int, rule: str, later: Later) -> Iterator[_Fault]:
-    with later:
-        value = walk(props, *path)
-        number = quantity(value)
-        if number is not None and number > allowed:
-            at_most = f"{allowed} or less" if allowed else "0"
-            yield path, f"{'.'.join(path)} is {shown(value)}: {rule}; write {at_most}", True
+    value = later.walk(props, *path)
+    number = quantity(value)
+    if number is not None and number > allowed:
+        at_most = f"{allowed} or less" if allowed else "0"
+        yield path, f"{'.'.join(path)} is {shown(value)}: {rule}; write {at_most}", True
 
 
 def _warm(field: str, props: Data, later: Later) -> Iterator[_Fault]:

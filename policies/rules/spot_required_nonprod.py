@@ -34,11 +34,10 @@ from .rule import POOL_SETTINGS, Args, Rule, facts, stack_file
 def _check(args: Args, later: Later) -> Faults:
     token, props = args.type, args.props
     roles = strings(args.config, "roles")
-    role_label, unnamed = "", Later()
-    with unnamed:
-        role_label = role(token, props)
-        if role_label and role_label not in roles:
-            return
+    unnamed = Later()
+    role_label = unnamed.get(lambda: role(token, props), "")
+    if role_label and role_label not in roles:
+        return
     exclusion = _exclusion(role_label, roles)
 
     def faults(unsure: Later) -> Faults:
