@@ -26,10 +26,9 @@ def _check(args: Args, later: Later) -> Faults:
     if missing and later.clear(unread):
         yield f"enabledClusterLogTypes lacks {', '.join(missing)}: no other log shows who did what in the cluster; add them"
     if true(config.get("requireKms")):
-        with later:
-            path = _KEY[args.type]
-            if not text(walk(args.props, *path)):
-                yield f"{'.'.join(path)} is not set: this stack requires its own key; set the ARN of a KMS key"
+        path = _KEY[args.type]
+        if not text(walk(args.props, *path)):
+            yield f"{'.'.join(path)} is not set: this stack requires its own key; set the ARN of a KMS key"
 
 
 def _kept(props: Data) -> Faults:

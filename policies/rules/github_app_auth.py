@@ -28,9 +28,8 @@ Fields = Mapping[str, tuple[str, Data]]
 
 
 def _check(args: Args, later: Later) -> Faults:
-    with later:
-        if args.type == SECRET:
-            yield from _secret_faults(args.props, later)
+    if args.type == SECRET:
+        yield from _secret_faults(args.props, later)
     for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
@@ -60,13 +59,12 @@ def _secret_faults(props: Data, later: Later) -> Faults:
 
 
 def _faults(fields: Fields, path: str, later: Later) -> Faults:
-    with later:
-        if _is_set(fields, TOKEN):
-            yield f"{fields[TOKEN][0]}.{TOKEN} is set: {_PERSONAL}"
-            return
-        missing = [key for key in APP_KEYS if not later.get(partial(_is_set, fields, key), True)]
-        if missing:
-            yield f"{path} has no {', '.join(missing)}: a GitHub App needs {_APP}; write all three"
+    if _is_set(fields, TOKEN):
+        yield f"{fields[TOKEN][0]}.{TOKEN} is set: {_PERSONAL}"
+        return
+    missing = [key for key in APP_KEYS if not later.get(partial(_is_set, fields, key), True)]
+    if missing:
+        yield f"{path} has no {', '.join(missing)}: a GitHub App needs {_APP}; write all three"
 
 
 def _is_set(fields: Fields, key: str) -> bool:

@@ -145,10 +145,8 @@ def of_release(release: Release, later: Later) -> Iterator[Named]:
 
 def of_policy(props: Data, later: Later) -> Iterator[Named]:
     """Images that the GPU operator's ClusterPolicy names and does not switch off. `later` collects unknown values."""
-    with later:
-        for image in _images("spec", walk(props, "spec"), charts.IMAGES[OPERATOR_CHART], SCHEDULING, later):
-            if image.given:
-                yield image
+    every = _images("spec", later.walk(props, "spec"), charts.IMAGES[OPERATOR_CHART], SCHEDULING, later)
+    return (image for image in every if image.given)
 
 
 def _images(

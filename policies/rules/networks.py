@@ -59,11 +59,10 @@ def exposed(token: str, props: Data, ports: Sequence[int], later: Later) -> Iter
             reached = _reached(walk(rule, shape.protocol), walk(rule, *shape.span), shape.bounds, ports)
             # The source of a rule may also be a security group or a service.
             for field in shape.sources if reached and text(walk(rule, "sourceType")) in ("", "CIDR_BLOCK") else ():
-                with later:
-                    source = walk(rule, field)
-                    for path, cidr in [(field, source)] if isinstance(source, str) else entries(rule, field, later):
-                        if world(cidr):
-                            yield f"{at}.{path}".lstrip("."), cidr, reached
+                source = later.walk(rule, field)
+                for path, cidr in [(field, source)] if isinstance(source, str) else entries(rule, field, later):
+                    if world(cidr):
+                        yield f"{at}.{path}".lstrip("."), cidr, reached
 
 
 def _is_incoming(props: Data) -> bool:

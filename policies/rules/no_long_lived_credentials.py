@@ -112,14 +112,9 @@ def _of_pods(token: str, props: Data, later: Later) -> Iterator[tuple[str, str, 
 
 
 def _entries(path: str, holder: Data, field: str, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
-    with later:
-        entries = walk(holder, field)
-        for key in keys(entries):
-            hidden = Later()
-            with hidden:
-                yield step(path, key), key, text(walk(entries, key))
-            if key not in late:
-                later.join(hidden)
+    entries = later.walk(holder, field)
+    for key in keys(entries):
+        yield step(path, key), key, text((Later() if key in late else later).walk(entries, key))
 
 
 def _inside(path: str, holder: Data, passing: Collection[str], later: Later) -> Iterator[tuple[str, str, str]]:

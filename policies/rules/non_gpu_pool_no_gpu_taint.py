@@ -10,7 +10,7 @@ from functools import partial
 from fleet.facts.scheduling import GPU_TAINT_KEY
 
 from .kinds import KARPENTER_NODE_POOL, POOLS
-from .pools import CATEGORY_LABEL, FAMILY_LABEL, INSTANCE_TYPE_LABEL, accelerated, choices, machine_sign, requirements, taints
+from .pools import CATEGORY_LABEL, FAMILY_LABEL, INSTANCE_TYPE_LABEL, accelerated, choices, machine_sign, offers, taints
 from .read import Data, Faults, Later, count, items, line, provided, shown, text, walk
 from .rule import Args, Rule, facts
 
@@ -24,12 +24,11 @@ def _check(args: Args, later: Later) -> Faults:
 def _faults(args: Args, why: str, later: Later) -> Faults:
     key = text(args.config.get("key"))
     for path, taint in taints(args.type, args.props, later):
-        with later:
-            if text(walk(taint, "key")) == key:
-                yield (
-                    f"{path} has the key {line(key)}: {why}, but the taint is for pools with GPUs: it keeps off every pod "
-                    "without the toleration; remove the taint, or give the pool a GPU type"
-                )
+        if text(later.walk(taint, "key")) == key:
+            yield (
+                f"{path} has the key {line(key)}: {why}, but the taint is for pools with GPUs: it keeps off every pod without "
+                "the toleration; remove the taint, or give the pool a GPU type"
+            )
 
 
 def _no_gpus(token: str, props: Data, later: Later) -> str:
@@ -48,9 +47,7 @@ def _no_gpus(token: str, props: Data, later: Later) -> str:
 
 def _karpenter(props: Data, later: Later) -> str:
     # Requirements are joined by AND, so one that allows only machines without GPUs is enough.
-    for path, key, operator, item in requirements(props, later):
-        if operator != "In" or key not in (INSTANCE_TYPE_LABEL, FAMILY_LABEL, CATEGORY_LABEL):
-            continue
+    for path, key, item in offers(props, (INSTANCE_TYPE_LABEL, FAMILY_LABEL, CATEGORY_LABEL), later):
         unread = Later()
         with unread:
             listed = walk(item, "values")

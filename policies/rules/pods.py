@@ -193,10 +193,8 @@ def _is_gpu(name: str, amounts: Data) -> bool:
 
 
 def _at(prefix: str, value: Data, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:
-    with later:
-        spec = walk(value, *path)
-        if spec is not None:
-            yield PodSpec(prefix + ".".join(path), spec, owner=value, owner_path=prefix)
+    if (spec := later.walk(value, *path)) is not None:
+        yield PodSpec(prefix + ".".join(path), spec, owner=value, owner_path=prefix)
 
 
 def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
@@ -210,5 +208,4 @@ def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
 
 
 def _listener_pod(prefix: str, holder: Data, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:
-    with later:
-        yield from _at(f"{prefix}listenerTemplate.", walk(holder, *path), ("spec",), later)
+    return _at(f"{prefix}listenerTemplate.", later.walk(holder, *path), ("spec",), later)

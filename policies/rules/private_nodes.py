@@ -76,7 +76,7 @@ def _vnic(prefix: str, details: Data, subnets: list[Resource], later: Later) -> 
         public = walk(details, "createVnicDetails", "assignPublicIp")
         # OCI assigns a public address by default if the subnet allows one. Terraform's provider takes text.
         if true(public) or (public is None and not (subnets and all(map(_closed, subnets)))):
-            yield (f"{prefix}createVnicDetails.assignPublicIp is {shown(public)}: a machine needs no public address; write false")
+            yield f"{prefix}createVnicDetails.assignPublicIp is {shown(public)}: a machine needs no public address; write false"
 
 
 RULE = StackRule(

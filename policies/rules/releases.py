@@ -226,8 +226,7 @@ def texts(value: Data, path: str, later: Later) -> Iterator[tuple[str, str]]:
 def _children(value: Data, path: str, later: Later, passing: frozenset[str]) -> Iterator[tuple[str, Data]]:
     for key in keys(value):
         if key not in passing:
-            with later:
-                yield step(path, key), known(value[key])
+            yield step(path, key), later.walk(value, key)
     for index, item in items(value, later):
         yield f"{path}[{index}]", item
 

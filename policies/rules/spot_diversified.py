@@ -18,7 +18,7 @@ from fleet.facts.quantities import quantity
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, spread as how_many_times
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, OVERRIDES, POOLS
-from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, requirements, sold_as_spot
+from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, offers, sold_as_spot
 from .read import Data, Faults, Later, bound, count, entries, keys, places, provided, shown, text, walk
 from .rule import POOL_SETTINGS, Args, StackRule, each, facts, stack_file
 
@@ -102,10 +102,9 @@ def _counted(token: str, props: Data, later: Later) -> Iterator[tuple[str, int, 
             domains = {text(domain) for _, domain in places(props, f"{_PLACEMENTS}.[].availabilityDomain", unread)}
             if later.clear(unread):
                 yield _PLACEMENTS, len(domains), "availability domain"
-    for path, key, operator, item in requirements(props, later) if token == KARPENTER_NODE_POOL else ():
-        if key == "topology.kubernetes.io/zone" and operator == "In":
-            with later:
-                yield f"{path}.values", count(walk(item, "values")), "zone"
+    for path, _, item in offers(props, ("topology.kubernetes.io/zone",), later) if token == KARPENTER_NODE_POOL else ():
+        with later:
+            yield f"{path}.values", count(walk(item, "values")), "zone"
 
 
 _PLACEMENTS = "nodeConfigDetails.placementConfigs"

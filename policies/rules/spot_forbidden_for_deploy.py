@@ -54,22 +54,21 @@ def _role_faults(token: str, props: Data, roles: frozenset[str], later: Later) -
 
 
 def _pod(path: str, template: Data, roles: frozenset[str], later: Later) -> Faults:
-    with later:
-        unread, unnamed = Later(), Later()
-        places = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
-        on_spot = list(_places(path, template, places, frozenset((SPOT,)), unread))
-        if not (on_spot or unread):
-            return
-        holders = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
-        roled = list(_places(path, template, [(*holder, ROLE_LABEL) for holder in holders], roles, unnamed))
-        if on_spot and roled:
-            yield (
-                f"{on_spot[0][0]} is {SPOT}, and the role {line(roled[0][1])} ({roled[0][0]}): its jobs must not be interrupted; "
-                "send them to on-demand or reserved machines"
-            )
-        elif roled or unnamed:
-            later.join(unread)
-            later.join(unnamed)
+    unread, unnamed = Later(), Later()
+    places = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
+    on_spot = list(_places(path, template, places, frozenset((SPOT,)), unread))
+    if not (on_spot or unread):
+        return
+    holders = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
+    roled = list(_places(path, template, [(*holder, ROLE_LABEL) for holder in holders], roles, unnamed))
+    if on_spot and roled:
+        yield (
+            f"{on_spot[0][0]} is {SPOT}, and the role {line(roled[0][1])} ({roled[0][0]}): its jobs must not be interrupted; "
+            "send them to on-demand or reserved machines"
+        )
+    elif roled or unnamed:
+        later.join(unread)
+        later.join(unnamed)
 
 
 def _places(path: str, template: Data, places: Data, values: frozenset[str], later: Later) -> Iterator[tuple[str, str]]:

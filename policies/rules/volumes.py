@@ -65,8 +65,7 @@ only the stored data."""
 def claims(resource: Resource, later: Later) -> Iterator[Data]:
     """The spec of a claim, and of the claim that Prometheus's chart makes. `later` collects unknown values."""
     if resource.type == CLAIM:
-        with later:
-            yield walk(resource.props, "spec")
+        yield later.walk(resource.props, "spec")
     elif resource.type in HELM:
         for release in releases(resource.type, resource.props, later):
             with later:
