@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from .kinds import OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
-from .read import Data, Faults, Later, count, entries, items, keys, label, shown, surely, text, walk, whole
+from .read import SETTLED, Data, Faults, Later, count, entries, items, keys, label, shown, some, text, walk, whole
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -116,7 +116,7 @@ def _about(props: Data, direction: str) -> bool:
     types = walk(props, "spec", "policyTypes")
     if not count(types):
         return direction == "Ingress" or count(walk(props, "spec", "egress")) > 0
-    return surely(partial(items, types), lambda entry: text(entry[1]) == direction)
+    return some(partial(items, types), lambda entry: text(entry[1]) == direction, SETTLED)
 
 
 def _open(path: str, block: Data, metadata: tuple[Address, ...]) -> Faults:
@@ -148,4 +148,4 @@ def _reaches_port(ports: Data) -> bool:
         low, high = whole(first), whole(last)
         return first is None or (low is not None and low <= _PORT <= (low if high is None else high))
 
-    return not count(ports) or surely(partial(items, ports), reaches)
+    return not count(ports) or some(partial(items, ports), reaches, SETTLED)

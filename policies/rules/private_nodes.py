@@ -7,7 +7,7 @@ given by its id, the rule cannot judge it.
 """
 
 from . import kinds
-from .read import Data, Faults, Later, entries, line, shown, surely, true, walk
+from .read import SETTLED, Data, Faults, Later, entries, line, shown, some, true, walk
 from .rule import Resource, Stack, StackRule, apart, facts
 
 _SUBNETS = {
@@ -63,7 +63,7 @@ def _subnet(field: str, subnet: Resource, later: Later) -> Faults:
 def _closed(subnet: Resource) -> bool:
     """Whether a subnet of OCI has no public addresses: either flag says so (OCI API reference, CreateSubnetDetails)."""
     flags = ("prohibitPublicIpOnVnic", "prohibitInternetIngress")
-    return surely(lambda _: flags, lambda flag: true(walk(subnet.props, flag)))
+    return some(lambda _: flags, lambda flag: true(walk(subnet.props, flag)), SETTLED)
 
 
 def _ec2(prefix: str, holder: Data, later: Later) -> Faults:

@@ -122,14 +122,6 @@ def some(things: Callable[[Later], Iterable[T]], test: Callable[[T], object], la
     return False
 
 
-def surely(things: Callable[[Later], Iterable[T]], test: Callable[[T], object]) -> bool:
-    """Whether one of the things passes the test. Raises UnknownError if an unknown value decides."""
-    later = Later()
-    passes = some(things, test, later)
-    later.settle()
-    return passes
-
-
 def known(value: Data) -> Data:
     """The value. Raises UnknownError if a preview does not know it."""
     if type(value) is Unknown:

@@ -112,7 +112,7 @@ def plain(value: Any, path: tuple[Step, ...] = (), *, secrets: bool = False) -> 
 
 
 def changed(value: Any, change: Callable[[Any, tuple[Step, ...]], Any], path: tuple[Step, ...] = ()) -> Any:
-    """A copy of plain data in which `change` has replaced each value at its path that is no object and no list."""
+    """A copy of plain data in which `change` has replaced each value at its path. It leaves objects and lists alone."""
     if isinstance(value, dict):
         return {key: changed(item, change, (*path, key)) for key, item in value.items()}
     if isinstance(value, list):
