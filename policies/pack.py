@@ -74,7 +74,7 @@ def _fields(source: sdk.ResourceValidationArgs | sdk.PolicyResource, *, secrets:
         source.urn,
         source.name,
         Options(source.opts.protect, tuple(source.opts.ignore_changes)),
-        None if provider is None else Provider(plain(serialize_properties(provider.props)), provider.urn, provider.name),
+        Provider() if provider is None else Provider(plain(serialize_properties(provider.props)), provider.urn, provider.name),
     )
 
 

@@ -201,7 +201,7 @@ def record_of(resource: Resource, props: Mapping[str, Any]) -> records.Resource:
     """A resource with these properties as rules read it."""
     made_by = resource.provider_resource
     options = records.Options(resource.protect, tuple(resource.ignore_changes))
-    provider = None if made_by is None else _provider(made_by)
+    provider = records.Provider() if made_by is None else _provider(made_by)
     return records.Resource(resource.type, props, resource.urn, resource.name, options, provider)
 
 

@@ -6,7 +6,7 @@ does not have its children. Without a version, EKS installs its default version,
 
 import re
 
-from .kinds import EKS_ADDON, EKS_ADDON_COMPONENT, OKE_ADDON, is_hollow
+from .kinds import EKS_ADDON, EKS_ADDON_COMPONENT, OKE_ADDON
 from .read import Faults, Later, shown, text, walk
 from .rule import Args, Rule, facts
 
@@ -18,8 +18,6 @@ _VERSIONS = {
 
 
 def _check(args: Args, later: Later) -> Faults:
-    if is_hollow(args.type, args.props):
-        return
     field, otherwise, example = _VERSIONS[args.type]
     version = walk(args.props, field)
     # The start of an exact version. A range does not match.

@@ -52,7 +52,7 @@ def _least(release: Release, resource: Resource, schedules: Mapping[tuple[str, s
     least = walk(release.values, "minRunners")
     if least is not None:
         return whole(least) or 0, ()
-    return schedules.get((_provider(resource), release.namespace), (0, ()))
+    return schedules.get((resource.provider.urn, release.namespace), (0, ()))
 
 
 def _waiting(
@@ -82,7 +82,7 @@ def _groups(candidates: Sequence[Group], pools: Sequence[str], resource: Resourc
             later.join(group.unnamed)
         able = [group for group in able if not group.unnamed]
     groups = [group for group in able if group.name.rpartition("/")[2] in pools] if pools else able
-    if len({group.cluster for group in groups}) > 1 and resource.provider is not None:
+    if len({group.cluster for group in groups}) > 1 and resource.provider.name:
         # The program names a provider of Kubernetes by its cluster: usw2-kubernetes, usw2-git.
         cluster = resource.provider.name.rpartition("-")[0]
         groups = [group for group in groups if group.name.rpartition("/")[0] == cluster]
@@ -108,10 +108,6 @@ def _of_sweep(resource: Resource, content: str) -> Iterator[tuple[tuple[str, str
                 window(schedule["runners"], schedule["days"], schedule["start"], schedule["end"], runners["time_zone"])
                 for schedule in runners["windows"].values()
             )
-            yield (_provider(resource), namespace), (int(runners["usual"]), tuple(windows))
+            yield (resource.provider.urn, namespace), (int(runners["usual"]), tuple(windows))
     except (AttributeError, KeyError, TypeError, ValueError):
         raise UndeterminableError(f"{line(resource.name)}: its {_SETTINGS} has no schedules that can be read") from None
-
-
-def _provider(resource: Resource) -> str:
-    return resource.provider.urn if resource.provider is not None else ""

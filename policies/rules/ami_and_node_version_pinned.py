@@ -29,16 +29,15 @@ _FILTER = "instanceSourceImageFilterDetails"
 def _check(args: Args, later: Later) -> Faults:
     yield from _IMAGES[args.type](args.type, args.props, later)
     if (field := _VERSION_FIELDS.get(args.type)) is not None:
-        yield from _version(field, args.props, strings(args.config, "kubernetesVersions"), later)
+        yield from _version(field, args.props, strings(args.config, "kubernetesVersions"))
 
 
-def _version(field: str, props: Data, supported: Sequence[str], later: Later) -> Faults:
-    with later:
-        version = walk(props, field)
-        minor = _MINOR.fullmatch(text(version))
-        if version is not None and (minor is None or minor[1] not in supported):
-            listed = ", ".join(map(line, supported))
-            yield f"{field} is {shown(version)}: nodes need a supported Kubernetes version; write one of {listed}"
+def _version(field: str, props: Data, supported: Sequence[str]) -> Faults:
+    version = walk(props, field)
+    minor = _MINOR.fullmatch(text(version))
+    if version is not None and (minor is None or minor[1] not in supported):
+        listed = ", ".join(map(line, supported))
+        yield f"{field} is {shown(version)}: nodes need a supported Kubernetes version; write one of {listed}"
 
 
 def _node_group(_: str, props: Data, later: Later) -> Faults:

@@ -140,7 +140,4 @@ def _init_container(runners: Sequence[Data], later: Later) -> dict[str, Data]:
 
 
 def _named(listed: Data, name: str, later: Later) -> Iterator[Data]:
-    for _, item in items(listed, later):
-        with later:
-            if text(walk(item, "name")) == name:
-                yield item
+    return (item for _, item in items(listed, later) if text(later.walk(item, "name")) == name)

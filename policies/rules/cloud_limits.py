@@ -10,14 +10,15 @@ A plan of a stack file finds the key that has the value, and ends with status 2 
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from fleet.facts.cloud_limits import SUFFIX, limits
 from fleet.facts.yaml_text import helm_values
 
-from .read import Data, Faults, Later, items, keys, line, parsed, shown, text, walk
-from .record import Unknown, UnknownError
+from .read import Data, Faults, Later, known, line, parsed, places, shown, text
+from .record import changed
 from .rule import Args, Rule, facts
 from .userdata import decoded
 
@@ -37,7 +38,7 @@ class Fault:
 def faults(token: str, name: str, props: Data, later: Later) -> Iterator[Fault]:
     """The faults of a resource with this type and logical name, or of a document inside one."""
     for limit in limits().get(token, ()):
-        for path, content in _at(props, limit.path.split("."), later):
+        for path, content in places(props, limit.path, later):
             with later:
                 if limit.kind == "document":
                     yield from (
@@ -53,27 +54,9 @@ def faults(token: str, name: str, props: Data, later: Later) -> Iterator[Fault]:
                     yield Fault(path, value, fault)
 
 
-def _at(value: Data, path: Sequence[str], later: Later, here: str = "") -> Iterator[tuple[str, Data]]:
-    """Path and value of everything at a path. "[]" is each item of a list. A last step that is missing has the value None."""
-    if not path:
-        yield here, value
-    elif path[0] == "[]":
-        for index, item in items(value, later):
-            yield from _at(item, path[1:], later, f"{here}[{index}]")
-    else:
-        with later:
-            inner = walk(value, path[0])
-            yield from _at(inner, path[1:], later, f"{here}.{path[0]}".lstrip("."))
-
-
 def _plain(value: Data, later: Later) -> Data:
     """The value with None for its unknown parts, which `later` collects."""
-    if isinstance(value, Unknown):
-        later.note(UnknownError(value))
-        return None
-    if isinstance(value, dict):
-        return {key: _plain(value[key], later) for key in keys(value)}
-    return [_plain(item, later) for item in value] if isinstance(value, list) else value
+    return changed(value, lambda leaf, _: later.get(partial(known, leaf), None))
 
 
 def _node_configs(user_data: Data) -> Iterator[Data]:

@@ -56,7 +56,7 @@ def cluster_of(resource: Resource) -> str:
         return text(walk(resource.props, "name")) or resource.urn
     if any(not release.is_here for release in releases(resource.type, resource.props, Later())):
         return ""
-    return text(walk(resource.provider.props, "clusterIdentifier")) if resource.provider is not None else ""
+    return text(walk(resource.provider.props, "clusterIdentifier"))
 
 
 def clustered(resources: Iterable[Resource], later: Later) -> Iterator[Clustered]:

@@ -3,30 +3,29 @@
 Judged: repositories. The rule does not see scanning that the whole registry configures. `ecr-lifecycle` covers old images.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 from .draft import Draft
-from .read import Faults, Later, entries, shown, some, text, true, walk
+from .read import Data, Faults, Later, entries, label, shown, some, text, true, walk
 from .rule import Args, Rule, facts
 
 ECR_REPOSITORY = "aws:ecr/repository:Repository"
 
-_MUTABILITY, _IMMUTABLE = "imageTagMutability", "IMMUTABLE"
-_SCAN = ("imageScanningConfiguration", "scanOnPush")
+_DEMANDS: tuple[tuple[tuple[str, ...], Callable[[Data], bool], Data, str], ...] = (
+    (("imageTagMutability",), lambda now: now == "IMMUTABLE", "IMMUTABLE", "somebody can then move a tag to another image"),
+    (("imageScanningConfiguration", "scanOnPush"), true, True, "ECR does not scan images for known vulnerabilities"),
+)
+"""Path of each property, whether its value is right, the right value, and what goes wrong with another."""
 
 
 def _check(args: Args, later: Later) -> Faults:
-    props = args.props
-    with later:
-        mutability = walk(props, _MUTABILITY)
-        if text(mutability) != _IMMUTABLE:
-            yield f"{_MUTABILITY} is {shown(mutability)}: somebody can then move a tag to another image; write {_IMMUTABLE}"
-    with later:
-        scan = walk(props, *_SCAN)
-        if not true(scan):
-            yield f"{'.'.join(_SCAN)} is {shown(scan)}: ECR does not scan images for known vulnerabilities; write true"
+    for path, fits, right, harm in _DEMANDS:
+        with later:
+            if not fits(value := walk(args.props, *path)):
+                yield f"{'.'.join(path)} is {shown(value)}: {harm}; write {label(right)}"
     if true(args.config.get("requireKms")):
-        hidden, listed = Later(), partial(entries, props, "encryptionConfigurations")
+        hidden, listed = Later(), partial(entries, args.props, "encryptionConfigurations")
         encrypted = some(listed, lambda entry: text(walk(entry[1], "encryptionType")) in ("KMS", "KMS_DSSE"), hidden)
         if not encrypted and later.clear(hidden):
             yield "encryptionConfigurations has no entry of type KMS: this stack requires its own key; add {encryptionType: KMS}"
@@ -34,13 +33,10 @@ def _check(args: Args, later: Later) -> Faults:
 
 def _remediate(args: Args, draft: Draft) -> None:
     """Sets the two flags. It leaves the encryption alone, because a change of it replaces the repository."""
-    later = Later()
-    with later:
-        if text(walk(args.props, _MUTABILITY)) != _IMMUTABLE:
-            draft.put(_IMMUTABLE, _MUTABILITY)
-    with later:
-        if not true(walk(args.props, *_SCAN)):
-            draft.put(True, *_SCAN)
+    for path, fits, right, _ in _DEMANDS:
+        with Later():
+            if not fits(walk(args.props, *path)):
+                draft.put(right, *path)
 
 
 RULE = Rule(**facts(__name__), types=frozenset((ECR_REPOSITORY,)), check=_check, remedy=_remediate)

@@ -18,8 +18,7 @@ def _check(stack: Stack, later: Later) -> Violations:
         above = [target for target in policy.property_dependencies.get("repository", ()) if target.type == ECR_REPOSITORY]
         covered |= {target.urn for target in above}
         if not above:
-            with unread:
-                names.add(text(walk(policy.props, "repository")))
+            names.add(text(unread.walk(policy.props, "repository")))
     for repository in stack.of(ECR_REPOSITORY):
         if repository.urn in covered:
             continue

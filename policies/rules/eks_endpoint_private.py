@@ -8,7 +8,7 @@ protect OKE's public endpoint: it must have one, and no rule may open port 6443 
 
 from collections.abc import Sequence
 
-from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER, is_hollow
+from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER
 from .networks import exposed, network, world
 from .read import Data, Faults, Later, count, items, keys, shown, strings, true, walk
 from .rule import Args, Rule, entry, facts
@@ -17,8 +17,6 @@ _API_PORT = 6443
 
 
 def _check(args: Args, later: Later) -> Faults:
-    if is_hollow(args.type, args.props):
-        return
     token, props, allowed = args.type, args.props, strings(args.config, "cidrs")
     if token == EKS_COMPONENT:
         yield from _eks("", props, allowed, later)

@@ -7,7 +7,7 @@ optional: `requireKms`.
 
 import re
 
-from .kinds import EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP, is_hollow
+from .kinds import EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP
 from .read import Data, Faults, Later, entries, shown, strings, text, true, walk, whole
 from .rule import Args, Rule, facts
 
@@ -15,8 +15,6 @@ _KEY = {EKS_COMPONENT: ("encryptionConfigKeyArn",), EKS_CLUSTER: ("encryptionCon
 
 
 def _check(args: Args, later: Later) -> Faults:
-    if is_hollow(args.type, args.props):
-        return
     if args.type == LOG_GROUP:
         yield from _kept(args.props)
         return
@@ -28,10 +26,9 @@ def _check(args: Args, later: Later) -> Faults:
     if missing and later.clear(unread):
         yield f"enabledClusterLogTypes lacks {', '.join(missing)}: no other log shows who did what in the cluster; add them"
     if true(config.get("requireKms")):
-        with later:
-            path = _KEY[args.type]
-            if not text(walk(args.props, *path)):
-                yield f"{'.'.join(path)} is not set: this stack requires its own key; set the ARN of a KMS key"
+        path = _KEY[args.type]
+        if not text(walk(args.props, *path)):
+            yield f"{'.'.join(path)} is not set: this stack requires its own key; set the ARN of a KMS key"
 
 
 def _kept(props: Data) -> Faults:

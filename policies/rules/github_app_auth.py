@@ -6,6 +6,7 @@ shows a value.
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 from .kinds import HELM, SECRET
 from .read import Data, Faults, Later, keys, label, shown, text, walk
@@ -27,9 +28,8 @@ Fields = Mapping[str, tuple[str, Data]]
 
 
 def _check(args: Args, later: Later) -> Faults:
-    with later:
-        if args.type == SECRET:
-            yield from _secret_faults(args.props, later)
+    if args.type == SECRET:
+        yield from _secret_faults(args.props, later)
     for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
@@ -37,12 +37,11 @@ def _check(args: Args, later: Later) -> Faults:
 
 
 def _values_faults(path: str, values: Data, later: Later) -> Faults:
-    with later:
-        secret = walk(values, "githubConfigSecret")
-        if keys(secret):
-            yield from _faults(dict.fromkeys(keys(secret), (path, secret)), path, later)
-        elif not text(secret):
-            yield f"{path} is {shown(secret)}: runners register with a GitHub App; write the name of a Secret with {_APP}"
+    secret = walk(values, "githubConfigSecret")
+    if keys(secret):
+        yield from _faults(dict.fromkeys(keys(secret), (path, secret)), path, later)
+    elif not text(secret):
+        yield f"{path} is {shown(secret)}: runners register with a GitHub App; write the name of a Secret with {_APP}"
 
 
 def _secret_faults(props: Data, later: Later) -> Faults:
@@ -60,17 +59,12 @@ def _secret_faults(props: Data, later: Later) -> Faults:
 
 
 def _faults(fields: Fields, path: str, later: Later) -> Faults:
-    with later:
-        if _is_set(fields, TOKEN):
-            yield f"{fields[TOKEN][0]}.{TOKEN} is set: {_PERSONAL}"
-            return
-        missing = []
-        for key in APP_KEYS:
-            with later:
-                if not _is_set(fields, key):
-                    missing.append(key)
-        if missing:
-            yield f"{path} has no {', '.join(missing)}: a GitHub App needs {_APP}; write all three"
+    if _is_set(fields, TOKEN):
+        yield f"{fields[TOKEN][0]}.{TOKEN} is set: {_PERSONAL}"
+        return
+    missing = [key for key in APP_KEYS if not later.get(partial(_is_set, fields, key), True)]
+    if missing:
+        yield f"{path} has no {', '.join(missing)}: a GitHub App needs {_APP}; write all three"
 
 
 def _is_set(fields: Fields, key: str) -> bool:

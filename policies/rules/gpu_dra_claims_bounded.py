@@ -34,12 +34,11 @@ def _check(args: Args, later: Later) -> Faults:
 
 
 def _pod_faults(pod: PodSpec, most: int, later: Later) -> Faults:
-    with later:
-        if (claims := count(walk(pod.spec, "resourceClaims"))) > most:
-            yield (
-                f"{pod.path}.resourceClaims has {claims} entries: each is a separate claim, and a pod may have {most} "
-                f"({setting('maxClaims')}); claim fewer"
-            )
+    if (claims := count(later.walk(pod.spec, "resourceClaims"))) > most:
+        yield (
+            f"{pod.path}.resourceClaims has {claims} entries: each is a separate claim, and a pod may have {most} "
+            f"({setting('maxClaims')}); claim fewer"
+        )
 
 
 def _of_gpus(name: str, classes: Sequence[str]) -> bool:
@@ -48,12 +47,11 @@ def _of_gpus(name: str, classes: Sequence[str]) -> bool:
 
 
 def _claim_faults(path: str, spec: Data, classes: Sequence[str], most: int, later: Later) -> Faults:
-    with later:
-        if _of_gpus(name := text(walk(spec, "resourceClassName")), classes):
-            yield (
-                f"{path}.resourceClassName is {shown(name)}: claims of this API version have no count; "
-                "use resource.k8s.io/v1 and its exactly.count"
-            )
+    if _of_gpus(name := text(later.walk(spec, "resourceClassName")), classes):
+        yield (
+            f"{path}.resourceClassName is {shown(name)}: claims of this API version have no count; "
+            "use resource.k8s.io/v1 and its exactly.count"
+        )
     total, faults = 0, list[str]()
     for inner, request in entries(spec, "devices.requests", later):
         forms = _alternatives(f"{path}.{inner}", request, later)
@@ -69,30 +67,24 @@ def _claim_faults(path: str, spec: Data, classes: Sequence[str], most: int, late
 def _alternatives(path: str, request: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each form that a request may have."""
     yield path, request
-    with later:
-        yield f"{path}.exactly", walk(request, "exactly")
+    yield f"{path}.exactly", later.walk(request, "exactly")
     for inner, body in entries(request, "firstAvailable", later):
         yield f"{path}.{inner}", body
 
 
 def _asked(path: str, body: Data, classes: Sequence[str], most: int, faults: list[str], later: Later) -> int:
     """The least number of GPUs that one form of a request asks for. Its faults are added to `faults`."""
-    with later:
-        if not _of_gpus(text(walk(body, "deviceClassName")), classes):
-            return 0
-        with later:
-            if text(walk(body, "allocationMode")) == "All":
-                faults.append(f'{path}.allocationMode is "All": a claim must ask for a number of GPUs; write ExactCount')
-                return 1
-        with later:
-            amount = walk(body, "count")
-            number = max(whole(amount) or 1, 1)
-            if number > most:
-                limit = f"at most {most} GPUs per claim ({setting('maxCount')})"
-                faults.append(f"{path}.count is {shown(amount)}: {limit}; ask for fewer")
-            return number
+    if not _of_gpus(text(later.walk(body, "deviceClassName")), classes):
+        return 0
+    if text(later.walk(body, "allocationMode")) == "All":
+        faults.append(f'{path}.allocationMode is "All": a claim must ask for a number of GPUs; write ExactCount')
         return 1
-    return 0
+    amount = later.walk(body, "count")
+    number = max(whole(amount) or 1, 1)
+    if number > most:
+        limit = f"at most {most} GPUs per claim ({setting('maxCount')})"
+        faults.append(f"{path}.count is {shown(amount)}: {limit}; ask for fewer")
+    return number
 
 
 RULE = Rule(**facts(__name__), types=CLAIMS | PODS, check=_check)

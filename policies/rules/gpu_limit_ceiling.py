@@ -79,11 +79,8 @@ def _effective(counted: list[tuple[Container, int]], later: Later) -> int:
     """The GPUs that the scheduler counts for the pod. If a restart policy is unknown, this is a lower bound."""
     together = starting = 0
     for container, number in counted:
-        sidecar = False
-        if number and container.field != REGULAR:
-            with later:
-                sidecar = text(walk(container.body, "restartPolicy")) == "Always"
-        if sidecar or container.field == REGULAR:
+        regular = container.field == REGULAR
+        if regular or (number and text(later.walk(container.body, "restartPolicy")) == "Always"):
             together += number
         else:
             starting = max(starting, together + number)
@@ -106,12 +103,9 @@ def _workload_faults(pod: PodSpec, kind: str, per_pod: int, most: int, later: La
 
 def _queue_faults(props: Data, most: int, later: Later) -> Faults:
     total = 0
-    for _, group in entries(props, "spec.resourceGroups", later):
-        for _, flavor in entries(group, "flavors", later):
-            for _, resource in entries(flavor, "resources", later):
-                with later:
-                    if is_gpu_resource(text(walk(resource, "name"))):
-                        total += max(int(quantity(walk(resource, "nominalQuota")) or 0), 0)
+    for _, resource in entries(props, "spec.resourceGroups.[].flavors.[].resources", later):
+        if is_gpu_resource(text(later.walk(resource, "name"))):
+            total += max(int(quantity(later.walk(resource, "nominalQuota")) or 0), 0)
     if total > most:
         yield (
             f"spec.resourceGroups hands out too many GPUs ({min(total, 10**6)}): a queue has at most {most}; "

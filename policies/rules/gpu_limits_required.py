@@ -106,23 +106,19 @@ def _signs(spec: Data, containers: tuple[Container, ...], later: Later) -> Fault
             yield f"tolerations[{index}] covers {taint}"
     # A class of runners without GPUs names its pool by the same labels as one with GPUs.
     signs = _marks_only_gpus if of_cpu_pools(spec, later) else marks_gpus
-    with later:
-        selector = walk(spec, "nodeSelector")
-        for key in filter(signs, keys(selector)):
-            with later:
-                if _selects(key, walk(selector, key)):
-                    yield f"nodeSelector[{shown(key)}] is {shown(walk(selector, key))}"
+    selector = later.walk(spec, "nodeSelector")
+    for key in filter(signs, keys(selector)):
+        with later:
+            if _selects(key, value := walk(selector, key)):
+                yield f"nodeSelector[{shown(key)}] is {shown(value)}"
     *above, last = NODE_TERMS
-    with later:
-        for place, term in entries(walk(spec, *above), last, later):
-            for path, expression in entries(term, "matchExpressions", later):
-                with later:
-                    if sign := _affinity_sign(expression, signs, later):
-                        yield f"affinity, {place}.{path}: {sign}"
-    with later:
-        # The plain runtime class, and the toolkit's explicit modes of it.
-        if text(walk(spec, "runtimeClassName")) in (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-legacy"):
-            yield f"runtimeClassName is {shown(walk(spec, 'runtimeClassName'))}"
+    for path, expression in entries(later.walk(spec, *above), f"{last}.[].matchExpressions", later):
+        with later:
+            if sign := _affinity_sign(expression, signs, later):
+                yield f"affinity, {path}: {sign}"
+    # The plain runtime class, and the toolkit's explicit modes of it.
+    if (name := text(later.walk(spec, "runtimeClassName"))) in (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-legacy"):
+        yield f"runtimeClassName is {shown(name)}"
     for container in containers:
         for path, variable in entries(container.body, "env", later):
             with later:

@@ -45,18 +45,16 @@ def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Faults:
     for container in containers_of(pod, later):
         reported = set()
         for field in ("limits", "requests"):
-            with later:
-                for name in keys(walk(container.body, "resources", field)):
-                    if name not in reported and _is_unknown(name, profiles):
-                        reported.add(name)
-                        yield f"{pod.path}.{container.path}.resources.{field} asks for {_unknown(name, profiles)}"
+            for name in keys(later.walk(container.body, "resources", field)):
+                if name not in reported and _is_unknown(name, profiles):
+                    reported.add(name)
+                    yield f"{pod.path}.{container.path}.resources.{field} asks for {_unknown(name, profiles)}"
 
 
 def _queue_faults(props: Data, profiles: Sequence[str], later: Later) -> Faults:
-    for path, group in entries(props, "spec.resourceGroups", later):
-        for place, item in entries(group, "coveredResources", later):
-            if _is_unknown(name := text(item), profiles):
-                yield f"{path}.{place} is {_unknown(name, profiles)}"
+    for path, item in entries(props, "spec.resourceGroups.[].coveredResources", later):
+        if _is_unknown(name := text(item), profiles):
+            yield f"{path} is {_unknown(name, profiles)}"
 
 
 def _is_unknown(name: str, profiles: Sequence[str]) -> bool:
@@ -85,8 +83,7 @@ def _strategies(token: str, props: Data, later: Later) -> Iterator[tuple[str, st
                         yield f"{place}.flags.migStrategy", text(walk(body, "flags", "migStrategy"))
                 yield ".".join((release.values_path, *path)), text(strategy)
     if token in CLUSTER_POLICY:
-        with later:
-            yield "spec.mig.strategy", text(walk(props, "spec", "mig", "strategy"))
+        yield "spec.mig.strategy", text(later.walk(props, "spec", "mig", "strategy"))
 
 
 RULE = Rule(**facts(__name__), types=PODS | QUEUES | CLUSTER_POLICY, check=_check)

@@ -20,8 +20,7 @@ def _check(args: Args, later: Later) -> Faults:
         yield from of_gpu_pods(_pod_faults)(args, later)
         return
     for prefix, priority_class in each(args.type, args.props, later):
-        with later:
-            yield from _above(f"{prefix}value", walk(priority_class, "value"), args)
+        yield from _above(f"{prefix}value", later.walk(priority_class, "value"), args)
 
 
 def _pod_faults(pod: PodSpec, args: Args, later: Later) -> Faults:
@@ -33,8 +32,7 @@ def _pod_faults(pod: PodSpec, args: Args, later: Later) -> Faults:
                 f"{pod.path}.priorityClassName is {shown(name) if name else 'not set'}: a GPU pod needs a priority class of the "
                 f"fleet; write {RUNNER_PRIORITY.name}"
             )
-    with later:
-        yield from _above(f"{pod.path}.priority", walk(pod.spec, "priority"), args)
+    yield from _above(f"{pod.path}.priority", later.walk(pod.spec, "priority"), args)
 
 
 def _above(path: str, value: Data, args: Args) -> Faults:

@@ -43,9 +43,8 @@ def _check(args: Args, later: Later) -> Faults:
     for release in releases(token, props, later):
         yield from _release_faults(release, later)
     if token in CLUSTER_POLICY:
-        with later:
-            path = ("spec", "devicePlugin", "config")
-            yield from _inert(".".join(path), walk(props, *path))
+        path = ("spec", "devicePlugin", "config")
+        yield from _inert(".".join(path), walk(props, *path))
 
 
 def _release_faults(release: Release, later: Later) -> Faults:
@@ -118,10 +117,9 @@ def plugin_configs(token: str, props: Data, later: Later) -> Iterator[PluginConf
         yield from configs_of(release, later)
     if token in CONFIG_MAPS:
         for prefix, config_map in each(token, props, later):
-            with later:
-                for place, body in _files(f"{prefix}data", walk(config_map, "data"), later, sign="sharing"):
-                    if keys(walk(body, "sharing")):
-                        yield place, body
+            for place, body in _files(f"{prefix}data", later.walk(config_map, "data"), later, sign="sharing"):
+                if keys(walk(body, "sharing")):
+                    yield place, body
 
 
 def configs_of(release: Release, later: Later) -> Iterator[PluginConfig]:

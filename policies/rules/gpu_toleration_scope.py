@@ -15,7 +15,7 @@ from fleet.facts.scheduling import Toleration
 from . import kinds
 from .pods import PodSpec, hides_gpus, pod_specs, serves_the_node, takes_gpus, tolerations
 from .pools import GPU_TAINTS
-from .read import Data, Faults, Later, line, strings, walk
+from .read import Data, Faults, Later, line, strings
 from .releases import releases
 from .rule import Args, Rule, facts
 
@@ -37,10 +37,8 @@ def _check(args: Args, later: Later) -> Faults:
     for release in releases(args.type, args.props, later):
         with later:
             for place in CONTROLLERS.get(release.chart_name, ()):
-                with later:
-                    holder = walk(release.values, *place)
-                    for index, toleration in _opening(holder, later):
-                        yield _fault(".".join((release.values_path, *place)), index, toleration, "a controller takes no GPU")
+                for index, toleration in _opening(later.walk(release.values, *place), later):
+                    yield _fault(".".join((release.values_path, *place)), index, toleration, "a controller takes no GPU")
 
 
 def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:

@@ -108,7 +108,7 @@ def regions_of(resources: Iterable[Resource]) -> tuple[str, ...]:
 def region_of(resource: Resource) -> str:
     """The region of a resource: its own (AWS only) or its provider's; "" without both. Raises UnknownError."""
     region = text(walk(resource.props, "region")) if resource.type.startswith("aws:") else ""
-    return region or (text(walk(resource.provider.props, "region")) if resource.provider is not None else "")
+    return region or text(walk(resource.provider.props, "region"))
 
 
 def several(parts: Sequence[str]) -> str:
@@ -134,7 +134,7 @@ def _pool(resource: Resource, later: Later) -> dict[str, Data]:
     return {
         "name": _pool_name(token, props, resource.name, unnamed),
         "unnamed": unnamed,
-        "cluster": resource.provider.urn if resource.provider is not None else "",
+        "cluster": resource.provider.urn,
         "choices": tuple(choices(token, props, later)),
         "capacity": _most_expensive(bought(token, props)),
         "least": max(pools.least(token, props), 0),

@@ -47,64 +47,52 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An image of a chart: where its values name it, and the reference as text.
+    """An image that a resource runs: where it is named, and the reference.
 
-    `given` is false for an image that the chart runs by default. A chart that is not in the table may add what the values lack:
-    the tag if `own_tag`, the repository if `own_repository`.
+    `maker` says which value makes a chart add the container. `given` is false for an image that a chart runs by default. A chart
+    that is not in the table may add what its values lack: the tag if `own_tag`, the repository if `own_repository`.
     """
 
     path: str
-    reference: str
+    reference: Data
+    maker: str = ""
     given: bool = True
     own_tag: bool = False
     own_repository: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class _Demands:
-    registries: tuple[str, ...]
-    digest: bool
-
-    def faults(self, subject: str, reference: str, *, own_tag: bool = False, own_repository: bool = False) -> Faults:
-        """The faults of an image. A chart may add its own tag or repository if the reference has none."""
-        # Any repository stands for the chart's own one.
-        image = parsed(f"any.invalid/any{reference}" if own_repository else reference)
-        if image is None:
-            yield f"{subject}: not an image reference; {_WRITE}"
-            return
-        if not (own_repository or any(_within(registry, image.repository) for registry in self.registries)):
-            allowed = line(", ".join(self.registries), 200) or "none"
-            where = f"take the image from one of {allowed}, or {entry('extraRegistries', line(image.repository, 200))}"
-            yield f"{subject}: its registry is not allowed; {where}"
-        if image.digest:
-            return
-        if not (image.tag or own_tag):
-            yield f"{subject}: without a tag it is the image that was pushed last; {_WRITE}"
-        elif image.tag and ("latest" in re.findall(r"[a-z0-9]+", image.tag.lower()) or not any(map(str.isdigit, image.tag))):
-            yield f"{subject}: tag {shown(image.tag)} is not a version; {_WRITE}"
-        elif self.digest:
-            yield f"{subject}: a tag can be moved, so a digest is required; {_WRITE}"
+    @property
+    def subject(self) -> str:
+        """The image for a message."""
+        what = "is" if self.given else "names no image, so the chart runs"
+        return f"{self.path} {what} {shown(self.reference)}" + (f", made by {self.maker}" if self.maker else "")
 
 
 def _check(args: Args, later: Later) -> Faults:
-    registries = (*strings(args.config, "registries"), *strings(args.config, "extraRegistries"))
-    demands = _Demands(tuple(filter(None, registries)), true(args.config.get("requireDigest")))
-    for path, image, maker in of_pods(args.type, args.props, later):
-        if image:
-            why = f", made by {maker}" if maker else ""
-            yield from demands.faults(f"{path} is {shown(image)}{why}", text(image))
+    registries = tuple(filter(None, (*strings(args.config, "registries"), *strings(args.config, "extraRegistries"))))
     for release in releases(args.type, args.props, later):
         yield from release.unread("name other images", later)
-        yield from _named_faults(of_release(release, later), demands)
-    if args.type in CLUSTER_POLICY:
-        yield from _named_faults(of_policy(args.props, later), demands)
+    for named in images(args.type, args.props, later):
+        yield from _faults(named, registries, digest=true(args.config.get("requireDigest")))
 
 
-def _named_faults(images: Iterator[Named], demands: _Demands) -> Faults:
-    for image in images:
-        what = "is" if image.given else "names no image, so the chart runs"
-        subject = f"{image.path} {what} {shown(image.reference)}"
-        yield from demands.faults(subject, image.reference, own_tag=image.own_tag, own_repository=image.own_repository)
+def _faults(named: Named, registries: tuple[str, ...], *, digest: bool) -> Faults:
+    # Any repository stands for the chart's own one.
+    image = parsed(("any.invalid/any" if named.own_repository else "") + text(named.reference))
+    if image is None:
+        yield f"{named.subject}: not an image reference; {_WRITE}"
+        return
+    if not (named.own_repository or any(_within(registry, image.repository) for registry in registries)):
+        allowed = line(", ".join(registries), 200) or "none"
+        where = f"take the image from one of {allowed}, or {entry('extraRegistries', line(image.repository, 200))}"
+        yield f"{named.subject}: its registry is not allowed; {where}"
+    if image.digest:
+        return
+    if not (image.tag or named.own_tag):
+        yield f"{named.subject}: without a tag it is the image that was pushed last; {_WRITE}"
+    elif image.tag and ("latest" in re.findall(r"[a-z0-9]+", image.tag.lower()) or not any(map(str.isdigit, image.tag))):
+        yield f"{named.subject}: tag {shown(image.tag)} is not a version; {_WRITE}"
+    elif digest:
+        yield f"{named.subject}: a tag can be moved, so a digest is required; {_WRITE}"
 
 
 @lru_cache(maxsize=1024)
@@ -128,15 +116,19 @@ def parsed(reference: str) -> Reference | None:
     return Reference(f"{host}/{'library/' if official else ''}{name}", match["tag"] or "", match["digest"] or "")
 
 
-def of_pods(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data, str]]:
-    """Path and value of each image of a resource's pods, and what makes its container. `later` collects unknown ones."""
+def images(token: str, props: Data, later: Later) -> Iterator[Named]:
+    """Every image that a resource runs. `later` collects unknown ones."""
     for pod in pod_specs(token, props, later):
         for container in containers_of(pod, later):
-            with later:
-                yield f"{pod.path}.{container.path}.image", walk(container.body, "image"), container.made
+            if image := later.walk(container.body, "image"):
+                yield Named(f"{pod.path}.{container.path}.image", image, container.made)
         for path, volume in volumes_of(pod, later):
-            with later:
-                yield f"{pod.path}.{path}.image.reference", walk(volume, "image", "reference"), ""
+            if image := later.walk(volume, "image", "reference"):
+                yield Named(f"{pod.path}.{path}.image.reference", image)
+    for release in releases(token, props, later):
+        yield from of_release(release, later)
+    if token in CLUSTER_POLICY:
+        yield from of_policy(props, later)
 
 
 def of_release(release: Release, later: Later) -> Iterator[Named]:
@@ -153,10 +145,8 @@ def of_release(release: Release, later: Later) -> Iterator[Named]:
 
 def of_policy(props: Data, later: Later) -> Iterator[Named]:
     """Images that the GPU operator's ClusterPolicy names and does not switch off. `later` collects unknown values."""
-    with later:
-        for image in _images("spec", walk(props, "spec"), charts.IMAGES[OPERATOR_CHART], SCHEDULING, later):
-            if image.given:
-                yield image
+    every = _images("spec", later.walk(props, "spec"), charts.IMAGES[OPERATOR_CHART], SCHEDULING, later)
+    return (image for image in every if image.given)
 
 
 def _images(

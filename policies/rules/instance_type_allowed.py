@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE, bodies
-from .pools import FAMILY_LABEL, INSTANCE_TYPE_LABEL, MACHINE_KINDS, choices, requirements
+from .pools import FAMILY_LABEL, INSTANCE_TYPE_LABEL, MACHINE_KINDS, choices, offers
 from .read import Data, Faults, Later, count, items, keys, line, shown, strings, text, walk
 from .rule import Args, Rule, entry, facts
 
@@ -40,19 +40,15 @@ def _check(args: Args, later: Later) -> Faults:
 def _by_attributes(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each block of instance requirements."""
     for prefix, body in bodies(token, props, later) if token in (LAUNCH_TEMPLATE, AUTO_SCALING_GROUP, EC2_FLEET) else ():
-        with later:
-            attributes = walk(body, "instanceRequirements")
-            if keys(attributes):
-                yield f"{prefix}instanceRequirements", attributes
+        if keys(attributes := later.walk(body, "instanceRequirements")):
+            yield f"{prefix}instanceRequirements", attributes
 
 
 def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Faults:
     # Requirements are joined by AND, so one with only allowed types is enough.
     hidden = Later()
     faults: list[str] = []
-    for path, key, operator, item in requirements(props, hidden):
-        if operator != "In" or key not in (INSTANCE_TYPE_LABEL, FAMILY_LABEL):
-            continue
+    for path, key, item in offers(props, (INSTANCE_TYPE_LABEL, FAMILY_LABEL), hidden):
         unread = Later()
         bad = []
         with unread:

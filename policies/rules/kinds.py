@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 
-from .read import Data, Later, count, entries, items, keys, walk
+from .read import Data, Later, entries, keys, places, walk
 
 _TABLES = tomllib.loads((Path(__file__).parent / "kinds.toml").read_text(encoding="utf-8"))
 _TEMPLATE = ("spec", "template", "spec")
@@ -84,6 +84,7 @@ OVERRIDES = "mixedInstancesPolicy.launchTemplate.overrides"
 """Path of the machine types of an Auto Scaling group."""
 AUTO_SCALING_TAG = "aws:autoscaling/tag:Tag"
 EC2_FLEET = "aws:ec2/fleet:Fleet"
+_OVERRIDES = {AUTO_SCALING_GROUP: OVERRIDES, EC2_FLEET: "launchTemplateConfigs.[].overrides"}
 SPOT_REQUEST = "aws:ec2/spotInstanceRequest:SpotInstanceRequest"
 
 EKS_ADDON = "aws:eks/addon:Addon"
@@ -170,18 +171,14 @@ def bodies(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
 
     An OCI instance configuration, an Auto Scaling group and a fleet may have several. `later` collects unknown ones.
     """
-    places: Iterator[tuple[str, Data]]
     if token == OCI_INSTANCE_CONFIGURATION:
-        places = launches(props, later)
-    elif token == AUTO_SCALING_GROUP:
-        places = entries(props, OVERRIDES, later)
-    elif token == EC2_FLEET:
-        configs = entries(props, "launchTemplateConfigs", later)
-        places = ((f"{at}.{path}", body) for at, config in configs for path, body in entries(config, "overrides", later))
+        machines = launches(props, later)
+    elif token in _OVERRIDES:
+        machines = entries(props, _OVERRIDES[token], later)
     else:
         yield "", props
         return
-    for path, body in places:
+    for path, body in machines:
         yield f"{path}.", body
 
 
@@ -190,17 +187,14 @@ def launches(props: Data, later: Later) -> Iterator[tuple[str, Data]]:
 
     `later` collects unknown values.
     """
+    unread = Later()
+    options = list(places(props, "instanceDetails.options.[].launchDetails", unread))
+    yield from options
+    later.join(unread)
     with later:
-        details = walk(props, "instanceDetails")
-        unread = Later()
-        options = unread.get(lambda: walk(details, "options"), None)
-        later.join(unread)
-        for index, option in items(options, later):
-            with later:
-                yield f"instanceDetails.options[{index}].launchDetails", walk(option, "launchDetails")
-        launch = walk(details, "launchDetails")
+        launch = walk(props, "instanceDetails", "launchDetails")
         # A configuration of several options keeps its launch details in them.
-        if launch is not None or not (count(options) or unread):
+        if launch is not None or not (options or unread):
             yield "instanceDetails.launchDetails", launch
 
 

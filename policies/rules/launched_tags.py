@@ -11,10 +11,9 @@ a template launches.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 
 from .kinds import AUTO_SCALING_GROUP, AUTO_SCALING_TAG, EKS_NODE_GROUP, LAUNCH_TEMPLATE
-from .read import Later, entries, strings, text, walk
+from .read import Later, entries, strings, text
 from .required_tags import propagated, set_tags
 from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, stack_file
 
@@ -58,7 +57,7 @@ def _instances(
             # required-tags judges the tags that such a group propagates.
             continue
         unsure = Later()
-        reached = {_propagated(tag, unsure) for tag in tags.get(user.urn, ())}
+        reached = {propagated(unsure.walk(tag.props, "tag"), unsure) for tag in tags.get(user.urn, ())}
         lacking = [name for name in missing if name not in reached]
         if lacking and later.clear(unsure):
             yield (
@@ -80,16 +79,9 @@ def _by_target(resources: Iterable[Resource], field: str) -> _ByTarget:
 
 def _specified(template: Resource, kind: str, later: Later) -> set[str]:
     """Names of the tags that a template gives to one kind of what it launches."""
-    names: set[str] = set()
-    for _, specification in entries(template.props, "tagSpecifications", later):
-        with later:
-            if text(walk(specification, "resourceType")) == kind:
-                names |= set_tags(partial(walk, specification, "tags"), later)
-    return names
-
-
-def _propagated(tag: Resource, later: Later) -> str:
-    return later.get(lambda: propagated(walk(tag.props, "tag"), later), "")
+    specifications = (entry for _, entry in entries(template.props, "tagSpecifications", later))
+    of_kind = [entry for entry in specifications if text(later.walk(entry, "resourceType")) == kind]
+    return {name for entry in of_kind for name in set_tags(later.walk(entry, "tags"), later)}
 
 
 RULE = StackRule(

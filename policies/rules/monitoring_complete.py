@@ -68,15 +68,13 @@ def _seconds(duration: str) -> float:
 
 
 def _alerts(props: Data, later: Later) -> Faults:
-    for group, body in entries(props, "spec.groups", later):
-        for inner, alert in entries(body, "rules", later):
-            path = f"{group}.{inner}"
-            with later:
-                if text(walk(alert, "alert")) and not text(walk(alert, "labels", "severity")):
-                    yield f"{path}.labels.severity is not set: the alert has no urgency; write critical, warning or info"
-            with later:
-                if text(walk(alert, "alert")) and not text(walk(alert, "annotations", "runbook_url")):
-                    yield f"{path}.annotations.runbook_url is not set; write the URL of what to do about the alert"
+    for path, alert in entries(props, "spec.groups.[].rules", later):
+        with later:
+            if text(walk(alert, "alert")) and not text(walk(alert, "labels", "severity")):
+                yield f"{path}.labels.severity is not set: the alert has no urgency; write critical, warning or info"
+        with later:
+            if text(walk(alert, "alert")) and not text(walk(alert, "annotations", "runbook_url")):
+                yield f"{path}.annotations.runbook_url is not set; write the URL of what to do about the alert"
 
 
 RULE = Rule(**facts(__name__), types=POD_MONITOR | SERVICE_MONITOR | PROMETHEUS_RULE, check=_check)

@@ -3,13 +3,32 @@
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from .kinds import OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
-from .read import Data, Faults, Later, count, entries, items, keys, label, shown, surely, text, walk, whole
+from .read import SETTLED, Data, Faults, Later, count, entries, items, keys, label, shown, some, text, walk, whole
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-_CIDRS = ("cidrBlocks", "ipv6CidrBlocks")
+
+class _Shape(NamedTuple):
+    """Where a kind has its rules ("" for a kind that is one), and in a rule its sources, its protocol and its ports."""
+
+    inside: str = ""
+    sources: tuple[str, ...] = ("cidrBlocks", "ipv6CidrBlocks")
+    protocol: str = "protocol"
+    span: tuple[str, ...] = ()
+    bounds: tuple[str, str] = ("fromPort", "toPort")
+
+
+_OCI = _Shape(sources=("source",), span=("tcpOptions",), bounds=("min", "max"))
+_RULES = {
+    **dict.fromkeys(SECURITY_GROUPS, _Shape("ingress")),
+    SECURITY_GROUP_RULE: _Shape(),
+    SECURITY_GROUP_INGRESS: _Shape(sources=("cidrIpv4", "cidrIpv6"), protocol="ipProtocol"),
+    OCI_NSG_RULE: _OCI._replace(span=("tcpOptions", "destinationPortRange")),
+    **dict.fromkeys(OCI_SECURITY_LISTS, _OCI._replace(inside="ingressSecurityRules")),
+}
 
 
 def network(value: Data) -> IPNetwork | None:
@@ -31,42 +50,24 @@ def exposed(token: str, props: Data, ports: Sequence[int], later: Later) -> Iter
 
     `later` collects unknown values. Raises UnknownError.
     """
-    if token in SECURITY_GROUPS:
-        for path, rule in entries(props, "ingress", later):
-            yield from _aws(f"{path}.", rule, "protocol", _CIDRS, ports, later)
-    elif token == SECURITY_GROUP_RULE and text(walk(props, "type")) == "ingress":
-        yield from _aws("", props, "protocol", _CIDRS, ports, later)
-    elif token == SECURITY_GROUP_INGRESS:
-        yield from _aws("", props, "ipProtocol", ("cidrIpv4", "cidrIpv6"), ports, later)
-    elif token == OCI_NSG_RULE and text(walk(props, "direction")) == "INGRESS":
-        yield from _oci("source", props, ("tcpOptions", "destinationPortRange"), ports)
-    elif token in OCI_SECURITY_LISTS:
-        for path, rule in entries(props, "ingressSecurityRules", later):
-            with later:
-                yield from _oci(f"{path}.source", rule, ("tcpOptions",), ports)
-
-
-def _aws(
-    prefix: str, rule: Data, protocol: str, fields: Sequence[str], ports: Sequence[int], later: Later
-) -> Iterator[tuple[str, str, list[int]]]:
-    with later:
-        reached = _reached(walk(rule, protocol), rule, ("fromPort", "toPort"), ports)
-        for field in fields if reached else ():
-            with later:
-                value = walk(rule, field)
-                sources = [(f"{prefix}{field}", value)] if isinstance(value, str) else entries(rule, field, later)
-                for path, cidr in sources:
+    if token not in _RULES or not _is_incoming(props):
+        return
+    shape = _RULES[token]
+    rules = entries(props, shape.inside, later) if shape.inside else [("", props)]
+    for at, rule in rules:
+        with later:
+            reached = _reached(walk(rule, shape.protocol), walk(rule, *shape.span), shape.bounds, ports)
+            # The source of a rule may also be a security group or a service.
+            for field in shape.sources if reached and text(walk(rule, "sourceType")) in ("", "CIDR_BLOCK") else ():
+                source = later.walk(rule, field)
+                for path, cidr in [(field, source)] if isinstance(source, str) else entries(rule, field, later):
                     if world(cidr):
-                        yield path if isinstance(value, str) else f"{prefix}{path}", cidr, reached
+                        yield f"{at}.{path}".lstrip("."), cidr, reached
 
 
-def _oci(path: str, rule: Data, span: Sequence[str], ports: Sequence[int]) -> Iterator[tuple[str, str, list[int]]]:
-    # The source of a rule may also be a security group or a service.
-    if text(walk(rule, "sourceType")) in ("", "CIDR_BLOCK"):
-        reached = _reached(walk(rule, "protocol"), walk(rule, *span), ("min", "max"), ports)
-        source = walk(rule, "source") if reached else None
-        if world(source):
-            yield path, text(source), reached
+def _is_incoming(props: Data) -> bool:
+    """Whether a rule that says its direction is about incoming traffic."""
+    return all(text(walk(props, field)).lower() in ("", "ingress") for field in ("type", "direction"))
 
 
 def _reached(protocol: Data, holder: Data, bounds: tuple[str, str], ports: Sequence[int]) -> list[int]:
@@ -115,7 +116,7 @@ def _about(props: Data, direction: str) -> bool:
     types = walk(props, "spec", "policyTypes")
     if not count(types):
         return direction == "Ingress" or count(walk(props, "spec", "egress")) > 0
-    return surely(partial(items, types), lambda entry: text(entry[1]) == direction)
+    return some(partial(items, types), lambda entry: text(entry[1]) == direction, SETTLED)
 
 
 def _open(path: str, block: Data, metadata: tuple[Address, ...]) -> Faults:
@@ -147,4 +148,4 @@ def _reaches_port(ports: Data) -> bool:
         low, high = whole(first), whole(last)
         return first is None or (low is not None and low <= _PORT <= (low if high is None else high))
 
-    return not count(ports) or surely(partial(items, ports), reaches)
+    return not count(ports) or some(partial(items, ports), reaches, SETTLED)

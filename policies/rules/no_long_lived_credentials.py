@@ -10,7 +10,7 @@ the value, and judges it before it creates the resource.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from fleet.facts.credentials import AWS_KEY_ID, GITHUB_FINE_GRAINED_TOKEN, GITHUB_TOKEN, PRIVATE_KEY
 
@@ -83,57 +83,45 @@ def _texts(token: str, props: Data, late: frozenset[str], later: Later) -> Itera
     elif token in _FIELDS:
         for prefix, holder in kinds.bodies(token, props, later):
             for way in _FIELDS[token]:
-                with later:
-                    yield from _below(f"{prefix}{'.'.join(way)}", walk(holder, *way), later)
+                yield from _below(f"{prefix}{'.'.join(way)}", later.walk(holder, *way), later)
     else:
         yield from _of_pods(token, props, later)
 
 
 def _of_values(release: Release, later: Later) -> Iterator[tuple[str, str, str]]:
     with later:
-        values = release.values
-        for name in keys(values):
-            with later:
-                value = walk(values, name)
-                if not (name == "githubConfigSecret" and keys(value)):
-                    yield from _below(step(release.values_path, name), value, later)
+        given = later.walk(release.values, "githubConfigSecret")
+        yield from _inside(release.values_path, release.values, ("githubConfigSecret",) if keys(given) else (), later)
 
 
 def _of_source(source: Release, later: Later) -> Iterator[tuple[str, str, str]]:
     """The Helm settings of an Application's source, which names a chart or a path of a Git repository."""
-    with later:
-        helm = walk(source.source, "helm")
-        for name in keys(helm):
-            if name not in ("values", "valuesObject"):
-                with later:
-                    yield from _below(step(f"{source.at}helm", name), walk(helm, name), later)
+    yield from _inside(f"{source.at}helm", later.walk(source.source, "helm"), ("values", "valuesObject"), later)
     unread = Later()
     yield from _of_values(source, unread)
     if unread:
         # Text that is not YAML may contain a credential, too.
-        with unread:
-            yield from _below(f"{source.at}helm.values", walk(source.source, "helm", "values"), unread)
+        yield from _below(f"{source.at}helm.values", unread.walk(source.source, "helm", "values"), unread)
     later.join(unread)
 
 
 def _of_pods(token: str, props: Data, later: Later) -> Iterator[tuple[str, str, str]]:
     for pod in pod_specs(token, props, later):
         for container in containers_of(pod, later):
-            for name in keys(container.body):
-                if name not in _IDLE:
-                    with later:
-                        yield from _below(f"{pod.path}.{container.path}.{name}", walk(container.body, name), later)
+            yield from _inside(f"{pod.path}.{container.path}", container.body, _IDLE, later)
 
 
 def _entries(path: str, holder: Data, field: str, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
-    with later:
-        entries = walk(holder, field)
-        for key in keys(entries):
-            hidden = Later()
-            with hidden:
-                yield step(path, key), key, text(walk(entries, key))
-            if key not in late:
-                later.join(hidden)
+    entries = later.walk(holder, field)
+    for key in keys(entries):
+        yield step(path, key), key, text((Later() if key in late else later).walk(entries, key))
+
+
+def _inside(path: str, holder: Data, passing: Collection[str], later: Later) -> Iterator[tuple[str, str, str]]:
+    """The texts in an object without those under the keys `passing`."""
+    for name in keys(holder):
+        if name not in passing:
+            yield from _below(step(path, name), later.walk(holder, name), later)
 
 
 def _below(path: str, value: Data, later: Later) -> Iterator[tuple[str, str, str]]:

@@ -4,6 +4,7 @@
 each of them is smaller than the pool, and in one zone only.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -48,17 +49,13 @@ def _pool(resource: Resource) -> Data:
     if not (name := Later().get(lambda: label(walk(props, "labels", POOL_LABEL)), "")):
         return resource.urn
     templates = tuple(template.urn for template in resource.property_dependencies.get("launchTemplate", ()))
-    place = (provider.urn, _frozen(provider.props.get("region"))) if provider is not None else None
+    place = (provider.urn, _frozen(provider.props.get("region")))
     return (name, place, templates, *(_frozen(props.get(key)) for key in _ALIKE))
 
 
-def _frozen(value: Data) -> Data:
+def _frozen(value: Data) -> str:
     """A value that can be compared and hashed. Two unknown values count as equal: the pool then has an unknown one, too."""
-    if isinstance(value, Mapping):
-        return tuple((key, _frozen(value[key])) for key in sorted(value))
-    if isinstance(value, list):
-        return tuple(map(_frozen, value))
-    return type(value).__name__, None if isinstance(value, Unknown) else value
+    return json.dumps(value, sort_keys=True, default=lambda mark: {"": type(mark).__name__})
 
 
 def _together(groups: Sequence[Resource]) -> Pool:

@@ -9,7 +9,7 @@ from fleet.facts.scheduling import CLUSTER_LABEL, POOL_LABEL, VOCABULARY, Standi
 from .kinds import KARPENTER_NODE_POOL
 from .pods import NODE_TERMS
 from .pools import requirements, set_labels
-from .read import Data, Later, items, keys, label, line, text, walk
+from .read import SETTLED, Data, items, keys, label, line, text, walk
 
 _OWN = frozenset(
     term.key
@@ -20,17 +20,13 @@ _OWN = frozenset(
 
 def labels_of(token: str, props: Data) -> dict[str, str]:
     """The labels that a pool sets on its nodes, not those that the cloud or device plugin adds. Raises UnknownError."""
-    later = Later()
     labels = {}
     # A requirement with a single value is a label of the node too.
-    for _, key, operator, item in requirements(props, later) if token == KARPENTER_NODE_POOL else ():
-        with later:
-            values = [label(value) for _, value in items(walk(item, "values"), later)]
-            if operator == "In" and len(values) == 1:
-                labels[key] = values[0]
-    labels |= _object(set_labels(token, props, later))
-    later.settle()
-    return labels
+    for _, key, operator, item in requirements(props, SETTLED) if token == KARPENTER_NODE_POOL else ():
+        values = [label(value) for _, value in items(walk(item, "values"), SETTLED)]
+        if operator == "In" and len(values) == 1:
+            labels[key] = values[0]
+    return labels | _object(set_labels(token, props, SETTLED))
 
 
 def ours(key: str) -> bool:
@@ -95,13 +91,8 @@ class Wanted:
 def wanted(spec: Data) -> Wanted:
     """A pod spec's conditions on its node. Raises UnknownError."""
     selector = tuple(Ask(key, "In", (value,)) for key, value in _object(walk(spec, "nodeSelector")).items())
-    later = Later()
-    terms = []
-    for _, term in items(walk(spec, *NODE_TERMS), later):
-        with later:
-            terms.append(tuple(_ask(expression) for _, expression in items(walk(term, "matchExpressions"), later)))
-    later.settle()
-    return Wanted(selector, tuple(terms))
+    terms = (items(walk(term, "matchExpressions"), SETTLED) for _, term in items(walk(spec, *NODE_TERMS), SETTLED))
+    return Wanted(selector, tuple(tuple(_ask(expression) for _, expression in term) for term in terms))
 
 
 def _pools(conditions: Iterable[Ask]) -> tuple[str, ...]:
@@ -109,9 +100,7 @@ def _pools(conditions: Iterable[Ask]) -> tuple[str, ...]:
 
 
 def _ask(expression: Data) -> Ask:
-    later = Later()
-    values = tuple(label(value) for _, value in items(walk(expression, "values"), later))
-    later.settle()
+    values = tuple(label(value) for _, value in items(walk(expression, "values"), SETTLED))
     return Ask(text(walk(expression, "key")), text(walk(expression, "operator")), values)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from .kinds import IAM_ROLE
 from .read import Data, Faults, Later, entries, keys, listed, shown, statements, strings, text, walk
-from .rule import Resource, Stack, StackRule, Violations, facts
+from .rule import Resource, Stack, StackRule, apart, facts
 
 ATTACHMENTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role", "aws:iam/policyAttachment:PolicyAttachment": "roles"}
 """Token to the property with the roles."""
@@ -31,11 +31,8 @@ _POD = "grant them to the pod that needs them (Pod Identity)"
 _WHOLE_TENANCY = re.compile(r"\s*allow\b.*\bto\s+manage\s+all-resources\s+in\s+tenancy\b.*", re.IGNORECASE | re.DOTALL)
 
 
-def _check(stack: Stack, later: Later) -> Violations:
-    allowed = strings(stack.config, "allowed")
-    for resource in stack.resources:
-        for fault in _FAULTS[resource.type](resource, allowed, later):
-            yield fault, resource.urn
+def _faults(resource: Resource, stack: Stack, later: Later) -> Faults:
+    return _FAULTS[resource.type](resource, strings(stack.config, "allowed"), later)
 
 
 def _attachment(attachment: Resource, allowed: Sequence[str], later: Later) -> Faults:
@@ -84,8 +81,7 @@ def _role(role: Resource, allowed: Sequence[str], later: Later) -> Faults:
 
 
 def _policy(policy: Resource, _: Sequence[str], later: Later) -> Faults:
-    with later:
-        yield from _documents("policy", walk(policy.props, "policy"), later)
+    yield from _documents("policy", later.walk(policy.props, "policy"), later)
 
 
 def _role_policy(policy: Resource, allowed: Sequence[str], later: Later) -> Faults:
@@ -140,4 +136,4 @@ _FAULTS = {
     OCI_POLICY: _oci,
 }
 
-RULE = StackRule(**_FACTS, types=frozenset(_FAULTS), check=_check)
+RULE = StackRule(**_FACTS, types=frozenset(_FAULTS), check=apart(_faults))

@@ -5,34 +5,30 @@ chooses the type, or if a requirement also allows GPU machines, the rule reports
 other taints of its nodes are in the user data. The rule does not judge Talos nodes, because only GPU machines are resources.
 """
 
+from functools import partial
+
 from fleet.facts.scheduling import GPU_TAINT_KEY
 
 from .kinds import KARPENTER_NODE_POOL, POOLS
-from .pools import CATEGORY_LABEL, FAMILY_LABEL, INSTANCE_TYPE_LABEL, accelerated, choices, machine_sign, requirements, taints
-from .read import Data, Faults, Later, count, items, line, shown, text, walk
+from .pools import CATEGORY_LABEL, FAMILY_LABEL, INSTANCE_TYPE_LABEL, accelerated, choices, machine_sign, offers, taints
+from .read import Data, Faults, Later, count, items, line, provided, shown, text, walk
 from .rule import Args, Rule, facts
 
 
 def _check(args: Args, later: Later) -> Faults:
-    key = text(args.config.get("key"))
-    unread, unsure = Later(), Later()
-    carried = []
-    for path, taint in taints(args.type, args.props, unread):
-        with unread:
-            if text(walk(taint, "key")) == key:
-                carried.append(path)
-    if not (carried or unread):
-        return
+    unsure = Later()
     why = _no_gpus(args.type, args.props, unsure)
-    if not why:
-        later.join(unsure)
-        return
-    later.join(unread)
-    for path in carried:
-        yield (
-            f"{path} has the key {line(key)}: {why}, but the taint is for pools with GPUs: it keeps off every pod without "
-            "the toleration; remove the taint, or give the pool a GPU type"
-        )
+    yield from provided(bool(why), unsure, partial(_faults, args, why), later)
+
+
+def _faults(args: Args, why: str, later: Later) -> Faults:
+    key = text(args.config.get("key"))
+    for path, taint in taints(args.type, args.props, later):
+        if text(later.walk(taint, "key")) == key:
+            yield (
+                f"{path} has the key {line(key)}: {why}, but the taint is for pools with GPUs: it keeps off every pod without "
+                "the toleration; remove the taint, or give the pool a GPU type"
+            )
 
 
 def _no_gpus(token: str, props: Data, later: Later) -> str:
@@ -51,9 +47,7 @@ def _no_gpus(token: str, props: Data, later: Later) -> str:
 
 def _karpenter(props: Data, later: Later) -> str:
     # Requirements are joined by AND, so one that allows only machines without GPUs is enough.
-    for path, key, operator, item in requirements(props, later):
-        if operator != "In" or key not in (INSTANCE_TYPE_LABEL, FAMILY_LABEL, CATEGORY_LABEL):
-            continue
+    for path, key, item in offers(props, (INSTANCE_TYPE_LABEL, FAMILY_LABEL, CATEGORY_LABEL), later):
         unread = Later()
         with unread:
             listed = walk(item, "values")

@@ -16,21 +16,19 @@ from fleet.facts.eks_images import driver_of
 from fleet.facts.lifecycle import Life
 
 from . import kinds
-from .images_pinned import of_pods, of_policy, of_release
-from .read import Data, Later, shown, text, walk
+from .images_pinned import images
+from .read import Data, Faults, Later, shown, text, walk
 from .releases import releases
-from .rule import Resource, Stack, StackRule, Violations, facts
+from .rule import Resource, Stack, StackRule, apart, facts
 
 Pin = tuple[str, str, Life]
 """Path of a pinned value, the value, and its life."""
 
 
-def _check(stack: Stack, later: Later) -> Violations:
-    for resource in stack.resources:
-        for path, value, life in pins(resource, stack.as_of, later):
-            if life.over(stack.as_of):
-                fault = f"{path} is {shown(value)}: {life.words(stack.as_of)}; take a newer one (gpu-ci freshen)"
-                yield fault, resource.urn
+def _faults(resource: Resource, stack: Stack, later: Later) -> Faults:
+    for path, value, life in pins(resource, stack.as_of, later):
+        if life.over(stack.as_of):
+            yield f"{path} is {shown(value)}: {life.words(stack.as_of)}; take a newer one (gpu-ci freshen)"
 
 
 def pins(resource: Resource, day: date, later: Later) -> Iterator[Pin]:
@@ -40,15 +38,14 @@ def pins(resource: Resource, day: date, later: Later) -> Iterator[Pin]:
         with later:
             yield from _minor(token, props)
     elif token == kinds.EKS_NODE_GROUP:
-        with later:
-            release = text(walk(props, "releaseVersion"))
-            driver = driver_of(release)
-            if driver is not None and (life := lifecycle.of_driver(driver)) is not None:
-                yield "releaseVersion", release, life
+        release = text(later.walk(props, "releaseVersion"))
+        driver = driver_of(release)
+        if driver is not None and (life := lifecycle.of_driver(driver)) is not None:
+            yield "releaseVersion", release, life
     else:
-        for path, reference in _images(token, props, later):
-            if (life := lifecycle.of_image(reference, day)) is not None:
-                yield path, reference, life
+        for image in images(token, props, later):
+            if (life := lifecycle.of_image(text(image.reference), day)) is not None:
+                yield image.path, image.reference, life
         for chart in releases(token, props, later):
             with later:
                 version = text(chart.version)
@@ -70,20 +67,11 @@ def _minor(token: str, props: Data) -> Iterator[Pin]:
         yield field, version, life
 
 
-def _images(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
-    """Path and reference of each image that the resource runs."""
-    yield from ((path, text(image)) for path, image, _ in of_pods(token, props, later))
-    for release in releases(token, props, later):
-        yield from ((image.path, image.reference) for image in of_release(release, later))
-    if token in kinds.CLUSTER_POLICY:
-        yield from ((image.path, image.reference) for image in of_policy(props, later))
-
-
 _MINORS = {
     **dict.fromkeys((kinds.EKS_CLUSTER, kinds.EKS_COMPONENT), "version"),
     **dict.fromkeys((kinds.OKE_CLUSTER, kinds.OKE_NODE_POOL), "kubernetesVersion"),
 }
 
 RULE = StackRule(
-    **facts(__name__), types=frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.PODS | kinds.CLUSTER_POLICY, check=_check
+    **facts(__name__), types=frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.PODS | kinds.CLUSTER_POLICY, check=apart(_faults)
 )

@@ -20,7 +20,6 @@ _OPERATORS = tuple(
 )
 # A wildcard needs a part of a branch, tag or environment name before it: "ref:refs/*" would match every branch and tag.
 _PLACE = r"ref:refs/(?:heads|tags)/[^*?].*|pull_request|(?!ref:)[^*?:]+:[^*?].*"
-_FIX_AUDIENCE = "write StringEquals sts.amazonaws.com"
 _SCOPED = re.compile(rf"repo:(?P<owner>[^*?:/]+)/[^*?:/]+:(?:{_PLACE})", re.DOTALL)
 
 
@@ -34,11 +33,9 @@ def _check(args: Args, later: Later) -> Faults:
 
 def _faults(statement: Data, orgs: Sequence[str]) -> Faults:
     audiences = _claims(statement, "aud")
-    if not audiences:
-        yield f"has no condition on {_ISSUER}:aud: a token for another service can assume the role too; {_FIX_AUDIENCE}"
-    for audience in audiences:
-        if "*" in audience or "?" in audience:
-            yield f"accepts a token for {shown(audience)}: a token for another service can assume the role too; {_FIX_AUDIENCE}"
+    wild = [f"accepts a token for {shown(audience)}" for audience in audiences if "*" in audience or "?" in audience]
+    for fault in wild if audiences else [f"has no condition on {_ISSUER}:aud"]:
+        yield f"{fault}: a token for another service can assume the role too; write StringEquals sts.amazonaws.com"
     subjects = _claims(statement, "sub")
     if not subjects:
         yield (

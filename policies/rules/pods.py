@@ -115,14 +115,9 @@ def volumes_of(pod: PodSpec, later: Later) -> Iterator[tuple[str, Data]]:
 
 def gpu_amounts(container: Container, field: str, later: Later) -> dict[str, Data]:
     """GPU resources of `resources.limits` or `resources.requests` with their amounts. `later` collects unknown ones."""
-    gpus = {}
-    with later:
-        amounts = walk(container.body, "resources", field)
-        for name in keys(amounts):
-            with later:
-                if _is_gpu(name, amounts) and (amount := walk(amounts, name)) is not None:
-                    gpus[name] = amount
-    return gpus
+    amounts = later.walk(container.body, "resources", field)
+    of_gpus = {name: later.walk(amounts, name) for name in keys(amounts) if later.get(partial(_is_gpu, name, amounts), False)}
+    return {name: amount for name, amount in of_gpus.items() if amount is not None}
 
 
 def takes_gpus(pod: PodSpec, later: Later) -> bool:
@@ -168,10 +163,9 @@ def _hides(variable: tuple[str, Data]) -> bool:
 
 def tolerations(holder: Data, later: Later) -> Iterator[tuple[int, Toleration]]:
     """Index and toleration of all `tolerations` of a pod spec, or of a similar object. `later` collects unknown ones."""
-    with later:
-        for index, item in items(walk(holder, "tolerations"), later):
-            with later:
-                yield index, Toleration(**{name: text(walk(item, name)) for name in ("key", "operator", "value", "effect")})
+    for index, item in items(later.walk(holder, "tolerations"), later):
+        with later:
+            yield index, Toleration(**{name: text(walk(item, name)) for name in ("key", "operator", "value", "effect")})
 
 
 def of_cpu_pools(spec: Data, later: Later) -> bool:
@@ -199,10 +193,8 @@ def _is_gpu(name: str, amounts: Data) -> bool:
 
 
 def _at(prefix: str, value: Data, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:
-    with later:
-        spec = walk(value, *path)
-        if spec is not None:
-            yield PodSpec(prefix + ".".join(path), spec, owner=value, owner_path=prefix)
+    if (spec := later.walk(value, *path)) is not None:
+        yield PodSpec(prefix + ".".join(path), spec, owner=value, owner_path=prefix)
 
 
 def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
@@ -216,5 +208,4 @@ def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
 
 
 def _listener_pod(prefix: str, holder: Data, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:
-    with later:
-        yield from _at(f"{prefix}listenerTemplate.", walk(holder, *path), ("spec",), later)
+    return _at(f"{prefix}listenerTemplate.", later.walk(holder, *path), ("spec",), later)

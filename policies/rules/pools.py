@@ -18,7 +18,7 @@
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -28,7 +28,7 @@ from fleet.facts.quantities import quantity
 
 from . import kinds
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
-from .read import Data, Later, entries, gpus, keys, label, line, provided, shown, text, walk, whole
+from .read import SETTLED, Data, Later, entries, gpus, keys, label, line, provided, shown, text, walk, whole
 from .record import Options
 from .releases import Release, releases
 from .userdata import script
@@ -151,11 +151,9 @@ def taints(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
 
     OKE has no property for taints: they are an argument of kubelet in the nodes' user data. Taints that OKE adds are left out.
     """
-    with later:
-        if token == OKE_NODE_POOL:
-            yield from _registered(text(walk(props, *_USER_DATA)))
-            return
-        yield from entries(props, _TAINTS[token], later)
+    if token == OKE_NODE_POOL:
+        return _registered(text(later.walk(props, *_USER_DATA)))
+    return entries(props, _TAINTS[token], later)
 
 
 def requirements(props: Data, later: Later) -> Iterator[tuple[str, str, str, Data]]:
@@ -165,15 +163,19 @@ def requirements(props: Data, later: Later) -> Iterator[tuple[str, str, str, Dat
             yield path, text(walk(item, "key")), text(walk(item, "operator")), item
 
 
+def offers(props: Data, labels: Container[str], later: Later) -> Iterator[tuple[str, str, Data]]:
+    """Path, key and body of each requirement of a Karpenter NodePool that lists values of one of these labels."""
+    rows = requirements(props, later)
+    return ((path, key, item) for path, key, operator, item in rows if operator == "In" and key in labels)
+
+
 def _eks_sign(props: Data, later: Later) -> Iterator[str]:
-    with later:
-        ami = text(walk(props, "amiType"))
-        # AL2_x86_64_GPU is the only GPU AMI type without the vendor's name (EKS API, AMITypes).
-        if "_NVIDIA" in ami or ami == "AL2_x86_64_GPU":
-            yield f"amiType is {shown(ami)}"
+    ami = text(later.walk(props, "amiType"))
+    # AL2_x86_64_GPU is the only GPU AMI type without the vendor's name (EKS API, AMITypes).
+    if "_NVIDIA" in ami or ami == "AL2_x86_64_GPU":
+        yield f"amiType is {shown(ami)}"
     yield from _type_signs(_listed("", props, "instanceTypes", later))
-    with later:
-        yield from _labels("labels", set_labels(EKS_NODE_GROUP, props, later), later)
+    yield from _labels("labels", later.walk(props, "labels"), later)
 
 
 def _karpenter_sign(props: Data, later: Later) -> Iterator[str]:
@@ -189,15 +191,12 @@ def _karpenter_sign(props: Data, later: Later) -> Iterator[str]:
                     sign = f"{shown(name)} is accelerated" if accelerated(text(name)) else ""
                 if sign:
                     yield f"{path}.{place}: {sign}"
-    with later:
-        yield from _labels("spec.template.metadata.labels", set_labels(KARPENTER_NODE_POOL, props, later), later)
-    with later:
-        limits = walk(props, "spec", "limits")
-        for name in filter(scheduling.is_gpu_resource, keys(limits)):
-            with later:
-                value = walk(limits, name)
-                if quantity(value):
-                    yield f"spec.limits[{shown(name)}] is {shown(value)}"
+    labels = _LABELS[KARPENTER_NODE_POOL]
+    yield from _labels(".".join(labels), later.walk(props, *labels), later)
+    limits = later.walk(props, "spec", "limits")
+    for name in filter(scheduling.is_gpu_resource, keys(limits)):
+        if quantity(value := later.walk(limits, name)):
+            yield f"spec.limits[{shown(name)}] is {shown(value)}"
 
 
 def _talos_sign(props: Data, later: Later) -> Iterator[str]:
@@ -304,29 +303,21 @@ def _eks_bought(props: Data) -> frozenset[str]:
 
 
 def _oke_bought(props: Data) -> frozenset[str]:
-    later = Later()
     types = set()
-    for _, place in entries(props, "nodeConfigDetails.placementConfigs", later):
+    for _, place in entries(props, "nodeConfigDetails.placementConfigs", SETTLED):
         if keys(walk(place, "preemptibleNodeConfig")):
             types.add(SPOT)
         else:
             types.add(RESERVED if text(walk(place, "capacityReservationId")) else ON_DEMAND)
-    later.settle()
     return frozenset(types or {ON_DEMAND})
 
 
 def _karpenter_bought(props: Data) -> frozenset[str]:
-    later = Later()
     allowed = frozenset((SPOT, ON_DEMAND, RESERVED))
-    for _, key, operator, item in requirements(props, later):
-        if key != CAPACITY_KEY:
-            continue
-        types = frozenset(text(name) for _, name in entries(item, "values", later))
-        if operator == "In":
-            allowed &= types
-        elif operator == "NotIn":
-            allowed -= types
-    later.settle()
+    for _, key, operator, item in requirements(props, SETTLED):
+        if key == CAPACITY_KEY and operator in ("In", "NotIn"):
+            types = frozenset(text(name) for _, name in entries(item, "values", SETTLED))
+            allowed = allowed & types if operator == "In" else allowed - types
     return allowed
 
 
@@ -380,14 +371,12 @@ def choices(token: str, props: Data, later: Later) -> Iterator[Choice]:
     if token == EKS_NODE_GROUP:
         yield from _eks_types(props, later)
     elif token == KARPENTER_NODE_POOL:
-        for path, key, operator, item in requirements(props, later):
-            if key == INSTANCE_TYPE_LABEL and operator == "In":
-                yield from _listed(f"{path}.", item, "values", later)
+        for path, _, item in offers(props, (INSTANCE_TYPE_LABEL,), later):
+            yield from _listed(f"{path}.", item, "values", later)
     elif token in _TYPE_FIELDS:
         for prefix, body in kinds.bodies(token, props, later):
-            with later:
-                if name := text(walk(body, _TYPE_FIELDS[token])):
-                    yield Choice(prefix + _TYPE_FIELDS[token], name)
+            if name := text(later.walk(body, _TYPE_FIELDS[token])):
+                yield Choice(prefix + _TYPE_FIELDS[token], name)
     for release in releases(token, props, later):
         yield from booted(release, later)
 

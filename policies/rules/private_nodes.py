@@ -7,8 +7,8 @@ given by its id, the rule cannot judge it.
 """
 
 from . import kinds
-from .read import Data, Faults, Later, entries, line, shown, surely, true, walk
-from .rule import Resource, Stack, StackRule, Violations, facts
+from .read import SETTLED, Data, Faults, Later, entries, line, shown, some, true, walk
+from .rule import Resource, Stack, StackRule, apart, facts
 
 _SUBNETS = {
     kinds.EKS_NODE_GROUP: "subnetIds",
@@ -21,13 +21,7 @@ _SUBNET_KINDS = (kinds.AWS_SUBNET, kinds.OCI_SUBNET)
 _PUBLIC = "associatePublicIpAddress"
 
 
-def _check(stack: Stack, later: Later) -> Violations:
-    for resource in stack.resources:
-        for fault in _faults(resource, later):
-            yield fault, resource.urn
-
-
-def _faults(resource: Resource, later: Later) -> Faults:
+def _faults(resource: Resource, _: Stack, later: Later) -> Faults:
     token, props = resource.type, resource.props
     if token in _SUBNETS:
         for subnet in _of(resource, _SUBNETS[token]):
@@ -69,14 +63,12 @@ def _subnet(field: str, subnet: Resource, later: Later) -> Faults:
 def _closed(subnet: Resource) -> bool:
     """Whether a subnet of OCI has no public addresses: either flag says so (OCI API reference, CreateSubnetDetails)."""
     flags = ("prohibitPublicIpOnVnic", "prohibitInternetIngress")
-    return surely(lambda _: flags, lambda flag: true(walk(subnet.props, flag)))
+    return some(lambda _: flags, lambda flag: true(walk(subnet.props, flag)), SETTLED)
 
 
 def _ec2(prefix: str, holder: Data, later: Later) -> Faults:
-    with later:
-        public = walk(holder, _PUBLIC)
-        if true(public):
-            yield f"{prefix}{_PUBLIC} is {shown(public)}: a node needs no public address; write false"
+    if true(public := later.walk(holder, _PUBLIC)):
+        yield f"{prefix}{_PUBLIC} is {shown(public)}: a node needs no public address; write false"
 
 
 def _vnic(prefix: str, details: Data, subnets: list[Resource], later: Later) -> Faults:
@@ -84,9 +76,11 @@ def _vnic(prefix: str, details: Data, subnets: list[Resource], later: Later) -> 
         public = walk(details, "createVnicDetails", "assignPublicIp")
         # OCI assigns a public address by default if the subnet allows one. Terraform's provider takes text.
         if true(public) or (public is None and not (subnets and all(map(_closed, subnets)))):
-            yield (f"{prefix}createVnicDetails.assignPublicIp is {shown(public)}: a machine needs no public address; write false")
+            yield f"{prefix}createVnicDetails.assignPublicIp is {shown(public)}: a machine needs no public address; write false"
 
 
 RULE = StackRule(
-    **facts(__name__), types=frozenset((*_SUBNETS, *_EC2, *_VNIC_FIELDS, *_SUBNET_KINDS, kinds.LAUNCH_TEMPLATE)), check=_check
+    **facts(__name__),
+    types=frozenset((*_SUBNETS, *_EC2, *_VNIC_FIELDS, *_SUBNET_KINDS, kinds.LAUNCH_TEMPLATE)),
+    check=apart(_faults),
 )

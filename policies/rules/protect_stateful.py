@@ -5,7 +5,7 @@ Judged: control planes, file systems, keys and compartments. They need `opts.pro
 has no inputs, the rule judges only the children.
 """
 
-from .kinds import EKS_CLUSTER, EKS_COMPONENT, is_hollow, listed
+from .kinds import EKS_CLUSTER, EKS_COMPONENT, listed
 from .read import Faults, Later, true, walk
 from .rule import Args, Rule, facts
 
@@ -13,11 +13,9 @@ STATEFUL = listed("stateful") | {EKS_COMPONENT}
 
 
 def _check(args: Args, _: Later) -> Faults:
-    if args.opts.protect or is_hollow(args.type, args.props):
-        return
-    if args.type in (EKS_CLUSTER, EKS_COMPONENT) and true(walk(args.props, "deletionProtection")):
-        return
-    yield "opts.protect is not set: one wrong name in a stack file could delete it with all its data; protect it"
+    of_eks = args.type in (EKS_CLUSTER, EKS_COMPONENT)
+    if not (args.opts.protect or (of_eks and true(walk(args.props, "deletionProtection")))):
+        yield "opts.protect is not set: one wrong name in a stack file could delete it with all its data; protect it"
 
 
 RULE = Rule(**facts(__name__), types=STATEFUL, check=_check)

@@ -18,7 +18,6 @@ A machine type without a known quota needs none.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 
@@ -30,7 +29,7 @@ from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import CONFIG_MAP, RESOURCE_QUOTA
 from .pods import PodSpec, containers_of, gpu_amounts
-from .read import Data, Later, UndeterminableError, items, line, shown, text, walk, whole
+from .read import Data, Later, UndeterminableError, entries, line, shown, text, walk, whole
 from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violations, facts, stack_file, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, lacks, place_of, runner_sets
 
@@ -39,6 +38,8 @@ OCI_QUOTA = "oci:Limits/quota:Quota"
 
 Key = tuple[str, str]
 """Region and quota."""
+_Needs = Mapping[Key, list[tuple[str, int]]]
+"""The names of the groups that use a quota, each with the units that it uses at its maximum."""
 
 # docs.oracle.com, quota policy syntax: words in any case, a name or a pattern between slashes, an optional condition.
 _STATEMENT = re.compile(
@@ -47,14 +48,6 @@ _STATEMENT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _REGION = re.compile(r"request\.region\s*=\s*'?([a-z0-9-]+)", re.IGNORECASE)
-
-
-@dataclass(slots=True)
-class _Need:
-    """The units of one quota that groups use at their maximum."""
-
-    units: int = 0
-    names: list[str] = field(default_factory=list)
 
 
 def _check(stack: Stack, later: Later) -> Violations:
@@ -72,17 +65,15 @@ def _check(stack: Stack, later: Later) -> Violations:
 # -- clouds ------------------------------------------------------------------------------------------------------------
 
 
-def _needs(machine_groups: Iterator[Group]) -> Mapping[Key, _Need]:
-    needs: dict[Key, _Need] = {}
+def _needs(machine_groups: Iterator[Group]) -> _Needs:
+    needs: dict[Key, list[tuple[str, int]]] = {}
     for group in machine_groups:
         # With several regions a NodePool's is unknown. A launcher may boot all its machines in any of its regions.
         if group.gpus == 0 or (group.cloud == AWS and len(group.regions) > 1):
             continue
         for code, units in _of_group(group).items():
             for region in group.regions:
-                need = needs.setdefault((region, code), _Need())
-                need.units += units
-                need.names.append(group.name)
+                needs.setdefault((region, code), []).append((group.name, units))
     return needs
 
 
@@ -104,7 +95,7 @@ def _count(group: Group, machine: Machine) -> int:
     return (group.gpu_limit or 0) // machine.gpus if machine.gpus else 0
 
 
-def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Violations:
+def _check_aws(stack: Stack, needs: _Needs, later: Later) -> Violations:
     hidden = Later()
     declared: dict[Key, tuple[float, str]] = {}
     for quota in stack.of(SERVICE_QUOTA):
@@ -113,10 +104,11 @@ def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Violat
                 key = region_of(quota), text(walk(quota.props, "quotaCode"))
                 declared[key] = max(declared.get(key, (0.0, "")), (float(quantity(walk(quota.props, "value")) or 0), quota.urn))
     missing = []
-    for (region, code), need in needs.items():
+    for (region, code), users in needs.items():
+        need = sum(units for _, units in users)
         value, urn = declared.get((region, code), (None, ""))
-        takes = f"AWS {line(region)}: {several(need.names)} may take {need.units} vCPUs of quota {code}"
-        if value is not None and value >= need.units:
+        takes = f"AWS {line(region)}: {several([name for name, _ in users])} may take {need} vCPUs of quota {code}"
+        if value is not None and value >= need:
             continue
         if hidden:
             later.join(hidden)
@@ -125,35 +117,33 @@ def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Violat
                 f"{takes}: aws service-quotas get-service-quota --region {line(region)} --service-code ec2 --quota-code {code}"
             )
         else:
-            yield f"{takes}, and {value:g} are declared; raise value to {need.units}, or lower nodes.max", urn
+            yield f"{takes}, and {value:g} are declared; raise value to {need}, or lower nodes.max", urn
     if missing:
         later.note(UndeterminableError(f"accountQuotas does not say what the account has; {'; '.join(missing)}"))
 
 
-def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Violations:
+def _check_oci(stack: Stack, needs: _Needs, later: Later) -> Violations:
     hidden = Later()
-    statements = []
-    for quota in stack.of(OCI_QUOTA):
-        with hidden:
-            statements += [text(statement) for _, statement in items(walk(quota.props, "statements"), hidden)]
+    statements = [text(item) for quota in stack.of(OCI_QUOTA) for _, item in entries(quota.props, "statements", hidden)]
     # An unknown statement may change the number of another one.
     if needs and not later.clear(hidden):
         return
-    for (region, code), need in needs.items():
+    for (region, code), users in needs.items():
+        need = sum(units for _, units in users)
         allowed = _allowed(tuple(statements), code, region)
-        if allowed is not None and allowed >= need.units:
+        if allowed is not None and allowed >= need:
             continue
-        takes = f"OCI {line(region)}: {several(need.names)} may take {need.units} GPUs of quota {code}"
+        takes = f"OCI {line(region)}: {several([name for name, _ in users])} may take {need} GPUs of quota {code}"
         if allowed is None:
             where = f"in compartment <path> where request.region = '{line(region)}'"
             fault = (
                 f"{takes}, and no statement of an {OCI_QUOTA} sets it; "
-                f'add "set compute-core quota {code} to {need.units} {where}", '
+                f'add "set compute-core quota {code} to {need} {where}", '
                 f"or set {stack_file(f'{CLUSTER_SETTINGS}.declareQuotas')}"
             )
             yield fault, None
         else:
-            fix = f"raise the number to {need.units}, or lower nodes.max or scale.max"
+            fix = f"raise the number to {need}, or lower nodes.max or scale.max"
             yield f"{takes}, and statements allow {allowed}; {fix}", None
 
 

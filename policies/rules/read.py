@@ -5,7 +5,7 @@ UnknownError; keys and lengths are safe to read. Any other exception would end t
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import TracebackType
 from typing import Self, TypeVar
@@ -72,13 +72,33 @@ class Later:
             return read()
         return otherwise
 
+    def walk(self, value: Data, *path: str) -> Data:
+        """What the function `walk` reads; None if that is unknown."""
+        with self:
+            return walk(value, *path)
+        return None
+
     def settle(self) -> None:
         """Raise the first unknown value, if there was one."""
         if self.first is not None:
             raise self.first
 
 
-def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
+class _Settled(Later):
+    """Raises an unknown value as soon as it is met."""
+
+    __slots__ = ()
+
+    def note(self, error: UnknownError | None) -> None:
+        if error is not None:
+            raise error
+
+
+SETTLED = _Settled()
+"""What a reader gets in place of a `Later` if all that it reads must be known."""
+
+
+def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[T]], later: Later) -> Iterator[T]:
     """The faults, if a condition holds. If an unknown value (`hidden`) decides whether it holds, `later` collects it instead."""
     if not (holds or hidden):
         return
@@ -100,14 +120,6 @@ def some(things: Callable[[Later], Iterable[T]], test: Callable[[T], object], la
                 return True
     later.join(unsure)
     return False
-
-
-def surely(things: Callable[[Later], Iterable[T]], test: Callable[[T], object]) -> bool:
-    """Whether one of the things passes the test. Raises UnknownError if an unknown value decides."""
-    later = Later()
-    passes = some(things, test, later)
-    later.settle()
-    return passes
 
 
 def known(value: Data) -> Data:
@@ -136,10 +148,27 @@ def items(value: Data, later: Later) -> Iterator[tuple[int, Data]]:
 
 
 def entries(holder: Data, path: str, later: Later) -> Iterator[tuple[str, Data]]:
-    """Path ("a.b[0]") and each item of the list at a dotted path of an object. `later` collects unknown values."""
-    with later:
-        for index, item in items(walk(holder, *path.split(".")), later):
-            yield f"{path}[{index}]", item
+    """Path ("a.b[0]") and each item of the list at a path of an object (`places`). `later` collects unknown values."""
+    return places(holder, f"{path}.[]", later)
+
+
+def places(value: Data, path: str, later: Later) -> Iterator[tuple[str, Data]]:
+    """Path ("a[0].b") and value of everything at a dotted path such as "a.[].b", in which "[]" is each item of a list.
+
+    A last step that is missing has the value None. `later` collects unknown values.
+    """
+    return _places(value, path.split("."), later, "")
+
+
+def _places(value: Data, path: Sequence[str], later: Later, here: str) -> Iterator[tuple[str, Data]]:
+    if not path:
+        yield here, value
+    elif path[0] == "[]":
+        for index, item in items(value, later):
+            yield from _places(item, path[1:], later, f"{here}[{index}]")
+    else:
+        with later:
+            yield from _places(walk(value, path[0]), path[1:], later, f"{here}.{path[0]}" if here else path[0])
 
 
 @lru_cache(maxsize=512)

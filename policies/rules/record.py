@@ -5,7 +5,7 @@ signatures, and pulumi_policy/proxy.py of the SDK the texts that stand for an un
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,11 +72,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Provider:
-    """The provider of a resource."""
+    """The provider of a resource. Without arguments it is a default provider, of which a program shows nothing."""
 
-    props: Mapping[str, Any]
-    urn: str
-    name: str
+    props: Mapping[str, Any] = field(default_factory=dict)
+    urn: str = ""
+    name: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +88,7 @@ class Resource:
     urn: str
     name: str
     opts: Options = Options()
-    provider: Provider | None = None
+    provider: Provider = Provider()
     parent: "Resource | None" = None
     dependencies: "Sequence[Resource]" = ()
     property_dependencies: "Mapping[str, Sequence[Resource]]" = field(default_factory=dict)
@@ -111,12 +111,19 @@ def plain(value: Any, path: tuple[Step, ...] = (), *, secrets: bool = False) -> 
     return Secret(inner) if secrets else inner
 
 
-def wired(value: Any) -> Any:
-    """Plain data in wire form."""
-    if isinstance(value, list):
-        return [wired(item) for item in value]
+def changed(value: Any, change: Callable[[Any, tuple[Step, ...]], Any], path: tuple[Step, ...] = ()) -> Any:
+    """A copy of plain data in which `change` has replaced each value at its path. It leaves objects and lists alone."""
     if isinstance(value, dict):
-        return {key: wired(item) for key, item in value.items()}
+        return {key: changed(item, change, (*path, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [changed(item, change, (*path, index)) for index, item in enumerate(value)]
+    return change(value, path)
+
+
+def wired(value: Any, _: tuple[Step, ...] = ()) -> Any:
+    """Plain data in wire form."""
+    if isinstance(value, (dict, list)):
+        return changed(value, wired)
     if isinstance(value, Secret):
         return {SIGNATURE: SECRET, "value": wired(value.value)}
     if isinstance(value, Unknown):
@@ -126,11 +133,7 @@ def wired(value: Any) -> Any:
 
 def bare(value: Any) -> Any:
     """A copy of plain data with the values of secrets in place of their marks."""
-    if isinstance(value, Secret):
-        return bare(value.value)
-    if isinstance(value, list):
-        return [bare(item) for item in value]
-    return {key: bare(item) for key, item in value.items()} if isinstance(value, dict) else value
+    return changed(value, lambda leaf, _: bare(leaf.value) if isinstance(leaf, Secret) else leaf)
 
 
 def steps(path: str) -> tuple[Step, ...]:

@@ -23,7 +23,7 @@ from fleet.facts.yaml_text import helm_values
 
 from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART
 from .read import Data, Later, count, entries, items, keys, known, shown, text, walk
-from .record import Step, Unknown, UnknownError, steps
+from .record import Step, Unknown, UnknownError, changed, steps
 
 # What may follow a chart's name: the version in an archive's name, a tag or digest.
 _CHART_VERSION = re.compile(r"(?:-v?[0-9][^/]*\.tgz)?(?:[:@].*)?$", re.DOTALL)
@@ -139,9 +139,8 @@ class Release:
         """The faults of everything else that sets values: what it `may` do is not read. `later` collects unknown values."""
         fix = f"move them to {self._fields['values'][-1]}"
         for path, noun in (_UNREAD_OF_HELM if self.application is None else _UNREAD_OF_ARGO).items():
-            with later:
-                if count(walk(self.source, *path)):
-                    yield f"{self.at}{'.'.join(path)}: {noun} may {may} and are not read; {fix}"
+            if count(later.walk(self.source, *path)):
+                yield f"{self.at}{'.'.join(path)}: {noun} may {may} and are not read; {fix}"
         with later:
             given = self.application is None or walk(self.source, *self._fields["values"]) is not None
             if not (given or isinstance(helm_values(self._text()), Mapping)):
@@ -180,7 +179,7 @@ def sources(token: str, props: Data, later: Later) -> Iterator[Release]:
     with later:
         base, application = "", props
         if token == APPLICATION_SET:
-            base, application = f"{'.'.join(_TEMPLATE)}.", known(_filled_in(walk(props, *_TEMPLATE), _TEMPLATE))
+            base, application = f"{'.'.join(_TEMPLATE)}.", known(changed(walk(props, *_TEMPLATE), _filled_in, _TEMPLATE))
         spec = walk(application, "spec")
         if count(walk(spec, "sources")):
             for path, source in entries(application, "spec.sources", later):
@@ -191,11 +190,7 @@ def sources(token: str, props: Data, later: Later) -> Iterator[Release]:
 
 def _filled_in(value: Data, path: tuple[Step, ...]) -> Data:
     """A value of an ApplicationSet's template. A text with a placeholder is unknown."""
-    if isinstance(value, str):
-        return Unknown(path) if "{{" in value else value
-    if isinstance(value, dict):
-        return {key: _filled_in(item, (*path, key)) for key, item in value.items()}
-    return [_filled_in(item, (*path, index)) for index, item in enumerate(value)] if isinstance(value, list) else value
+    return Unknown(path) if isinstance(value, str) and "{{" in value else value
 
 
 SCHEDULING = frozenset(("annotations", "labels", "env", "resources", "tolerations", "nodeSelector", "affinity"))
@@ -231,8 +226,7 @@ def texts(value: Data, path: str, later: Later) -> Iterator[tuple[str, str]]:
 def _children(value: Data, path: str, later: Later, passing: frozenset[str]) -> Iterator[tuple[str, Data]]:
     for key in keys(value):
         if key not in passing:
-            with later:
-                yield step(path, key), known(value[key])
+            yield step(path, key), later.walk(value, key)
     for index, item in items(value, later):
         yield f"{path}[{index}]", item
 

@@ -7,7 +7,7 @@ tag counts only if it has a value. The policy `launched-tags` checks the tags th
 A remediation adds the tags that have a value in the config.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from . import kinds
@@ -48,8 +48,6 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
     if token == kinds.NAMESPACE:
         yield from _lacking(_LABELS, strings(config, "labels"), props, later)
         return
-    if kinds.is_hollow(token, props):
-        return
     unread = Later()
     if token == kinds.AUTO_SCALING_GROUP:
         path = "tags (with propagateAtLaunch)"
@@ -57,9 +55,9 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
     elif token.startswith("oci:"):
         # OCI's defined tags are "namespace.key".
         path = "freeformTags"
-        present = {name.rpartition(".")[2] for name in set_tags(partial(walk, props, "definedTags"), unread)}
+        present = {name.rpartition(".")[2] for name in set_tags(unread.walk(props, "definedTags"), unread)}
     else:
-        path, present = "tags", set_tags(partial(_default_tags, args.provider), unread)
+        path, present = "tags", set_tags(unread.get(partial(_default_tags, args.provider), None), unread)
     absent = [name for name in strings(config, "tags") if name and name not in present]
     places = _lacking(path, absent, props, later) if path in _OWN else [(path, absent)] if absent else []
     # The unknown value may be the missing tag.
@@ -69,41 +67,25 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
 
 def _lacking(path: str, names: Iterable[str], holder: Data, later: Later) -> Iterator[tuple[str, list[str]]]:
     """The path, and the names that are missing in the object at that path. A name with an unknown value may be there."""
-    missing = []
-    for name in filter(None, names):
-        unknown = Later()
-        with unknown:
-            if label(walk(holder, *path.split("."), name)):
-                continue
-        if later.clear(unknown):
-            missing.append(name)
+    missing = [name for name in names if name and not label(later.get(partial(walk, holder, *path.split("."), name), True))]
     if missing:
         yield path, missing
 
 
-def set_tags(read: Callable[[], Data], later: Later) -> set[str]:
+def set_tags(tags: Data, later: Later) -> set[str]:
     """Names of the tags that have a value. `later` collects unknown ones."""
-    names: set[str] = set()
-    with later:
-        tags = read()
-        for name in keys(tags):
-            with later:
-                if label(walk(tags, name)):
-                    names.add(name)
-    return names
+    return {name for name in keys(tags) if label(later.walk(tags, name))}
 
 
 def propagated(tag: Data, later: Later) -> str:
     """The key of a tag of an Auto Scaling group that new machines get; "" for any other tag. `later` collects unknown values."""
-    with later:
-        if true(walk(tag, "propagateAtLaunch")) and label(walk(tag, "value")):
-            return text(walk(tag, "key"))
-    return ""
+    passes_on = true(later.walk(tag, "propagateAtLaunch")) and label(later.walk(tag, "value"))
+    return text(later.walk(tag, "key")) if passes_on else ""
 
 
-def _default_tags(provider: Provider | None) -> Data:
+def _default_tags(provider: Provider) -> Data:
     """The provider's default tags. Its inputs are JSON text on the wire."""
-    tags = walk(provider.props, "defaultTags") if provider is not None else None
+    tags = walk(provider.props, "defaultTags")
     return walk(parsed(tags) if isinstance(tags, str) else tags, "tags")
 
 

@@ -301,7 +301,7 @@ class Rule(_Common):
         later = self._unseen(_existing([args]))
         messages: list[str] = []
         with later:
-            for message in self.check(args, later) if args.type in self.types else ():
+            for message in self.check(args, later) if self._judges(args) else ():
                 messages.append(filled(message, self.id, args.urn, key_of(self.settings, args.urn)))
         if excuse is None:
             return Outcome([(message, None) for message in (*faults, *messages)], later.first)
@@ -311,12 +311,16 @@ class Rule(_Common):
     def remedied(self, args: Args, as_of: date) -> dict[str, Any] | None:
         """The properties, in which secrets are marked, after the rule's remedy; None if it changes nothing."""
         excused = exceptions.exemption(args.config, args.urn, as_of)[0] is not None
-        if self.remedy is None or args.type not in self.types or excused:
+        if self.remedy is None or not self._judges(args) or excused:
             return None
         draft = Draft(args.props)
         with Later():
             self.remedy(replace(args, props=draft.reading, config=self.bounded(args.config)), draft)
         return draft.changed
+
+    def _judges(self, args: Args) -> bool:
+        """Whether it is about the resource. Of a component of `eks` without inputs it judges the children."""
+        return args.type in self.types and not kinds.is_hollow(args.type, args.props)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -384,6 +388,16 @@ def each(check: Check) -> StackCheck:
             with later:
                 for message in check(args_of(resource, stack.config), later):
                     yield f"{message}{together}", resource.urn
+
+    return judge
+
+
+def apart(faults: Callable[[Resource, Stack, Later], Iterable[str]]) -> StackCheck:
+    """The check of a stack rule that judges each resource by itself and reads its dependencies, the config or the day."""
+
+    @wraps(faults)
+    def judge(stack: Stack, later: Later) -> Iterator[Violation]:
+        return ((fault, resource.urn) for resource in stack.resources for fault in faults(resource, stack, later))
 
     return judge
 

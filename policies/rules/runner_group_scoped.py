@@ -28,9 +28,8 @@ _SCOPE = re.compile(
 
 def _check(args: Args, later: Later) -> Faults:
     owners = [owner.lower().strip("/") for owner in strings(args.config, "owners")]
-    with later:
-        if args.type == RUNNER_SET:
-            yield from _faults("spec", walk(args.props, "spec"), owners, later)
+    if args.type == RUNNER_SET:
+        yield from _faults("spec", walk(args.props, "spec"), owners, later)
     for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
@@ -56,14 +55,13 @@ def _faults(path: str, settings: Data, owners: list[str], later: Later) -> Fault
                 f"({line(', '.join(owners), 200)}); correct {stack_file('github.url')}, or {entry('owners', owner)}"
             )
     later.join(of_repository)
-    with later:
-        group = label(walk(settings, "runnerGroup")).strip()
-        if group.lower() in ("", DEFAULT_GROUP) and not (of_repository or (scope is not None and scope["repository"])):
-            now = shown(walk(settings, "runnerGroup"))
-            yield (
-                f"{path}.runnerGroup is {now}: every repository of the owner may use the default group; create a group for the "
-                "repositories that these runners serve, and write its name"
-            )
+    group = walk(settings, "runnerGroup")
+    is_default = label(group).strip().lower() in ("", DEFAULT_GROUP)
+    if is_default and not (of_repository or (scope is not None and scope["repository"])):
+        yield (
+            f"{path}.runnerGroup is {shown(group)}: every repository of the owner may use the default group; create a group for "
+            "the repositories that these runners serve, and write its name"
+        )
 
 
 RULE = Rule(**facts(__name__), types=HELM | {RUNNER_SET}, check=_check)

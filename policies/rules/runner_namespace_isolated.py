@@ -34,14 +34,14 @@ from .pools import booted
 from .read import Data, Later, UndeterminableError, count, keys, shown, strings, text, walk
 from .releases import Release, releases
 from .rule import Resource, Stack, StackRule, Violations, facts, setting, unseen
-from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, lacks, place_of, place_of_release, runner_sets
+from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, lacks, place_of, place_of_release, runner_sets
 
 _LEVELS = ("restricted", "baseline")
 _CNI = "vpc-cni"
 _ENFORCED = re.compile(r"[\"']?enableNetworkPolicy[\"']?\s*:\s*[\"']?true\b")
 """In the add-on's values, which EKS takes as JSON or YAML."""
-_BY_NAMESPACE = (kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)
-"""Kinds whose objects are in a namespace."""
+_OF_NAMESPACE = (kinds.NAMESPACE, kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)
+"""The namespace, and the kinds whose objects are in one."""
 _ByKind = Mapping[str, ByPlace[Resource]]
 """A kind to its resources by namespace."""
 
@@ -50,10 +50,7 @@ def _check(stack: Stack, later: Later) -> Violations:
     metadata = tuple(address for item in strings(stack.config, "metadataAddresses") if (address := _address(item)) is not None)
     accounts = frozenset(strings(stack.config, "tokenServiceAccounts"))
     controllers = ByPlace(_controllers(stack, later), lambda release: place_of_release(*release))
-    by_kind = {kind: ByPlace(stack.of(kind), place_of) for kind in _BY_NAMESPACE}
-    by_kind[kinds.NAMESPACE] = ByPlace(
-        stack.of(kinds.NAMESPACE), lambda namespace: Place(cluster_of(namespace), text(walk(namespace.props, "metadata", "name")))
-    )
+    by_kind = {kind: ByPlace(stack.of(kind), place_of) for kind in _OF_NAMESPACE}
     judged: set[Place] = set()
     sets = list(runner_sets(stack.resources, later))
     for runner_set in sets:
@@ -225,6 +222,6 @@ def _address(value: Data) -> Address | None:
 
 RULE = StackRule(
     **facts(__name__),
-    types=RUNNER_SETS | {*_BY_NAMESPACE, kinds.NAMESPACE, kinds.CONFIG_MAP, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
+    types=RUNNER_SETS | {*_OF_NAMESPACE, kinds.CONFIG_MAP, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
     check=_check,
 )

@@ -21,7 +21,7 @@ from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, PODS
 from .node_labels import wanted
 from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volumes_of
-from .read import Data, Faults, Later, items, keys, line, shown, strings, text, true, walk, whole
+from .read import Data, Faults, Later, entries, keys, line, shown, strings, text, true, walk, whole
 from .releases import Release, objects, passed_over, releases, step
 from .rule import Args, Rule, facts, setting
 
@@ -79,12 +79,10 @@ def _exempt(of: _Named, exempt: tuple[str, ...], later: Later) -> bool:
 
 def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
     for flag, what in _SHARED.items():
-        with later:
-            if true(walk(pod.spec, flag)):
-                yield f"{pod.path}.{flag} is true: the pod then uses the node's {what}; remove it"
-    with later:
-        if _is_root(walk(pod.spec, "securityContext")):
-            yield f"{pod.path}.securityContext.runAsUser is 0: {_ROOT}"
+        if true(later.walk(pod.spec, flag)):
+            yield f"{pod.path}.{flag} is true: the pod then uses the node's {what}; remove it"
+    if _is_root(later.walk(pod.spec, "securityContext"), later):
+        yield f"{pod.path}.securityContext.runAsUser is 0: {_ROOT}"
     for path, volume in volumes_of(pod, later):
         with later:
             if (host := walk(volume, "hostPath")) is not None:
@@ -103,27 +101,23 @@ def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
 
 def _security_faults(path: str, security: Data, allowed: frozenset[str], later: Later) -> Faults:
     """Faults of a container's security context, or of an object in values that looks like one."""
-    with later:
-        if true(walk(security, "privileged")):
-            yield f"{path}.privileged is true: {_PRIVILEGED}; remove it"
-    with later:
-        if _is_root(security):
-            yield f"{path}.runAsUser is 0: {_ROOT}"
-    with later:
-        for index, capability in items(walk(security, "capabilities", "add"), later):
-            if text(capability) not in allowed:
-                yield (
-                    f"{path}.capabilities.add[{index}] is {shown(capability)}: a permission on the node that pods do not have by "
-                    f"default; remove it, or list it in {setting('capabilities')}"
-                )
+    if true(later.walk(security, "privileged")):
+        yield f"{path}.privileged is true: {_PRIVILEGED}; remove it"
+    if _is_root(security, later):
+        yield f"{path}.runAsUser is 0: {_ROOT}"
+    for inner, capability in entries(security, "capabilities.add", later):
+        if text(capability) not in allowed:
+            yield (
+                f"{path}.{inner} is {shown(capability)}: a permission on the node that pods do not have by default; remove it, "
+                f"or list it in {setting('capabilities')}"
+            )
 
 
 def _profile_faults(pod: PodSpec, later: Later) -> Faults:
     """The profiles that the pod or a container turns off."""
     containers = ((f"{pod.path}.{container.path}", container.body) for container in containers_of(pod, later))
     for path, holder in ((pod.path, pod.spec), *containers):
-        with later:
-            yield from _unconfined(f"{path}.securityContext", walk(holder, "securityContext"), later)
+        yield from _unconfined(f"{path}.securityContext", later.walk(holder, "securityContext"), later)
 
 
 def _value_profiles(release: Release, later: Later) -> Faults:
@@ -134,9 +128,8 @@ def _value_profiles(release: Release, later: Later) -> Faults:
 
 def _unconfined(path: str, security: Data, later: Later) -> Faults:
     for profile in _PROFILES:
-        with later:
-            if text(walk(security, profile, "type")) == "Unconfined":
-                yield f'{path}.{profile}.type is "Unconfined": {_UNCONFINED}'
+        if text(later.walk(security, profile, "type")) == "Unconfined":
+            yield f'{path}.{profile}.type is "Unconfined": {_UNCONFINED}'
 
 
 def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> Faults:
@@ -185,8 +178,8 @@ def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> Fa
             later.join(unsure)
 
 
-def _is_root(security: Data) -> bool:
-    user = walk(security, "runAsUser")
+def _is_root(security: Data, later: Later) -> bool:
+    user = later.walk(security, "runAsUser")
     return not isinstance(user, bool) and whole(user) == 0
 
 

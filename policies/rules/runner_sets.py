@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from fleet.facts.scheduling import CONTAINER_JOBS
 
 from . import charts
-from .kinds import CONFIG_MAP, HELM, RUNNER_SET
+from .kinds import CONFIG_MAP, HELM, NAMESPACE, RUNNER_SET
 from .pods import PodSpec, containers_of, pod_specs, pods_of, volumes_of
 from .read import Data, Later, UndeterminableError, entries, line, shown, some, text, walk, whole
 from .record import Resource, Unknown, UnknownError
@@ -85,9 +85,8 @@ class RunnerSet:
         Source: actions/runner-container-hooks v0.8.1 packages/k8s/src/k8s/index.ts, namespace.
         """
         for variable in self._variables(later):
-            with later:
-                if text(walk(variable, "name")) == "ACTIONS_RUNNER_KUBERNETES_NAMESPACE":
-                    return Place(self.place.cluster, text(walk(variable, "value")) or self.place.name)
+            if text(later.walk(variable, "name")) == "ACTIONS_RUNNER_KUBERNETES_NAMESPACE":
+                return Place(self.place.cluster, text(later.walk(variable, "value")) or self.place.name)
         return self.place
 
     def job_pods(self, later: Later) -> Iterator[PodSpec]:
@@ -138,7 +137,9 @@ def runner_sets(resources: Iterable[Resource], later: Later) -> Iterator[RunnerS
 
 
 def place_of(resource: Resource) -> Place:
-    """The namespace that a Kubernetes object is in. Raises UnknownError."""
+    """The namespace that a Kubernetes object is in, or that it is. Raises UnknownError."""
+    if resource.type == NAMESPACE:
+        return Place(cluster_of(resource), text(walk(resource.props, "metadata", "name")))
     return Place(cluster_of(resource), text(walk(resource.props, "metadata", "namespace")) or _DEFAULT)
 
 
@@ -157,10 +158,8 @@ def cluster_of(resource: Resource) -> str:
 
     Resources that ArgoCD reads from Git have a separate provider for the same cluster. "" for a default provider.
     """
-    if resource.provider is None:
-        return ""
-    props = resource.provider.props
-    return Later().get(lambda: text(walk(props, "clusterIdentifier")), "") or resource.provider.urn
+    identifier = Later().get(lambda: text(walk(resource.provider.props, "clusterIdentifier")), "")
+    return identifier or resource.provider.urn
 
 
 class ByPlace(Generic[T]):

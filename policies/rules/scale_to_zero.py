@@ -27,7 +27,7 @@ from .draft import Draft
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET
 from .pods import pod_specs, pods_of, takes_gpus
 from .pools import ANNOTATIONS, FIRST, LEAST, bought, gpu_sign, ignored
-from .read import Data, Faults, Later, bound, keys, shown, text, true, walk, whole
+from .read import Data, Faults, Later, bound, keys, provided, shown, text, true, walk, whole
 from .releases import Release, releases
 from .rule import Args, Rule, facts, setting
 
@@ -59,16 +59,10 @@ def _faults(args: Args, later: Later) -> list[_Fault]:
 
 
 def _sure(find: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str], later: Later) -> list[_Fault]:
-    """The faults that `kept` finds, if `why` gives a reason why they cost GPUs."""
-    hidden, unsigned = Later(), Later()
-    faults = list(find(hidden))
-    if not (faults or hidden):
-        return []
+    """The faults that `find` gives, if `why` gives a reason why they cost GPUs."""
+    unsigned = Later()
     sign = why(unsigned)
-    if not sign:
-        later.join(unsigned)
-        return []
-    later.join(hidden)
+    faults = provided(bool(sign), unsigned, find, later)
     return [(path, f"{message} ({sign})", fixable) for path, message, fixable in faults]
 
 
@@ -118,9 +112,8 @@ def _kept(args: Args, later: Later) -> Iterator[_Fault]:
         yield from _warm(_WARM[token], props, later)
     if token == KARPENTER_NODE_POOL:
         path = ("spec", "disruption", "consolidateAfter")
-        with later:
-            if text(walk(props, *path)) == "Never":
-                yield path, f'{".".join(path)} is "Never": Karpenter must remove idle nodes; write a time, for example 5m', False
+        if text(later.walk(props, *path)) == "Never":
+            yield path, f'{".".join(path)} is "Never": Karpenter must remove idle nodes; write a time, for example 5m', False
 
 
 def _waiting_runners(release: Release, allowed: int, later: Later) -> Iterator[_Fault]:
@@ -131,12 +124,11 @@ def _waiting_runners(release: Release, allowed: int, later: Later) -> Iterator[_
 
 
 def _above(path: tuple[str, ...], props: Data, allowed: int, rule: str, later: Later) -> Iterator[_Fault]:
-    with later:
-        value = walk(props, *path)
-        number = quantity(value)
-        if number is not None and number > allowed:
-            at_most = f"{allowed} or less" if allowed else "0"
-            yield path, f"{'.'.join(path)} is {shown(value)}: {rule}; write {at_most}", True
+    value = later.walk(props, *path)
+    number = quantity(value)
+    if number is not None and number > allowed:
+        at_most = f"{allowed} or less" if allowed else "0"
+        yield path, f"{'.'.join(path)} is {shown(value)}: {rule}; write {at_most}", True
 
 
 def _warm(field: str, props: Data, later: Later) -> Iterator[_Fault]:

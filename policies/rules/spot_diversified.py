@@ -11,15 +11,15 @@ Judged: EKS managed node groups, Auto Scaling groups, OKE node pools and Karpent
   unless a requirement names zones.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from fleet.facts.hardware import SPOT, find
 from fleet.facts.quantities import quantity
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, spread as how_many_times
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, OVERRIDES, POOLS
-from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, requirements, sold_as_spot
-from .read import Data, Faults, Later, bound, count, entries, keys, provided, shown, text, walk
+from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, offers, sold_as_spot
+from .read import Data, Faults, Later, bound, count, entries, keys, places, provided, shown, text, walk
 from .rule import POOL_SETTINGS, Args, StackRule, each, facts, stack_file
 
 
@@ -28,7 +28,7 @@ def _check(args: Args, later: Later) -> Faults:
 
     def faults(unsure: Later) -> Faults:
         yield from _types(token, props, bound(config, "minTypes"), config.get("maxSpread"), unsure)
-        yield from _ZONES[token](props, bound(config, "minZones"), unsure)
+        yield from _zones(token, props, bound(config, "minZones"), unsure)
 
     unsold = Later()
     spot = unsold.get(lambda: SPOT in bought(token, props), False)
@@ -80,48 +80,35 @@ def _by_attributes(props: Data, later: Later) -> bool:
     return later.get(lambda: any(keys(walk(override, "instanceRequirements")) for _, override in overrides), False)
 
 
-def _listed_zones(*paths: str, fix: str = "add one") -> Callable[[Data, int, Later], Faults]:
-    def faults(props: Data, minimum: int, later: Later) -> Faults:
+def _zones(token: str, props: Data, minimum: int, later: Later) -> Faults:
+    for path, number, noun in _counted(token, props, later):
+        if number < minimum:
+            few = f"{path} has {number} {noun}{'' if number == 1 else 's'}"
+            fix = _ADD_GROUP if token == EKS_NODE_GROUP else "add one"
+            yield f"{few}: a spot GPU pool needs {minimum} zones or more; {fix} ({stack_file(f'{POOL_SETTINGS}.zones')})"
+
+
+def _counted(token: str, props: Data, later: Later) -> Iterator[tuple[str, int, str]]:
+    """Path, number and noun of what counts as the pool's zones. A Karpenter pool need not name any."""
+    with later:
+        if token == EKS_NODE_GROUP:
+            yield "subnetIds", count(walk(props, "subnetIds")), "subnet"
+        elif token == AUTO_SCALING_GROUP:
+            # AWS accepts only one of the two.
+            number = count(walk(props, "vpcZoneIdentifiers")) or count(walk(props, "availabilityZones"))
+            yield "vpcZoneIdentifiers", number, "subnet"
+        elif token == OKE_NODE_POOL:
+            unread = Later()
+            domains = {text(domain) for _, domain in places(props, f"{_PLACEMENTS}.[].availabilityDomain", unread)}
+            if later.clear(unread):
+                yield _PLACEMENTS, len(domains), "availability domain"
+    for path, _, item in offers(props, ("topology.kubernetes.io/zone",), later) if token == KARPENTER_NODE_POOL else ():
         with later:
-            if not any(count(walk(props, path)) >= minimum for path in paths):
-                number = max(count(walk(props, path)) for path in paths)
-                yield _few_zones(paths[0], number, "subnet", minimum, fix)
-
-    return faults
+            yield f"{path}.values", count(walk(item, "values")), "zone"
 
 
-def _placements(props: Data, minimum: int, later: Later) -> Faults:
-    unread = Later()
-    domains = set()
-    for _, place in entries(props, "nodeConfigDetails.placementConfigs", unread):
-        with unread:
-            domains.add(text(walk(place, "availabilityDomain")))
-    if later.clear(unread) and len(domains) < minimum:
-        yield _few_zones("nodeConfigDetails.placementConfigs", len(domains), "availability domain", minimum)
-
-
-def _zone_requirements(props: Data, minimum: int, later: Later) -> Faults:
-    for path, key, operator, item in requirements(props, later):
-        if key == "topology.kubernetes.io/zone" and operator == "In":
-            with later:
-                number = count(walk(item, "values"))
-                if number < minimum:
-                    yield _few_zones(f"{path}.values", number, "zone", minimum)
-
-
-def _few_zones(path: str, number: int, noun: str, minimum: int, fix: str = "add one") -> str:
-    few = f"{path} has {number} {noun}{'' if number == 1 else 's'}"
-    return f"{few}: a spot GPU pool needs {minimum} zones or more; {fix} ({stack_file(f'{POOL_SETTINGS}.zones')})"
-
-
-_ZONES = {
-    EKS_NODE_GROUP: _listed_zones(
-        "subnetIds", fix="add a node group of the pool in another zone, and let nodes.max be one per zone or more"
-    ),
-    AUTO_SCALING_GROUP: _listed_zones("vpcZoneIdentifiers", "availabilityZones"),
-    OKE_NODE_POOL: _placements,
-    KARPENTER_NODE_POOL: _zone_requirements,
-}
+_PLACEMENTS = "nodeConfigDetails.placementConfigs"
+_ADD_GROUP = "add a node group of the pool in another zone, and let nodes.max be one per zone or more"
 _PATHS = {
     EKS_NODE_GROUP: "instanceTypes",
     AUTO_SCALING_GROUP: OVERRIDES,

@@ -8,6 +8,7 @@ spot machine. If a Karpenter pool may use spot, the rule assumes that it does.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from fleet.facts.hardware import SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
@@ -15,7 +16,7 @@ from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 from .kinds import AUTO_SCALING_GROUP, CONFIG_MAP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pods import hook_templates
 from .pools import CAPACITY_KEY, bought, role
-from .read import Data, Faults, Later, label, line, strings, walk
+from .read import Data, Faults, Later, label, line, provided, strings, walk
 from .releases import releases
 from .rule import Args, Rule, facts
 
@@ -40,38 +41,34 @@ def _check(args: Args, later: Later) -> Faults:
 
 
 def _pool(token: str, props: Data, roles: frozenset[str], later: Later) -> Faults:
-    buys, roles_read, role_label = Later(), Later(), ""
-    spot = buys.get(lambda: SPOT in bought(token, props), False)
-    if not (spot or buys):
-        return
-    with roles_read:
-        role_label = role(token, props)
-        if role_label not in roles:
-            return
-    later.join(buys)
-    later.join(roles_read)
-    if spot and role_label:
-        path, fix = _FIXES[token]
-        yield f"{path} lets the pool buy {SPOT}, and its role is {line(role_label)}: its jobs must not be interrupted; {fix}"
+    unread = Later()
+    spot = unread.get(lambda: SPOT in bought(token, props), False)
+    return provided(spot, unread, partial(_role_faults, token, props, roles), later)
+
+
+def _role_faults(token: str, props: Data, roles: frozenset[str], later: Later) -> Faults:
+    with later:
+        if (role_label := role(token, props)) and role_label in roles:
+            path, fix = _FIXES[token]
+            yield f"{path} lets the pool buy {SPOT}, and its role is {line(role_label)}: its jobs must not be interrupted; {fix}"
 
 
 def _pod(path: str, template: Data, roles: frozenset[str], later: Later) -> Faults:
-    with later:
-        unread, unnamed = Later(), Later()
-        places = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
-        on_spot = list(_places(path, template, places, frozenset((SPOT,)), unread))
-        if not (on_spot or unread):
-            return
-        holders = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
-        roled = list(_places(path, template, [(*holder, ROLE_LABEL) for holder in holders], roles, unnamed))
-        if on_spot and roled:
-            yield (
-                f"{on_spot[0][0]} is {SPOT}, and the role {line(roled[0][1])} ({roled[0][0]}): its jobs must not be interrupted; "
-                "send them to on-demand or reserved machines"
-            )
-        elif roled or unnamed:
-            later.join(unread)
-            later.join(unnamed)
+    unread, unnamed = Later(), Later()
+    places = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
+    on_spot = list(_places(path, template, places, frozenset((SPOT,)), unread))
+    if not (on_spot or unread):
+        return
+    holders = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
+    roled = list(_places(path, template, [(*holder, ROLE_LABEL) for holder in holders], roles, unnamed))
+    if on_spot and roled:
+        yield (
+            f"{on_spot[0][0]} is {SPOT}, and the role {line(roled[0][1])} ({roled[0][0]}): its jobs must not be interrupted; "
+            "send them to on-demand or reserved machines"
+        )
+    elif roled or unnamed:
+        later.join(unread)
+        later.join(unnamed)
 
 
 def _places(path: str, template: Data, places: Data, values: frozenset[str], later: Later) -> Iterator[tuple[str, str]]:

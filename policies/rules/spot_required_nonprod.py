@@ -20,6 +20,7 @@ machine that a launcher boots for one job is not a resource. The settings reject
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from fleet.facts.hardware import RESERVED, SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, ROLE_LABEL
@@ -33,11 +34,10 @@ from .rule import POOL_SETTINGS, Args, Rule, facts, stack_file
 def _check(args: Args, later: Later) -> Faults:
     token, props = args.type, args.props
     roles = strings(args.config, "roles")
-    role_label, unnamed = "", Later()
-    with unnamed:
-        role_label = role(token, props)
-        if role_label and role_label not in roles:
-            return
+    unnamed = Later()
+    role_label = unnamed.get(lambda: role(token, props), "")
+    if role_label and role_label not in roles:
+        return
     exclusion = _exclusion(role_label, roles)
 
     def faults(unsure: Later) -> Faults:
@@ -70,15 +70,9 @@ def _eks(props: Data, later: Later) -> Faults:
 
 
 def _oke(props: Data, later: Later) -> Faults:
-    hidden = Later()
-    faults = list(_oke_places(props, hidden))
-    if not (faults or hidden):
-        return
-    with later:
-        if not sold_as_spot(text(walk(props, "nodeShape"))):
-            return
-        later.join(hidden)
-        yield from faults
+    unsold = Later()
+    sold = unsold.get(lambda: sold_as_spot(text(walk(props, "nodeShape"))), False)
+    return provided(sold, unsold, partial(_oke_places, props), later)
 
 
 def _oke_places(props: Data, later: Later) -> Faults:

@@ -28,7 +28,7 @@ from .kinds import CONFIG_MAP, KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
 from .node_groups import pooled
 from .node_labels import labels_of, wanted
 from .pods import takes_gpus
-from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, most, requirements
+from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, most, offers
 from .read import Data, Later, bound, entries, items, line, shown, text, walk, whole
 from .record import Resource
 from .rule import Stack, StackRule, Violations, facts, setting, unseen
@@ -181,15 +181,14 @@ def _models(token: str, props: Data, later: Later) -> Iterator[str]:
             yield choice.machine.gpu.name.lower()
     if token != KARPENTER_NODE_POOL:
         return
-    for _, key, operator, item in requirements(props, later):
-        if operator == "In" and key in ("karpenter.k8s.aws/instance-gpu-name", FAMILY_LABEL):
-            for _, entry in entries(item, "values", later):
-                name = text(entry)
-                if key == FAMILY_LABEL:
-                    family = (machine.gpu for machine in machines("aws") if machine.name.startswith(f"{name}."))
-                    yield from (gpu.name.lower() for gpu in family if gpu)
-                else:
-                    yield name.lower()
+    for _, key, item in offers(props, ("karpenter.k8s.aws/instance-gpu-name", FAMILY_LABEL), later):
+        for _, entry in entries(item, "values", later):
+            name = text(entry)
+            if key == FAMILY_LABEL:
+                family = (machine.gpu for machine in machines("aws") if machine.name.startswith(f"{name}."))
+                yield from (gpu.name.lower() for gpu in family if gpu)
+            else:
+                yield name.lower()
 
 
 def _graded(pool: _Pool, limit: int) -> _Grade:

@@ -122,7 +122,7 @@ def sums(items: Iterable[Item]) -> tuple[Money, Money]:
 
 def _machines(machine_groups: Sequence[Group], resources: Sequence[Resource], later: Later) -> Iterator[Item]:
     """The lines of groups of machines, of their disks, and of what else depends on how many run."""
-    gateways = {item.provider.urn for item in resources if item.type == NAT_GATEWAY and item.provider is not None}
+    gateways = {item.provider.urn for item in resources if item.type == NAT_GATEWAY} - {""}
     paid: list[Paid] = []
     owners: dict[tuple[str, str], Group] = {}
     for group in machine_groups:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from .kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION, SPOT_REQUEST, bodies
-from .read import Data, Later, text, walk
+from .read import Data, Later, text
 
 MACHINES = frozenset((EC2_INSTANCE, SPOT_REQUEST, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION))
 """Kinds whose user data may set up anything. The provider writes the user data of node pools."""
@@ -58,9 +58,8 @@ def user_data(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]
     """Path and text of the user data of a machine of `MACHINES`. `later` collects unknown ones."""
     for path, holder in bodies(token, props, later):
         for field in _FIELDS[token]:
-            with later:
-                if content := text(walk(holder, *field)):
-                    yield path + ".".join(field), content
+            if content := text(later.walk(holder, *field)):
+                yield path + ".".join(field), content
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import REGION
 
 from .kinds import CLAIM, HELM, PROMETHEUS_CHART, STORAGE_CLASS
-from .read import Data, Later, items, keys, text, walk
+from .read import SETTLED, Data, Later, items, keys, text, walk
 from .record import Resource
 from .releases import releases
 
@@ -28,12 +28,10 @@ Volume = Mapping[str, float]
 
 def of_template(template: Data) -> Volume:
     """Disks that an EC2 launch template maps; EKS' default if it maps none. Raises UnknownError."""
-    later = Later()
     parts = Counter[str]()
-    for _, mapping in items(walk(template, "blockDeviceMappings"), later):
+    for _, mapping in items(walk(template, "blockDeviceMappings"), SETTLED):
         if keys(volume := walk(mapping, "ebs")):
             parts.update(of_ec2(*(walk(volume, key) for key in ("volumeSize", "volumeType", "iops", "throughput"))))
-    later.settle()
     return parts or of_ec2(None)
 
 
@@ -67,8 +65,7 @@ only the stored data."""
 def claims(resource: Resource, later: Later) -> Iterator[Data]:
     """The spec of a claim, and of the claim that Prometheus's chart makes. `later` collects unknown values."""
     if resource.type == CLAIM:
-        with later:
-            yield walk(resource.props, "spec")
+        yield later.walk(resource.props, "spec")
     elif resource.type in HELM:
         for release in releases(resource.type, resource.props, later):
             with later:
@@ -83,7 +80,7 @@ def claimed(spec: Data, resource: Resource, resources: Iterable[Resource]) -> Cl
     """
     name = text(walk(spec, "storageClassName"))
     size = quantity(walk(spec, "resources", "requests", "storage"))
-    classes = (entry for entry in resources if entry.type == STORAGE_CLASS and _cluster(entry) == _cluster(resource))
+    classes = (entry for entry in resources if entry.type == STORAGE_CLASS and entry.provider.urn == resource.provider.urn)
     storage_class = next((entry for entry in classes if name and text(walk(entry.props, "metadata", "name")) == name), None)
     if storage_class is None or size is None:
         return None
@@ -92,11 +89,6 @@ def claimed(spec: Data, resource: Resource, resources: Iterable[Resource]) -> Cl
     amounts, elastic = driver
     region = text(walk(storage_class.props, "metadata", "annotations", REGION))
     return amounts(float(size / 2**30), walk(storage_class.props, "parameters")), region, elastic
-
-
-def _cluster(resource: Resource) -> str:
-    """The provider of a resource, which identifies its cluster."""
-    return resource.provider.urn if resource.provider is not None else ""
 
 
 def _ebs(gib: float, parameters: Data) -> dict[str, float]:

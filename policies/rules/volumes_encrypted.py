@@ -68,9 +68,8 @@ def _disks(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Prefix of paths and body of each disk of AWS. `later` collects unknown ones."""
     if token in _MAPPINGS:
         for path, mapping in entries(props, _MAPPINGS[token], later):
-            with later:
-                if (disk := walk(mapping, "ebs")) is not None:
-                    yield f"{path}.ebs.", disk
+            if (disk := later.walk(mapping, "ebs")) is not None:
+                yield f"{path}.ebs.", disk
     elif token in (kinds.EC2_INSTANCE, kinds.SPOT_REQUEST):
         with later:
             root = walk(props, "rootBlockDevice")

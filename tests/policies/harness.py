@@ -306,8 +306,8 @@ def _arguments(
     return Args(token, props, name, NAME, Options(protect), _provider(made_by), config=_config(rule, config))
 
 
-def _provider(props: Any) -> Provider | None:
-    return None if props is None else Provider(props, urn("pulumi:providers:aws", "cloud"), "cloud")
+def _provider(props: Any) -> Provider:
+    return Provider() if props is None else Provider(props, urn("pulumi:providers:aws", "cloud"), "cloud")
 
 
 def _config(rule: AnyRule, config: Mapping[str, Any] | None) -> dict[str, Any]:
