@@ -9,6 +9,7 @@ from typing import Any
 from fleet.charts.arc import runner_pod
 from fleet.charts.container_jobs import service_size
 from fleet.facts.errors import InputError, quoted
+from fleet.facts.nested import part
 from fleet.facts.pods import Amount
 from fleet.facts.quantities import quantity
 from fleet.facts.requests import amounts, requested, requests_of, resources
@@ -157,7 +158,7 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
 
     Raises InputError for a pod spec that the API server does not read.
     """
-    specs = ((".".join(path), spec) for path in _SPECS if isinstance(spec := _walk(body, path), Mapping))
+    specs = ((".".join(path), spec) for path in _SPECS if (spec := part(body, *path)))
     path, spec = next(((path, spec) for path, spec in specs if "containers" in spec), ("", {}))
     if not path:
         return None
@@ -165,7 +166,7 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
         raise InputError(f"{where}: {at}: {rule}")
     if not spec["containers"]:
         raise InputError(f"{where}: {path}.containers: a pod has at least one container; add one")
-    metadata, outer = body.get("metadata") or {}, _walk(body, ("spec",)) or {}
+    metadata, outer = part(body, "metadata"), part(body, "spec")
     is_job = body.get("kind") == "Job"
     count = outer.get("parallelism") if is_job else None
     return Pod(
@@ -177,12 +178,6 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
         count if isinstance(count, int) and count > 0 else 1,
         is_job and outer.get("suspend") is True,
     )
-
-
-def _walk(body: Any, path: tuple[str, ...]) -> Any:
-    for key in path:
-        body = body.get(key) if isinstance(body, Mapping) else None
-    return body
 
 
 def _faults(value: Any, shape: Any, at: str) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ them. A team may borrow GPUs that others leave free, and its namespaces share th
 of a Job that Kueue has admitted, while the Job kept its place in the queue.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,12 @@ def network_policy(
 def in_namespace(name: str) -> dict[str, Any]:
     """All pods of a namespace, as a peer of a NetworkPolicy."""
     return {"namespaceSelector": {"matchLabels": {NAMESPACE_NAME_LABEL: name}}}
+
+
+def admits(labels: Mapping[str, str], clients: Sequence[Manifest], port: int) -> Manifest:
+    """Spec of a NetworkPolicy by which only these clients reach the pods with these labels, at one TCP port."""
+    ingress = [{"from": clients, "ports": [{"protocol": "TCP", "port": port}]}]
+    return {"podSelector": {"matchLabels": dict(labels)}, "policyTypes": ["Ingress"], "ingress": ingress}
 
 
 def _block(cidr: str, but: Sequence[str] = ()) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from fleet.facts import hardware
 from fleet.facts.errors import InputError, quoted
+from fleet.facts.nested import at
 from fleet.facts.yaml_text import kubernetes_documents
 
 _UNITS = {"B": 2**-20, "K": 2**-10, "M": 1, "G": 2**10, "T": 2**20, "P": 2**30}
@@ -151,14 +152,14 @@ def _lsblk(place: str, text: str, facts: Facts) -> None:
 
 def _json(place: str, text: str) -> Iterator[Any]:
     """The JSON documents of a text, one behind the other. Raises InputError."""
-    at, decoder = text.find("{"), json.JSONDecoder()
-    while at >= 0:
+    start, decoder = text.find("{"), json.JSONDecoder()
+    while start >= 0:
         try:
-            value, end = decoder.raw_decode(text, at)
+            value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             raise InputError(f"{place}: not the whole JSON of lsblk or talosctl; save its output again") from None
         yield value
-        at = text.find("{", end)
+        start = text.find("{", end)
 
 
 def _talos(place: str, text: str, facts: Facts) -> None:
@@ -168,7 +169,7 @@ def _talos(place: str, text: str, facts: Facts) -> None:
         documents = (document.value for document in kubernetes_documents(place, text))
     sums = {"cpus": 0, "memory": 0}
     for document in documents:
-        kind, spec = _at(document, "metadata", "type"), _at(document, "spec")
+        kind, spec = at(document, "metadata", "type"), at(document, "spec")
         if not isinstance(kind, str) or not isinstance(spec, dict):
             continue
         if kind.startswith("Processors.") and isinstance(threads := spec.get("threadCount"), int):
@@ -178,7 +179,7 @@ def _talos(place: str, text: str, facts: Facts) -> None:
         elif kind.startswith("Disks.") and isinstance(size := spec.get("size"), int):
             virtual = spec.get("bus_path") == "/virtual" or spec.get("readonly") or spec.get("cdrom")
             if not virtual and spec.get("transport") != "usb":
-                facts.disks[str(_at(document, "metadata", "id"))] = size // 2**20
+                facts.disks[str(at(document, "metadata", "id"))] = size // 2**20
         elif kind.startswith("SystemDisks."):
             facts.put("system disk", str(spec.get("diskID")))
         elif kind.startswith("PCIDevices.") and (spec.get("vendor_id"), spec.get("class_id")) == ("0x10de", "0x03"):
@@ -187,12 +188,6 @@ def _talos(place: str, text: str, facts: Facts) -> None:
     for key, total in sums.items():
         if total:
             facts.put(key, total)
-
-
-def _at(document: Any, *path: str) -> Any:
-    for step in path:
-        document = document.get(step) if isinstance(document, dict) else None
-    return document
 
 
 def _card(gpus: list[tuple[str, int]], choice: str) -> tuple[hardware.Gpu, int]:

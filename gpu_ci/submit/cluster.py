@@ -17,8 +17,9 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError, SSLError
 
+from fleet.facts.nested import parts
 from gpu_ci.submit.errors import ApiError, UnreachableError
-from gpu_ci.submit.objects import PODS, Kind, Object, one_line, parsed, parts, text
+from gpu_ci.submit.objects import PODS, Kind, Object, one_line, parsed, text
 
 MOST_BYTES = 64_000_000
 """The largest answer that is read. A list of thousands of pods stays below it."""

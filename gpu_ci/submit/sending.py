@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleet.facts import errors
+from fleet.facts.nested import at, part, parts
 from fleet.facts.scheduling import JOB_HASH
 from fleet.facts.yaml_text import plain
 from fleet.loading.documents import documents
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError, UnreachableError
-from gpu_ci.submit.objects import JOBS, Object, at, name, part, parts, text, true_condition, uid
+from gpu_ci.submit.objects import JOBS, Object, name, text, true_condition, uid
 from gpu_ci.submit.runs import DEFAULT, Backoff, Existing, Output, RunOptions
 
 if TYPE_CHECKING:

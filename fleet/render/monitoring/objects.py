@@ -17,10 +17,10 @@ from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE, OPERATOR
 from fleet.charts.kube_prometheus import PROMETHEUS_CLASS, sanitized
 from fleet.charts.kueue import KUEUE, NAMESPACE as KUEUE_NAMESPACE
 from fleet.facts.manifest import Manifest, manifest
-from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, REGION, SCALE_SET_LABEL
+from fleet.facts.scheduling import REGION, SCALE_SET_LABEL
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
-from fleet.render.isolation import wall
+from fleet.render.isolation import admits, in_namespace, wall
 from fleet.render.monitoring.dashboards import dashboard_objects
 from fleet.render.monitoring.rules import rule_groups
 from fleet.render.monitoring.rules.cost import cost_groups
@@ -109,12 +109,7 @@ def monitor(target: Target, monitoring: Monitoring) -> Manifest:
 
 def admission(target: Target, monitoring: Monitoring) -> Manifest:
     """The NetworkPolicy by which only Prometheus reaches pods that serve nothing but metrics."""
-    prometheus = {"namespaceSelector": {"matchLabels": {NAMESPACE_NAME_LABEL: monitoring.namespace}}}
-    spec = {
-        "podSelector": {"matchLabels": dict(target.labels)},
-        "policyTypes": ["Ingress"],
-        "ingress": [{"from": [prometheus], "ports": [{"protocol": "TCP", "port": target.closed}]}],
-    }
+    spec = admits(target.labels, [in_namespace(monitoring.namespace)], target.closed)
     return wall(f"gpu-ci-{target.name}-metrics", target.namespace, spec)
 
 

@@ -6,7 +6,7 @@ The servers keep their models in a volume. `run/` has what some containers run.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fleet.charts.chart import amounts, manifests
+from fleet.charts.chart import amounts
 from fleet.facts.manifest import Manifest
 from fleet.facts.pods import Mount, claimed
 from fleet.facts.scheduling import HIGH_PRIORITY, MEDIUM_PRIORITY, RUNNER_PRIORITY, Toleration, per_node_annotation
@@ -113,12 +113,7 @@ def _notebook_service(meta: parts.Meta, workload: NotebookWorkload) -> tuple[Man
     service["spec"] |= {"type": "NodePort", "externalTrafficPolicy": "Local"}
     service["spec"]["ports"][0]["nodePort"] = workload.node_port.port
     clients = [{"ipBlock": {"cidr": cidr}} for cidr in workload.node_port.cidrs]
-    spec = {
-        "podSelector": {"matchLabels": meta.labels},
-        "policyTypes": ["Ingress"],
-        "ingress": [{"from": clients, "ports": [{"protocol": "TCP", "port": _NOTEBOOK_PORT}]}],
-    }
-    return service, meta.object("networking.k8s.io/v1", "NetworkPolicy", spec, "-node-port")
+    return service, parts.admission(meta, clients, _NOTEBOOK_PORT, "-node-port")
 
 
 # -- the homelab's workloads (seed 004) --------------------------------------------------------------------------------
@@ -191,14 +186,8 @@ def coral(meta: parts.Meta, workload: CoralWorkload, tolerations: tuple[Tolerati
         "resources": amounts(workload.cpu, workload.memory, workload.scratch, {}),
         "securityContext": {"privileged": True},
     }
-    pod = {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "nodeSelector": dict(workload.node),
-        "tolerations": manifests(tolerations),
-        **parts.mounted(container, [Mount("usb", USB, {"hostPath": {"path": USB, "type": "Directory"}})]),
-    }
-    return (parts.deployment(meta, pod),)
+    mounts = [Mount("usb", USB, {"hostPath": {"path": USB, "type": "Directory"}})]
+    return (parts.deployment(meta, parts.pod(workload.node, tolerations, container, mounts)),)
 
 
 # -- builds of container images ----------------------------------------------------------------------------------------
@@ -232,38 +221,15 @@ def buildkit(meta: parts.Meta, workload: BuildkitWorkload, target: Target) -> tu
         "resources": amounts(workload.cpu, workload.memory, workload.scratch, {}),
     }
     profile = {"type": "Unconfined"}
-    pod = {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "nodeSelector": target.selector,
-        "tolerations": manifests(target.tolerations),
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _BUILDKIT_UID,
-            "runAsGroup": _BUILDKIT_UID,
-            "fsGroup": _BUILDKIT_UID,
-            "seccompProfile": profile,
-            "appArmorProfile": profile,
-        },
-        **parts.mounted(
-            container,
-            [
-                Mount("cache", _CACHE, {"emptyDir": {"sizeLimit": memory_text(workload.scratch)}}),
-                Mount("certificates", _CERTIFICATES, {"secret": {"secretName": workload.certificates}}, read_only=True),
-            ],
-        ),
-    }
+    security = {"runAsNonRoot": True, **parts.user(_BUILDKIT_UID), "seccompProfile": profile, "appArmorProfile": profile}
+    mounts = [
+        Mount("cache", _CACHE, {"emptyDir": {"sizeLimit": memory_text(workload.scratch)}}),
+        Mount("certificates", _CERTIFICATES, {"secret": {"secretName": workload.certificates}}, read_only=True),
+    ]
+    pod = parts.pod(target.selector, target.tolerations, container, mounts, securityContext=security)
     clients = [in_namespace(runner_namespace(name)) for name in workload.runners]
-    spec = {
-        "podSelector": {"matchLabels": meta.labels},
-        "policyTypes": ["Ingress"],
-        "ingress": [{"from": clients, "ports": [{"protocol": "TCP", "port": BUILDKIT_PORT}]}],
-    }
-    return (
-        parts.service(meta, BUILDKIT_PORT, _TLS),
-        meta.object("networking.k8s.io/v1", "NetworkPolicy", spec, "-clients"),
-        parts.deployment(meta, pod),
-    )
+    admission = parts.admission(meta, clients, BUILDKIT_PORT, "-clients")
+    return parts.service(meta, BUILDKIT_PORT, _TLS), admission, parts.deployment(meta, pod)
 
 
 MAKERS: Mapping[str, Callable[..., tuple[Manifest, ...]]] = {

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from fleet.facts import hardware
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
+from fleet.facts.nested import at, part, parts
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.providers.registry import PROVIDERS
 from gpu_ci.offline.init.parts import Found, Group
 from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.kubeconfig import connect
-from gpu_ci.submit.objects import Kind, Object, at, name, part, parts, text
+from gpu_ci.submit.objects import Kind, Object, name, text
 
 _KINDS = (Kind("v1", "nodes", False), Kind("apps/v1", "deployments", False), Kind("apps/v1", "daemonsets", False))
 """What is read, in all namespaces."""
