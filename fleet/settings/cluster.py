@@ -38,8 +38,7 @@ from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool, require_no_shm, require_one_share, require_own_pool, require_pool
 from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.registry import Mirror
-from fleet.settings.runner import GPU_LABELS, PodRunner, Runner, SetName
-from fleet.settings.runner_quotas import RunnerQuota
+from fleet.settings.runner import GPU_LABELS, PodRunner, Runner, RunnerQuota, SetName
 from fleet.settings.sharing import Mig
 from fleet.settings.workloads import (
     AnyWorkload,
