@@ -35,7 +35,7 @@ from fleet.settings.model import (
     require_once,
 )
 from fleet.settings.pod_template import PodFields
-from fleet.settings.schedules import RunnerSchedules, require_within
+from fleet.settings.schedules import RunnerSchedules
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
 """Labels that fit any set (seed 000): only the default set of a GitHub scope has them."""
@@ -371,7 +371,7 @@ class PodRunner(CudaFields, RunnerPod):
             )
             raise problem("keep_lifetime", message, at=("keepFailed", "time"))
         if self.schedules is not None:
-            require_within(self.schedules, self.scale, "scale.min", "scale.max")
+            self.schedules.require_within(self.scale.min, self.scale.max, "scale")
 
 
 class RunnerQuota(Model):

@@ -19,7 +19,6 @@ from fleet.settings.model import (
     DnsLabel,
     Model,
     QuotedText,
-    Scale,
     accepted,
     matching,
     problem,
@@ -181,6 +180,16 @@ class Schedules(Model):
             bill.window(entry.count, entry.days, entry.start, entry.end, self.time_zone) for entry in self.windows.values()
         )
 
+    def require_within(self, least: int, most: int, key: str) -> None:
+        """Refuse windows that do not raise the minimum `least`, or exceed `most`; `key` has both. Raises a settings problem."""
+        for name, window in self.windows.items():
+            at = ("schedules", "windows", name, window.KEY)
+            if window.count > most:
+                raise problem("window_above_max", f"{key}.max is {most}; lower it, or raise {key}.max", at=at)
+            if window.count <= least:
+                message = f"{key}.min is {least}, so the window adds nothing; raise it, or remove it"
+                raise problem("window_below_min", message, at=at)
+
     def _utc(self, day: date, text: str) -> datetime:
         return datetime.combine(day, time.fromisoformat(text), self.zone).astimezone(UTC)
 
@@ -217,17 +226,6 @@ class RunnerSchedules(Schedules):
     windows: Mapping[DnsLabel, RunnerWindow]
     """One to three windows, by name. At least two minutes are between them. Example: `{work: {days: [mon, tue], start: "09:00",
     end: "18:00", runners: 2}}`"""
-
-
-def require_within(schedules: Schedules, scale: Scale, minimum: str, maximum: str) -> None:
-    """Refuse windows of a size outside of `scale`, whose keys are `minimum` and `maximum`. Raises a settings problem."""
-    for name, window in schedules.windows.items():
-        at = ("schedules", "windows", name, window.KEY)
-        if window.count > scale.max:
-            raise problem("window_above_max", f"{maximum} is {scale.max}; lower it, or raise {maximum}", at=at)
-        if window.count <= scale.min:
-            message = f"{minimum} is {scale.min}, so the window adds nothing; raise it, or remove it"
-            raise problem("window_below_min", message, at=at)
 
 
 def _minute(text: str) -> int:
