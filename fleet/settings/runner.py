@@ -77,14 +77,12 @@ _TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9_.-]*", r"@sha256:[0-9
 # A colon before a slash precedes the port of a registry, not a version.
 _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|{_DIGEST})"
 
-RunnerLabel = Annotated[
-    str, refuses(_runner_label), limited("github.com", "runs-on"), Form("runner label", _LABEL_RULE, "[^,]+", 255)
-]
+_LABEL_FORM = Form("runner label", _LABEL_RULE, "[^,]+", 255)
+RunnerLabel = Annotated[str, refuses(_runner_label), limited("github.com", "runs-on"), _LABEL_FORM]
 
 _SET_REFERENCE_RULE = "not a runner set of another cluster; write <cluster>/<set>, for example usw2/gpu-t4"
-SetReference = Annotated[
-    str, matching("set_reference", _SET_REFERENCE_RULE, r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-]
+_SET_REFERENCE = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+SetReference = Annotated[str, matching("set_reference", _SET_REFERENCE_RULE, _SET_REFERENCE)]
 
 _IMAGE_REFERENCE_RULE = (
     "an image must name a version or digest, not latest; write registry/name:version, registry/name@sha256:… or both"

@@ -13,18 +13,7 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts import bill
 from fleet.facts.remark import todo
-from fleet.settings.model import (
-    IN_ANY_ORDER,
-    Day,
-    DnsLabel,
-    Model,
-    QuotedText,
-    accepted,
-    matching,
-    problem,
-    refusal,
-    require_once,
-)
+from fleet.settings.model import IN_ANY_ORDER, Day, DnsLabel, Model, QuotedText, matching, problem, refusal, refuses, require_once
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: tuple[str, ...] = get_args(Weekday)
@@ -46,9 +35,12 @@ _AREAS = frozenset(
 )
 
 
-_ZONE_RULE = "not an IANA time zone; write area and city, such as America/Los_Angeles, or Etc/UTC"
-# EC2 Auto Scaling takes canonical names alone (PutScheduledUpdateGroupAction). US/Pacific is an old alias.
-_ZONE = accepted("time_zone", _ZONE_RULE, lambda name: name.partition("/")[0] in _AREAS and name in available_timezones())
+def _time_zone(name: str) -> None:
+    # EC2 Auto Scaling takes canonical names alone (PutScheduledUpdateGroupAction). US/Pacific is an old alias.
+    if name.partition("/")[0] not in _AREAS or name not in available_timezones():
+        raise problem("time_zone", "not an IANA time zone; write area and city, such as America/Los_Angeles, or Etc/UTC")
+
+
 _CLOCK_RULE = 'not a time; write quoted hours and minutes from "00:00" to "23:59"'
 Clock = Annotated[QuotedText, matching("clock", _CLOCK_RULE, r"([01]\d|2[0-3]):[0-5]\d")]
 """A wall-clock time, such as 09:00."""
@@ -134,7 +126,7 @@ class RunnerWindow(Window):
 class Schedules(Model):
     """The windows of a pool or runner class, in one time zone. On a holiday no window starts."""
 
-    time_zone: Annotated[str, _ZONE]
+    time_zone: Annotated[str, refuses(_time_zone)]
     """IANA name of the time zone of all windows. Daylight saving time follows it. Example: `Europe/Berlin`"""
     holidays: Annotated[tuple[Day, ...], Field(max_length=30), IN_ANY_ORDER] = ()
     """Local days on which no window starts, at most 30. A window of the night before stays open. Source: EC2 Auto Scaling quotas
