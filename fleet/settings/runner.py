@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from fleet.facts.cloud_limits import limit
 from fleet.facts.hardware import Machine
@@ -53,16 +53,24 @@ MAX_LABELS = 100
 """Maximum labels per runner (docs.github.com, REST API, "Create configuration for a just-in-time runner": maximum items 100)."""
 
 
+def short_name(rule: str, of: str, most: int) -> AfterValidator:
+    """A validator that refuses a name of more than `most` characters. `of` says whose name it is: "a runner set's"."""
+
+    def check(name: str) -> None:
+        if len(name) > most:
+            raise problem(rule, f"{of} name has at most {most} characters, this one has {len(name)}; shorten it")
+
+    return refuses(check)
+
+
 def _set_name(name: str) -> None:
-    if len(name) > MAX_SET_NAME:
-        message = f"a runner set's name has at most {MAX_SET_NAME} characters, this one has {len(name)}; shorten it"
-        raise problem("set_name", message)
     # gha-runner-scale-set 0.14.2 writes the name without quotes (templates/autoscalingrunnerset.yaml).
     if name in YAML_WORDS:
         raise problem("set_name_word", f"YAML reads {name} as no text, and the chart does not quote it; rename the set")
 
 
-SetName = Annotated[DnsLabel, refuses(_set_name), limited("github.com", "runs-on")]
+_SET_LENGTH = short_name("set_name", "a runner set's", MAX_SET_NAME)
+SetName = Annotated[DnsLabel, _SET_LENGTH, refuses(_set_name), limited("github.com", "runs-on")]
 
 
 _LABEL_RULE = "a runner label has 1 to 255 characters, no comma, no control character and no space around it"
