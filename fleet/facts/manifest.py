@@ -1,6 +1,6 @@
 """A Kubernetes object as plain data."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 Manifest = dict[str, Any]
@@ -14,13 +14,6 @@ def manifest(api: str, kind: str, name: str, namespace: str = "", spec: Manifest
     """
     fields = {key: value for key, value in {"name": name, "namespace": namespace, **metadata}.items() if value}
     return {"apiVersion": api, "kind": kind, "metadata": fields} | ({} if spec is None else {"spec": spec})
-
-
-def value_at(thing: Any, *path: str) -> Any:
-    """The value at a path of keys; None where a key is absent."""
-    for key in path:
-        thing = thing.get(key) if isinstance(thing, Mapping) else None
-    return thing
 
 
 _RBAC = "rbac.authorization.k8s.io"

@@ -169,9 +169,15 @@ class SchedulingProfile:
         """The tolerations that a pod needs to run on any GPU node of this provider."""
         return (GPU_TOLERATION,) if self.spot_taint is None else (GPU_TOLERATION, Toleration(self.spot_taint.key))
 
-    def pod_tolerations(self, capacity: str) -> tuple[Toleration, ...]:
-        """The tolerations that a pod needs to run on GPU nodes of this capacity type."""
-        return self.tolerations if capacity == "spot" else (GPU_TOLERATION,)
+    def pod_tolerations(self, capacity: str, *, gpus: bool = True) -> tuple[Toleration, ...]:
+        """The tolerations that a pod needs to run on nodes of this capacity type, with GPUs or without."""
+        first = GPU_TOLERATION if gpus else CPU_TOLERATION
+        return (first, *self.tolerations[1:]) if capacity == "spot" else (first,)
+
+    def taints(self, capacity: str, *, gpus: bool) -> tuple[Taint, ...]:
+        """The taints of nodes of this capacity type, with GPUs or without."""
+        first, spot = self.gpu_taint if gpus else CPU_TAINT, self.spot_taint if capacity == "spot" else None
+        return (first,) if spot is None else (first, spot)
 
     def reserves(self, key: str) -> bool:
         """Whether a user's label key is in a reserved domain or its subdomain. Kubelet exits on node-role.kubernetes.io/… too."""
@@ -270,6 +276,17 @@ class Term:
         """The key of the label, taint or annotation."""
         return self.text.partition("=")[0]
 
+    @property
+    def refusal(self) -> str:
+        """Why a stack file may not set this label, and what to do instead."""
+        why = {
+            Standing.OURS: "is set by the program",
+            Standing.ALIAS: "is set by the program as an alias",
+            Standing.PROVIDER: "is set by the provider",
+            Standing.REFUSED: "is refused",
+        }[self.standing]
+        return f"label {self.key} {why}; remove it" + (f" and use {self.instead}" if self.instead else "")
+
 
 VOCABULARY = tuple(entry(Term, row, standing=Standing(row["standing"])) for row in rows("vocabulary.csv"))
 """Every label and taint that the seeds and the charts use, and every annotation of our pods (`data/vocabulary.csv`)."""
@@ -299,11 +316,7 @@ def pool_labels(
     `resource` is the resource that the nodes advertise. `plugin_config` and `mig_config` are the configs of the device plugin and
     of the MIG manager, if they are not the default. `flavor` is the queue flavor that the pool shares with others.
     """
-    labels = {
-        CLUSTER_LABEL: cluster,
-        POOL_LABEL: pool,
-        ROLE_LABEL: role,
-        CAPACITY_LABEL: capacity,
+    labels = own_labels(cluster, pool, role, capacity) | {
         "nvidia.com/gpu": "true",
         GPU_PRESENT_LABEL: "true",
         "role": "gpu",
@@ -323,8 +336,8 @@ def pool_labels(
     return labels | {key: value for key, value in optional.items() if value}
 
 
-def cpu_pool_labels(*, cluster: str, pool: str, role: str, capacity: str) -> dict[str, str]:
-    """Node labels of a pool without GPUs: those of `pool_labels` that say nothing about GPUs."""
+def own_labels(cluster: str, pool: str, role: str, capacity: str) -> dict[str, str]:
+    """The node labels of a pool that say nothing about GPUs."""
     return {CLUSTER_LABEL: cluster, POOL_LABEL: pool, ROLE_LABEL: role, CAPACITY_LABEL: capacity}
 
 

@@ -5,17 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fleet.charts.chart import amounts, manifests
+from fleet.facts import scheduling
 from fleet.facts.pods import CONFINED, CONFINED_POD, Mount, claimed, shared_memory
-from fleet.facts.scheduling import (
-    ACCELERATOR_LABEL,
-    CAPACITY_LABEL,
-    INSTANCE_TYPE_LABEL,
-    MIG_RESOURCE,
-    QUEUE_LABEL,
-    SAFE_TO_EVICT,
-    TASK,
-    node_choice,
-)
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem
 from fleet.jobs.profiles import PROFILES
@@ -37,12 +28,12 @@ def manifest(job: GpuJobSpec, target: Target | None = None) -> Manifest:
         target = _anywhere(job.ask)
     arguments = job.given
     # A label too, by which people find the Job, if the task is a valid label value. The annotation always has it.
-    tags = {TASK: arguments.task_id} if is_label_value(arguments.task_id) else {}
-    queue = {QUEUE_LABEL: arguments.queue} if arguments.queue else {}
-    labels, annotations = arguments.labels | tags, arguments.annotations | {TASK: arguments.task_id}
+    tags = {scheduling.TASK: arguments.task_id} if is_label_value(arguments.task_id) else {}
+    queue = {scheduling.QUEUE_LABEL: arguments.queue} if arguments.queue else {}
+    labels, annotations = arguments.labels | tags, arguments.annotations | {scheduling.TASK: arguments.task_id}
     own = {"name": job.name, "namespace": arguments.namespace, "labels": labels | queue, "annotations": annotations}
     # SAFE_TO_EVICT, because the job ends if the autoscaler removes its node.
-    of_pod = _filled({"labels": labels, "annotations": annotations | {SAFE_TO_EVICT: "false"}})
+    of_pod = _filled({"labels": labels, "annotations": annotations | {scheduling.SAFE_TO_EVICT: "false"}})
     spec = {
         "backoffLimit": arguments.backoff_limit,
         "activeDeadlineSeconds": arguments.deadline,
@@ -67,7 +58,7 @@ _NO_FAILURE = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "Disr
 
 def _anywhere(ask: GpuAsk) -> Target:
     """The target of a pod without a pool. Raises JobError for several shares, because only a pool can allow them."""
-    if ask.shared and ask.gpus > 1 and not ask.unplaced_resource.startswith(MIG_RESOURCE):
+    if ask.shared and ask.gpus > 1 and not ask.unplaced_resource.startswith(scheduling.MIG_RESOURCE):
         why = "several shares may be of the same GPU and do not add up to a larger one"
         fix = "ask for 1, or give the fleet with a pool that allows it"
         raise JobError((JobProblem("gpu_count", "several_shares", f"{why}; {fix}", str(ask.gpus)),))
@@ -130,9 +121,9 @@ def _variables(job: GpuJobSpec) -> Iterator[Manifest]:
 def _nodes(ask: GpuAsk, target: Target) -> Manifest:
     """The node selector and the affinity: the labels of the pools or of the GPU, and of the machine types that the job names."""
     bound = bool(target.selectors)
-    choice = node_choice(target.selectors)
-    gpu = {ACCELERATOR_LABEL: PROFILES[ask.gpu_type].accelerator} if not bound and len(ask.gpu_types) == 1 else {}
-    machine = {INSTANCE_TYPE_LABEL: ask.instance_types[0]} if len(ask.instance_types) == 1 else {}
+    choice = scheduling.node_choice(target.selectors)
+    gpu = {scheduling.ACCELERATOR_LABEL: PROFILES[ask.gpu_type].accelerator} if not bound and len(ask.gpu_types) == 1 else {}
+    machine = {scheduling.INSTANCE_TYPE_LABEL: ask.instance_types[0]} if len(ask.instance_types) == 1 else {}
     affinity: Manifest = choice.get("affinity", {}).get("nodeAffinity", {})
     if required := list(_required(ask, bound=bound)):
         # A node must fit one whole term, so each term has what the job requires of every node.
@@ -140,7 +131,7 @@ def _nodes(ask: GpuAsk, target: Target) -> Manifest:
             term["matchExpressions"] += required
     if not bound and ask.prefer:
         affinity[PREFERRED] = [
-            {"weight": weight, "preference": {"matchExpressions": [_one_of(ACCELERATOR_LABEL, [PROFILES[name].accelerator])]}}
+            {"weight": weight, "preference": {"matchExpressions": [_accelerators(name)]}}
             for name, weight in ask.gpu_types.items()
         ]
     selector = choice.get("nodeSelector", {}) | gpu | machine
@@ -150,12 +141,16 @@ def _nodes(ask: GpuAsk, target: Target) -> Manifest:
 def _required(ask: GpuAsk, *, bound: bool) -> Iterator[Manifest]:
     """The requirements that a node selector cannot express: one of several values, and values to avoid."""
     if len(ask.instance_types) > 1:
-        yield _one_of(INSTANCE_TYPE_LABEL, list(ask.instance_types))
+        yield _one_of(scheduling.INSTANCE_TYPE_LABEL, list(ask.instance_types))
     if not bound and len(ask.gpu_types) > 1:
-        yield _one_of(ACCELERATOR_LABEL, [PROFILES[name].accelerator for name in ask.gpu_types])
+        yield _accelerators(*ask.gpu_types)
     if not bound and not ask.spot:
         # A node without the label is not in one of our pools, so its capacity type is not known.
-        yield {"key": CAPACITY_LABEL, "operator": "NotIn", "values": ["spot"]}
+        yield {"key": scheduling.CAPACITY_LABEL, "operator": "NotIn", "values": ["spot"]}
+
+
+def _accelerators(*gpu_types: str) -> Manifest:
+    return _one_of(scheduling.ACCELERATOR_LABEL, [PROFILES[name].accelerator for name in gpu_types])
 
 
 def _one_of(label: str, values: list[str]) -> Manifest:

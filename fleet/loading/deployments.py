@@ -34,26 +34,21 @@ OPERATION = "PULUMI_CI_OPERATION"
 
 _ORGANIZATION_RULE = "an organization of Pulumi Cloud is lower case; write it as its URL does"
 Organization = Annotated[str, matching("organization", _ORGANIZATION_RULE, r"[a-z0-9][a-z0-9_-]*")]
-Repository = Annotated[
-    str, matching("repository", "not a GitHub repository; write owner/name without https://", r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+")
-]
+_REPOSITORY_RULE = "not a GitHub repository; write owner/name without https://"
+Repository = Annotated[str, matching("repository", _REPOSITORY_RULE, r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+")]
 Branch = Annotated[str, matching("branch", "not the short name of a branch; write for example main", r"(?!refs/)[^\s:~^?*\[\\]+")]
-StackName = Annotated[
-    str, matching("stack_name", "a stack's name has 1 to 100 letters, digits, _ . or -; correct it", r"[A-Za-z0-9_.-]{1,100}")
-]
-Name = Annotated[
-    str, matching("cloud_name", "a name has letters, digits, _ . and -, no space; correct it", r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-]
+_STACK_RULE = "a stack's name has 1 to 100 letters, digits, _ . or -; correct it"
+StackName = Annotated[str, matching("stack_name", _STACK_RULE, r"[A-Za-z0-9_.-]{1,100}")]
+_NAME_RULE = "a name has letters, digits, _ . and -, no space; correct it"
+Name = Annotated[str, matching("cloud_name", _NAME_RULE, r"[A-Za-z0-9][A-Za-z0-9_.-]*")]
 _ENVIRONMENT_NAME_RULE = "not an ESC environment; write project/name without the organization"
 EnvironmentName = Annotated[str, matching("environment_name", _ENVIRONMENT_NAME_RULE, r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")]
 _FILTER = "a path filter is a glob for the whole path in the repository, and a leading ! excludes; write for example fleet/**"
 PathFilter = Annotated[str, matching("path_filter", _FILTER, r"!?(?!\./|/)[^\s!]+")]
-Variable = Annotated[
-    str, matching("variable", "an environment variable has letters, digits and _; rename it", r"[A-Za-z_][A-Za-z0-9_]*")
-]
-SecretKey = Annotated[
-    str, matching("secret_key", "a config key of this project has letters and digits; rename it", r"[A-Za-z][A-Za-z0-9]*")
-]
+_VARIABLE_RULE = "an environment variable has letters, digits and _; rename it"
+Variable = Annotated[str, matching("variable", _VARIABLE_RULE, r"[A-Za-z_][A-Za-z0-9_]*")]
+_KEY_RULE = "a config key of this project has letters and digits; rename it"
+SecretKey = Annotated[str, matching("secret_key", _KEY_RULE, r"[A-Za-z][A-Za-z0-9]*")]
 Version = Annotated[QuotedText, matching("version", 'not a published version; write for example "0.1.0"', r"\d+\.\d+\.\d+")]
 _ROLE = "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>"
 RoleArn = Annotated[str, matching("role_arn", _ROLE, r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")]

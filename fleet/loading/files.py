@@ -1,7 +1,7 @@
 """Reads a configuration file of the Pulumi CLI, and creates errors with its name and lines."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ class ConfigFile:
         return f"{match['namespace'] or project}:{match['name']}"
 
 
-def listed(names: Collection[str]) -> str:
+def listed(names: Iterable[str]) -> str:
     """Names as text for an error line."""
     return ", ".join(names) or "(there are none)"
 

@@ -9,7 +9,7 @@ from typing import Any
 from fleet.charts.arc import runner_pod
 from fleet.charts.container_jobs import service_size
 from fleet.facts.errors import InputError, quoted
-from fleet.facts.manifest import value_at
+from fleet.facts.nested import part
 from fleet.facts.pods import Amount
 from fleet.facts.quantities import quantity
 from fleet.facts.requests import amounts, requested, requests_of, resources
@@ -158,7 +158,7 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
 
     Raises InputError for a pod spec that the API server does not read.
     """
-    specs = ((".".join(path), spec) for path in _SPECS if isinstance(spec := value_at(body, *path), Mapping))
+    specs = ((".".join(path), spec) for path in _SPECS if (spec := part(body, *path)))
     path, spec = next(((path, spec) for path, spec in specs if "containers" in spec), ("", {}))
     if not path:
         return None
@@ -166,7 +166,7 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
         raise InputError(f"{where}: {at}: {rule}")
     if not spec["containers"]:
         raise InputError(f"{where}: {path}.containers: a pod has at least one container; add one")
-    metadata, outer = body.get("metadata") or {}, value_at(body, "spec") or {}
+    metadata, outer = part(body, "metadata"), part(body, "spec")
     is_job = body.get("kind") == "Job"
     count = outer.get("parallelism") if is_job else None
     return Pod(

@@ -15,7 +15,7 @@ from fleet.providers.tags import STACK_TAG
 from fleet.settings.cluster import Cluster, physical_name
 from fleet.settings.github import DEFAULT_SCOPE, PRIVATE_KEY
 from fleet.settings.gitops import ByProgram, Sops
-from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, TAKEN
+from fleet.settings.namespaces import ARGO_TAKEN, MONITORING_TAKEN, TAKEN
 from fleet.settings.reading import standing
 
 _MAX_CLUSTER = 28
@@ -211,7 +211,7 @@ def _namespaces(fleet: Fleet) -> Iterator[Violation]:
 def _named(path: tuple[str, ...], cluster: Cluster) -> Iterator[Violation]:
     """Of every namespace in a cluster's settings, which are at `path`: what is wrong if a chart has it."""
     if cluster.gitops is not None:
-        yield Violation("git_namespace", ARGO_CD_TAKEN, (*path, "gitops", "namespace"), cluster.gitops.namespace)
+        yield Violation("git_namespace", ARGO_TAKEN, (*path, "gitops", "namespace"), cluster.gitops.namespace)
     if cluster.monitoring is not None and cluster.monitoring.installs:
         at = (*path, "monitoring", "namespace")
         yield Violation("monitoring_namespace", MONITORING_TAKEN, at, cluster.monitoring.namespace)

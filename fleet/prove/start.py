@@ -12,20 +12,7 @@ from fleet.facts.pricing import Money
 from fleet.prove.bill import lines
 from fleet.prove.room import standing
 from fleet.providers.fleet import Fleet
-from fleet.providers.phases import (
-    NEW,
-    PLACEHOLDER,
-    READY,
-    RUNNING,
-    STOPPED,
-    WAITING,
-    Phase,
-    done,
-    node_phases,
-    phase,
-    pull,
-    seconds,
-)
+from fleet.providers.phases import NEW, OF_MACHINES, PLACEHOLDER, READY, WAITING, Phase, done, node_phases, phase, pull, seconds
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
 from fleet.settings.pool import Pool
@@ -119,7 +106,7 @@ def _found(cluster: Cluster, runner: Runner) -> str:
     # All nodes always run, or one of those that always run is free.
     if pool.nodes.min == pool.nodes.max or pool.nodes.min >= _least_nodes(cluster, runner):
         return READY
-    return {"stopped": STOPPED, "running": RUNNING}.get(cluster.waiting_machines(pool), NEW)
+    return OF_MACHINES.get(cluster.waiting_machines(pool), NEW)
 
 
 def _least_nodes(cluster: Cluster, runner: PodRunner) -> int:

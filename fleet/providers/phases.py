@@ -76,6 +76,8 @@ def done(name: str, note: str = "done before the job") -> Phase:
 NEW, READY, PLACEHOLDER, WAITING = "nothing", "a node that is ready", "a placeholder", "a waiting runner"
 STOPPED, RUNNING = "a stopped machine of the warm pool", "a running machine of the warm pool"
 """What a job finds when it starts."""
+OF_MACHINES = {"stopped": STOPPED, "running": RUNNING}
+"""What it finds by the state of machines that wait outside of the cluster."""
 
 
 def node_phases(cluster: Cluster, pool: Pool | None, finds: str) -> Iterator[Phase]:

@@ -48,15 +48,15 @@ def network_policy(
     return {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "ingress": [], "egress": egress}
 
 
-def reached_by(peers: Sequence[Manifest], port: int, labels: Mapping[str, str]) -> Manifest:
-    """Spec of a NetworkPolicy for the pods with these labels: only these peers reach them, and only this TCP port."""
-    allowed = {"from": peers, "ports": [{"protocol": "TCP", "port": port}]}
-    return {"podSelector": {"matchLabels": dict(labels)}, "policyTypes": ["Ingress"], "ingress": [allowed]}
-
-
 def in_namespace(name: str) -> dict[str, Any]:
     """All pods of a namespace, as a peer of a NetworkPolicy."""
     return {"namespaceSelector": {"matchLabels": {NAMESPACE_NAME_LABEL: name}}}
+
+
+def admits(labels: Mapping[str, str], clients: Sequence[Manifest], port: int) -> Manifest:
+    """Spec of a NetworkPolicy by which only these clients reach the pods with these labels, at one TCP port."""
+    ingress = [{"from": clients, "ports": [{"protocol": "TCP", "port": port}]}]
+    return {"podSelector": {"matchLabels": dict(labels)}, "policyTypes": ["Ingress"], "ingress": ingress}
 
 
 def _block(cidr: str, but: Sequence[str] = ()) -> dict[str, Any]:

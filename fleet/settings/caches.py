@@ -15,6 +15,9 @@ from fleet.settings.namespaces import TeamNamespace
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteMany"]
 """`ReadWriteOnce` allows one node at a time, with any number of pods."""
+_SIZE_RULE = "a volume is a whole number of Gi; write for example 100Gi"
+VolumeSize = Annotated[Memory, between("storage_size", _SIZE_RULE, 1024, step=1024)]
+"""Size of a volume of one user, in MiB."""
 Binding = Literal["WaitForFirstConsumer", "Immediate"]
 
 

@@ -25,21 +25,12 @@ from fleet.settings.health import Health
 from fleet.settings.jobs import StackJob, require_jobs
 from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem, refusal, require_once
 from fleet.settings.monitoring import Monitoring
-from fleet.settings.namespaces import (
-    ARGO_CD_TAKEN,
-    JOBS,
-    MONITORING_TAKEN,
-    PLACEHOLDER_NAMESPACE,
-    jobs_namespace,
-    levels,
-    reserved,
-)
+from fleet.settings.namespaces import ARGO_TAKEN, JOBS, MONITORING_TAKEN, PLACEHOLDER_NAMESPACE, jobs_namespace, levels, reserved
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool, require_no_shm, require_one_share, require_own_pool, require_pool
 from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.registry import Mirror
-from fleet.settings.runner import GPU_LABELS, PodRunner, Runner, SetName
-from fleet.settings.runner_quotas import RunnerQuota
+from fleet.settings.runner import GPU_LABELS, PodRunner, Runner, RunnerQuota, SetName
 from fleet.settings.sharing import Mig
 from fleet.settings.workloads import (
     AnyWorkload,
@@ -509,7 +500,7 @@ class Cluster(Model):
             message = "delivery argocd and gitops (repository, path) belong together; give both or neither"
             raise problem("gitops", message, at=("delivery",) if self.gitops is None else ("gitops",))
         if self.gitops is not None and (reserved(self.gitops.namespace) or self.gitops.namespace in self.team_namespaces):
-            raise problem("git_namespace", ARGO_CD_TAKEN, at=("gitops", "namespace"), value=self.gitops.namespace)
+            raise problem("git_namespace", ARGO_TAKEN, at=("gitops", "namespace"), value=self.gitops.namespace)
         if isinstance(self.secrets_by, Sops) and isinstance(self.SECRETS_BY, ByProgram):
             fix = "use program, external-secrets or sealed-secrets"
             message = f"the ArgoCD that the program installs has no plugin that decrypts them; {fix}"

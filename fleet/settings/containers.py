@@ -5,6 +5,7 @@ Settings check these models and keep what was written. Field names are Kubernete
 
 import ipaddress
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
@@ -286,11 +287,5 @@ def refuse_volume(value: Mapping[str, Any]) -> None:
         raise problem("template_volume_key", f"{kind} of a volume needs {needed}; add it", private=True)
 
 
-def refuse_alias(value: Mapping[str, Any]) -> None:
-    """Refuse a line of /etc/hosts that the API server rejects. Raises a settings problem."""
-    _checked(_HostAlias, value)
-
-
-def refuse_dns(value: Mapping[str, Any]) -> None:
-    """Refuse a configuration of resolvers that the API server rejects. Raises a settings problem."""
-    _checked(_DnsConfig, value)
+HOST_ALIAS, DNS_CONFIG = (refuses(partial(_checked, kind)) for kind in (_HostAlias, _DnsConfig))
+"""For a line of /etc/hosts, and for a configuration of resolvers: they refuse what the API server rejects."""

@@ -23,14 +23,12 @@ def _scope_url(url: str) -> None:
 
 ScopeUrl = Annotated[str, refuses(_scope_url), Form("GitHub scope", _SCOPE_RULE, _SCOPE.pattern)]
 _REPOSITORY_NAME_RULE = "not a repository; write owner/name, such as example/app"
-RepositoryName = Annotated[
-    str, matching("repository_name", _REPOSITORY_NAME_RULE, r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")
-]
+_REPOSITORY_NAME = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}"
+RepositoryName = Annotated[str, matching("repository_name", _REPOSITORY_NAME_RULE, _REPOSITORY_NAME)]
 """A GitHub repository as `owner/name`."""
 
-Identifier = Annotated[
-    QuotedText, matching("github_id", 'an id is a quoted number from 1, for example "123456"', "[1-9][0-9]{0,18}")
-]
+_ID_RULE = 'an id is a quoted number from 1, for example "123456"'
+Identifier = Annotated[QuotedText, matching("github_id", _ID_RULE, "[1-9][0-9]{0,18}")]
 
 _GROUP = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]*")
 _GROUP_RULE = "a runner group starts with a letter, then has letters, digits, spaces, _ . or -, and is not a YAML word such as on"

@@ -15,18 +15,10 @@ _CIPHERTEXT = r"Ag[A-D][A-Za-z0-9+/]{697,}={0,2}"
 
 # Errors with private=True do not show the value, because people may paste a token or the App's key there.
 _GIT_RULE = "not the URL of a Git repository without user and password; write for example https://github.com/example/homelab"
-Repository = Annotated[
-    str,
-    matching(
-        "git_repository",
-        _GIT_RULE,
-        r"(https://[A-Za-z0-9.-]+(:[0-9]+)?/|ssh://([a-z]+@)?[A-Za-z0-9.-]+(:[0-9]+)?/|[a-z]+@[A-Za-z0-9.-]+:)[\w./-]*\w",
-        private=True,
-    ),
-]
-Revision = Annotated[
-    str, matching("git_revision", "not a branch, tag or commit; write for example main", r"[A-Za-z0-9][\w.+/-]*")
-]
+_GIT = r"(https://[A-Za-z0-9.-]+(:[0-9]+)?/|ssh://([a-z]+@)?[A-Za-z0-9.-]+(:[0-9]+)?/|[a-z]+@[A-Za-z0-9.-]+:)[\w./-]*\w"
+Repository = Annotated[str, matching("git_repository", _GIT_RULE, _GIT, private=True)]
+_REVISION_RULE = "not a branch, tag or commit; write for example main"
+Revision = Annotated[str, matching("git_revision", _REVISION_RULE, r"[A-Za-z0-9][\w.+/-]*")]
 Folder = Annotated[str, matching("git_path", "not a folder below the repository's root; write for example clusters/home", _PATH)]
 _FILE_RULE = "not a file in the stack file's folder or below; write for example secrets/github-app.enc.yaml"
 SecretFile = Annotated[str, matching("secret_file", _FILE_RULE, _PATH, private=True)]

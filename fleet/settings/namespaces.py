@@ -12,7 +12,7 @@ PLACEHOLDER_NAMESPACE = "gpu-placeholders"
 """Only placeholder pods run there."""
 TAKEN = "this namespace belongs to the system, a chart or a runner set; use another for teams"
 """The error for a team's namespace that is already used. `fleet.prove.rules` checks the namespaces of charts."""
-ARGO_CD_TAKEN = "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd"
+ARGO_TAKEN = "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd"
 """The error for a namespace of ArgoCD that is already used."""
 MONITORING_TAKEN = (
     "this namespace belongs to the system, a chart, a runner set or a team; give Prometheus its own, such as monitoring"

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from fleet.facts.pods import Mount
+from fleet.facts.pods import Mount, claimed
 from fleet.settings.environment import EnvName, EnvValue
 from fleet.settings.github import is_app_secret
 from fleet.settings.gitops import ObjectName
@@ -58,9 +58,8 @@ def _mount_path(path: str) -> None:
             raise problem("mount_taken", f"{taken} belongs to the runner, its system or /dev/shm; write a path such as /data")
 
 
-MountPath = Annotated[
-    str, matching("mount_path", _PATH_RULE, _PATH, form=Form("mount path", _PATH_RULE, "/[^:]*[^:/]", 4096)), refuses(_mount_path)
-]
+_PATH_FORM = Form("mount path", _PATH_RULE, "/[^:]*[^:/]", 4096)
+MountPath = Annotated[str, matching("mount_path", _PATH_RULE, _PATH, form=_PATH_FORM), refuses(_mount_path)]
 """Where a container has a volume."""
 
 
@@ -105,17 +104,13 @@ class ExtraVolume(Model):
 
     def mount(self, name: str) -> Mount:
         """The volume and its mount, under a name."""
-        source: dict[str, Any] = {}
+        if self.claim is not None:
+            return claimed(name, self.path, self.claim, self.read_only)
         if self.size is not None:
-            source = {"emptyDir": ({"medium": "Memory"} if self.in_memory else {}) | {"sizeLimit": memory_text(self.size)}}
-        elif self.claim is not None:
-            claim = {"claimName": self.claim} | ({"readOnly": True} if self.read_only else {})
-            source = {"persistentVolumeClaim": claim}
-        elif self.config_map is not None:
-            source = {"configMap": {"name": self.config_map}}
-        else:
-            source = {"secret": {"secretName": self.secret}}
-        return Mount(name, self.path, source, self.read_only or (self.claim is None and self.size is None))
+            medium = {"medium": "Memory"} if self.in_memory else {}
+            return Mount(name, self.path, {"emptyDir": medium | {"sizeLimit": memory_text(self.size)}})
+        of_map, of_secret = {"configMap": {"name": self.config_map}}, {"secret": {"secretName": self.secret}}
+        return Mount(name, self.path, of_secret if self.config_map is None else of_map, read_only=True)
 
     @refusal
     def _rules(self) -> None:

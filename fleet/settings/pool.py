@@ -11,23 +11,10 @@ from pydantic.alias_generators import to_camel
 from fleet.facts import hardware
 from fleet.facts.offer import Offer
 from fleet.facts.pricing import Money, quoted
-from fleet.facts.scheduling import (
-    CPU_TAINT,
-    CPU_TOLERATION,
-    FALLBACK,
-    GPU_TOLERATION,
-    SchedulingProfile,
-    Standing,
-    Taint,
-    Toleration,
-    cpu_pool_labels,
-    pool_labels,
-    pool_selector,
-    term,
-)
+from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Taint, Toleration, own_labels, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import Duration, Form, Labels, Memory, Model, Nodes, between, cpu_text, problem, refusal, require_once
-from fleet.settings.schedules import PoolSchedules, require_within
+from fleet.settings.schedules import PoolSchedules
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
 Role = Literal["burst", "release", "fallback"]
@@ -223,7 +210,7 @@ class Pool(Model):
         if self.reservation is not None:
             message = "a reservation is paid at all hours; remove schedules, and raise nodes.min"
             raise problem("reserved_schedule", message, at=("schedules",))
-        require_within(self.schedules, self.nodes, "nodes.min", "nodes.max")
+        self.schedules.require_within(self.nodes.min, self.nodes.max, "nodes")
 
     @refusal
     def _pool_rules(self) -> None:
@@ -247,7 +234,7 @@ class Pool(Model):
             raise problem("many_labels", f"a pool has at most {MAX_LABELS} labels of its own; remove some", at=("labels",))
         for key in self.labels:
             if (vocabulary := term("label", key)) is not None:
-                raise problem("claimed_label", _claimed(key, vocabulary.standing, vocabulary.instead), at=("labels", key))
+                raise problem("claimed_label", vocabulary.refusal, at=("labels", key))
             domain = key.rpartition("/")[0]
             if domain == "nvidia.com" or domain.endswith(".nvidia.com"):
                 message = "NVIDIA's software reads labels of nvidia.com, and some of them leave a node without GPUs; remove it"
@@ -335,8 +322,7 @@ class Pool(Model):
 
     def tolerations(self, profile: SchedulingProfile) -> tuple[Toleration, ...]:
         """The tolerations that a pod needs to run on the pool's nodes."""
-        of_gpus = profile.pod_tolerations(self.capacity)
-        return of_gpus if self.has_gpus else tuple(CPU_TOLERATION if one == GPU_TOLERATION else one for one in of_gpus)
+        return profile.pod_tolerations(self.capacity, gpus=self.has_gpus)
 
     def price(self, instance_type: str, region: str) -> Money:
         """USD per hour of one node of this type."""
@@ -345,8 +331,7 @@ class Pool(Model):
 
     def node_taints(self, profile: SchedulingProfile) -> tuple[Taint, ...]:
         """The taints of the pool's nodes, those of the provider included."""
-        spot = profile.spot_taint if self.capacity == hardware.SPOT else None
-        return (profile.gpu_taint if self.has_gpus else CPU_TAINT, *((spot,) if spot is not None else ()))
+        return profile.taints(self.capacity, gpus=self.has_gpus)
 
     def node_labels(self, cluster: str, name: str, profile: SchedulingProfile, flavor: str = "") -> dict[str, str]:
         """Every label of the pool's nodes: those of the stack file first, then those of the program.
@@ -355,7 +340,7 @@ class Pool(Model):
         """
         common = {"cluster": cluster, "pool": name, "role": self.role, "capacity": self.capacity}
         if not self.has_gpus:
-            return self.labels | cpu_pool_labels(**common)
+            return self.labels | own_labels(**common)
         return self.labels | pool_labels(
             **common,
             accelerator=self.accelerator,
@@ -381,16 +366,6 @@ def _gpus(machine: hardware.Machine) -> str:
     if machine.gpu is None:
         return f"{machine.name} without GPU"
     return f"{machine.name} {machine.gpus}x {machine.gpu.name} {machine.gpu_memory_mib / 1024:.0f}Gi"
-
-
-def _claimed(key: str, standing: Standing, instead: str) -> str:
-    why = {
-        Standing.OURS: "is set by the program",
-        Standing.ALIAS: "is set by the program as an alias",
-        Standing.PROVIDER: "is set by the provider",
-        Standing.REFUSED: "is refused",
-    }[standing]
-    return f"label {key} {why}; remove it" + (f" and use {instead}" if instead else "")
 
 
 class SystemPool(Model):

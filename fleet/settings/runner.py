@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from fleet.facts.cloud_limits import limit
 from fleet.facts.hardware import Machine
@@ -35,7 +35,7 @@ from fleet.settings.model import (
     require_once,
 )
 from fleet.settings.pod_template import PodFields
-from fleet.settings.schedules import RunnerSchedules, require_within
+from fleet.settings.schedules import RunnerSchedules
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
 """Labels that fit any set (seed 000): only the default set of a GitHub scope has them."""
@@ -53,16 +53,24 @@ MAX_LABELS = 100
 """Maximum labels per runner (docs.github.com, REST API, "Create configuration for a just-in-time runner": maximum items 100)."""
 
 
+def short_name(rule: str, of: str, most: int) -> AfterValidator:
+    """A validator that refuses a name of more than `most` characters. `of` says whose name it is: "a runner set's"."""
+
+    def check(name: str) -> None:
+        if len(name) > most:
+            raise problem(rule, f"{of} name has at most {most} characters, this one has {len(name)}; shorten it")
+
+    return refuses(check)
+
+
 def _set_name(name: str) -> None:
-    if len(name) > MAX_SET_NAME:
-        message = f"a runner set's name has at most {MAX_SET_NAME} characters, this one has {len(name)}; shorten it"
-        raise problem("set_name", message)
     # gha-runner-scale-set 0.14.2 writes the name without quotes (templates/autoscalingrunnerset.yaml).
     if name in YAML_WORDS:
         raise problem("set_name_word", f"YAML reads {name} as no text, and the chart does not quote it; rename the set")
 
 
-SetName = Annotated[DnsLabel, refuses(_set_name), limited("github.com", "runs-on")]
+_SET_LENGTH = short_name("set_name", "a runner set's", MAX_SET_NAME)
+SetName = Annotated[DnsLabel, _SET_LENGTH, refuses(_set_name), limited("github.com", "runs-on")]
 
 
 _LABEL_RULE = "a runner label has 1 to 255 characters, no comma, no control character and no space around it"
@@ -77,14 +85,12 @@ _TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9_.-]*", r"@sha256:[0-9
 # A colon before a slash precedes the port of a registry, not a version.
 _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|{_DIGEST})"
 
-RunnerLabel = Annotated[
-    str, refuses(_runner_label), limited("github.com", "runs-on"), Form("runner label", _LABEL_RULE, "[^,]+", 255)
-]
+_LABEL_FORM = Form("runner label", _LABEL_RULE, "[^,]+", 255)
+RunnerLabel = Annotated[str, refuses(_runner_label), limited("github.com", "runs-on"), _LABEL_FORM]
 
 _SET_REFERENCE_RULE = "not a runner set of another cluster; write <cluster>/<set>, for example usw2/gpu-t4"
-SetReference = Annotated[
-    str, matching("set_reference", _SET_REFERENCE_RULE, r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-]
+_SET_REFERENCE = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+SetReference = Annotated[str, matching("set_reference", _SET_REFERENCE_RULE, _SET_REFERENCE)]
 
 _IMAGE_REFERENCE_RULE = (
     "an image must name a version or digest, not latest; write registry/name:version, registry/name@sha256:… or both"
@@ -371,4 +377,22 @@ class PodRunner(CudaFields, RunnerPod):
             )
             raise problem("keep_lifetime", message, at=("keepFailed", "time"))
         if self.schedules is not None:
-            require_within(self.schedules, self.scale, "scale.min", "scale.max")
+            self.schedules.require_within(self.scale.min, self.scale.max, "scale")
+
+
+class RunnerQuota(Model):
+    """The most GPUs of several runner classes together. A job beyond it waits in GitHub's queue, because no set asks for it.
+
+    Kubernetes has no quota over several namespaces, and a class has its own. So the plan proves the sum of `scale.max`.
+    """
+
+    gpus: Annotated[int, Field(ge=0)]
+    """The most GPUs of all these classes at one time, or shares of GPUs if their pools share them. Unit: GPUs or shares.
+    Example: `4`"""
+    runners: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The classes whose runners it counts. A class may be in several quotas. Example: `[gpu-t4, gpu-t4-x4]`"""
+
+    @refusal
+    def _each_class_once(self) -> None:
+        """Refuse a class given twice: it counts once."""
+        require_once("repeated_runner", "a runner class is given twice; remove one", self.runners, at=("runners",))

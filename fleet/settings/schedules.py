@@ -13,19 +13,7 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts import bill
 from fleet.facts.remark import todo
-from fleet.settings.model import (
-    IN_ANY_ORDER,
-    Day,
-    DnsLabel,
-    Model,
-    QuotedText,
-    Scale,
-    accepted,
-    matching,
-    problem,
-    refusal,
-    require_once,
-)
+from fleet.settings.model import IN_ANY_ORDER, Day, DnsLabel, Model, QuotedText, matching, problem, refusal, refuses, require_once
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: tuple[str, ...] = get_args(Weekday)
@@ -47,9 +35,12 @@ _AREAS = frozenset(
 )
 
 
-_ZONE_RULE = "not an IANA time zone; write area and city, such as America/Los_Angeles, or Etc/UTC"
-# EC2 Auto Scaling takes canonical names alone (PutScheduledUpdateGroupAction). US/Pacific is an old alias.
-_ZONE = accepted("time_zone", _ZONE_RULE, lambda name: name.partition("/")[0] in _AREAS and name in available_timezones())
+def _time_zone(name: str) -> None:
+    # EC2 Auto Scaling takes canonical names alone (PutScheduledUpdateGroupAction). US/Pacific is an old alias.
+    if name.partition("/")[0] not in _AREAS or name not in available_timezones():
+        raise problem("time_zone", "not an IANA time zone; write area and city, such as America/Los_Angeles, or Etc/UTC")
+
+
 _CLOCK_RULE = 'not a time; write quoted hours and minutes from "00:00" to "23:59"'
 Clock = Annotated[QuotedText, matching("clock", _CLOCK_RULE, r"([01]\d|2[0-3]):[0-5]\d")]
 """A wall-clock time, such as 09:00."""
@@ -135,7 +126,7 @@ class RunnerWindow(Window):
 class Schedules(Model):
     """The windows of a pool or runner class, in one time zone. On a holiday no window starts."""
 
-    time_zone: Annotated[str, _ZONE]
+    time_zone: Annotated[str, refuses(_time_zone)]
     """IANA name of the time zone of all windows. Daylight saving time follows it. Example: `Europe/Berlin`"""
     holidays: Annotated[tuple[Day, ...], Field(max_length=30), IN_ANY_ORDER] = ()
     """Local days on which no window starts, at most 30. A window of the night before stays open. Source: EC2 Auto Scaling quotas
@@ -181,6 +172,16 @@ class Schedules(Model):
             bill.window(entry.count, entry.days, entry.start, entry.end, self.time_zone) for entry in self.windows.values()
         )
 
+    def require_within(self, least: int, most: int, key: str) -> None:
+        """Refuse windows that do not raise the minimum `least`, or exceed `most`; `key` has both. Raises a settings problem."""
+        for name, window in self.windows.items():
+            at = ("schedules", "windows", name, window.KEY)
+            if window.count > most:
+                raise problem("window_above_max", f"{key}.max is {most}; lower it, or raise {key}.max", at=at)
+            if window.count <= least:
+                message = f"{key}.min is {least}, so the window adds nothing; raise it, or remove it"
+                raise problem("window_below_min", message, at=at)
+
     def _utc(self, day: date, text: str) -> datetime:
         return datetime.combine(day, time.fromisoformat(text), self.zone).astimezone(UTC)
 
@@ -217,17 +218,6 @@ class RunnerSchedules(Schedules):
     windows: Mapping[DnsLabel, RunnerWindow]
     """One to three windows, by name. At least two minutes are between them. Example: `{work: {days: [mon, tue], start: "09:00",
     end: "18:00", runners: 2}}`"""
-
-
-def require_within(schedules: Schedules, scale: Scale, minimum: str, maximum: str) -> None:
-    """Refuse windows of a size outside of `scale`, whose keys are `minimum` and `maximum`. Raises a settings problem."""
-    for name, window in schedules.windows.items():
-        at = ("schedules", "windows", name, window.KEY)
-        if window.count > scale.max:
-            raise problem("window_above_max", f"{maximum} is {scale.max}; lower it, or raise {maximum}", at=at)
-        if window.count <= scale.min:
-            message = f"{minimum} is {scale.min}, so the window adds nothing; raise it, or remove it"
-            raise problem("window_below_min", message, at=at)
 
 
 def _minute(text: str) -> int:

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 from fleet.facts.credentials import mask
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import NO_GPU, is_gpu_resource
-from fleet.settings.containers import refuse_alias, refuse_container, refuse_dns, refuse_sizes, refuse_volume
+from fleet.settings.containers import DNS_CONFIG, HOST_ALIAS, refuse_container, refuse_sizes, refuse_volume
 from fleet.settings.github import is_app_secret
 from fleet.settings.model import Model, problem, refusal, refuses, require_once
 
@@ -101,9 +101,9 @@ class Template(Model):
     `[{name: cache, image: "example:1", resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 1Gi}}}]`"""
     volumes: tuple[Annotated[Fields, refuses(refuse_volume)], ...] = ()
     """Volumes of these containers. The runner mounts those in `volumes` of the class. Example: `[{name: tmp, emptyDir: {}}]`"""
-    host_aliases: tuple[Annotated[Fields, refuses(refuse_alias)], ...] = ()
+    host_aliases: tuple[Annotated[Fields, HOST_ALIAS], ...] = ()
     """Lines of /etc/hosts. Example: `[{ip: 10.20.0.5, hostnames: [mirror]}]`"""
-    dns_config: Annotated[Fields, refuses(refuse_dns)] | None = None
+    dns_config: Annotated[Fields, DNS_CONFIG] | None = None
     """Name servers and search domains. Example: `{options: [{name: ndots, value: "1"}]}`"""
     dns_policy: Annotated[Literal["ClusterFirst", "None"], BeforeValidator(_dns_policy)] | None = None
     """Where names are resolved: in the cluster, or by `nameservers` of `dnsConfig` alone. Example: `ClusterFirst`"""

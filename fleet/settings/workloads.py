@@ -7,25 +7,12 @@ from pydantic import Field, Tag
 
 from fleet.facts.pods import Level
 from fleet.facts.versions import IMAGES, Image
-from fleet.settings.caches import Cache, class_name
+from fleet.settings.caches import Cache, VolumeSize, class_name
 from fleet.settings.endpoint import BoundedCidr
-from fleet.settings.model import (
-    IN_ANY_ORDER,
-    CpuSpan,
-    DnsLabel,
-    Labels,
-    Memory,
-    MemorySpan,
-    Model,
-    between,
-    problem,
-    refusal,
-    refuses,
-    selected_by,
-)
+from fleet.settings.model import IN_ANY_ORDER, CpuSpan, DnsLabel, Labels, Memory, MemorySpan, Model, problem, refusal, selected_by
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_no_shm, require_one_share, require_pool
-from fleet.settings.runner import ImageReference, PodRunner, Runner, SetName, require_shm
+from fleet.settings.runner import ImageReference, PodRunner, Runner, SetName, require_shm, short_name
 
 WORKLOAD_IMAGES: dict[str, Image] = {
     "nvidia-smi": IMAGES["cuda"],
@@ -49,19 +36,13 @@ MAX_NAME = 45
 """Maximum characters of a workload's name. Names of claims and pods add up to 18, and may have 63."""
 
 
-def _workload_name(name: str) -> None:
-    if len(name) > MAX_NAME:
-        message = f"a workload's name has at most {MAX_NAME} characters, this one has {len(name)}; shorten it"
-        raise problem("workload_name", message)
-
-
-WorkloadName = Annotated[DnsLabel, refuses(_workload_name)]
+WorkloadName = Annotated[DnsLabel, short_name("workload_name", "a workload's", MAX_NAME)]
 
 
 class Storage(Model):
     """A volume. Without `storageClass` it uses the default class of the cluster, if there is one."""
 
-    size: Annotated[Memory, between("storage_size", "a volume is a whole number of Gi; write for example 100Gi", 1024, step=1024)]
+    size: VolumeSize
     """Size of the volume, a whole number of Gi."""
     storage_class: DnsLabel | None = None
     """Storage class of the volume. Default: the default class of the cluster."""

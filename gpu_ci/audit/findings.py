@@ -80,7 +80,7 @@ def _read(seen: Audit, path: Path, document: Document) -> None:
     if path.parent.parts[-2:] == (".github", "workflows"):
         seen.workflows.add(path, document)
         return
-    for part in parts_of(str(path), document):
+    for part in parts_of(path, document):
         if isinstance(part, RunnerSet):
             seen.sets.append(part)
         else:

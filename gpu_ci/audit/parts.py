@@ -7,11 +7,13 @@ and of kustomization.yaml's `helmCharts`.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from fleet.facts.nested import items, part, text_at
 from fleet.facts.yaml_text import Document, helm_values
 from fleet.prove.runs_on import RunsOn
-from gpu_ci.workflows.job import mapping_in as _mapping, text_in as _text
+from gpu_ci.workflows.job import File
 
 SET_CHART, CONTROLLER_CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"
 CONTAINER_MODES = ("dind", "kubernetes", "kubernetes-novolume")
@@ -52,42 +54,37 @@ class RunnerSet:
         return asked.matches((self.name, *self.labels), self.group)
 
 
-def parts_of(path: str, document: Document) -> Iterator[RunnerSet | Controller]:
+def parts_of(path: Path, document: Document) -> Iterator[RunnerSet | Controller]:
     """What a document declares of ARC."""
     value = document.value
     if not isinstance(value, Mapping):
         return
-
-    def place(*keys: str | int) -> str:
-        while keys and keys not in document.lines:
-            keys = keys[:-1]
-        return f"{path}:{document.lines[keys]}"
-
+    place = File(path, document).place
     match value.get("kind"):
         case "Application":
-            spec = _mapping(value, "spec")
+            spec = part(value, "spec")
             sources: list[tuple[tuple[str | int, ...], Any]] = [(("spec", "source"), spec.get("source"))]
-            sources += [(("spec", "sources", number), source) for number, source in enumerate(_list(spec, "sources"))]
+            sources += [(("spec", "sources", number), source) for number, source in enumerate(items(spec, "sources"))]
             for keys, source in sources:
-                helm = _mapping(source, "helm")
-                values = _mapping(helm, "valuesObject") or _parsed(helm.get("values"))
-                name = _text(helm, "releaseName") or _text(_mapping(value, "metadata"), "name")
-                yield from _of_chart(place(*keys, "chart"), _text(source, "chart"), _text(source, "targetRevision"), name, values)
+                helm = part(source, "helm")
+                values = part(helm, "valuesObject") or _parsed(helm.get("values"))
+                name = text_at(helm, "releaseName") or text_at(value, "metadata", "name")
+                chart_name, version = (text_at(source, key) for key in ("chart", "targetRevision"))
+                yield from _of_chart(place(*keys, "chart"), chart_name, version, name, values)
         case "HelmRelease":
-            spec = _mapping(value, "spec")
-            chart = _mapping(_mapping(spec, "chart"), "spec")
-            name = _text(spec, "releaseName") or _text(_mapping(value, "metadata"), "name")
+            spec = part(value, "spec")
+            chart = part(spec, "chart", "spec")
+            name = text_at(spec, "releaseName") or text_at(value, "metadata", "name")
             where = place("spec", "chart", "spec", "chart")
-            yield from _of_chart(where, _text(chart, "chart"), _text(chart, "version"), name, _mapping(spec, "values"))
+            yield from _of_chart(where, text_at(chart, "chart"), text_at(chart, "version"), name, part(spec, "values"))
         case "AutoscalingRunnerSet":
-            metadata, spec = _mapping(value, "metadata"), _mapping(value, "spec")
-            version = _text(_mapping(metadata, "labels"), "app.kubernetes.io/version")
-            labels = {"scaleSetLabels": _list(spec, "runnerScaleSetLabels")}
-            yield _runner_set(place("spec"), version, _text(metadata, "name"), {**spec, **labels})
+            version = text_at(value, "metadata", "labels", "app.kubernetes.io/version")
+            settings = {**part(value, "spec"), "scaleSetLabels": items(value, "spec", "runnerScaleSetLabels")}
+            yield _runner_set(place("spec"), version, text_at(value, "metadata", "name"), settings)
         case _ if "helmCharts" in value:
-            for number, chart in enumerate(_list(value, "helmCharts")):
-                where, name = place("helmCharts", number), _text(chart, "releaseName")
-                yield from _of_chart(where, _text(chart, "name"), _text(chart, "version"), name, _mapping(chart, "valuesInline"))
+            for number, chart in enumerate(items(value, "helmCharts")):
+                where, name = place("helmCharts", number), text_at(chart, "releaseName")
+                yield from _of_chart(where, text_at(chart, "name"), text_at(chart, "version"), name, part(chart, "valuesInline"))
         case _ if "githubConfigUrl" in value and "apiVersion" not in value:
             yield _runner_set(place("githubConfigUrl"), "", "", value)
 
@@ -101,17 +98,17 @@ def _of_chart(place: str, chart: str, version: str, release: str, values: Mappin
 
 
 def _runner_set(place: str, version: str, release: str, values: Mapping[str, Any]) -> RunnerSet:
-    containers = [entry for entry in _list(_mapping(_mapping(values, "template"), "spec"), "containers") if _text(entry, "name")]
+    containers = [entry for entry in items(values, "template", "spec", "containers") if text_at(entry, "name")]
     runner: Mapping[str, Any] = next((entry for entry in containers if entry["name"] == "runner"), {})
-    variables = {_text(entry, "name"): _text(entry, "value") for entry in _list(runner, "env")}
-    mode = _text(_mapping(values, "containerMode"), "type")
+    variables = {text_at(entry, "name"): text_at(entry, "value") for entry in items(runner, "env")}
+    mode = text_at(values, "containerMode", "type")
     return RunnerSet(
         place,
-        _text(values, "runnerScaleSetName") or release,
-        frozenset(label for label in _list(values, "scaleSetLabels") if isinstance(label, str)),
-        _text(values, "runnerGroup") or "Default",
+        text_at(values, "runnerScaleSetName") or release,
+        frozenset(label for label in items(values, "scaleSetLabels") if isinstance(label, str)),
+        text_at(values, "runnerGroup") or "Default",
         version,
-        _text(runner, "image") or "ghcr.io/actions/actions-runner:latest",
+        text_at(runner, "image") or "ghcr.io/actions/actions-runner:latest",
         mode in CONTAINER_MODES or not variables.keys().isdisjoint(_CONTAINER_VARIABLES),
         variables.get(_REQUIRES, str(mode.startswith("kubernetes"))).lower() == "true",
     )
@@ -119,10 +116,4 @@ def _runner_set(place: str, version: str, release: str, values: Mapping[str, Any
 
 def _parsed(text: object) -> Mapping[str, Any]:
     """The values of an Application's text; empty if Helm could not read it."""
-    values = helm_values(text) if isinstance(text, str) else None
-    return values if isinstance(values, Mapping) else {}
-
-
-def _list(value: object, key: str) -> list[Any]:
-    inner = value.get(key) if isinstance(value, Mapping) else None
-    return inner if isinstance(inner, list) else []
+    return part({"values": helm_values(text) if isinstance(text, str) else None}, "values")

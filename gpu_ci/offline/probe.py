@@ -152,14 +152,14 @@ def _lsblk(place: str, text: str, facts: Facts) -> None:
 
 def _json(place: str, text: str) -> Iterator[Any]:
     """The JSON documents of a text, one behind the other. Raises InputError."""
-    at, decoder = text.find("{"), json.JSONDecoder()
-    while at >= 0:
+    start, decoder = text.find("{"), json.JSONDecoder()
+    while start >= 0:
         try:
-            value, end = decoder.raw_decode(text, at)
+            value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             raise InputError(f"{place}: not the whole JSON of lsblk or talosctl; save its output again") from None
         yield value
-        at = text.find("{", end)
+        start = text.find("{", end)
 
 
 def _talos(place: str, text: str, facts: Facts) -> None:

@@ -21,13 +21,14 @@ from rich.console import Console
 from fleet.facts.credentials import mask
 from fleet.facts.yaml_text import yaml_text
 from fleet.loading.config import read_fleet
+from fleet.loading.files import listed
 from fleet.settings.namespaces import SMOKE_NAMESPACE
 from gpu_ci.app import RUN, Cluster, File, OfStack, Pools, Program, Repository, Stack, app as program
 from gpu_ci.submit import api, smoke
 from gpu_ci.submit.describe import Described
 from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.explain import explain_live
-from gpu_ci.submit.objects import listed, name, text
+from gpu_ci.submit.objects import name, text
 from gpu_ci.submit.runs import STATUS, Existing, Outcome, Output, Propagation, Result, RunOptions
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError, SSLError
 
+from fleet.facts.nested import parts
 from gpu_ci.submit.errors import ApiError, UnreachableError
-from gpu_ci.submit.objects import PODS, Kind, Object, one_line, parsed, parts, text
+from gpu_ci.submit.objects import PODS, Kind, Object, one_line, parsed, text
 
 MOST_BYTES = 64_000_000
 """The largest answer that is read. A list of thousands of pods stays below it."""
@@ -148,23 +149,13 @@ class Cluster:
     def kind(self, api_version: str, name: str) -> Kind | None:
         """The kind of objects as the server has it, None if it has none (kubernetes.io, API concepts, discovery)."""
         path = f"/{'apis' if '/' in api_version else 'api'}/{api_version}"
-        try:
-            served = parts(self._ask((f"get the kinds of {api_version}", "GET", path)).json(), "resources")
-        except ApiError as error:
-            if error.code != NOT_FOUND:
-                raise
-            return None
+        served = parts(self._found((f"get the kinds of {api_version}", "GET", path)), "resources")
         plurals = (each for each in served if text(each, "kind") == name and "/" not in text(each, "name"))
         return next((Kind(api_version, text(each, "name"), bool(each.get("namespaced"))) for each in plurals), None)
 
     def find(self, kind: Kind, name: str) -> Object | None:
         """One object, None if there is none."""
-        try:
-            return self.get(kind, name)
-        except ApiError as error:
-            if error.code != NOT_FOUND:
-                raise
-            return None
+        return self._found(self._target("get", kind, name))
 
     def list(self, kind: Kind, selector: Mapping[str, str]) -> list[Object]:
         """The objects that a `labelSelector` or `fieldSelector` selects."""
@@ -193,6 +184,15 @@ class Cluster:
         # Every other verb of RBAC is a GET.
         method = {"create": "POST", "delete": "DELETE"}.get(verb, "GET")
         return " ".join(filter(None, (verb, resource, name, where))), method, "/".join(path)
+
+    def _found(self, target: Target) -> Object | None:
+        """The answer to a GET, None if there is nothing. Raises as `_ask` does for anything else."""
+        try:
+            return self._ask(target).json()
+        except ApiError as error:
+            if error.code != NOT_FOUND:
+                raise
+            return None
 
     def _ask(self, target: Target, query: Mapping[str, str] | None = None, body: Object | None = None) -> Response:
         """Send a request. Raises ApiError if the server refuses it, UnreachableError if nothing answers."""

@@ -6,16 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet import jobs
 from fleet.facts.credentials import mask
-from fleet.jobs import (
-    JobError,
-    calculate_gpu_requirements,
-    detect_ml_workload,
-    gpu_job,
-    manifest as unplaced,
-    place_job,
-    pool_options,
-)
 from fleet.loading.config import read_fleet
 from gpu_ci.app import Cluster, File, OfStack, Pools
 from gpu_ci.submit.errors import InputError
@@ -71,14 +63,15 @@ class Described:
         if self.stack is None and (self.cluster or self.pool or self.file):
             raise InputError("--cluster, --pool, --file: name a part of a stack; also pass --stack")
         fleet = None if self.stack is None else read_fleet(self.stack, self.file)
-        implied = {} if fleet is None else pool_options(fleet, self.cluster, self.pool)
+        implied = {} if fleet is None else jobs.pool_options(fleet, self.cluster, self.pool)
         try:
             arguments = self._sizes(remarks, implied) | self._given(namespace)
-            job = gpu_job(self.task_id, self.image, command=tuple(self.command or ()), env=_pairs(self.env, "--env"), **arguments)
+            arguments |= {"command": tuple(self.command or ()), "env": _pairs(self.env, "--env")}
+            job = jobs.gpu_job(self.task_id, self.image, **arguments)
             if fleet is None:
-                return unplaced(job), remarks
-            placed = place_job(fleet, job, cluster=self.cluster, pool=self.pool)
-        except JobError as error:
+                return jobs.manifest(job), remarks
+            placed = jobs.place_job(fleet, job, cluster=self.cluster, pool=self.pool)
+        except jobs.JobError as error:
             raise InputError("\n".join(_lines(error))) from error
         return placed.manifest(), [*remarks, f"placed in {placed.place}", *placed.remarks]
 
@@ -95,14 +88,14 @@ class Described:
         stated = {key: value for key, value in options.items() if value is not None}
         if self.requirements is None:
             return implied | stated
-        workload = detect_ml_workload(self.requirements)
+        workload = jobs.detect_ml_workload(self.requirements)
         remarks += str(workload).splitlines()
         if not workload:
             raise InputError(
                 "--requirements: nothing in it asks for a GPU; describe the task in more detail, or remove it\n"
                 + "\n".join(remarks)
             )
-        needs = calculate_gpu_requirements(self.requirements)
+        needs = jobs.calculate_gpu_requirements(self.requirements)
         remarks += str(needs).splitlines()
         return {**needs.arguments, **implied, **stated}
 
@@ -143,7 +136,7 @@ def _option(name: str) -> str:
     return others.get(name, f"--{name.replace('_', '-')}")
 
 
-def _lines(error: JobError) -> list[str]:
+def _lines(error: jobs.JobError) -> list[str]:
     """A line for each problem, with the names of options. If no pool can hold the Job, the first line states that."""
     lines = [str(error).splitlines()[0]] if any(problem.rule == "placement" for problem in error.problems) else []
     for problem in error.problems:

@@ -16,10 +16,12 @@ from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import ConfigException, load_incluster_config
 from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
+from fleet.facts.nested import part
 from fleet.facts.yaml_text import YAMLError
+from fleet.loading.files import listed
 from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import InputError
-from gpu_ci.submit.objects import listed, one_line, part, text
+from gpu_ci.submit.objects import one_line, text
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod has the token and the namespace of its service account."""

@@ -1,11 +1,11 @@
 """Reads Kubernetes objects as plain JSON, in which almost any field can be absent, and names the kinds that `submit` uses."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.facts.manifest import value_at
+from fleet.facts.nested import at, parts, text_at
 
 Object = Mapping[str, Any]
 """A Kubernetes object, or a part of one."""
@@ -43,27 +43,14 @@ def parsed(body: bytes) -> Any:
         return None
 
 
-def part(thing: Any, *path: str) -> Object:
-    """The object at a path; empty if there is none."""
-    value = value_at(thing, *path)
-    return value if isinstance(value, Mapping) else {}
-
-
-def parts(thing: Any, *path: str) -> list[Object]:
-    """The objects of the list at a path; empty if there is none."""
-    value = value_at(thing, *path)
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
-
-
 def text(thing: Any, *path: str) -> str:
     """The text at a path as one printable line; empty if there is none."""
-    value = value_at(thing, *path)
-    return one_line(value) if isinstance(value, str) else ""
+    return one_line(text_at(thing, *path))
 
 
 def number(thing: Any, *path: str) -> int:
     """The whole number at a path; 0 if there is none."""
-    value = value_at(thing, *path)
+    value = at(thing, *path)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
@@ -103,8 +90,3 @@ def containers(thing: Object, *path: str) -> Iterator[tuple[str, Object]]:
     for key in ("initContainers", "containers", "initContainerStatuses", "containerStatuses"):
         for entry in parts(thing, *path, key):
             yield text(entry, "name"), entry
-
-
-def listed(words: Iterable[str]) -> str:
-    """Words as a list for a sentence."""
-    return ", ".join(words) or "(there are none)"

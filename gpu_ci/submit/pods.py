@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from fleet.facts.nested import part, parts
 from fleet.facts.scheduling import QUEUE_LABEL
 from gpu_ci.submit.errors import SubmitError
-from gpu_ci.submit.objects import Object, condition, containers, explanation, name, number, part, parts, text, true_condition, uid
+from gpu_ci.submit.objects import Object, condition, containers, explanation, name, number, text, true_condition, uid
 
 DISRUPTIONS: Mapping[str, str] = {
     "PreemptionByScheduler": "preempted: the scheduler gave its place to a pod of higher priority",

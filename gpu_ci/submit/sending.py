@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleet.facts import errors
-from fleet.facts.manifest import value_at
+from fleet.facts.nested import at, part, parts
 from fleet.facts.scheduling import JOB_HASH
 from fleet.facts.yaml_text import plain
 from fleet.loading.documents import documents
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError, UnreachableError
-from gpu_ci.submit.objects import JOBS, Object, name, part, parts, text, true_condition, uid
+from gpu_ci.submit.objects import JOBS, Object, name, text, true_condition, uid
 from gpu_ci.submit.runs import DEFAULT, Backoff, Existing, Output, RunOptions
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def read_job(path: Path) -> dict[str, Any]:
 
 def check(job: Object, source: str = "the manifest") -> None:
     """Raise InputError if this is not a Job that can be sent. The API server checks the rest."""
-    kind = (value_at(job, "apiVersion"), value_at(job, "kind"))
+    kind = (at(job, "apiVersion"), at(job, "kind"))
     if kind != ("batch/v1", "Job"):
         raise InputError(f"{source}: must be a batch/v1 Job; it is {kind[0]} {kind[1]}; use kubectl apply for other kinds")
     if not text(job, "metadata", "name"):

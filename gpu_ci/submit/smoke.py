@@ -25,12 +25,13 @@ from rich.text import Text
 
 from fleet.facts.errors import quoted
 from fleet.facts.yaml_text import yaml_text
+from fleet.loading.files import listed
 from fleet.prove.remarks import PAGE, ways
 from fleet.providers.fleet import Fleet
 from fleet.render.workloads.smoke import TESTS, Smoke, UnknownPoolError, smoke_home, smoke_tests
 from gpu_ci.submit.api import run_all
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError
-from gpu_ci.submit.objects import JOBS, NAMESPACES, NETWORK_POLICIES, Kind, Object, listed, name
+from gpu_ci.submit.objects import JOBS, NAMESPACES, NETWORK_POLICIES, Kind, Object, name
 from gpu_ci.submit.runs import Outcome, Output, Result, RunOptions, span
 
 if TYPE_CHECKING:

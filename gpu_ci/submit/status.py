@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from fleet.facts.nested import part, parts
 from fleet.facts.scheduling import POD_JOB_LABEL, QUEUED_JOB_LABEL
 from gpu_ci.submit import objects, pods
 from gpu_ci.submit.errors import ApiError, SubmitError
-from gpu_ci.submit.objects import Object, containers, explanation, name, number, part, parts, text, true_condition, uid
+from gpu_ci.submit.objects import Object, containers, explanation, name, number, text, true_condition, uid
 from gpu_ci.submit.runs import Outcome, RunOptions
 
 if TYPE_CHECKING:

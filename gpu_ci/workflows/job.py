@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fleet.facts.errors import InputError, quoted
+from fleet.facts.nested import items, part, text_at
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
 from fleet.prove.runs_on import RunsOn
@@ -133,7 +134,7 @@ def job_of(place: str, name: str, job: Mapping[str, Any], contexts: Contexts, st
     unresolved = f"only GitHub can evaluate {quoted(left, 200)}; name a set" if left else ""
     if not texts and not group:
         unresolved = "it has no runs-on; name a set"
-    visible = mapping_in(container, "env").get("CUDA_VISIBLE_DEVICES", mapping_in(job, "env").get("CUDA_VISIBLE_DEVICES"))
+    visible = part(container, "env").get("CUDA_VISIBLE_DEVICES", part(job, "env").get("CUDA_VISIBLE_DEVICES"))
     return Job(
         place,
         name,
@@ -141,7 +142,7 @@ def job_of(place: str, name: str, job: Mapping[str, Any], contexts: Contexts, st
         unresolved,
         containers_of(job, contexts),
         _minutes(filled(job.get("timeout-minutes", DEFAULT_TIMEOUT), contexts)),
-        *_gpus(str(filled(text_in(container, "options"), contexts)), str(filled(visible, contexts))),
+        *_gpus(str(filled(text_at(container, "options"), contexts)), str(filled(visible, contexts))),
         steps,
     )
 
@@ -164,14 +165,11 @@ def _gpus(options: str, visible: str) -> tuple[int, str]:
     return 0, ""
 
 
-def steps_of(file: File, actions: Actions, *at: str | int) -> Iterator[Step]:
+def steps_of(file: File, actions: Actions, *at: str) -> Iterator[Step]:
     """The steps of a job that need more than a shell, with their lines. `actions` has the actions that were read before."""
-    steps = file.document.value
-    for key in at:
-        steps = steps.get(key) if isinstance(steps, Mapping) else None
-    steps = steps if isinstance(steps, list) else []
+    steps = items(file.document.value, *at)
     repository = file.repository.resolve() if file.repository is not None else None
-    drivers = (mapping_in(step, "with").get("driver") or text_in(step, "run") for step in steps)
+    drivers = (part(step, "with").get("driver") or text_at(step, "run") for step in steps)
     remote = any(driver == "remote" or "--driver remote" in str(driver) for driver in drivers)
     for number, step in enumerate(steps):
         for needs, text in _needs(step, repository, actions, set()):
@@ -183,7 +181,7 @@ def steps_of(file: File, actions: Actions, *at: str | int) -> Iterator[Step]:
 def _needs(
     step: object, repository: Path | None, actions: Actions, seen: set[Path], level: int = 1
 ) -> Iterator[tuple[Needs, str]]:
-    uses, run = text_in(step, "uses"), text_in(step, "run")
+    uses, run = text_at(step, "uses"), text_at(step, "run")
     if uses.startswith("docker://"):
         yield _kind_of(step), uses
     elif uses.startswith(_DOCKER_ACTIONS):
@@ -196,8 +194,8 @@ def _needs(
 
 def _kind_of(step: object, action: object = None) -> Needs:
     """What a container action needs: action or step may name its program (actions/runner, ContainerActionHandler)."""
-    inputs = {str(key).lower(): value for key, value in mapping_in(step, "with").items()}
-    return "container" if text_in(action, "entrypoint") or text_in(inputs, "entrypoint") else "entrypoint"
+    inputs = {str(key).lower(): value for key, value in part(step, "with").items()}
+    return "container" if text_at(action, "entrypoint") or text_at(inputs, "entrypoint") else "entrypoint"
 
 
 def _of_action(
@@ -216,9 +214,9 @@ def _of_action(
         actions[folder] = _runs(folder)
     runs = actions[folder]
     if runs.get("using") == "docker":
-        image = text_in(runs, "image")
+        image = text_at(runs, "image")
         yield _kind_of(step, runs) if image.startswith("docker://") else "docker", f"{name} ({image})"
-    for inner in runs["steps"] if isinstance(runs.get("steps"), list) else []:
+    for inner in items(runs, "steps"):
         yield from ((needs, f"{name} ({text})") for needs, text in _needs(inner, repository, actions, seen, level + 1))
 
 
@@ -226,18 +224,6 @@ def _runs(folder: Path) -> Mapping[str, Any]:
     """`runs` of an action; empty if there is none: a step may make the action, such as a checkout of another repository."""
     try:
         path = folder / ("action.yml" if (folder / "action.yml").exists() else "action.yaml")
-        return mapping_in(documents(path)[0].value, "runs") if not path.is_symlink() else {}
+        return part(documents(path)[0].value, "runs") if not path.is_symlink() else {}
     except (InputError, OSError, IndexError, RuntimeError):
         return {}
-
-
-def mapping_in(value: object, key: str) -> Mapping[str, Any]:
-    """The mapping at a key; empty for anything else."""
-    inner = value.get(key) if isinstance(value, Mapping) else None
-    return inner if isinstance(inner, Mapping) else {}
-
-
-def text_in(value: object, key: str) -> str:
-    """The text at a key; empty for anything else."""
-    inner = value.get(key) if isinstance(value, Mapping) else None
-    return inner if isinstance(inner, str) else ""

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from fleet.facts.errors import InputError, quoted
+from fleet.facts.nested import at, part
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
 from fleet.prove.runs_on import RunsOn
 from gpu_ci.workflows.expressions import combinations, filled
-from gpu_ci.workflows.job import LOCAL, Actions, File, Job, Step, job_of, mapping_in, steps_of
+from gpu_ci.workflows.job import LOCAL, Actions, File, Job, Step, job_of, steps_of
 
 _DEEPEST = 10
 """Levels of workflows. Loops are refused (docs.github.com, "Reuse workflows", "Nesting reusable workflows")."""
@@ -58,12 +59,12 @@ class Workflows:
         Raises InputError if it has no jobs, or more than a workflow may have, or something else in the place of a job.
         """
         file = File(path, document)
-        if not mapping_in(document.value, "jobs"):
-            got = document.value.get("jobs") if isinstance(document.value, Mapping) else document.value
+        if not part(document.value, "jobs"):
+            got = at(document.value, "jobs") if isinstance(document.value, Mapping) else document.value
             raise InputError(f"{file.place('jobs')}: jobs: a workflow needs at least one job; got {quoted(got)}; add one")
         if wrong := [
             f"{file.place('jobs', key)}: jobs.{key}: a job is a mapping; got {quoted(job)}; write its keys, or remove it"
-            for key, job in mapping_in(document.value, "jobs").items()
+            for key, job in part(document.value, "jobs").items()
             if not isinstance(job, Mapping)
         ]:
             raise InputError("\n".join(wrong))
@@ -83,24 +84,24 @@ class Workflows:
     ) -> Iterator[Job]:
         """The jobs of a file, one for each combination of a matrix; without `inputs` only a call knows them."""
         known = {} if inputs is None else {"inputs": inputs}
-        for key, job in mapping_in(file.document.value, "jobs").items():
+        for key, job in part(file.document.value, "jobs").items():
             if not isinstance(job, Mapping):
                 continue
             by_caller = place and "inputs." in str(job.get("runs-on"))
-            at = place if by_caller else file.place("jobs", key, "uses" if "uses" in job else "runs-on")
-            for values in combinations(filled(mapping_in(job, "strategy").get("matrix"), known)):
+            where = place if by_caller else file.place("jobs", key, "uses" if "uses" in job else "runs-on")
+            for values in combinations(filled(at(job, "strategy", "matrix"), known)):
                 self._jobs_read += 1
                 if self._jobs_read > _MOST_JOBS or self._steps_read > _MOST_STEPS:
                     rule = f"a workflow has at most {_MOST_JOBS:,} jobs, and {_MOST_STEPS:,} steps with containers in all of them"
                     raise InputError(f"{file.path}: {rule}, with those that it calls; split it")
                 contexts = {**known, "matrix": values}
                 if "uses" in job:
-                    inner = filled(mapping_in(job, "with"), contexts)
-                    yield from self._called(file, str(job["uses"]), inner, at, f"{above}{key}", (*callers, file.path))
+                    inner = filled(part(job, "with"), contexts)
+                    yield from self._called(file, str(job["uses"]), inner, where, f"{above}{key}", (*callers, file.path))
                 else:
                     steps = self._steps_of(file, key)
                     self._steps_read += len(steps)
-                    yield job_of(at, f"{above}{key}", job, contexts, steps)
+                    yield job_of(where, f"{above}{key}", job, contexts, steps)
 
     def _steps_of(self, file: File, key: str) -> tuple[Step, ...]:
         """The steps of a job, read once for all combinations and calls."""
@@ -117,7 +118,7 @@ class Workflows:
         if isinstance(callee, str):
             yield Job(place, name, RunsOn(()), f"it calls {uses}: {callee}")
             return
-        declared = mapping_in(mapping_in(_triggers(callee.document.value), "workflow_call"), "inputs")
+        declared = part(_triggers(callee.document.value), "workflow_call", "inputs")
         defaults = {key: entry["default"] for key, entry in declared.items() if isinstance(entry, Mapping) and "default" in entry}
         yield from self._read(callee, {**defaults, **inputs}, place, f"{name} / ", callers)
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fleet.facts.nested import at
 from fleet.providers.provider import Search
 
 IMPORTS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("imports.toml").read_text(encoding="utf-8"))
@@ -38,11 +39,7 @@ def _filled(text: str, inputs: Mapping[str, Any], fields: Mapping[str, str]) -> 
     """The text with its fields. Raises KeyError for another input than a text: a secret is an object in a state."""
 
     def value(match: re.Match[str]) -> str:
-        found: Any = fields.get(match[1])
-        if found is None:
-            found = inputs
-            for key in match[1].split("."):
-                found = found.get(key) if isinstance(found, Mapping) else None
+        found = fields.get(match[1], at(inputs, *match[1].split(".")))
         if not isinstance(found, str):
             raise KeyError(match[1])
         return found

@@ -20,7 +20,7 @@ from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.scheduling import REGION, SCALE_SET_LABEL
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
-from fleet.render.isolation import in_namespace, reached_by, wall
+from fleet.render.isolation import admits, in_namespace, wall
 from fleet.render.monitoring.dashboards import dashboard_objects
 from fleet.render.monitoring.rules import rule_groups
 from fleet.render.monitoring.rules.cost import cost_groups
@@ -109,7 +109,7 @@ def monitor(target: Target, monitoring: Monitoring) -> Manifest:
 
 def admission(target: Target, monitoring: Monitoring) -> Manifest:
     """The NetworkPolicy by which only Prometheus reaches pods that serve nothing but metrics."""
-    spec = reached_by([in_namespace(monitoring.namespace)], target.closed, target.labels)
+    spec = admits(target.labels, [in_namespace(monitoring.namespace)], target.closed)
     return wall(f"gpu-ci-{target.name}-metrics", target.namespace, spec)
 
 

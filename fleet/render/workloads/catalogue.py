@@ -6,7 +6,7 @@ The servers keep their models in a volume. `run/` has what some containers run.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fleet.charts.chart import amounts, manifests
+from fleet.charts.chart import amounts
 from fleet.facts.manifest import Manifest
 from fleet.facts.pods import Mount, claimed
 from fleet.facts.scheduling import HIGH_PRIORITY, MEDIUM_PRIORITY, RUNNER_PRIORITY, Toleration, per_node_annotation
@@ -14,24 +14,12 @@ from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import fits
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import Target, pool_target
-from fleet.render.isolation import in_namespace, reached_by
+from fleet.render.isolation import in_namespace
 from fleet.render.workloads import parts
+from fleet.settings import workloads
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import memory_text
 from fleet.settings.namespaces import runner_namespace
-from fleet.settings.workloads import (
-    BUILDKIT_PORT,
-    WORKLOAD_IMAGES,
-    BuildkitWorkload,
-    ComfyuiWorkload,
-    CoralWorkload,
-    MnistWorkload,
-    NotebookWorkload,
-    OllamaWorkload,
-    PoolWorkload,
-    SmokeWorkload,
-    Workload,
-)
 
 _RUN = Path(__file__).parent / "run"
 
@@ -48,7 +36,7 @@ COMMANDS: Mapping[str, list[str]] = {
 """The command of each test by kind of workload. It fails without a driver or a GPU."""
 
 
-def smoke_job(meta: parts.Meta, workload: SmokeWorkload, target: Target) -> tuple[Manifest, ...]:
+def smoke_job(meta: parts.Meta, workload: workloads.SmokeWorkload, target: Target) -> tuple[Manifest, ...]:
     """The Job of one test.
 
     PyTorch's libraries look for a home and a user name, and the image has no user with our UID. So the Job sets both.
@@ -63,7 +51,7 @@ def smoke_job(meta: parts.Meta, workload: SmokeWorkload, target: Target) -> tupl
 # -- TensorFlow (seed 003) ---------------------------------------------------------------------------------------------
 
 
-def tf_mnist(meta: parts.Meta, workload: MnistWorkload, target: Target) -> tuple[Manifest, ...]:
+def tf_mnist(meta: parts.Meta, workload: workloads.MnistWorkload, target: Target) -> tuple[Manifest, ...]:
     """A Job that learns handwritten digits in `max_steps` steps: the example of Azure's documentation, on any cluster.
 
     It downloads the digits from the internet into a scratch folder of the pod.
@@ -79,7 +67,7 @@ _NOTEBOOK_PORT = 8888
 _FOLDER = "/work"
 
 
-def tf_notebook(meta: parts.Meta, workload: NotebookWorkload, target: Target) -> tuple[Manifest, ...]:
+def tf_notebook(meta: parts.Meta, workload: workloads.NotebookWorkload, target: Target) -> tuple[Manifest, ...]:
     """A Deployment and its Service, port 80 to 8888. Anyone who can open a notebook can run code, so a Secret holds its token."""
     container = parts.gpu_container(
         workload,
@@ -104,7 +92,7 @@ def tf_notebook(meta: parts.Meta, workload: NotebookWorkload, target: Target) ->
     )
 
 
-def _notebook_service(meta: parts.Meta, workload: NotebookWorkload) -> tuple[Manifest, ...]:
+def _notebook_service(meta: parts.Meta, workload: workloads.NotebookWorkload) -> tuple[Manifest, ...]:
     """The Service, and for a node port the NetworkPolicy that allows its clients. A workload's namespace accepts no others."""
     service = parts.service(meta, 80)
     if workload.node_port is None:
@@ -113,14 +101,13 @@ def _notebook_service(meta: parts.Meta, workload: NotebookWorkload) -> tuple[Man
     service["spec"] |= {"type": "NodePort", "externalTrafficPolicy": "Local"}
     service["spec"]["ports"][0]["nodePort"] = workload.node_port.port
     clients = [{"ipBlock": {"cidr": cidr}} for cidr in workload.node_port.cidrs]
-    spec = reached_by(clients, _NOTEBOOK_PORT, meta.labels)
-    return service, meta.object("networking.k8s.io/v1", "NetworkPolicy", spec, "-node-port")
+    return service, parts.admission(meta, clients, _NOTEBOOK_PORT, "-node-port")
 
 
 # -- the homelab's workloads (seed 004) --------------------------------------------------------------------------------
 
 
-def ollama(meta: parts.Meta, workload: OllamaWorkload, target: Target) -> tuple[Manifest, ...]:
+def ollama(meta: parts.Meta, workload: workloads.OllamaWorkload, target: Target) -> tuple[Manifest, ...]:
     """Language models for the workloads of the same namespace: a Deployment, its Service and the volume of its models.
 
     Ollama asks for no password, so only its own namespace can reach it. It does not run as root, so its home is the volume
@@ -132,7 +119,7 @@ def ollama(meta: parts.Meta, workload: OllamaWorkload, target: Target) -> tuple[
     return _model_server(meta, workload, target, container, claimed("models", home, workload.claim(meta.name)))
 
 
-def comfyui(meta: parts.Meta, workload: ComfyuiWorkload, target: Target) -> tuple[Manifest, ...]:
+def comfyui(meta: parts.Meta, workload: workloads.ComfyuiWorkload, target: Target) -> tuple[Manifest, ...]:
     """Images by a graph of models: a Deployment, its Service and the volume with models, inputs, outputs and custom nodes.
 
     The pod does not run the image's own script. That script copies the program to /root once, as root, so a newer image would
@@ -159,7 +146,11 @@ def comfyui(meta: parts.Meta, workload: ComfyuiWorkload, target: Target) -> tupl
 
 
 def _model_server(
-    meta: parts.Meta, workload: OllamaWorkload | ComfyuiWorkload, target: Target, container: Manifest, volume: Mount
+    meta: parts.Meta,
+    workload: workloads.OllamaWorkload | workloads.ComfyuiWorkload,
+    target: Target,
+    container: Manifest,
+    volume: Mount,
 ) -> tuple[Manifest, ...]:
     """The claim, Service and Deployment of a server that keeps its models in a volume."""
     pod = parts.gpu_pod(target, container, [volume, *parts.shared_memory(workload, target)], HIGH_PRIORITY)
@@ -171,7 +162,7 @@ USB = "/dev/bus/usb"
 CORAL_CHECK = (_RUN / "coral_check.py").read_text(encoding="utf-8")
 
 
-def coral(meta: parts.Meta, workload: CoralWorkload, tolerations: tuple[Toleration, ...] = ()) -> tuple[Manifest, ...]:
+def coral(meta: parts.Meta, workload: workloads.CoralWorkload, tolerations: tuple[Toleration, ...] = ()) -> tuple[Manifest, ...]:
     """A Google Coral at a USB port: a Deployment of one pod on the node that has the stick.
 
     `tolerations` are those of the node's pool, if it is in a pool.
@@ -182,19 +173,13 @@ def coral(meta: parts.Meta, workload: CoralWorkload, tolerations: tuple[Tolerati
     """
     container = {
         "name": "coral",
-        "image": workload.image or WORKLOAD_IMAGES["coral"].reference,
+        "image": workload.image or workloads.WORKLOAD_IMAGES["coral"].reference,
         "command": list(workload.command or ("python3", "-u", "-c", CORAL_CHECK)),
         "resources": amounts(workload.cpu, workload.memory, workload.scratch, {}),
         "securityContext": {"privileged": True},
     }
-    pod = {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "nodeSelector": dict(workload.node),
-        "tolerations": manifests(tolerations),
-        **parts.mounted(container, [Mount("usb", USB, {"hostPath": {"path": USB, "type": "Directory"}})]),
-    }
-    return (parts.deployment(meta, pod),)
+    mounts = [Mount("usb", USB, {"hostPath": {"path": USB, "type": "Directory"}})]
+    return (parts.deployment(meta, parts.pod(workload.node, tolerations, container, mounts)),)
 
 
 # -- builds of container images ----------------------------------------------------------------------------------------
@@ -207,55 +192,36 @@ _SOCKET = f"unix:///run/user/{_BUILDKIT_UID}/buildkit/buildkitd.sock"
 """User, folder and socket of the image's variant `rootless` (moby/buildkit v0.32.2, Dockerfile)."""
 
 
-def buildkit(meta: parts.Meta, workload: BuildkitWorkload, target: Target) -> tuple[Manifest, ...]:
+def buildkit(meta: parts.Meta, workload: workloads.BuildkitWorkload, target: Target) -> tuple[Manifest, ...]:
     """BuildKit without root: a Deployment, its Service, and the NetworkPolicy that admits the jobs of its runner sets.
 
     Only a client with a certificate can build. A build's processes are in the container's own process namespace, because
     Kubernetes shows no unmasked /proc to a pod without a user namespace of its own (moby/buildkit v0.32.2, docs/rootless.md).
     """
     workers = {"exec": {"command": ["buildctl", "debug", "workers"]}, "periodSeconds": 30, "timeoutSeconds": 10}
-    flags = {"addr": f"tcp://0.0.0.0:{BUILDKIT_PORT}"}
+    flags = {"addr": f"tcp://0.0.0.0:{workloads.BUILDKIT_PORT}"}
     flags |= {f"tls{name}": f"{_CERTIFICATES}/{file}.pem" for name, file in (("cacert", "ca"), ("cert", "cert"), ("key", "key"))}
     # Reserved, free and most disk space, in MB.
     flags["oci-worker-gc-keepstorage"] = f"0,0,{workload.scratch * 2**20 * 8 // 10**7}"
     container = {
         "name": workload.kind,
-        "image": workload.image or WORKLOAD_IMAGES[workload.kind].reference,
+        "image": workload.image or workloads.WORKLOAD_IMAGES[workload.kind].reference,
         "args": [f"--addr={_SOCKET}", *(f"--{key}={value}" for key, value in flags.items()), "--oci-worker-no-process-sandbox"],
-        "ports": [{"name": _TLS, "containerPort": BUILDKIT_PORT}],
+        "ports": [{"name": _TLS, "containerPort": workloads.BUILDKIT_PORT}],
         "readinessProbe": workers,
         "livenessProbe": workers | {"failureThreshold": 6},
         "resources": amounts(workload.cpu, workload.memory, workload.scratch, {}),
     }
     profile = {"type": "Unconfined"}
-    pod = {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "nodeSelector": target.selector,
-        "tolerations": manifests(target.tolerations),
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _BUILDKIT_UID,
-            "runAsGroup": _BUILDKIT_UID,
-            "fsGroup": _BUILDKIT_UID,
-            "seccompProfile": profile,
-            "appArmorProfile": profile,
-        },
-        **parts.mounted(
-            container,
-            [
-                Mount("cache", _CACHE, {"emptyDir": {"sizeLimit": memory_text(workload.scratch)}}),
-                Mount("certificates", _CERTIFICATES, {"secret": {"secretName": workload.certificates}}, read_only=True),
-            ],
-        ),
-    }
+    security = {"runAsNonRoot": True, **parts.user(_BUILDKIT_UID), "seccompProfile": profile, "appArmorProfile": profile}
+    mounts = [
+        Mount("cache", _CACHE, {"emptyDir": {"sizeLimit": memory_text(workload.scratch)}}),
+        Mount("certificates", _CERTIFICATES, {"secret": {"secretName": workload.certificates}}, read_only=True),
+    ]
+    pod = parts.pod(target.selector, target.tolerations, container, mounts, securityContext=security)
     clients = [in_namespace(runner_namespace(name)) for name in workload.runners]
-    spec = reached_by(clients, BUILDKIT_PORT, meta.labels)
-    return (
-        parts.service(meta, BUILDKIT_PORT, _TLS),
-        meta.object("networking.k8s.io/v1", "NetworkPolicy", spec, "-clients"),
-        parts.deployment(meta, pod),
-    )
+    admission = parts.admission(meta, clients, workloads.BUILDKIT_PORT, "-clients")
+    return parts.service(meta, workloads.BUILDKIT_PORT, _TLS), admission, parts.deployment(meta, pod)
 
 
 MAKERS: Mapping[str, Callable[..., tuple[Manifest, ...]]] = {
@@ -272,16 +238,16 @@ MAKERS: Mapping[str, Callable[..., tuple[Manifest, ...]]] = {
 
 def workload_objects(cluster: Cluster, name: str) -> tuple[Manifest, ...]:
     """The manifests of one workload of a cluster, without its namespace, in the order to apply them in."""
-    workload: Workload = cluster.workloads[name]
+    workload: workloads.Workload = cluster.workloads[name]
     meta = parts.Meta(name, workload.namespace, workload.kind)
     make = MAKERS[workload.kind]
-    if isinstance(workload, PoolWorkload):
+    if isinstance(workload, workloads.PoolWorkload):
         documents = make(meta, with_pinned_image(cluster, workload), pool_target(cluster, workload.pool))
         if workload.stands and (annotation := per_node_annotation(fits(cluster, workload))):
             for document in documents:
                 if document["kind"] == "Deployment":
                     document["spec"]["template"]["metadata"]["annotations"] = annotation
         return documents
-    if isinstance(workload, CoralWorkload) and workload.pool is not None:
+    if isinstance(workload, workloads.CoralWorkload) and workload.pool is not None:
         return make(meta, workload, PROVIDERS[cluster.provider].profile.pod_tolerations(cluster.pools[workload.pool].capacity))
     return make(meta, workload)

@@ -1,6 +1,6 @@
 """Parts of manifests that several kinds of workload share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,9 @@ from fleet.charts.chart import amounts, manifests
 from fleet.facts import pods
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount
-from fleet.facts.scheduling import SAFE_TO_EVICT, Priority, workload_labels
+from fleet.facts.scheduling import SAFE_TO_EVICT, Priority, Toleration, workload_labels
 from fleet.providers.target import Target
+from fleet.render.isolation import admits
 from fleet.settings.model import memory_text
 from fleet.settings.workloads import WORKLOAD_IMAGES, Storage, UnitWorkload
 
@@ -62,26 +63,37 @@ def gpu_container(workload: UnitWorkload, target: Target, env: Mapping[str, str]
 
 def gpu_pod(target: Target, container: Manifest, mounts: Sequence[Mount], priority: Priority) -> Manifest:
     """Spec of a pod on the target with one container. It meets the Pod Security Standard `restricted`."""
+    fields = {"runtimeClassName": target.runtime_class} if target.runtime_class else {}
+    security = CONFINED_POD | user(UID) | {"fsGroupChangePolicy": "OnRootMismatch"}
+    return pod(target.selector, target.tolerations, container, mounts, priority, **fields, securityContext=security)
+
+
+def user(uid: int) -> dict[str, int]:
+    """Fields of a pod's security context: everything in it is of this user and of the group with the same number."""
+    return dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"), uid)
+
+
+def pod(
+    selector: Mapping[str, str],
+    tolerations: Iterable[Toleration],
+    container: Manifest,
+    mounts: Sequence[Mount],
+    priority: Priority | None = None,
+    **more: Any,
+) -> Manifest:
+    """Spec of a pod with one container, which gets its mounts. `more` are further fields."""
+    mounted = {"volumeMounts": [mount.mount for mount in mounts]} if mounts else {}
     return {
         # A workload needs no rights in the cluster. The environment variables of every Service could only change its behavior.
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "priorityClassName": priority.name,
-        "nodeSelector": target.selector,
-        "tolerations": manifests(target.tolerations),
-        **({"runtimeClassName": target.runtime_class} if target.runtime_class else {}),
-        "securityContext": CONFINED_POD
-        | {"runAsUser": UID, "runAsGroup": UID, "fsGroup": UID, "fsGroupChangePolicy": "OnRootMismatch"},
-        **mounted(container, mounts),
+        **({"priorityClassName": priority.name} if priority is not None else {}),
+        "nodeSelector": dict(selector),
+        "tolerations": manifests(tolerations),
+        **more,
+        "containers": [container | mounted],
+        **({"volumes": [mount.volume for mount in mounts]} if mounts else {}),
     }
-
-
-def mounted(container: Manifest, mounts: Sequence[Mount]) -> Manifest:
-    """Fields of a pod with one container: that container with its mounts, and their volumes."""
-    if not mounts:
-        return {"containers": [container]}
-    where = [mount.mount for mount in mounts]
-    return {"containers": [container | {"volumeMounts": where}], "volumes": [mount.volume for mount in mounts]}
 
 
 _DEADLINE = 3600
@@ -120,6 +132,11 @@ def service(meta: Meta, port: int, name: str = "http") -> Manifest:
     """A Service inside the cluster, for the container's port of that name."""
     ports = [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"}]
     return meta.object("v1", "Service", {"type": "ClusterIP", "selector": meta.labels, "ports": ports})
+
+
+def admission(meta: Meta, clients: Sequence[Manifest], port: int, suffix: str) -> Manifest:
+    """The NetworkPolicy by which these clients reach the workload. Its namespace accepts no others."""
+    return meta.object("networking.k8s.io/v1", "NetworkPolicy", admits(meta.labels, clients, port), suffix)
 
 
 def claim(meta: Meta, suffix: str, storage: Storage) -> Manifest:

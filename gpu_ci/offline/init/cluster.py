@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from fleet.facts import hardware
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
-from fleet.facts.manifest import value_at
+from fleet.facts.nested import at, part, parts
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.providers.registry import PROVIDERS
 from gpu_ci.offline.init.parts import Found, Group
 from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.kubeconfig import connect
-from gpu_ci.submit.objects import Kind, Object, name, part, parts, text
+from gpu_ci.submit.objects import Kind, Object, name, text
 
 _KINDS = (Kind("v1", "nodes", False), Kind("apps/v1", "deployments", False), Kind("apps/v1", "daemonsets", False))
 """What is read, in all namespaces."""
@@ -84,7 +84,7 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
     machine_types = {machine_type.name: machine_type for machine_type in hardware.machines()}
     for node in nodes:
         kind = text(_labels(node), _TYPE)
-        advertised = str(value_at(node, "status", "capacity", "nvidia.com/gpu") or "0") != "0"
+        advertised = str(at(node, "status", "capacity", "nvidia.com/gpu") or "0") != "0"
         if not advertised and not (kind in machine_types and machine_types[kind].gpus):
             continue
         if kind not in machine_types:

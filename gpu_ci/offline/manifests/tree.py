@@ -14,6 +14,7 @@ from typing import Any
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.groups import grouped
+from fleet.facts.nested import text_at
 from fleet.facts.places import Keys
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
@@ -188,9 +189,9 @@ def _objects(stack: str, file: str, within: str, document: Document, body: objec
             yield from _objects(stack, file, within, document, whole, (*keys, "items", index))
         return
     metadata = body.get("metadata")
-    namespace, name = (_text(metadata, key) for key in ("namespace", "name"))
+    namespace, name = (one_line(text_at(metadata, key)) for key in ("namespace", "name"))
     once = bool(name)
-    name = name or _text(metadata, "generateName")
+    name = name or one_line(text_at(metadata, "generateName"))
     token = f"kubernetes:{version if '/' in version else f'core/{version}'}:{kind}"
     urn = urn_of(stack, token, within, _path(mask(namespace), mask(name)))
     yield Manifest(
@@ -248,11 +249,6 @@ def _resource(where: str, urn: str, token: str, name: str, body: Mapping[str, An
 
 def _line(document: Document, keys: Keys) -> int:
     return document.lines.get(keys) or document.lines[()]
-
-
-def _text(metadata: object, key: str) -> str:
-    value = metadata.get(key) if isinstance(metadata, dict) else None
-    return one_line(value) if isinstance(value, str) else ""
 
 
 def _path(namespace: str, name: str) -> str:

@@ -23,7 +23,7 @@ _SUBJECTS = {
     "file": "schema fleet github",
     "clusters": "cluster endpoint existing gitops operator health budget registry machines",
     "pools": "pool sharing schedules kubelet",
-    "runners": "runner runner_quotas kept_jobs model pod_template template containers container_jobs compatibility",
+    "runners": "runner kept_jobs model pod_template template containers container_jobs compatibility",
     "workloads": "workloads jobs queues caches build_caches",
     "monitoring": "monitoring alerts",
 }
