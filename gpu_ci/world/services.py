@@ -4,6 +4,7 @@ The API server finds a ready pod of the Service itself, and asks for a connectio
 egress selector). No network has that address here, so the other end is the port at which the pod's process listens.
 """
 
+import re
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +15,7 @@ from threading import Thread
 
 SOCKET = "services"
 """The socket in the folder of a world."""
+_CONNECT = re.compile(r"CONNECT (\S+):(\d+) ")
 _SECONDS = 5
 
 
@@ -31,13 +33,14 @@ class _Tunnel(StreamRequestHandler):
 
     def handle(self) -> None:
         """Connect both sides, and copy until both have ended. Without a process there the answer is 502."""
-        request = self.rfile.readline(300).decode()
+        asked = _CONNECT.match(self.rfile.readline(300).decode())
         while self.rfile.readline(300).strip():
             pass
+        if asked is None:
+            return
         try:
-            host, _, port = request.split()[1].rpartition(":")
-            pod = socket.create_connection(("127.0.0.1", self._local(host, int(port))), _SECONDS)
-        except (OSError, LookupError):
+            pod = socket.create_connection(("127.0.0.1", self._local(asked[1], int(asked[2]))), _SECONDS)
+        except (OSError, KeyError):
             self.wfile.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
             return
         with pod:
