@@ -136,7 +136,9 @@ class Plane:
 def control_plane(processes: Processes, parts: Parts) -> Plane:
     """Start all programs, and wait until they work. Raises WorldError."""
     folder = processes.folder
-    private(folder / "proxy.pem", _certificate(private(folder / "accounts.pem", rsa_key())))
+    key = _new_key()
+    private(folder / "accounts.pem", _pem(key))
+    private(folder / "proxy.pem", _certificate(key))
     tokens = {user: secrets.token_urlsafe(24) for user in _USERS}
     private(folder / "tokens.csv", "\n".join(f"{tokens[user]},{user},{user},{group}" for user, group in _USERS.items()))
     private(folder / "egress.yaml", filled("egress.yaml", socket=folder / SOCKET))
@@ -153,17 +155,23 @@ def control_plane(processes: Processes, parts: Parts) -> Plane:
 
 def rsa_key() -> str:
     """A new RSA key as PEM, of a run alone."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return _pem(_new_key())
+
+
+def _new_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def _pem(key: rsa.RSAPrivateKey) -> str:
     form = serialization.PrivateFormat.TraditionalOpenSSL
     return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
 
 
-def _certificate(key: Path) -> str:
-    """A certificate as PEM of the key in a file, by which the API server is known to programs that it asks."""
-    pair = serialization.load_pem_private_key(key.read_bytes(), None)
+def _certificate(key: rsa.RSAPrivateKey) -> str:
+    """A certificate of the key as PEM, by which the servers of other APIs know the API server."""
     name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "proxy")]), datetime.now(UTC)
-    made = x509.CertificateBuilder(name, name, pair.public_key(), 1, now - timedelta(days=1), now + timedelta(days=30))
-    return made.sign(pair, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()  # type: ignore[arg-type] # RSA
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=30))
+    return made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
 
 
 def filled(name: str, **values: object) -> str:

@@ -1,7 +1,7 @@
-"""The way from the API server to the programs that it asks: webhooks, and servers of APIs such as Kueue's.
+"""The way from the API server to the programs that it asks: webhooks, and servers of other APIs.
 
-The API server finds a ready pod of the Service itself, and asks for a connection to the pod's address with HTTP CONNECT (Kubernetes,
-egress selector). No network has that address here, so the other end is the port at which the pod's process listens.
+The API server finds a ready pod of the Service itself, and asks for a connection to the pod's address with HTTP CONNECT
+(apiserver, pkg/server/egressselector). No network has that address here: the other end is the port at which its process listens.
 """
 
 import re
@@ -53,7 +53,7 @@ class _Tunnel(StreamRequestHandler):
 
 
 def serve(folder: Path, local: Callable[[str, int], int]) -> Callable[[], None]:
-    """Serve at the socket in `folder`; returns what stops it. `local` has the local port of a pod's address and port, or KeyError."""
+    """Serve at the socket in `folder`; returns what stops it. `local` is as `Hands.port`."""
     server = _Server(str(folder / SOCKET), partial(_Tunnel, local))
     Thread(target=server.serve_forever, args=(0.05,), daemon=True, name="services").start()
 

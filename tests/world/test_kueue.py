@@ -103,7 +103,7 @@ def test_a_job_beyond_the_quota_waits_until_the_one_before_it_has_ended(world: W
         return bool(condition(second, "Complete"))
 
     world.plane.wait(ended, "both jobs", 240)
-    assert waiting["count"] > 10, "the autoscaler takes half a minute to buy the first job's node, and the second waits all the time"
+    assert waiting["count"] > 10, "the autoscaler takes half a minute to buy the first job's node"
     first, second = (workload(world, name) for name in ("first", "second"))
     assert condition(first, "Finished")["lastTransitionTime"] <= condition(second, "QuotaReserved")["lastTransitionTime"]
     nodes = {node["metadata"]["name"]: node["metadata"]["labels"]["gpu-ci/pool"] for node in api.list("/api/v1/nodes")}
@@ -129,9 +129,9 @@ def test_its_webhook_refuses_a_broken_queue(world: World) -> None:
     # Neither the schema nor its rules know the order: only the webhook's program does.
     spec["resourceGroups"][0]["flavors"][0]["resources"].reverse()
     headers = {"Authorization": f"Bearer {plane.tokens['admin']}", "Content-Type": "application/json"}
-    request = Request(plane.url + queues, json.dumps(copied).encode(), headers)
+    request = Request(plane.url + queues, json.dumps(copied).encode(), headers)  # noqa: S310 - the world's own API server
     with pytest.raises(HTTPError) as error:
-        urlopen(request, context=ssl.create_default_context(cafile=str(plane.authority)))
+        urlopen(request, context=ssl.create_default_context(cafile=str(plane.authority)))  # noqa: S310
     message = json.load(error.value)["message"]
     assert message.startswith('admission webhook "vclusterqueue.kb.io" denied the request: '), message
     assert "must match the name in coveredResources" in message
