@@ -229,9 +229,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
 host, port = sys.argv[1].partition("=")[2].split(":")
-server = http.server.HTTPServer((host, int(port)), Answers)
-print("up")
-server.serve_forever()
+http.server.HTTPServer((host, int(port)), Answers).serve_forever()
 """
 
 
@@ -251,7 +249,7 @@ def test_a_pod_is_ready_when_it_answers_and_gets_what_is_added_to_its_secret_unt
 
     wait(lambda: ready() == {"False"})
     port = wait(lambda: kubelet.hands.run("ci", "app").ports.get(8081))
-    wait(lambda: "up" in kubelet.log("app"))
+    wait(lambda: kubelet.log("app").count('"GET /readyz HTTP/1.1" 503') > 1)
     assert ready() == {"False"}, "it runs, and says that it is not ready"
     assert not kubelet.status("app")["containerStatuses"][0]["ready"]
     kubelet.server.secret("cert", key="made by the program")
