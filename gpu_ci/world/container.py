@@ -2,6 +2,7 @@
 
 import base64
 import http.client
+import json
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 from urllib.error import HTTPError
 
 from fleet.facts.errors import InputError
+from fleet.facts.yaml_text import kubernetes_documents
 from fleet.render.sweeps.api import Api, Object
 from gpu_ci.world.follow import path_of
 from gpu_ci.world.plane import Plane
@@ -20,6 +22,8 @@ from gpu_ci.world.processes import free_port
 _VARIABLE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 _ADDRESS = re.compile(r'(--(?:address|metrics-addr|health-probe-bind-address|pprof-addr)=|"metrics_addr":")[\d.]*:(\d+)')
 """Where programs listen: flags of ARC's controller and of cluster-autoscaler, and a key of a listener's configuration."""
+_OF_KUEUE = "apiVersion: config.kueue.x-k8s.io/"
+"""The beginning of Kueue's configuration. Its default ports are in apis/config/v1beta2/defaults.go."""
 _OF_HOST = ("/dev", "/proc", "/usr", "/lib", "/lib64", "/bin", sys.base_prefix)
 """What a root has of this machine: enough for Python and its libraries."""
 _ENTER = """
@@ -77,10 +81,23 @@ class Pod:
     def local(self, text: str) -> str:
         """The text with each address at which a program listens on a free port of the loopback interface."""
 
-        def moved(match: re.Match[str]) -> str:
-            return f"{match[1]}127.0.0.1:{self.ports.setdefault(int(match[2]), free_port())}"
+        if text.startswith(_OF_KUEUE):
+            return json.dumps(self._of_kueue(kubernetes_documents("config", text)[0].value))
+        return _ADDRESS.sub(lambda match: f"{match[1]}127.0.0.1:{self._port(int(match[2]))}", text)
 
-        return _ADDRESS.sub(moved, text)
+    def _port(self, port: int) -> int:
+        return self.ports.setdefault(port, free_port())
+
+    def _of_kueue(self, config: Any) -> Object:
+        """Kueue's configuration with addresses. It names none, and Kueue would listen on the same ports in each world."""
+        host = "127.0.0.1"
+        return {
+            **config,
+            "health": {"healthProbeBindAddress": f"{host}:{self._port(8081)}"},
+            "metrics": {**config.get("metrics", {}), "bindAddress": f"{host}:{self._port(8443)}"},
+            "webhook": {"host": host, "port": self._port(9443)},
+            "visibilityServer": {"bindAddress": host, "bindPort": self._port(8082)},
+        }
 
     def mounts(self, container: Object) -> Iterator[tuple[Path, str]]:
         """Folders and files of the container's volumes, written anew, and where it has them. Raises as `environment` does."""

@@ -1,6 +1,7 @@
 """The hands of the kubelets: containers whose program this machine has run as processes, and their ends reach the pods' status.
 
-What a kubelet does beside that is not here: images, init containers, probes, limits, renewed volumes.
+What a kubelet does beside that is not here: images, init containers, probes of other kinds than readiness, limits.
+Volumes are renewed until their container is ready: programs such as Kueue make the Secret that they mount.
 """
 
 import math
@@ -14,6 +15,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from threading import Event
 
@@ -26,6 +29,8 @@ PYTHON = "python3"
 """The program that is this Python."""
 _PAUSES = (0.25, 0.5, 1, 2, 4, 8)
 """Seconds before each restart, the last for all others. A kubelet starts with 10 and ends with 300, too long to watch."""
+_PROBED = 1
+"""Seconds from one readiness probe to the next. A kubelet takes those of the probe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,7 @@ PROGRAMS = (
         without=("--node-group-auto-discovery", "--nodes"),
         more=("--cloud-provider=externalgrpc", "--address=:8085"),
     ),
+    Program("kueue", "registry.k8s.io/kueue/kueue"),
     Program(PYTHON, "docker.io/library/python"),
 )
 """What a world can run. A caller adds the cloud of cluster-autoscaler and shorter delays with `dataclasses.replace`."""
@@ -83,6 +89,7 @@ class _Container:
     since: str = ""
     last: Object = field(default_factory=dict)
     restarts: int = 0
+    ready: bool = False
     due: float = 0
 
     @property
@@ -91,9 +98,9 @@ class _Container:
         code = self.process.poll() if self.process is not None else 0
         return code if code is None or code >= 0 else 128 - code
 
-    def becomes(self, **state: Object) -> None:
-        if state != self.state:
-            self.state, self.since = state, now()
+    def becomes(self, ready: bool = False, **state: Object) -> None:
+        if (state, ready) != (self.state, self.ready):
+            self.state, self.ready, self.since = state, ready, now()
 
 
 @dataclass
@@ -145,6 +152,13 @@ class Hands:
                 return run
         raise KeyError(f"no process stands for pod {namespace}/{pod}")
 
+    def port(self, address: str, port: int) -> int:
+        """The local port of a pod's port. Raises KeyError without a process there."""
+        for run in [*self._runs.values()]:
+            if run.containers and run.entry["status"].get("podIP") == address:
+                return run.ports[port]
+        raise KeyError(f"no process stands for the pod at {address}")
+
     def _once(self) -> None:
         pods = {pod["metadata"]["uid"]: pod for pod in self._pods.values()}
         for uid in self._runs.keys() - pods.keys():
@@ -177,12 +191,17 @@ class Hands:
             if container.process is None and time.monotonic() >= container.due:
                 try:
                     container.process = self._start(run, container)
-                    container.becomes(running={"startedAt": now()})
+                    container.becomes(_probe(run, container) is None, running={"startedAt": now()})
                 except FAILS as error:
                     container.due = time.monotonic() + 1
                     container.becomes(waiting={"reason": "CreateContainerConfigError", "message": str(error)})
             elif container.process is not None and container.code is not None:
                 self._ended(run.entry["spec"].get("restartPolicy", "Always"), container, container.code)
+            elif time.monotonic() >= container.due and (ready := _probe(run, container)) is not None:
+                container.due = time.monotonic() + _PROBED
+                container.becomes(ready, **container.state)
+                if not ready:
+                    [*run.mounts(container.spec)]
         status = _status(run.containers)
         # The node controller says of the pods of a silent kubelet that they are not ready, and a kubelet corrects that.
         shown = {one["type"]: one["status"] for one in pod["status"].get("conditions", ())}
@@ -192,7 +211,7 @@ class Hands:
 
     def _ended(self, policy: str, container: _Container, code: int) -> None:
         self._processes.stop(container.name, signal.SIGKILL)
-        container.process, began = None, container.since
+        container.process, began = None, container.state["running"]["startedAt"]
         ended = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": began, "finishedAt": now()}
         if policy == "Always" or (policy == "OnFailure" and code):
             container.last = {"terminated": ended}
@@ -233,6 +252,21 @@ class Hands:
         shutil.rmtree(run.folder, ignore_errors=True)
 
 
+def _probe(run: Run, container: _Container) -> bool | None:
+    """Whether the container's readiness probe by HTTP succeeds; None without one, or where no program is known to listen."""
+    asked = container.spec.get("readinessProbe", {}).get("httpGet", {})
+    if asked.get("port") not in run.ports:
+        return None
+    connection = HTTPConnection("127.0.0.1", run.ports[asked["port"]], timeout=1)
+    try:
+        connection.request("GET", asked.get("path", "/"))
+        return connection.getresponse().status < HTTPStatus.BAD_REQUEST
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
 def _status(containers: Sequence[_Container]) -> Object:
     """What the containers change of their pod's status."""
     statuses = [
@@ -241,7 +275,7 @@ def _status(containers: Sequence[_Container]) -> Object:
             "state": {"waiting": None, "running": None, "terminated": None} | container.state,
             "lastState": container.last,
             "restartCount": container.restarts,
-            "ready": "running" in container.state,
+            "ready": container.ready,
             "started": "running" in container.state,
         }
         for container in containers

@@ -24,7 +24,8 @@ from gpu_ci.world.steps import Release, Step, Steps, releases, text_of
 
 _PASSING = ("ComponentStatus", "Endpoints", "EndpointSlice", "Event", "Lease")
 """Kinds of objects that come and go by themselves."""
-_AUTOMATIC = "kube-aggregator.kubernetes.io/automanaged"
+_AUTOMATIC = {"kube-aggregator.kubernetes.io/automanaged", "kube-root-ca.crt"}
+"""A label of objects, and a name, by which the API server and the controllers make objects at any time after their start."""
 _DIGEST = "gpu-ci.world/digest"
 """Label of a release: the digest of its chart, version and values. The provider touches no release that stays the same."""
 _PATIENCE = 600
@@ -222,6 +223,7 @@ def _below(plane: Plane, root: str) -> list[str]:
         if "list" not in kind["verbs"] or kind["kind"] in _PASSING:
             continue
         for page in plane.api.pages(f"{root}/{kind['name']}", METADATA):
-            entries = ({**entry, "kind": kind["kind"]} for entry in page["items"])
-            texts += [text_of(entry) for entry in entries if _AUTOMATIC not in entry["metadata"].get("labels", {})]
+            for metadata in (entry["metadata"] for entry in page["items"]):
+                if not _AUTOMATIC & {metadata["name"], *metadata.get("labels", {})}:
+                    texts.append(text_of({"kind": kind["kind"], "metadata": metadata}))
     return texts

@@ -7,18 +7,22 @@ import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
 from urllib.error import HTTPError
 
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
 
 from fleet.render.sweeps.api import Api, Object
 from gpu_ci.world.follow import FAILS
 from gpu_ci.world.parts import Parts
 from gpu_ci.world.processes import Processes, WorldError, free_port, private
+from gpu_ci.world.services import SOCKET
 
 HANDS_LABEL = "gpu-ci.world/hands"
 """Label of pods that a process stands for. kwok does not remove them; the part that ended the process does."""
@@ -132,9 +136,12 @@ class Plane:
 def control_plane(processes: Processes, parts: Parts) -> Plane:
     """Start all programs, and wait until they work. Raises WorldError."""
     folder = processes.folder
-    private(folder / "accounts.pem", rsa_key())
+    key = _new_key()
+    private(folder / "accounts.pem", _pem(key))
+    private(folder / "proxy.pem", _certificate(key))
     tokens = {user: secrets.token_urlsafe(24) for user in _USERS}
     private(folder / "tokens.csv", "\n".join(f"{tokens[user]},{user},{user},{group}" for user, group in _USERS.items()))
+    private(folder / "egress.yaml", filled("egress.yaml", socket=folder / SOCKET))
     plane = Plane(processes, parts, folder, free_port(), f"http://127.0.0.1:{free_port()}", tokens)
     plane.run("etcd")
     plane.serve()
@@ -148,9 +155,23 @@ def control_plane(processes: Processes, parts: Parts) -> Plane:
 
 def rsa_key() -> str:
     """A new RSA key as PEM, of a run alone."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return _pem(_new_key())
+
+
+def _new_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def _pem(key: rsa.RSAPrivateKey) -> str:
     form = serialization.PrivateFormat.TraditionalOpenSSL
     return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
+
+
+def _certificate(key: rsa.RSAPrivateKey) -> str:
+    """A certificate of the key as PEM, by which the servers of other APIs know the API server."""
+    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "proxy")]), datetime.now(UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=30))
+    return made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
 
 
 def filled(name: str, **values: object) -> str:

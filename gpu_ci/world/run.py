@@ -19,7 +19,7 @@ from fleet.providers.fleet import Fleet
 from fleet.render.monitoring.objects import targets
 from fleet.render.sweeps.api import Object
 from fleet.settings.monitoring import Monitoring
-from gpu_ci.world import autoscaler, parts
+from gpu_ci.world import autoscaler, parts, services
 from gpu_ci.world.cloud import Cloud
 from gpu_ci.world.follow import Followed, passes
 from gpu_ci.world.github import GitHub
@@ -107,6 +107,7 @@ class World:
         self.observed = Observed(self.plane, self.settings, self.pods, self.nodes, self._stop)
         self.hands = Hands(self.plane, self.pods, [self._adapted(program) for program in PROGRAMS])
         stack.callback(self.hands.close)
+        stack.callback(services.serve(self.options.folder, self.hands.port))
         self.player = Player(self.plane.api, self.github, self.pods, self._node)
         for once in (self.player.once, self.observed.once):
             wake = Event()

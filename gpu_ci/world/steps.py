@@ -34,7 +34,7 @@ GROUPS = MappingProxyType(
 """The API group of the objects that exist only with a chart. `without` leaves them out with it."""
 SERVED = ("kueue", "metrics-server")
 """Charts whose program the API server itself asks. Kueue's webhooks fail closed: without the program no Job can be made. Without
-metrics-server's no namespace can be deleted."""
+metrics-server's no namespace can be deleted, and it reads kubelets, so no world runs it."""
 _RELEASE = "kubernetes:helm.sh/v3:Release"
 _READY = MappingProxyType({"Deployment": "Available", "Job": "Complete"})
 """The condition that Pulumi's Kubernetes provider waits for, by kind (pulumi-kubernetes, provider/pkg/await). It also waits for

@@ -220,6 +220,47 @@ def test_a_pod_that_the_node_controller_calls_unready_is_ready_again(kubelet: Ku
     wait(lambda: ready() == "True")
 
 
+SERVER = """
+import http.server, pathlib, sys
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/readyz" and pathlib.Path("/cert/key").exists() else 503)
+        self.end_headers()
+
+host, port = sys.argv[1].partition("=")[2].split(":")
+http.server.HTTPServer((host, int(port)), Answers).serve_forever()
+"""
+
+
+def test_a_pod_is_ready_when_it_answers_and_gets_what_is_added_to_its_secret_until_then(kubelet: Kubelet) -> None:
+    kubelet.server.secret("cert")
+    probed = {
+        "args": [SERVER, "--address=:8081"],
+        "command": ["python3", "-u", "-c"],
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": 8081}},
+        "volumeMounts": [{"name": "cert", "mountPath": "/cert"}],
+    }
+    pod = kubelet.pod("app", container=probed, volumes=[{"name": "cert", "secret": {"secretName": "cert"}}])
+    pod["status"]["podIP"] = "10.0.3.7"
+
+    def ready() -> set[str]:
+        return {one["status"] for one in kubelet.status("app")["conditions"] if one["type"] in ("Ready", "ContainersReady")}
+
+    wait(lambda: ready() == {"False"})
+    port = wait(lambda: kubelet.hands.run("ci", "app").ports.get(8081))
+    wait(lambda: kubelet.log("app").count('"GET /readyz HTTP/1.1" 503') > 1)
+    assert ready() == {"False"}, "it runs, and says that it is not ready"
+    assert not kubelet.status("app")["containerStatuses"][0]["ready"]
+    kubelet.server.secret("cert", key="made by the program")
+    wait(lambda: ready() == {"True"})
+    assert kubelet.hands.port("10.0.3.7", 8081) == port
+    with pytest.raises(KeyError):
+        kubelet.hands.port("10.0.3.8", 8081)
+    with pytest.raises(KeyError):
+        kubelet.hands.port("10.0.3.7", 8082)
+
+
 def test_pods_are_marked_before_kwok_may_remove_them_and_others_are_left_alone(kubelet: Kubelet) -> None:
     kubelet.pod("app", FOREVER)
     kubelet.pod("runner", container={"image": "ghcr.io/actions/actions-runner:2.329.0"})
