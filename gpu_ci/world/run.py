@@ -202,10 +202,10 @@ class World:
 
     def at_least(self) -> bool:
         """Whether every pool is as small as its settings allow."""
-        least: dict[str, int] = {}
-        for group in self.cloud.groups.values():
-            least[group.pool] = least.get(group.pool, 0) + group.span.min
-        return not self.autoscaled or all(count <= least[pool] for pool, count in self.sizes().items() if pool != SYSTEM_POOL)
+        pools = self.settings.pools
+        return not self.autoscaled or all(
+            count <= pools[name].idle_nodes for name, count in self.sizes().items() if name != SYSTEM_POOL
+        )
 
     def remove(self, order: Random) -> list[str]:
         """Remove everything, in an order that the program allows; returns what is left of it."""
