@@ -56,7 +56,15 @@ BY_CHART = {
 }
 """Custom kinds by the chart that has their definition: crds/ and templates/crd of gpu-operator and kueue."""
 BY_ARC = frozenset(
-    ("autoscalingrunnerset", "autoscalingrunnersets", "ephemeralrunner", "ephemeralrunners", "ephemeralrunnersets")
+    (
+        "autoscalinglistener",
+        "autoscalinglisteners",
+        "autoscalingrunnerset",
+        "autoscalingrunnersets",
+        "ephemeralrunner",
+        "ephemeralrunners",
+        "ephemeralrunnersets",
+    )
 )
 """Kinds of ARC's controller, which every cluster with runners has (gha-runner-scale-set-controller, crds/)."""
 BY_GIT = frozenset(
