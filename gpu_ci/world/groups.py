@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from itertools import chain
 
 from fleet.facts.hardware import OWNED, Machine, price_of
@@ -9,6 +10,7 @@ from fleet.facts.offer import Offer, allocatable, least
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import GPU_RESOURCE, HOST_LABEL, STARTUP_GATE, SYSTEM_POOL, Taint
 from fleet.facts.tables import toml
+from fleet.prove.bill import lines
 from fleet.prove.nodes import Nodes, Values, cluster_nodes, machine_labels
 from fleet.prove.placement import Host
 from fleet.providers.phases import NEW, node_phases
@@ -51,7 +53,11 @@ class Group(NodeGroup):
         settings, machine = self.of.settings, self.of.host.machines[at]
         if (pool := settings.pools.get(self.pool)) is not None:
             return pool.price(machine.name, settings.region)
-        return quoted(price_of(machine, settings.region, self.of.host.capacity))
+        if (known := price_of(machine, settings.region, self.of.host.capacity)) is not None:
+            return quoted(known)
+        # The bill alone has the price of a flexible shape, which is that of its parts and the same on each day.
+        parts = (line.dear for line in lines(self.of.cluster, settings, date.min) if line.item == "system pool")
+        return next(parts, quoted(None))
 
     def node(self, at: int, name: str, zone: str, address: str = "") -> Object:
         """A new node of the machine type `at`. `address` is its id at the cloud."""

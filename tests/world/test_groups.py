@@ -130,6 +130,11 @@ def test_a_group_boots_as_long_as_public_figures_say() -> None:
     assert boots[SYSTEM_POOL] == 0, "it is there from the start"
 
 
+def test_a_node_of_a_flexible_shape_costs_what_the_bill_says() -> None:
+    """VM.Standard.E5.Flex has no price of its own: prod's system nodes have 4 OCPU at 0.03 USD and 32 GB at 0.002 USD."""
+    assert [one.price(0).usd for one in every_group("prod") if one.pool == SYSTEM_POOL and "sjc" in one.id] == [0.184]
+
+
 def test_the_priority_expander_knows_the_groups_of_a_pool() -> None:
     fleet = load(read_stack(STAGING))
     text = PROVIDERS["eks"].priorities("usw2", fleet.clusters["usw2"])
