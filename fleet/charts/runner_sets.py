@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from fleet.charts.arc import CONTROLLER, GRACE, LISTENER, NAMESPACE, controller_of, job_pod
+from fleet.charts.arc import CONTROLLER, GRACE, LISTENER, NAMESPACE, controller_of, runner_pod
 from fleet.charts.chart import Chart, fixed, manifests, resources
 from fleet.charts.container_jobs import job_template, own_pod, step_template
 from fleet.charts.enablement import Tolerations
@@ -171,17 +171,11 @@ class PodSet(RunnerPod, SetSettings):
 
     @property
     def job(self) -> dict[str, Any]:
-        """The spec of the pod that has the GPUs of a job."""
-        own = self.gpus or "tolerations" in self.model_fields_set
-        return job_pod(
-            self,
-            self.node_selectors or [self.node_selector],
-            self.tolerations if own else (CPU_TOLERATION,),
-            self.runtime_class,
-            self.gpu_resource,
-            mounts_shm=self.mounts_shm,
-            usd_per_hour=self.usd_per_hour or "",
-        )
+        """The spec of the pod that has the GPUs of a job, on the nodes of one of the selectors, the first choice first."""
+        tolerations = self.tolerations if self.gpus or "tolerations" in self.model_fields_set else (CPU_TOLERATION,)
+        pod = runner_pod(self, tolerations, self.gpu_resource, self.mounts_shm, self.usd_per_hour or "")
+        placed = node_choice(self.node_selectors or [self.node_selector]) | pod
+        return placed | ({"runtimeClassName": self.runtime_class} if self.runtime_class else {})
 
     @property
     def jobs_home(self) -> str:

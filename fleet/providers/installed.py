@@ -14,7 +14,7 @@ from fleet.charts.cloudwatch import CLOUDWATCH_PODS
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER, ENGINE_PORT, dcgm_exporter
 from fleet.charts.enablement import Access, DevicePlugin
 from fleet.charts.gpu_operator import GpuOperatorSettings
-from fleet.charts.kube_prometheus import kube_prometheus, node_labels
+from fleet.charts.kube_prometheus import kube_prometheus
 from fleet.charts.kueue import kueue
 from fleet.charts.runner_sets import PodSet, of_cluster
 from fleet.facts.hardware import Machine
@@ -53,8 +53,7 @@ def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
         return
     if monitoring.installs:
         name = physical_name if cluster.found is None else cluster.found.identity
-        labels, receives = node_labels(cluster), provider_of(cluster).gateway(cluster) is not None
-        yield kube_prometheus(monitoring, name, cluster.makes_class, labels, cluster.system_selector, receives=receives)
+        yield kube_prometheus(cluster, monitoring, name, receives=provider_of(cluster).gateway(cluster) is not None)
     image = image_of(cluster)
     if image is not None and cluster.enablement != GPU_OPERATOR and DCGM_EXPORTER not in cluster.provided:
         yield dcgm_exporter(
