@@ -125,9 +125,8 @@ def of_cluster(cluster: Cluster, name: str, runner: Runner, github: GitHub) -> d
 
 
 _AMOUNT = r"[0-9]+(\.[0-9]+)?"
-_Price = Annotated[
-    str, matching("usd_per_hour", "not a price; write 0.376, or a range such as 0.188-0.376", rf"{_AMOUNT}(-{_AMOUNT})?")
-]
+_PRICE_RULE = "not a price; write 0.376, or a range such as 0.188-0.376"
+_Price = Annotated[str, matching("usd_per_hour", _PRICE_RULE, rf"{_AMOUNT}(-{_AMOUNT})?")]
 
 
 class PodSet(RunnerPod, SetSettings):
@@ -199,9 +198,5 @@ class PodSet(RunnerPod, SetSettings):
             own = own_pod(self, self.jobs_home, self.prepare_timeout)
             pod = node_choice([self.runner_node_selector]) | own | {"terminationGracePeriodSeconds": GRACE}
             pod |= {"tolerations": manifests(self.runner_tolerations)}
-        return self.scale_set(
-            pod,
-            annotations=per_node_annotation(self.per_node),
-            more=self.scale_set_values,
-            declares_minimum=self.declare_min_runners,
-        )
+        waiting, values = per_node_annotation(self.per_node), self.scale_set_values
+        return self.scale_set(pod, annotations=waiting, more=values, declares_minimum=self.declare_min_runners)

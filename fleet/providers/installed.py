@@ -150,12 +150,8 @@ def image_of(cluster: Cluster) -> NodeImage | None:
 
 def kueue_chart(cluster: Cluster, queues: Queues) -> Chart:
     """Kueue for the queues of a cluster."""
-    return kueue(
-        queues.namespaces,
-        fair_sharing=queues.fair_sharing,
-        selector=cluster.system_selector,
-        metrics=cluster.monitoring is not None,
-    )
+    selector, metrics = cluster.system_selector, cluster.monitoring is not None
+    return kueue(queues.namespaces, fair_sharing=queues.fair_sharing, selector=selector, metrics=metrics)
 
 
 def plain_charts(cluster: Cluster) -> Iterator[Chart]:

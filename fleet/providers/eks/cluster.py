@@ -75,17 +75,12 @@ def control_plane_logs(cluster_name: str) -> str:
 
 def _minor(version: str) -> None:
     if version not in versions.KUBERNETES:
-        minors = ", ".join(versions.KUBERNETES)
-        raise problem("kubernetes_version", f"no node image is known for this version; use one of: {minors}")
+        raise problem("kubernetes_version", f"{_NO_IMAGE}; use one of: {', '.join(versions.KUBERNETES)}")
 
 
-EksVersion = Annotated[
-    QuotedText,
-    refuses(_minor),
-    Form(
-        "EKS version", "no node image is known for this version; use one of these, in quotes", values=lambda: versions.KUBERNETES
-    ),
-]
+_NO_IMAGE = "no node image is known for this version"
+_MINORS = Form("EKS version", f"{_NO_IMAGE}; use one of these, in quotes", values=lambda: versions.KUBERNETES)
+EksVersion = Annotated[QuotedText, refuses(_minor), _MINORS]
 """A Kubernetes minor whose add-ons and node image are known."""
 
 
