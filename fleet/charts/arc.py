@@ -5,6 +5,7 @@ from typing import Any
 
 from fleet.charts import kept_jobs
 from fleet.charts.chart import Chart, Pod, fixed, manifests, resources
+from fleet.facts.manifest import filled
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, shared_memory
 from fleet.facts.pricing import USD_PER_HOUR
 from fleet.facts.scheduling import GPU_RESOURCE, SYSTEM_SELECTOR, Toleration
@@ -94,8 +95,6 @@ def runner_pod(
         ],
         "volumes": [mount.volume for mount in mounts],
     }
-    if runner.service_account is not None:
-        pod["serviceAccountName"] = runner.service_account
-    if runner.pull_secrets:
-        pod["imagePullSecrets"] = [{"name": name} for name in runner.pull_secrets]
+    secrets = [{"name": name} for name in runner.pull_secrets]
+    pod |= filled({"serviceAccountName": runner.service_account, "imagePullSecrets": secrets})
     return pod if runner.template is None else runner.template.merged(pod, CONFINED)

@@ -18,7 +18,7 @@ from fleet.charts.kube_prometheus import kube_prometheus
 from fleet.charts.kueue import kueue
 from fleet.charts.runner_sets import PodSet, of_cluster
 from fleet.facts.hardware import Machine
-from fleet.facts.manifest import Manifest, service_account
+from fleet.facts.manifest import Manifest, filled, service_account
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Money, range_text
 from fleet.facts.requests import requests_of
@@ -103,10 +103,7 @@ def enablement_of(cluster: Cluster) -> DevicePlugin | GpuOperatorSettings | None
     tolerations, image, pools = tolerations_of(cluster), image_of(cluster), cluster.gpu_pools.values()
     git = cluster.gitops.model_copy(update={"secrets": None}) if cluster.gitops is not None else None
     kinds = {name: pool for pool in pools if (name := config_name(pool))}
-    access = tuple(
-        Access.model_construct(**{key: value for key, value in pool.set_fields(Access).items() if value})
-        for pool in kinds.values()
-    )
+    access = tuple(Access.model_construct(**filled(pool.set_fields(Access))) for pool in kinds.values())
     if cluster.enablement == DEVICE_PLUGIN:
         handler = image.handler if image is not None else None
         return DevicePlugin.model_construct(tolerations=tolerations, access=access, runtime_handler=handler, gitops=git)

@@ -503,10 +503,8 @@ class OkeCluster(OkePools):
         """Refuse standing machines outside of the cluster's domains, and places in other regions without network and image."""
         for name, runner in self.machine_runners():
             if isinstance(runner, VmRunner):
-                message, at = (
-                    "standing machines are in the cluster's own availability domains; use one of zones",
-                    "availabilityDomains",
-                )
-                require_in_zones("vm_domain", message, runner.availability_domains, self.zones, at=("runners", name, at))
+                message = "standing machines are in the cluster's own availability domains; use one of zones"
+                at = ("runners", name, "availabilityDomains")
+                require_in_zones("vm_domain", message, runner.availability_domains, self.zones, at=at)
             if isinstance(runner, VmPerJobRunner):
                 require_own_network(runner, self.region, at=("runners", name))
