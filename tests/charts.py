@@ -56,7 +56,7 @@ def runner_set(
     if selectors is None:
         selectors = list(map(pool_selector, runner.ordered)) if isinstance(runner, PodRunner) else ()
     of_set = {"runner_scale_set_name": name, "github_url": github_url, "group": group, **place}
-    of_nodes = {"node_selectors": tuple(selectors), "tolerations": tolerations, "runtime_class": runtime_class}
+    of_nodes: dict[str, Any] = {"node_selectors": tuple(selectors), "tolerations": tolerations, "runtime_class": runtime_class}
     of_nodes |= {"gpu_resource": resource, "mounts_shm": mounts_shm, "usd_per_hour": usd_per_hour}
     made = PodSet.model_construct(**runner.set_fields(RunnerPod) | of_set | of_nodes)
     return made.scale_set(made.job, annotations=per_node_annotation(per_node), more=runner.scale_set_values)
