@@ -18,7 +18,7 @@ from fleet.charts.kube_prometheus import kube_prometheus
 from fleet.charts.kueue import kueue
 from fleet.charts.runner_sets import PodSet, of_cluster
 from fleet.facts.hardware import Machine
-from fleet.facts.manifest import Manifest, filled, service_account
+from fleet.facts.manifest import filled, service_account
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Money, range_text
 from fleet.facts.requests import requests_of
@@ -165,6 +165,7 @@ def pod_set_of(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, p
     """What that chart is made of."""
     target = pool_target(cluster, *runner.ordered)
     several = len(target.selectors) > 1
+    account = runner.service_account if not runner.in_containers else None
     return PodSet.model_construct(
         **cluster.with_image(runner).set_fields(RunnerPod) | of_cluster(cluster, name, runner, github),
         gpu_resource=target.resource,
@@ -177,7 +178,7 @@ def pod_set_of(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, p
         per_node=per_node,
         open_networks=(*sorted(cluster.private_egress), *runner.opens),
         builders=cluster.builders_of(name),
-        manifests=() if runner.in_containers else tuple(runner_account(name, runner)),
+        manifests=(service_account(account, runner_namespace(name)),) if account is not None else (),
         declare_min_runners=runner.schedules is None,
         **(_own_pods(cluster, runner) if runner.in_containers else {}),
     )
@@ -192,12 +193,6 @@ def _own_pods(cluster: Cluster, runner: PodRunner) -> dict[str, Any]:
         "prepare_timeout": prepare_timeout(cluster, runner),
         "job_deadline": runner.max_lifetime,
     }
-
-
-def runner_account(name: str, runner: RunnerPod) -> Iterator[Manifest]:
-    """The service account of a class, if it names one, as its namespace has it."""
-    if (account := runner.service_account) is not None:
-        yield service_account(account, runner_namespace(name))
 
 
 def runner_prices(cluster: Cluster, runner: PodRunner) -> Iterator[Money]:

@@ -115,8 +115,7 @@ def require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
 def require_pool_image(name: str, pool: EksPool, entry: str, amis: Mapping[str, GpuAmi], minor: str) -> None:
     """Refuse a pool that does not fit its image. Raises a settings problem."""
     if entry not in amis:
-        names = ", ".join(amis) or "none"
-        message = f"no entry of amis has this name (known: {names}); add it there, or write the id of an AMI"
+        message = f"no entry of amis has this name (known: {', '.join(amis) or 'none'}); add it there, or write the id of an AMI"
         raise problem("unknown_ami", message, at=("pools", name, "ami"))
     ami = amis[entry]
     if pool.disk < ami.disk:

@@ -250,8 +250,7 @@ class OkePools(Cluster):
             "oke_zone", f"not an availability domain of {self.region}; use its own", self.zones, self.region, at=("zones",)
         )
         if self.kubernetes_version not in versions.OKE_KUBERNETES:
-            minors = ", ".join(versions.OKE_KUBERNETES)
-            message = f"no OKE version is known for this minor; use one of: {minors}"
+            message = f"no OKE version is known for this minor; use one of: {', '.join(versions.OKE_KUBERNETES)}"
             raise problem("oke_version", message, at=("kubernetesVersion",))
         for name in (*self.IMAGES, *(pool.image for pool in self.pools.values())):
             if name not in self.node_images:
