@@ -90,8 +90,7 @@ class GpuAmi(Model):
 
     def driver(self, minor: str) -> str | None:
         """The driver, or its branch, of the next image. None if neither settings nor sources name it."""
-        release_driver = eks_images.driver_of(self.base(minor))
-        return release_driver or (str(self.driver_branch) if self.driver_branch else None)
+        return eks_images.driver_of(self.base(minor)) or (str(self.driver_branch) if self.driver_branch else None)
 
 
 def require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:

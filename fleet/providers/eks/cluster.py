@@ -85,8 +85,7 @@ EksVersion = Annotated[QuotedText, refuses(_minor), _MINORS]
 
 
 def _quota(code: str) -> None:
-    ways = get_args(Capacity)
-    codes = sorted({quota_code(machine, way) or "" for machine in machines("aws") for way in ways} - {""})
+    codes = sorted({quota_code(machine, way) or "" for machine in machines("aws") for way in get_args(Capacity)} - {""})
     if code not in codes:
         raise problem("quota_code", f"not an EC2 quota that a pool counts against; use one of: {', '.join(codes)}")
 

@@ -53,8 +53,7 @@ class Patch:
         kubelet, network = dict(self.kubelet), None
         if self.taint is not None:
             # NodeRestriction rejects nodeTaints of a worker, and its labels with them (siderolabs/talos#8193, #10935).
-            taint = {"key": self.taint.key, "value": self.taint.value, "effect": str(self.taint.effect)}
-            kubelet["registerWithTaints"] = [taint]
+            kubelet["registerWithTaints"] = [{"key": self.taint.key, "value": self.taint.value, "effect": str(self.taint.effect)}]
         if self.policies:
             network = {"cni": {"name": "flannel", "flannel": {"kubeNetworkPoliciesEnabled": True}}}
         if self.no_network:
