@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fleet.charts.arc import job_pod
 from fleet.charts.chart import Chart
 from fleet.charts.enablement import Access
 from fleet.charts.gpu_operator import GpuOperatorSettings
@@ -49,17 +48,18 @@ def runner_set(
     usd_per_hour: str = "",
     per_node: int = 1,
 ) -> Chart:
-    """One runner scale set: ephemeral runners as pods on the nodes of one of `selectors`, as `job_pod` has them.
+    """One runner scale set: ephemeral runners as pods on the nodes of one of `selectors`, as `PodSet.job` has them.
 
     The default is the labels of the runner's pools. `place` is what the set finds in its cluster.
     `per_node` is how many runners that wait a node holds.
     """
     if selectors is None:
         selectors = list(map(pool_selector, runner.ordered)) if isinstance(runner, PodRunner) else ()
-    pod = job_pod(runner, selectors, tolerations, runtime_class, resource, mounts_shm=mounts_shm, usd_per_hour=usd_per_hour)
     of_set = {"runner_scale_set_name": name, "github_url": github_url, "group": group, **place}
-    made = PodSet.model_construct(**runner.set_fields(RunnerPod) | of_set)
-    return made.scale_set(pod, annotations=per_node_annotation(per_node), more=runner.scale_set_values)
+    of_nodes: dict[str, Any] = {"node_selectors": tuple(selectors), "tolerations": tolerations, "runtime_class": runtime_class}
+    of_nodes |= {"gpu_resource": resource, "mounts_shm": mounts_shm, "usd_per_hour": usd_per_hour}
+    made = PodSet.model_construct(**runner.set_fields(RunnerPod) | of_set | of_nodes)
+    return made.scale_set(made.job, annotations=per_node_annotation(per_node), more=runner.scale_set_values)
 
 
 def launcher_set(name: str, runner: MachineRunner, github_url: str, group: str, *, region: str, compartment: str) -> Chart:

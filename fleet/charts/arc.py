@@ -5,14 +5,10 @@ from typing import Any
 
 from fleet.charts import kept_jobs
 from fleet.charts.chart import Chart, Pod, fixed, manifests, resources
+from fleet.facts.manifest import filled
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, shared_memory
 from fleet.facts.pricing import USD_PER_HOUR
-from fleet.facts.scheduling import (
-    GPU_RESOURCE,
-    SYSTEM_SELECTOR,
-    Toleration,
-    node_choice,
-)
+from fleet.facts.scheduling import GPU_RESOURCE, SYSTEM_SELECTOR, Toleration
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.settings.cluster import Cluster
 from fleet.settings.existing import Controller
@@ -61,26 +57,6 @@ def arc_controller(selector: Mapping[str, str] = SYSTEM_SELECTOR, *, metrics: bo
     return Chart("gha-runner-scale-set-controller", CONTROLLER, NAMESPACE, values, (_CONTROLLER_POD,), folder)
 
 
-def job_pod(
-    runner: RunnerPod,
-    selectors: Sequence[Mapping[str, str]],
-    tolerations: Sequence[Toleration],
-    runtime_class: str = "",
-    resource: str = GPU_RESOURCE,
-    *,
-    mounts_shm: bool = True,
-    usd_per_hour: str = "",
-) -> dict[str, Any]:
-    """The spec of the pod that has the GPUs of a job, on the nodes of one of `selectors`, the first choice first.
-
-    `tolerations` are those that the nodes need. `runtime_class` is the RuntimeClass that the pod must name to get GPUs, or empty.
-    `resource` is the extended resource that the nodes advertise. `mounts_shm` says whether the pod may mount its own /dev/shm.
-    `usd_per_hour` is the price of the pod's part of a node, empty if it is unknown.
-    """
-    pod = runner_pod(runner, tolerations, resource, mounts_shm, usd_per_hour)
-    return node_choice(selectors) | pod | ({"runtimeClassName": runtime_class} if runtime_class else {})
-
-
 def runner_pod(
     runner: RunnerPod,
     tolerations: Sequence[Toleration] = (),
@@ -88,7 +64,11 @@ def runner_pod(
     mounts_shm: bool = True,
     usd_per_hour: str = "",
 ) -> dict[str, Any]:
-    """The spec of a runner's pod, without what selects its nodes."""
+    """The spec of the pod that has the GPUs of a job, without what selects its nodes.
+
+    `tolerations` are those that the nodes need. `resource` is the extended resource that the nodes advertise. `mounts_shm` says
+    whether the pod may mount its own /dev/shm. `usd_per_hour` is the price of the pod's part of a node, empty if it is unknown.
+    """
     gpu = {resource: runner.gpus} if runner.gpus else {}
     requests = {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request)} | gpu
     limits = {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu
@@ -115,8 +95,6 @@ def runner_pod(
         ],
         "volumes": [mount.volume for mount in mounts],
     }
-    if runner.service_account is not None:
-        pod["serviceAccountName"] = runner.service_account
-    if runner.pull_secrets:
-        pod["imagePullSecrets"] = [{"name": name} for name in runner.pull_secrets]
+    secrets = [{"name": name} for name in runner.pull_secrets]
+    pod |= filled({"serviceAccountName": runner.service_account, "imagePullSecrets": secrets})
     return pod if runner.template is None else runner.template.merged(pod, CONFINED)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fleet.charts.chart import Chart, Pod, manifests, requests
+from fleet.facts.manifest import filled
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TOLERATION, Toleration
 from fleet.facts.tables import text
 
@@ -22,7 +23,6 @@ CHANGED = hashlib.sha256(COUNTERS.encode()).hexdigest()[:10]
 INTERVAL = {"name": "DCGM_EXPORTER_INTERVAL", "value": "15000"}
 """Milliseconds between two readings of the GPUs. The default is 30 s: a scrape every 15 s would read each value twice."""
 ENGINE_PORT = 5555
-_ENGINE = "DCGM_REMOTE_HOSTENGINE_INFO"
 
 
 def counters() -> list[tuple[str, str]]:
@@ -36,7 +36,7 @@ def remote_engine(address: str) -> dict[str, str]:
 
     Two engines that read profiling fields of one GPU fail (NVIDIA/DCGM#56, #106).
     """
-    return {"name": _ENGINE, "value": address}
+    return {"name": "DCGM_REMOTE_HOSTENGINE_INFO", "value": address}
 
 
 def dcgm_exporter(
@@ -52,25 +52,18 @@ def dcgm_exporter(
         # Kubernetes replaces $(HOST_IP) only if the variable is defined before.
         environment.append({"name": "HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}})
         environment.append(remote_engine(f"$(HOST_IP):{ENGINE_PORT}"))
-    return Chart(
-        DCGM_EXPORTER,
-        DCGM_EXPORTER,
-        NAMESPACE,
-        {
-            "fullnameOverride": DCGM_EXPORTER,
-            "nodeSelector": {GPU_PRESENT_LABEL: "true"},
-            "tolerations": manifests(tolerations),
-            # Twice the request, for nodes with eight GPUs. The chart's own limit of 200m would throttle the exporter there.
-            "resources": requests(EXPORTER_POD) | {"limits": {"cpu": "1", "memory": "1Gi"}},
-            "customMetrics": COUNTERS,
-            "podAnnotations": {"gpu-ci/counters": CHANGED},
-            "extraEnv": environment,
-            # The program's own PodMonitor scrapes every exporter, also one that the program did not install.
-            "serviceMonitor": {"enabled": False},
-        }
-        | ({"runtimeClassName": runtime_class} if runtime_class else {}),
-        (EXPORTER_POD,),
-        "infrastructure/monitoring",
-        # The exporter reads the kubelet's list of pods and GPUs from the host, and profiling needs a capability.
-        pod_security="privileged",
-    )
+    values = {
+        "fullnameOverride": DCGM_EXPORTER,
+        "nodeSelector": {GPU_PRESENT_LABEL: "true"},
+        "tolerations": manifests(tolerations),
+        # Twice the request, for nodes with eight GPUs. The chart's own limit of 200m would throttle the exporter there.
+        "resources": requests(EXPORTER_POD) | {"limits": {"cpu": "1", "memory": "1Gi"}},
+        "customMetrics": COUNTERS,
+        "podAnnotations": {"gpu-ci/counters": CHANGED},
+        "extraEnv": environment,
+        # The program's own PodMonitor scrapes every exporter, also one that the program did not install.
+        "serviceMonitor": {"enabled": False},
+    } | filled({"runtimeClassName": runtime_class})
+    folder, pods = "infrastructure/monitoring", (EXPORTER_POD,)
+    # The exporter reads the kubelet's list of pods and GPUs from the host, and profiling needs a capability.
+    return Chart(DCGM_EXPORTER, DCGM_EXPORTER, NAMESPACE, values, pods, folder, pod_security="privileged")

@@ -16,7 +16,7 @@ from fleet.facts.pods import CONFINED
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_RESOURCE, GPU_TOLERATION, HOST_LABEL, Toleration
 from fleet.settings.sharing import GpuAccess, Replicated, config_name
 
-NAMESPACE = "nvidia-device-plugin"
+DEVICE_PLUGIN = NAMESPACE = "nvidia-device-plugin"
 OPERATOR_NAMESPACE = "gpu-operator"
 OTHER_ADVERTISERS = {
     OPERATOR_NAMESPACE: {"app": "nvidia-device-plugin-daemonset"},
@@ -24,7 +24,7 @@ OTHER_ADVERTISERS = {
 }
 """Labels of the device plugins of the operator and of OKE's add-on, by namespace (NVIDIA/gpu-operator v26.7.0,
 assets/state-device-plugin/0500_daemonset.yaml; OguzPastirmaci/misc, oke-multiple-device-plugins/time-slicing, 2026-11-27)."""
-PLUGIN_POD = Pod("nvidia-device-plugin", 50, 100, on="GPU nodes")
+PLUGIN_POD = Pod(DEVICE_PLUGIN, 50, 100, on="GPU nodes")
 """The chart has no requests by default, so this project sets them."""
 MPS_POD = Pod("nvidia-mps-control-daemon", PLUGIN_POD.cpu, PLUGIN_POD.memory, on="GPU nodes", strategy="mps")
 """The chart gives the control daemon of MPS the plugin's requests (templates/daemonset-mps-control-daemon.yml)."""
@@ -121,27 +121,20 @@ def device_plugin(
     ]
     labels = [{"key": key, "operator": "In", "values": [value]} for key, value in selector.items()]
     terms = {"nodeSelectorTerms": [{"matchExpressions": labels}]}
-    return Chart(
-        "nvidia-device-plugin",
-        "nvidia-device-plugin",
-        NAMESPACE,
-        {
-            # This is close to the default affinity. The default also accepts labels that only NFD sets.
-            "affinity": {
-                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms},
-                "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": others},
-            },
-            "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, *manifests(tolerations)],
-            # No limit: the control daemon of MPS would get the same one, and the MPS server of a node runs in its container.
-            "resources": requests(PLUGIN_POD),
-            "gfd": {"enabled": False},
-        }
-        | (_with_configs(configs) if configs else {}),
-        (PLUGIN_POD, MPS_POD),
-        folder="infrastructure/controllers/device-plugin",
-        # The plugin mounts the kubelet's socket folder from the host. Only this level allows that.
-        pod_security="privileged",
-    )
+    values = {
+        # This is close to the default affinity. The default also accepts labels that only NFD sets.
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms},
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": others},
+        },
+        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, *manifests(tolerations)],
+        # No limit: the control daemon of MPS would get the same one, and the MPS server of a node runs in its container.
+        "resources": requests(PLUGIN_POD),
+        "gfd": {"enabled": False},
+    } | (_with_configs(configs) if configs else {})
+    folder, pods = "infrastructure/controllers/device-plugin", (PLUGIN_POD, MPS_POD)
+    # The plugin mounts the kubelet's socket folder from the host. Only this level allows that.
+    return Chart(DEVICE_PLUGIN, DEVICE_PLUGIN, NAMESPACE, values, pods, folder, pod_security="privileged")
 
 
 def _with_configs(configs: PluginConfigs) -> dict[str, Any]:
@@ -149,12 +142,8 @@ def _with_configs(configs: PluginConfigs) -> dict[str, Any]:
 
     A value `deviceListStrategy` would become an environment variable and override every config. So only the configs set it.
     """
-    return {
-        "config": {"name": configs.name, "default": configs.default},
-        # The chart adds the capability SYS_ADMIN for configs that may set MIG or volume mounts. These configs set neither.
-        "migStrategy": "none",
-        "securityContext": CONFINED,
-    } | (
-        # The plugin writes each node's CDI specification from the driver's files, which are below this mount.
-        {"nvidiaDriverRoot": "/"} if configs.cdi else {}
-    )
+    # The plugin writes each node's CDI specification from the driver's files, which are below this mount.
+    mounted = {"nvidiaDriverRoot": "/"} if configs.cdi else {}
+    config = {"name": configs.name, "default": configs.default}
+    # The chart adds the capability SYS_ADMIN for configs that may set MIG or volume mounts. These configs set neither.
+    return {"config": config, "migStrategy": "none", "securityContext": CONFINED} | mounted

@@ -13,6 +13,7 @@ from fleet.charts.chart import Chart, Pod, manifests, requests
 from fleet.charts.dcgm_exporter import CHANGED, COUNTERS, EXPORTER_POD, INTERVAL, remote_engine
 from fleet.charts.device_plugin import MPS_POD, OPERATOR_NAMESPACE, PLUGIN_POD
 from fleet.charts.enablement import EnablementSettings
+from fleet.facts.manifest import filled
 from fleet.facts.node_image import NodeImage
 from fleet.facts.scheduling import RUNTIME_CLASS
 from fleet.settings.model import LabelKey, LabelValue
@@ -130,8 +131,8 @@ def _collected(counters: bool, engine: str) -> dict[str, Any]:
     the node's network only for an engine of its own (NVIDIA/gpu-operator v26.7.0 controllers/object_controls.go).
     """
     environment = [*([INTERVAL] if counters else []), *([remote_engine(engine)] if engine else [])]
-    config = {"config": {"create": True, "name": f"gpu-ci-counters-{CHANGED}", "data": COUNTERS}} if counters else {}
-    return config | ({"env": environment} if environment else {}) | ({"hostNetwork": True} if engine else {})
+    config = {"create": True, "name": f"gpu-ci-counters-{CHANGED}", "data": COUNTERS} if counters else {}
+    return filled({"config": config, "env": environment, "hostNetwork": bool(engine)})
 
 
 def _mig_manager(cuts: bool) -> dict[str, Any]:
@@ -142,14 +143,9 @@ def _mig_manager(cuts: bool) -> dict[str, Any]:
 
 def _driver(driver: Driver) -> dict[str, Any]:
     """The driver as a DaemonSet. The chart's `auto` selects the kernel modules: V100 and P100 have only proprietary ones."""
-    values: dict[str, Any] = {"enabled": True, "version": driver.version, "resources": requests(_DRIVER)}
-    if driver.repository is not None:
-        values["repository"] = driver.repository
-    if driver.pull_secrets:
-        values["imagePullSecrets"] = list(driver.pull_secrets)
-    if driver.license_secret is not None:
-        values["licensingConfig"] = {"secretName": driver.license_secret, "nlsEnabled": True}
-    return values
+    license_ = {"secretName": driver.license_secret, "nlsEnabled": True} if driver.license_secret is not None else {}
+    more = {"repository": driver.repository, "imagePullSecrets": list(driver.pull_secrets), "licensingConfig": license_}
+    return {"enabled": True, "version": driver.version, "resources": requests(_DRIVER)} | filled(more)
 
 
 def _toolkit(containerd: Containerd) -> dict[str, Any]:

@@ -4,7 +4,6 @@ Facts: prometheus-community/helm-charts kube-prometheus-stack 88.5.3, kube-state
 """
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleet.charts.chart import Chart, Pod, fixed, requests, resources
@@ -27,29 +26,20 @@ _FILL = 0.85
 """Part of the volume that samples may fill. The rest is for the write-ahead log, and for blocks while Prometheus merges them."""
 
 
-def kube_prometheus(
-    monitoring: Monitoring,
-    cluster: str,
-    own_class: bool,
-    node_labels: Sequence[str],
-    selector: Mapping[str, str] = scheduling.SYSTEM_SELECTOR,
-    *,
-    receives: bool = False,
-) -> Chart:
+def kube_prometheus(cluster: Cluster, monitoring: Monitoring, name: str, *, receives: bool = False) -> Chart:
     """Prometheus for one cluster, whose physical name is the external label `cluster` of its samples and alerts.
 
-    `own_class`: whether the program creates the storage class of its volume. `node_labels` are the labels of nodes in
-    `kube_node_labels`. `selector` is the node selector of all parts except node-exporter. Prometheus selects every monitor and
-    rule of the cluster, whatever their labels are. `receives`: whether it takes remote write.
+    Prometheus selects every monitor and rule of the cluster, whatever their labels are. `receives`: whether it takes remote
+    write.
     """
-    storage_class = PROMETHEUS_CLASS if own_class else monitoring.storage_class
+    storage_class = PROMETHEUS_CLASS if cluster.makes_class else monitoring.storage_class
     claim: dict[str, Any] = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": memory_text(monitoring.storage)}},
     } | ({"storageClassName": storage_class} if storage_class else {})
-    values, placed = fixed(STACK), {"nodeSelector": dict(selector)}
+    values, placed = fixed(STACK), {"nodeSelector": dict(cluster.system_selector)}
     values["prometheus"]["prometheusSpec"] |= {
-        "externalLabels": {"cluster": cluster},
+        "externalLabels": {"cluster": name},
         "retention": f"{monitoring.retention}s",
         "retentionSize": f"{int(monitoring.storage * _FILL)}MiB",
         "storageSpec": {"volumeClaimTemplate": {"spec": claim}},
@@ -60,7 +50,7 @@ def kube_prometheus(
     values["alertmanager"]["alertmanagerSpec"] |= {"resources": resources(_ALERTMANAGER)} | placed
     reloader = {"prometheusConfigReloader": {"resources": resources(_RELOADER)}}
     values["prometheusOperator"] |= {"resources": resources(_OPERATOR)} | placed | reloader
-    labels = [f"nodes=[{','.join(node_labels)}]", f"pods=[{scheduling.SCALE_SET_LABEL},{scheduling.RUNNER_POD_LABEL}]"]
+    labels = [f"nodes=[{','.join(node_labels(cluster))}]", f"pods=[{scheduling.SCALE_SET_LABEL},{scheduling.RUNNER_POD_LABEL}]"]
     values["kube-state-metrics"] |= {"resources": resources(_STATE_METRICS), "metricLabelsAllowlist": labels} | placed
     values["prometheus-node-exporter"]["resources"] = requests(_NODE_EXPORTER)
     pods = (_with_reloader(_PROMETHEUS), _with_reloader(_ALERTMANAGER), _OPERATOR, _STATE_METRICS, _NODE_EXPORTER)

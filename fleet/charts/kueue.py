@@ -26,29 +26,20 @@ def kueue(
     Its Deployment is ready only when its webhooks answer (cmd/kueue/main.go), so queues can be created once the release is ready.
     While the webhooks are down, no Job can be created in these namespaces. Running Jobs continue.
     """
-    return Chart(
-        "kueue",
-        KUEUE,
-        NAMESPACE,
-        {
-            "fullnameOverride": KUEUE,
-            "controllerManager": {
-                "replicas": 1,
-                "nodeSelector": dict(selector),
-                "manager": {
-                    "resources": resources(_POD),
-                    "podSecurityContext": CONFINED_POD,
-                    "containerSecurityContext": CONFINED | {"readOnlyRootFilesystem": True},
-                },
-            },
-            # The chart reads this text as YAML, which includes JSON.
-            "managerConfig": {
-                "controllerManagerConfigYaml": json.dumps(_config(sorted(namespaces), fair_sharing, metrics), indent=2)
-            },
+    manager = {
+        "resources": resources(_POD),
+        "podSecurityContext": CONFINED_POD,
+        "containerSecurityContext": CONFINED | {"readOnlyRootFilesystem": True},
+    }
+    values = {
+        "fullnameOverride": KUEUE,
+        "controllerManager": {"replicas": 1, "nodeSelector": dict(selector), "manager": manager},
+        # The chart reads this text as YAML, which includes JSON.
+        "managerConfig": {
+            "controllerManagerConfigYaml": json.dumps(_config(sorted(namespaces), fair_sharing, metrics), indent=2)
         },
-        (_POD,),
-        folder="infrastructure/queues",
-    )
+    }
+    return Chart(KUEUE, KUEUE, NAMESPACE, values, (_POD,), "infrastructure/queues")
 
 
 def _config(namespaces: list[str], fair_sharing: bool, metrics: bool) -> dict[str, Any]:

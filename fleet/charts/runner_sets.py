@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from fleet.charts.arc import CONTROLLER, GRACE, LISTENER, NAMESPACE, controller_of, job_pod
+from fleet.charts.arc import CONTROLLER, GRACE, LISTENER, NAMESPACE, controller_of, runner_pod
 from fleet.charts.chart import Chart, fixed, manifests, resources
 from fleet.charts.container_jobs import job_template, own_pod, step_template
 from fleet.charts.enablement import Tolerations
@@ -125,9 +125,8 @@ def of_cluster(cluster: Cluster, name: str, runner: Runner, github: GitHub) -> d
 
 
 _AMOUNT = r"[0-9]+(\.[0-9]+)?"
-_Price = Annotated[
-    str, matching("usd_per_hour", "not a price; write 0.376, or a range such as 0.188-0.376", rf"{_AMOUNT}(-{_AMOUNT})?")
-]
+_PRICE_RULE = "not a price; write 0.376, or a range such as 0.188-0.376"
+_Price = Annotated[str, matching("usd_per_hour", _PRICE_RULE, rf"{_AMOUNT}(-{_AMOUNT})?")]
 
 
 class PodSet(RunnerPod, SetSettings):
@@ -171,17 +170,11 @@ class PodSet(RunnerPod, SetSettings):
 
     @property
     def job(self) -> dict[str, Any]:
-        """The spec of the pod that has the GPUs of a job."""
-        own = self.gpus or "tolerations" in self.model_fields_set
-        return job_pod(
-            self,
-            self.node_selectors or [self.node_selector],
-            self.tolerations if own else (CPU_TOLERATION,),
-            self.runtime_class,
-            self.gpu_resource,
-            mounts_shm=self.mounts_shm,
-            usd_per_hour=self.usd_per_hour or "",
-        )
+        """The spec of the pod that has the GPUs of a job, on the nodes of one of the selectors, the first choice first."""
+        tolerations = self.tolerations if self.gpus or "tolerations" in self.model_fields_set else (CPU_TOLERATION,)
+        pod = runner_pod(self, tolerations, self.gpu_resource, self.mounts_shm, self.usd_per_hour or "")
+        placed = node_choice(self.node_selectors or [self.node_selector]) | pod
+        return placed | ({"runtimeClassName": self.runtime_class} if self.runtime_class else {})
 
     @property
     def jobs_home(self) -> str:
@@ -205,9 +198,5 @@ class PodSet(RunnerPod, SetSettings):
             own = own_pod(self, self.jobs_home, self.prepare_timeout)
             pod = node_choice([self.runner_node_selector]) | own | {"terminationGracePeriodSeconds": GRACE}
             pod |= {"tolerations": manifests(self.runner_tolerations)}
-        return self.scale_set(
-            pod,
-            annotations=per_node_annotation(self.per_node),
-            more=self.scale_set_values,
-            declares_minimum=self.declare_min_runners,
-        )
+        waiting, values = per_node_annotation(self.per_node), self.scale_set_values
+        return self.scale_set(pod, annotations=waiting, more=values, declares_minimum=self.declare_min_runners)

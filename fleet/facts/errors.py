@@ -29,8 +29,7 @@ class Problem:
     @property
     def where(self) -> str:
         """The path as one line of text: `gpu-ci:clusters.usw2.pools.t4.nodes.min`. Credentials in keys are masked."""
-        parts = map(mask, self.path)
-        return ".".join(part if part.isprintable() else shown(part) for part in parts)
+        return ".".join(part if part.isprintable() else shown(part) for part in map(mask, self.path))
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" + (f" (got {self.value})" if self.value else "")

@@ -1,10 +1,15 @@
 """A Kubernetes object as plain data."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Manifest = dict[str, Any]
 """One Kubernetes object, with apiVersion, kind and metadata."""
+
+
+def filled(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields without those whose value is empty."""
+    return {key: value for key, value in fields.items() if value}
 
 
 def manifest(api: str, kind: str, name: str, namespace: str = "", spec: Manifest | None = None, **metadata: Any) -> Manifest:
@@ -12,7 +17,7 @@ def manifest(api: str, kind: str, name: str, namespace: str = "", spec: Manifest
 
     Without a `spec` the object has only its metadata: some kinds have other fields instead.
     """
-    fields = {key: value for key, value in {"name": name, "namespace": namespace, **metadata}.items() if value}
+    fields = filled({"name": name, "namespace": namespace, **metadata})
     return {"apiVersion": api, "kind": kind, "metadata": fields} | ({} if spec is None else {"spec": spec})
 
 

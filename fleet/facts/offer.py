@@ -48,12 +48,8 @@ def for_runners(machine: hardware.Machine, disk: int, daemonsets: Iterable[Reque
 def less(offer: Offer, pods: Iterable[Requests]) -> Offer:
     """What remains of an offer when these pods run."""
     running = tuple(pods)
-    return replace(
-        offer,
-        cpu=offer.cpu - sum(pod.cpu for pod in running),
-        memory=offer.memory - sum(pod.memory for pod in running),
-        pods=offer.pods - len(running),
-    )
+    cpu, memory = sum(pod.cpu for pod in running), sum(pod.memory for pod in running)
+    return replace(offer, cpu=offer.cpu - cpu, memory=offer.memory - memory, pods=offer.pods - len(running))
 
 
 def least(offers: Iterable[Offer]) -> Offer:

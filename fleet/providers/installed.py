@@ -14,11 +14,11 @@ from fleet.charts.cloudwatch import CLOUDWATCH_PODS
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER, ENGINE_PORT, dcgm_exporter
 from fleet.charts.enablement import Access, DevicePlugin
 from fleet.charts.gpu_operator import GpuOperatorSettings
-from fleet.charts.kube_prometheus import kube_prometheus, node_labels
+from fleet.charts.kube_prometheus import kube_prometheus
 from fleet.charts.kueue import kueue
 from fleet.charts.runner_sets import PodSet, of_cluster
 from fleet.facts.hardware import Machine
-from fleet.facts.manifest import Manifest, service_account
+from fleet.facts.manifest import filled, service_account
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Money, range_text
 from fleet.facts.requests import requests_of
@@ -53,8 +53,7 @@ def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
         return
     if monitoring.installs:
         name = physical_name if cluster.found is None else cluster.found.identity
-        labels, receives = node_labels(cluster), provider_of(cluster).gateway(cluster) is not None
-        yield kube_prometheus(monitoring, name, cluster.makes_class, labels, cluster.system_selector, receives=receives)
+        yield kube_prometheus(cluster, monitoring, name, receives=provider_of(cluster).gateway(cluster) is not None)
     image = image_of(cluster)
     if image is not None and cluster.enablement != GPU_OPERATOR and DCGM_EXPORTER not in cluster.provided:
         yield dcgm_exporter(
@@ -104,10 +103,7 @@ def enablement_of(cluster: Cluster) -> DevicePlugin | GpuOperatorSettings | None
     tolerations, image, pools = tolerations_of(cluster), image_of(cluster), cluster.gpu_pools.values()
     git = cluster.gitops.model_copy(update={"secrets": None}) if cluster.gitops is not None else None
     kinds = {name: pool for pool in pools if (name := config_name(pool))}
-    access = tuple(
-        Access.model_construct(**{key: value for key, value in pool.set_fields(Access).items() if value})
-        for pool in kinds.values()
-    )
+    access = tuple(Access.model_construct(**filled(pool.set_fields(Access))) for pool in kinds.values())
     if cluster.enablement == DEVICE_PLUGIN:
         handler = image.handler if image is not None else None
         return DevicePlugin.model_construct(tolerations=tolerations, access=access, runtime_handler=handler, gitops=git)
@@ -151,12 +147,8 @@ def image_of(cluster: Cluster) -> NodeImage | None:
 
 def kueue_chart(cluster: Cluster, queues: Queues) -> Chart:
     """Kueue for the queues of a cluster."""
-    return kueue(
-        queues.namespaces,
-        fair_sharing=queues.fair_sharing,
-        selector=cluster.system_selector,
-        metrics=cluster.monitoring is not None,
-    )
+    selector, metrics = cluster.system_selector, cluster.monitoring is not None
+    return kueue(queues.namespaces, fair_sharing=queues.fair_sharing, selector=selector, metrics=metrics)
 
 
 def plain_charts(cluster: Cluster) -> Iterator[Chart]:
@@ -173,6 +165,7 @@ def pod_set_of(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, p
     """What that chart is made of."""
     target = pool_target(cluster, *runner.ordered)
     several = len(target.selectors) > 1
+    account = runner.service_account if not runner.in_containers else None
     return PodSet.model_construct(
         **cluster.with_image(runner).set_fields(RunnerPod) | of_cluster(cluster, name, runner, github),
         gpu_resource=target.resource,
@@ -185,7 +178,7 @@ def pod_set_of(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, p
         per_node=per_node,
         open_networks=(*sorted(cluster.private_egress), *runner.opens),
         builders=cluster.builders_of(name),
-        manifests=() if runner.in_containers else tuple(runner_account(name, runner)),
+        manifests=(service_account(account, runner_namespace(name)),) if account is not None else (),
         declare_min_runners=runner.schedules is None,
         **(_own_pods(cluster, runner) if runner.in_containers else {}),
     )
@@ -200,12 +193,6 @@ def _own_pods(cluster: Cluster, runner: PodRunner) -> dict[str, Any]:
         "prepare_timeout": prepare_timeout(cluster, runner),
         "job_deadline": runner.max_lifetime,
     }
-
-
-def runner_account(name: str, runner: RunnerPod) -> Iterator[Manifest]:
-    """The service account of a class, if it names one, as its namespace has it."""
-    if (account := runner.service_account) is not None:
-        yield service_account(account, runner_namespace(name))
 
 
 def runner_prices(cluster: Cluster, runner: PodRunner) -> Iterator[Money]:

@@ -117,11 +117,6 @@ class Left:
         return f"{self.what}\n    {self.delete}"
 
 
-def nothing() -> list[str]:
-    """No id."""
-    return []
-
-
 @dataclass(frozen=True, slots=True)
 class Search:
     """How to find a thing of which only the inputs are known: `command` for people; `ids` asks for the ids that Pulumi imports.
@@ -130,7 +125,7 @@ class Search:
     """
 
     command: str
-    ids: Callable[[], list[str]] = nothing
+    ids: Callable[[], list[str]] = list
     again: bool = False
 
 

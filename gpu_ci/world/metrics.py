@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 from urllib.error import HTTPError
 
-from fleet.charts.kube_prometheus import STACK, kube_prometheus, node_labels, sanitized
+from fleet.charts.kube_prometheus import STACK, kube_prometheus, sanitized
 from fleet.facts.errors import InputError
 from fleet.facts.groups import grouped
 from fleet.providers.fleet import Fleet
@@ -144,7 +144,7 @@ def _states(plane: Plane, cluster: Cluster, monitoring: Monitoring, name: str) -
 
     It has the rights of its own account, if the chart is installed.
     """
-    values = kube_prometheus(monitoring, name, False, node_labels(cluster)).values["kube-state-metrics"]
+    values = kube_prometheus(cluster, monitoring, name).values["kube-state-metrics"]
     try:
         token = plane.account(monitoring.namespace, f"{STACK}-kube-state-metrics")
     except HTTPError:

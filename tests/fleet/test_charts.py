@@ -39,11 +39,10 @@ from fleet.prove.placement import place
 from fleet.providers.installed import plain_charts
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 from fleet.settings.github import APP_SECRET
-from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner
 from tests import yaml12
-from tests.builders import config, pool_of, reference, runner_of, staging, talos_cluster, vm, vm_per_job
+from tests.builders import cluster, config, pool_of, reference, runner_of, staging, talos_cluster, vm, vm_per_job
 from tests.cases import cases
 from tests.charts import launcher_set, runner_set
 from tests.fleet.values import (
@@ -80,7 +79,8 @@ LAUNCHERS = [
 CLASSES: dict[str, Runner] = {**RUNNERS, **MACHINES}
 ALL = [*BASE, *SETS, *LAUNCHERS]
 CONFIGS = plugin_configs([pool_of(cdi=True), pool_of(sharing={"strategy": "mps", "replicas": 4})], by_operator=False)
-PROMETHEUS = kube_prometheus(Monitoring(prometheus="install"), "gpu-ci-staging-usw2", own_class=True, node_labels=())
+MONITORED = load(config(clusters={"usw2": cluster(monitoring={"prometheus": "install"})})).clusters["usw2"]
+PROMETHEUS = kube_prometheus(MONITORED, MONITORED.monitoring, "gpu-ci-staging-usw2")
 VARIANTS = [
     pytest.param(device_plugin(OKE_PROFILE.tolerations, CONFIGS), id="device plugin with configs of its own"),
     pytest.param(

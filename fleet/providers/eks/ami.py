@@ -19,19 +19,11 @@ from fleet.settings.pool import Disk, GpuType
 
 _RELEASE_RULE = "not a release of an EKS image; write it as AWS does, for example 1.36.3-20260911"
 _Release = Annotated[str, matching("ami_release", _RELEASE_RULE, r"1\.[0-9]{2}\.[0-9]+-20[0-9]{6}")]
-_Toolkit = Annotated[
-    str,
-    matching("ami_toolkit", f"not a package version; write for example {versions.AMI_TOOLKIT}", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+"),
-]
+_TOOLKIT_RULE = f"not a package version; write for example {versions.AMI_TOOLKIT}"
+_Toolkit = Annotated[str, matching("ami_toolkit", _TOOLKIT_RULE, r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")]
 _IMAGE_RULE = "an image of an AMI has its registry and its digest; write registry.example.com/name@sha256:…"
-_Image = Annotated[
-    str,
-    matching(
-        "pre_pull",
-        _IMAGE_RULE,
-        r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?@sha256:[0-9a-f]{64}",
-    ),
-]
+_IMAGE = r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?@sha256:[0-9a-f]{64}"
+_Image = Annotated[str, matching("pre_pull", _IMAGE_RULE, _IMAGE)]
 _CRON_RULE = "not a schedule of EC2 Image Builder; write for example cron(0 4 1 * ? *)"
 _Cron = Annotated[
     str,
@@ -98,8 +90,7 @@ class GpuAmi(Model):
 
     def driver(self, minor: str) -> str | None:
         """The driver, or its branch, of the next image. None if neither settings nor sources name it."""
-        release_driver = eks_images.driver_of(self.base(minor))
-        return release_driver or (str(self.driver_branch) if self.driver_branch else None)
+        return eks_images.driver_of(self.base(minor)) or (str(self.driver_branch) if self.driver_branch else None)
 
 
 def require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
@@ -123,8 +114,7 @@ def require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
 def require_pool_image(name: str, pool: EksPool, entry: str, amis: Mapping[str, GpuAmi], minor: str) -> None:
     """Refuse a pool that does not fit its image. Raises a settings problem."""
     if entry not in amis:
-        names = ", ".join(amis) or "none"
-        message = f"no entry of amis has this name (known: {names}); add it there, or write the id of an AMI"
+        message = f"no entry of amis has this name (known: {', '.join(amis) or 'none'}); add it there, or write the id of an AMI"
         raise problem("unknown_ami", message, at=("pools", name, "ami"))
     ami = amis[entry]
     if pool.disk < ami.disk:

@@ -47,14 +47,9 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Paid | Line]:
             pulls=gateways > 0,
         )
     if isinstance(cluster, EksCluster):
-        system = cluster.system
-        yield Paid(
-            name="system pool",
-            line=nodes(name, "system pool", system.instance_types, region, "on-demand", system.nodes.min, system.nodes.max),
-            region=region,
-            disk=cluster.disk_parts(system.disk // 1024),
-            spare=assumption("update-nodes") * len(cluster.fixed_zones),
-        )
+        system, spare = cluster.system, assumption("update-nodes") * len(cluster.fixed_zones)
+        line = nodes(name, "system pool", system.instance_types, region, "on-demand", system.nodes.min, system.nodes.max)
+        yield Paid(name="system pool", line=line, region=region, disk=cluster.disk_parts(system.disk // 1024), spare=spare)
         item, support = billed(cluster.kubernetes_version, day)
         yield units(name, "control plane", support, item, region, 1, 1)
         if cluster.log_types:

@@ -27,12 +27,8 @@ def gp3_class(tags: Mapping[str, str], iops: int = GP3_IOPS, throughput: int = G
     # The driver splits a tag at its first "=" and reserves the keys of Kubernetes.
     allowed = [(key, value) for key, value in tags.items() if "=" not in key and not key.startswith("kubernetes.io")]
     tagged = {f"tagSpecification_{number}": f"{key}={value}" for number, (key, value) in enumerate(allowed, 1)}
-    return Volumes(
-        provisioner="ebs.csi.aws.com",
-        binding="WaitForFirstConsumer",
-        parameters={"type": "gp3", "encrypted": "true", **performance, **tagged},
-        grows=True,
-    )
+    parameters = {"type": "gp3", "encrypted": "true", **performance, **tagged}
+    return Volumes(provisioner="ebs.csi.aws.com", binding="WaitForFirstConsumer", parameters=parameters, grows=True)
 
 
 class EksCache(Cache):
@@ -65,19 +61,15 @@ class EksCache(Cache):
 
         Traffic is encrypted by default. kubernetes-sigs/aws-efs-csi-driver v3.4.0, docs/README.md, storage class parameters.
         """
-        return Volumes(
-            provisioner="efs.csi.aws.com",
-            binding="Immediate",
-            parameters={
-                "provisioningMode": "efs-ap",
-                "directoryPerms": "700",
-                "uid": _USER,
-                "gid": _USER,
-                "subPathPattern": "/${.PVC.namespace}/${.PVC.name}",
-                "ensureUniqueDirectory": "false",
-            },
-            grows=False,
-        )
+        parameters = {
+            "provisioningMode": "efs-ap",
+            "directoryPerms": "700",
+            "uid": _USER,
+            "gid": _USER,
+            "subPathPattern": "/${.PVC.namespace}/${.PVC.name}",
+            "ensureUniqueDirectory": "false",
+        }
+        return Volumes(provisioner="efs.csi.aws.com", binding="Immediate", parameters=parameters, grows=False)
 
     @refusal
     def _gp3_rules(self) -> None:

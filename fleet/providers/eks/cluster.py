@@ -75,23 +75,17 @@ def control_plane_logs(cluster_name: str) -> str:
 
 def _minor(version: str) -> None:
     if version not in versions.KUBERNETES:
-        minors = ", ".join(versions.KUBERNETES)
-        raise problem("kubernetes_version", f"no node image is known for this version; use one of: {minors}")
+        raise problem("kubernetes_version", f"{_NO_IMAGE}; use one of: {', '.join(versions.KUBERNETES)}")
 
 
-EksVersion = Annotated[
-    QuotedText,
-    refuses(_minor),
-    Form(
-        "EKS version", "no node image is known for this version; use one of these, in quotes", values=lambda: versions.KUBERNETES
-    ),
-]
+_NO_IMAGE = "no node image is known for this version"
+_MINORS = Form("EKS version", f"{_NO_IMAGE}; use one of these, in quotes", values=lambda: versions.KUBERNETES)
+EksVersion = Annotated[QuotedText, refuses(_minor), _MINORS]
 """A Kubernetes minor whose add-ons and node image are known."""
 
 
 def _quota(code: str) -> None:
-    ways = get_args(Capacity)
-    codes = sorted({quota_code(machine, way) or "" for machine in machines("aws") for way in ways} - {""})
+    codes = sorted({quota_code(machine, way) or "" for machine in machines("aws") for way in get_args(Capacity)} - {""})
     if code not in codes:
         raise problem("quota_code", f"not an EC2 quota that a pool counts against; use one of: {', '.join(codes)}")
 

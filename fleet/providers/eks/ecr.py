@@ -19,17 +19,12 @@ _SECRET = "ecr-pullthroughcache/"  # noqa: S105 - the start of a secret's name, 
 
 NO_ROLE = "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>"
 ROLE = r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+"
-SecretArn = Annotated[
-    str,
-    matching(
-        "cache_secret",
-        f"not the ARN of a secret {_SECRET}…, the only ones that ECR reads; write arn:aws:secretsmanager:<region>:<account>:"
-        f"secret:{_SECRET}<name>, never the credential itself",
-        rf"arn:aws:secretsmanager:[a-z0-9-]+:[0-9]{{12}}:secret:{_SECRET}[A-Za-z0-9/_+=.@-]+",
-        most=612,
-        private=True,
-    ),
-]
+_NO_SECRET = (
+    f"not the ARN of a secret {_SECRET}…, the only ones that ECR reads; write arn:aws:secretsmanager:<region>:<account>:"
+    f"secret:{_SECRET}<name>, never the credential itself"
+)
+_SECRET_ARN = rf"arn:aws:secretsmanager:[a-z0-9-]+:[0-9]{{12}}:secret:{_SECRET}[A-Za-z0-9/_+=.@-]+"
+SecretArn = Annotated[str, matching("cache_secret", _NO_SECRET, _SECRET_ARN, most=612, private=True)]
 
 
 class Upstream(Model):

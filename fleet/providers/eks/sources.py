@@ -87,17 +87,12 @@ def _aws(what: str) -> Iterator[None]:
 
 def minors(client: Any) -> list[Support]:
     """The dates of every minor that EKS has: `aws eks describe-cluster-versions`."""
+    days = ("releaseDate", "endOfStandardSupportDate", "endOfExtendedSupportDate")
     with _aws("support dates"):
         pages = client.get_paginator("describe_cluster_versions").paginate()
         answers = [entry for page in pages for entry in page["clusterVersions"]]
         return [
-            Support(
-                _formed(entry["clusterVersion"], r"\d\.\d{1,3}"),
-                entry["releaseDate"].date(),
-                entry["endOfStandardSupportDate"].date(),
-                entry["endOfExtendedSupportDate"].date(),
-            )
-            for entry in answers
+            Support(_formed(entry["clusterVersion"], r"\d\.\d{1,3}"), *(entry[day].date() for day in days)) for entry in answers
         ]
 
 

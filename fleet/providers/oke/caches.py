@@ -12,6 +12,7 @@ Attachment = Literal["paravirtualized", "iscsi"]
 
 _SMALLEST, _LARGEST = 50, 32 * 1024
 """GiB of a block volume (docs.oracle.com, block volume: 50 GB to 32 TB)."""
+_BLOCK_DRIVER, _FILE_DRIVER = "blockvolume.csi.oraclecloud.com", "fss.csi.oraclecloud.com"
 _TAGS = "oci.oraclecloud.com/initial-freeform-tags-override"
 
 
@@ -20,12 +21,8 @@ def block_class(tags: Mapping[str, str], attachment: Attachment, vpus: int = 10)
 
     Oracle's key encrypts every volume at rest. Source: oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go.
     """
-    return Volumes(
-        provisioner="blockvolume.csi.oraclecloud.com",
-        binding="WaitForFirstConsumer",
-        parameters={"attachment-type": attachment, "vpusPerGB": str(vpus), _TAGS: _json(tags)},
-        grows=True,
-    )
+    parameters = {"attachment-type": attachment, "vpusPerGB": str(vpus), _TAGS: _json(tags)}
+    return Volumes(provisioner=_BLOCK_DRIVER, binding="WaitForFirstConsumer", parameters=parameters, grows=True)
 
 
 class OkeCache(Cache):
@@ -65,19 +62,15 @@ class OkeCache(Cache):
             "anonymousUid": 0,
             "anonymousGid": 0,
         }
-        return Volumes(
-            provisioner="fss.csi.oraclecloud.com",
-            # Wait for the first pod: a new IAM policy takes effect late, and `pulumi up` would wait for it.
-            binding="WaitForFirstConsumer",
-            parameters={
-                "availabilityDomain": domain,
-                "compartmentOcid": compartment,
-                "encryptInTransit": str(self.encrypt_in_transit).lower(),
-                "exportOptions": _json([export]),
-                _TAGS: _json(tags),
-            },
-            grows=False,
-        )
+        parameters = {
+            "availabilityDomain": domain,
+            "compartmentOcid": compartment,
+            "encryptInTransit": str(self.encrypt_in_transit).lower(),
+            "exportOptions": _json([export]),
+            _TAGS: _json(tags),
+        }
+        # Wait for the first pod: a new IAM policy takes effect late, and `pulumi up` would wait for it.
+        return Volumes(provisioner=_FILE_DRIVER, binding="WaitForFirstConsumer", parameters=parameters, grows=False)
 
     @refusal
     def _oci_rules(self) -> None:

@@ -250,8 +250,7 @@ class OkePools(Cluster):
             "oke_zone", f"not an availability domain of {self.region}; use its own", self.zones, self.region, at=("zones",)
         )
         if self.kubernetes_version not in versions.OKE_KUBERNETES:
-            minors = ", ".join(versions.OKE_KUBERNETES)
-            message = f"no OKE version is known for this minor; use one of: {minors}"
+            message = f"no OKE version is known for this minor; use one of: {', '.join(versions.OKE_KUBERNETES)}"
             raise problem("oke_version", message, at=("kubernetesVersion",))
         for name in (*self.IMAGES, *(pool.image for pool in self.pools.values())):
             if name not in self.node_images:
@@ -265,13 +264,8 @@ class OkePools(Cluster):
         for at, ocid in self._here():
             require_region(ocid, self.region, at=at)
         for name, pool in self.pools.items():
-            require_in_zones(
-                "pool_zone",
-                "the availability domain is not one of the cluster's; use one of zones",
-                pool.zones,
-                self.zones,
-                at=("pools", name, "zones"),
-            )
+            message = "the availability domain is not one of the cluster's; use one of zones"
+            require_in_zones("pool_zone", message, pool.zones, self.zones, at=("pools", name, "zones"))
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
                 message = "the reservation's availability domain is not one of the cluster's; add it to zones"
                 raise problem("oke_reservation_zone", message, at=("pools", name, "reservation", "zone"))
@@ -508,12 +502,8 @@ class OkeCluster(OkePools):
         """Refuse standing machines outside of the cluster's domains, and places in other regions without network and image."""
         for name, runner in self.machine_runners():
             if isinstance(runner, VmRunner):
-                require_in_zones(
-                    "vm_domain",
-                    "standing machines are in the cluster's own availability domains; use one of zones",
-                    runner.availability_domains,
-                    self.zones,
-                    at=("runners", name, "availabilityDomains"),
-                )
+                message = "standing machines are in the cluster's own availability domains; use one of zones"
+                at = ("runners", name, "availabilityDomains")
+                require_in_zones("vm_domain", message, runner.availability_domains, self.zones, at=at)
             if isinstance(runner, VmPerJobRunner):
                 require_own_network(runner, self.region, at=("runners", name))

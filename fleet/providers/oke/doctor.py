@@ -159,8 +159,7 @@ def _engine(api: _Api, clusters: Clusters) -> Iterator[Finding]:
         for addon, wanted_version in cluster.addon_versions.items():
             releases = addons.get(addon, ())
             fix = f"set addonVersions.{addon} to one of: {', '.join(releases) or 'none is on offer'}"
-            fact = f"{addon} {wanted_version} for Kubernetes {version}"
-            yield _release(f"{name}: OKE", fact, wanted_version in releases, fix)
+            yield _release(f"{name}: OKE", f"{addon} {wanted_version} for Kubernetes {version}", wanted_version in releases, fix)
 
 
 def _release(who: str, fact: str, there: bool, fix: str) -> Finding:

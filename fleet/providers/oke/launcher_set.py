@@ -103,12 +103,8 @@ def _machine(made: MachineSet) -> dict[str, str]:
     """The pod's annotations about the machine that it boots; none for a standing machine."""
     if not isinstance(made, PerJobSet):
         return {}
-    return machine_annotations(
-        shapes=made.shapes,
-        capacity=made.capacity,
-        disk_gb=made.disk // 1024,
-        regions=[place.region for place in made.places],
-    )
+    regions = [place.region for place in made.places]
+    return machine_annotations(shapes=made.shapes, capacity=made.capacity, disk_gb=made.disk // 1024, regions=regions)
 
 
 def _own_pod(made: MachineSet) -> dict[str, Any]:

@@ -5,6 +5,7 @@ NodeSourceViaImageDetails: size alone). Its cloud-init script passes kubelet's f
 cloud-init scripts; oracle/terraform-provider-oci#1504). Containers run by CRI-O, so FastImagePull has no counterpart.
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
@@ -69,22 +70,17 @@ def _of_oci(name: object) -> object:
 
 
 def _nvidia(name: str) -> None:
-    gpu = hardware.machine(name).gpu
-    if gpu is None or gpu.vendor != "nvidia":
+    if name not in _shapes():
         message = f"{name} has no NVIDIA GPU, and GPUs of other vendors are not supported; name an NVIDIA shape"
         raise problem("gpu_vendor", message)
 
 
-Shape = Annotated[
-    GpuType,
-    BeforeValidator(_of_oci),
-    refuses(_nvidia),
-    Form(
-        "GPU shape",
-        "not a shape of OCI with NVIDIA GPUs; write for example VM.GPU.A10.1",
-        values=lambda: (each.name for each in hardware.machines("oci") if each.gpu is not None and each.gpu.vendor == "nvidia"),
-    ),
-]
+def _shapes() -> Iterator[str]:
+    return (machine.name for machine in hardware.machines("oci") if machine.gpu is not None and machine.gpu.vendor == "nvidia")
+
+
+_SHAPE_FORM = Form("GPU shape", "not a shape of OCI with NVIDIA GPUs; write for example VM.GPU.A10.1", values=_shapes)
+Shape = Annotated[GpuType, BeforeValidator(_of_oci), refuses(_nvidia), _SHAPE_FORM]
 """A shape with NVIDIA GPUs."""
 _VOLUME_RULE = f"an OCI boot volume has {_LEAST_VOLUME}Gi to {_MOST_VOLUME}Gi; write for example 400Gi"
 BootVolume = Annotated[Disk, between("boot_volume", _VOLUME_RULE, _LEAST_VOLUME * 1024, _MOST_VOLUME * 1024)]

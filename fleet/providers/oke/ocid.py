@@ -79,8 +79,8 @@ def require_place(domains: tuple[str, ...], region: str) -> None:
 def _region(text: str) -> None:
     if text not in _BY_KEY.values():
         close = _close(text.lower())
-        fix = f"did you mean {' or '.join(close)}?" if close else "write for example us-sanjose-1"
-        raise problem("oci_region", f"not a commercial OCI region; {fix}")
+        fix = f"not a commercial OCI region; did you mean {' or '.join(close)}?"
+        raise problem("oci_region", fix if close else _REGION_RULE)
 
 
 def _close(text: str) -> list[str]:
@@ -90,11 +90,8 @@ def _close(text: str) -> list[str]:
     return difflib.get_close_matches(text, _BY_KEY.values(), cutoff=0.7)
 
 
-Region = Annotated[
-    str,
-    refuses(_region),
-    Form("OCI region", "not a commercial OCI region; write for example us-sanjose-1", values=lambda: sorted(_BY_KEY.values())),
-]
+_REGION_RULE = "not a commercial OCI region; write for example us-sanjose-1"
+Region = Annotated[str, refuses(_region), Form("OCI region", _REGION_RULE, values=lambda: sorted(_BY_KEY.values()))]
 _COMPARTMENT_PATH_RULE = "not a compartment's path; write the names of compartments from the root down, such as ci or ci:machines"
 CompartmentPath = Annotated[str, matching("compartment_path", _COMPARTMENT_PATH_RULE, r"(?a:[\w.-]{1,100}(:[\w.-]{1,100}){0,5})")]
 """Names of compartments from below the root (docs.oracle.com, managing compartments: six levels)."""

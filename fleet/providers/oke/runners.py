@@ -47,14 +47,9 @@ def _kind(value: Any) -> str | None:
     return named if named in KINDS else None
 
 
+_KIND_RULE = f"a runner is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one (a pod needs no kind)"
+_BY_KIND = Discriminator(_kind, "gpu_ci_runner_kind", "{message}", {"message": _KIND_RULE})
 AnyRunner = Annotated[
     Annotated[OkePodRunner, Tag("pod")] | Annotated[VmRunner, Tag("vm")] | Annotated[VmPerJobRunner, Tag("vm-per-job")],
-    Discriminator(
-        _kind,
-        custom_error_type="gpu_ci_runner_kind",
-        custom_error_message="{message}",
-        custom_error_context={
-            "message": f"a runner is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one (a pod needs no kind)"
-        },
-    ),
+    _BY_KIND,
 ]

@@ -30,9 +30,8 @@ _LIFETIME_RULE = "a lifetime is from 10m to 120h, because GitHub ends every job 
 """GitHub ends a job of a self-hosted runner after five days (docs.github.com, usage limits)."""
 
 
-_TOOLKIT = matching(
-    "toolkit_version", f"not a package version; write for example {versions.VM_TOOLKIT}", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+"
-)
+_TOOLKIT_RULE = f"not a package version; write for example {versions.VM_TOOLKIT}"
+_TOOLKIT = matching("toolkit_version", _TOOLKIT_RULE, r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")
 
 
 class Place(Model):

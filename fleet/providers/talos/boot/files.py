@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from fleet.facts.manifest import filled
 from fleet.facts.yaml_text import yaml_text
 from fleet.providers.talos.boot.groups import PLAIN, Group, groups
 from fleet.providers.talos.boot.patch import Document, Patch, document
@@ -51,37 +52,29 @@ def _on(match: str) -> dict[str, Any]:
 
 def talconfig(name: str, cluster: TalosCluster, groups: Iterable[Group]) -> dict[str, Any]:
     """The file for talhelper 3 (budimanjojo/talhelper v3.1.16 pkg/config/schemas/talconfig.json). It holds no secret."""
-    config: dict[str, Any] = {
-        "clusterName": name,
-        "talosVersion": cluster.release.release,
-        "kubernetesVersion": cluster.kubernetes,
-        "endpoint": cluster.endpoint,
-    }
-    if not cluster.system.hosts:
-        config["allowSchedulingOnControlPlanes"] = True
-    if cluster.cni == "none":
-        config["cniConfig"] = {"name": "none"}
-    config["nodes"] = [
-        _node(group, hostname, host, cluster.talos_version) for group in groups for hostname, host in group.hosts.items()
-    ]
-    return config
+    hosts = ((group, hostname, host) for group in groups for hostname, host in group.hosts.items())
+    return filled(
+        {
+            "clusterName": name,
+            "talosVersion": cluster.release.release,
+            "kubernetesVersion": cluster.kubernetes,
+            "endpoint": cluster.endpoint,
+            "allowSchedulingOnControlPlanes": not cluster.system.hosts,
+            "cniConfig": {"name": "none"} if cluster.cni == "none" else {},
+            "nodes": [_node(*host, cluster.talos_version) for host in hosts],
+        }
+    )
 
 
 def _node(group: Group, hostname: str, host: Host, talos_version: str) -> dict[str, Any]:
-    node: dict[str, Any] = {
-        "hostname": hostname,
-        "ipAddress": host.address,
-        "controlPlane": group.control_plane,
-        "installDisk": host.install_disk,
-    }
-    if group.image != PLAIN:
-        node["schematic"] = group.image.schematic
     patches = [group.file] if group.patch.documents(talos_version) else []
     if any(volume_documents(host)):
         patches.append(volume_file(hostname))
-    if patches:
-        node["patches"] = [f"@./{path}" for path in patches]
-    return node
+    schematic = group.image.schematic if group.image != PLAIN else {}
+    node = {"hostname": hostname, "ipAddress": host.address, "controlPlane": group.control_plane}
+    return node | filled(
+        {"installDisk": host.install_disk, "schematic": schematic, "patches": [f"@./{path}" for path in patches]}
+    )
 
 
 def talos_files(name: str, cluster: TalosCluster) -> dict[str, str]:

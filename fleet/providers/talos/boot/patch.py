@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleet.facts.manifest import filled
 from fleet.facts.scheduling import Taint
 from fleet.providers.talos.release import has_documents
 
@@ -49,30 +50,24 @@ class Patch:
 
     def _fields(self) -> Iterator[Document]:
         """Fields of the v1alpha1 config, for Talos up to 1.13."""
-        machine: Document = {}
-        kubelet = dict(self.kubelet)
-        if self.kernel_modules:
-            machine["kernel"] = {"modules": [{"name": name} for name in self.kernel_modules]}
-        if self.sysctls:
-            machine["sysctls"] = dict(self.sysctls)
-        if self.runtime:
-            machine["files"] = [{"path": _CRI_PART, "op": "create", "content": _default_runtime(self.runtime)}]
+        kubelet, network = dict(self.kubelet), None
         if self.taint is not None:
             # NodeRestriction rejects nodeTaints of a worker, and its labels with them (siderolabs/talos#8193, #10935).
-            taint = {"key": self.taint.key, "value": self.taint.value, "effect": str(self.taint.effect)}
-            kubelet["registerWithTaints"] = [taint]
-        if kubelet:
-            machine["kubelet"] = {"extraConfig": kubelet}
-        if self.labels:
-            machine["nodeLabels"] = dict(self.labels)
-        cluster: Document = {}
+            kubelet["registerWithTaints"] = [{"key": self.taint.key, "value": self.taint.value, "effect": str(self.taint.effect)}]
         if self.policies:
-            cluster["network"] = {"cni": {"name": "flannel", "flannel": {"kubeNetworkPoliciesEnabled": True}}}
+            network = {"cni": {"name": "flannel", "flannel": {"kubeNetworkPoliciesEnabled": True}}}
         if self.no_network:
-            cluster["network"] = {"cni": {"name": "none"}}
-        if self.takes_pods:
-            cluster["allowSchedulingOnControlPlanes"] = True
-        if config := {key: part for key, part in (("machine", machine), ("cluster", cluster)) if part}:
+            network = {"cni": {"name": "none"}}
+        runtime = {"path": _CRI_PART, "op": "create", "content": _default_runtime(self.runtime)}
+        machine = {
+            "kernel": filled({"modules": [{"name": name} for name in self.kernel_modules]}),
+            "sysctls": dict(self.sysctls),
+            "files": [runtime] if self.runtime else [],
+            "kubelet": filled({"extraConfig": kubelet}),
+            "nodeLabels": dict(self.labels),
+        }
+        cluster = {"network": network, "allowSchedulingOnControlPlanes": self.takes_pods}
+        if config := filled({"machine": filled(machine), "cluster": filled(cluster)}):
             yield config
 
     def _documents(self) -> Iterator[Document]:
@@ -86,15 +81,9 @@ class Patch:
         if self.kubelet:
             # The document must have the image (Talos 1.14, config.schema.json).
             yield document("KubeletConfig", image=f"{_KUBELET}:{self.kubernetes}", config=dict(self.kubelet))
-        node: Document = {}
-        if self.labels:
-            node["labels"] = dict(self.labels)
-        if self.taint is not None:
-            node["taints"] = {self.taint.key: f"{self.taint.value}:{self.taint.effect}"}
-        if self.takes_pods:
-            # talosctl gen config writes the control plane's taint, and has no option to omit it.
-            node["taints"] = _DELETED
-        if node:
+        taints = {self.taint.key: f"{self.taint.value}:{self.taint.effect}"} if self.taint is not None else {}
+        # talosctl gen config writes the control plane's taint, and has no option to omit it.
+        if node := filled({"labels": dict(self.labels), "taints": _DELETED if self.takes_pods else taints}):
             yield document("KubeNodeConfig", **node)
         if self.policies:
             yield document("KubeFlannelCNIConfig", kubeNetworkPoliciesEnabled=True)
