@@ -131,6 +131,7 @@ def test_an_act_that_fails_speaks_against_the_drill():
 
 
 @pytest.mark.world
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["node-lost"])
 def test_a_drill_of_a_real_world_goes_as_it_should(name, tmp_path):
     if missing := [*find().missing, *({"GPU_CI_REFERENCE"} - os.environ.keys())]:
