@@ -14,7 +14,7 @@ from fleet.render.arc import SETS, another_minor, upgrade
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from gpu_ci.offline.changes import Change, Classified, Edit, Pair
 from gpu_ci.offline.effects import Effect, effects
-from gpu_ci.offline.entries import Entry, entries
+from gpu_ci.offline.entries import RENAMED, Entry, entries
 from gpu_ci.offline.judge import ENDED, Configured, Remediation, Verdict
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
@@ -23,6 +23,9 @@ from gpu_ci.offline.words import Place, by_key, places
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
+
+_RENAMED = ("cluster", "pool", "runner set", "cache")
+"""Kinds of entries that can be renamed (docs/renaming.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,18 @@ class Comparison:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What `pulumi up` of this change leaves as it is, and which change needs two runs."""
-        return (*self._two_advertisers(), *self._kept_tags())
+        return (*self._two_advertisers(), *self._kept_tags(), *self._lost_names())
+
+    def _lost_names(self) -> Iterator[str]:
+        """Entries that look renamed, without `was`: new ones with the settings of one that is gone from the same place."""
+        new, gone = ([edit for edit in self.settings if edit.state == state] for state in ("added", "removed"))
+        for edit in (edit for edit in new if edit.kind in _RENAMED):
+            settings = {key: pair.after for key, pair in edit.values.items() if key != RENAMED}
+            where, _, name = edit.name.rpartition("/")
+            for old in (old for old in gone if (old.kind, old.name.rpartition("/")[0]) == (edit.kind, where)):
+                if settings == {key: pair.before for key, pair in old.values.items() if key != RENAMED}:
+                    first = old.name.rpartition("/")[2]
+                    yield f"{edit.name} has the settings of {old.name}, which is gone: if it is the same {edit.kind}, write was: {first} (docs/renaming.md)"
 
     def _two_advertisers(self) -> Iterator[str]:
         """The device plugin's pods refuse a node with another advertiser. Between the operator and OKE's add-on nothing does."""

@@ -35,7 +35,7 @@ class GrowingStack:
     def __init__(self, stack: str, root: Path, file: Path | None = None) -> None:
         config = stackfile.load(stack, root, stack_file=file)
         self.stack, self.root, self.path = stack, root, config.path.resolve()
-        self.fleet = fleet_of(config)
+        self.fleet = fleet_of(config).written
         # Bytes, because every line end and a byte order mark stay.
         self.before = read_bytes(self.path).decode("utf-8")
         self.draft = Draft(str(from_here(config.path)), self.before)
