@@ -254,7 +254,7 @@ def test_a_control_plane_takes_one_minor_up_alone(old: str, new: str, is_refused
 
 POOL_RENAMED = (
     ("        t4-spot:\n", "        t4-cheap:\n          was: t4-spot\n"),
-    ("[t4-spot, t4-ondemand]", "[t4-cheap, t4-ondemand]"),
+    ("pool: t4-spot\n", "pool: t4-cheap\n"),
 )
 CLUSTER_RENAMED = ("    usw2:\n", "    oregon:\n      was: usw2\n")
 
