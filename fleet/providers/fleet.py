@@ -67,7 +67,7 @@ class Fleet(Model):
     """The GitHub organization or repository whose jobs the runners take, and the GitHub App that registers them."""
     clusters: Annotated[dict[DnsLabel, Annotated[Any, _ByProvider()]], Field(min_length=1)]
     """The Kubernetes clusters of the stack, by a name of your choice. The name is part of the names of cloud resources, so
-    another name replaces them. `provider` and `existing` select the keys of a cluster."""
+    another name without `was` replaces them. `provider` and `existing` select the keys of a cluster."""
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=40)] = Field(default_factory=dict)
     """Tags of every cloud resource, in addition to `gpu-ci/stack`. The policies of a stack may require some, such as owner
     and ttl. OCI allows six. Example: `{owner: ci-platform, cost-center: ci}` Mark: first."""
