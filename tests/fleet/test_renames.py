@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from fleet.jobs import gpu_job, place_job, pool_options
 from fleet.loading.config import load
 from fleet.loading.renames import first_names, renamed
+from gpu_ci.submit import smoke
 from tests.builders import ROOT, stack_in
 from tests.fleet.broken_stacks import stack
 
@@ -72,6 +74,11 @@ def test_people_may_use_both_names() -> None:
         assert [name for name, _ in fleet.clusters_by_name(f"{cluster}-n")] == [cluster]
     assert fleet.first_name("pools", "t4-n") == fleet.first_name("pools", "t4") == "t4"
     assert fleet.first_name("pools", "other") == "other"
+    job = gpu_job("task", "example/app:1", gpu_type="t4")
+    placed = place_job(fleet, job, cluster="use1-n", pool="t4-n")
+    assert (placed.chosen.cluster, placed.chosen.pool) == ("use1", "t4")
+    assert pool_options(fleet, "use1-n", "t4-n") == pool_options(fleet, "use1", "t4") != {}
+    assert [one.cluster for one in smoke.chosen(fleet, "use1-n", ["t4-n"])] == ["use1"]
 
 
 def test_a_rename_of_a_set_reaches_reruns_and_equals_in_other_clusters() -> None:

@@ -81,7 +81,7 @@ class GrowingStack:
         """The fleet after the edits. Raises InputError with a line for each rule that it breaks."""
         with TemporaryDirectory(prefix="gpu-ci-") as folder:
             try:
-                return read_fleet(self.stack, self.written(Path(folder)), self.root)
+                return read_fleet(self.stack, self.written(Path(folder)), self.root).written
             except InputError as error:
                 lines = (f"after this edit: {fault.path}: {fault.message}" for fault in error.faults)
                 raise InputError("\n".join(lines), error.faults) from None
