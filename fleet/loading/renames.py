@@ -53,17 +53,14 @@ def first_names(clusters: Mapping[str, Any]) -> dict[str, Any]:
     }
     # A rerun may be on a set of another cluster.
     everywhere = {key.partition("/")[2]: first.partition("/")[2] for key, first in reversed(sets.items())}
-    return {
-        first_name(name, settings): _cluster(settings, sets, everywhere) if isinstance(settings, Mapping) else settings
-        for name, settings in clusters.items()
-    }
+    return {first_name(name, settings): _cluster(settings, sets, everywhere) for name, settings in clusters.items()}
 
 
-def _cluster(settings: Mapping[str, Any], sets: Mapping[str, str], everywhere: Mapping[str, str]) -> Mapping[str, Any]:
+def _cluster(settings: Any, sets: Mapping[str, str], everywhere: Mapping[str, str]) -> Any:
     for kind, paths in _REFERENCES.items():
         own = {name: first_name(name, entry) for name, entry in _entries(settings, kind).items()}
         classes = {class_name(name): class_name(first) for name, first in own.items()} if kind == "caches" else {}
-        names = (everywhere if kind == "runners" else {}) | own | classes
+        names = {**(everywhere if kind == "runners" else {}), **own, **classes}
         for path in paths:
             settings = _at(settings, path.split("."), partial(_named, names=names))
     settings = _at(settings, ["runners", "*", "sameAs"], partial(_named, names=sets))
@@ -110,7 +107,7 @@ def _bare(settings: Any) -> Any:
 def renamed(clusters: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
     """(path below the clusters, first name) of each entry of a stack file that has another name now."""
     for cluster, settings in clusters.items():
-        entries = [((cluster,), settings)]
+        entries: list[tuple[tuple[str, ...], Any]] = [((cluster,), settings)]
         entries += [((cluster, kind, name), entry) for kind in RENAMED for name, entry in _entries(settings, kind).items()]
         for path, entry in entries:
             if (first := first_name(path[-1], entry)) != path[-1]:

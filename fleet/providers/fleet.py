@@ -95,7 +95,7 @@ class Fleet(Model):
         return self._names
 
     def first_name(self, kind: str, name: str) -> str:
-        """The name in the fleet of what people call `name`, which is that of the stack file or the first: of `clusters` or `pools`."""
+        """The name in the fleet of one of the `clusters` or `pools`, by its name in the stack file or its first one."""
         firsts = {path[-1]: first for path, first in self._names.items() if ("clusters", *path)[-2] == kind}
         taken = self.clusters if kind == "clusters" else {pool for settings in self.clusters.values() for pool in settings.pools}
         return name if name in taken else firsts.get(name, name)

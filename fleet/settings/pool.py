@@ -26,7 +26,20 @@ from fleet.facts.scheduling import (
     term,
 )
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import DnsLabel, Duration, Form, Labels, Memory, Model, Nodes, between, cpu_text, problem, refusal, require_once
+from fleet.settings.model import (
+    DnsLabel,
+    Duration,
+    Form,
+    Labels,
+    Memory,
+    Model,
+    Nodes,
+    between,
+    cpu_text,
+    problem,
+    refusal,
+    require_once,
+)
 from fleet.settings.schedules import PoolSchedules, require_within
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 

@@ -142,15 +142,15 @@ class Comparison:
         return (*self._two_advertisers(), *self._kept_tags(), *self._lost_names())
 
     def _lost_names(self) -> Iterator[str]:
-        """Entries that look renamed, without `was`: new ones with the settings of one that is gone from the same place."""
-        new, gone = ([edit for edit in self.settings if edit.state == state] for state in ("added", "removed"))
-        for edit in (edit for edit in new if edit.kind in _RENAMED):
-            settings = {key: pair.after for key, pair in edit.values.items() if key != RENAMED}
-            where, _, name = edit.name.rpartition("/")
-            for old in (old for old in gone if (old.kind, old.name.rpartition("/")[0]) == (edit.kind, where)):
-                if settings == {key: pair.before for key, pair in old.values.items() if key != RENAMED}:
-                    first = old.name.rpartition("/")[2]
-                    yield f"{edit.name} has the settings of {old.name}, which is gone: if it is the same {edit.kind}, write was: {first} (docs/renaming.md)"
+        """New entries with the settings of one that is gone from the same place: it was renamed without its first name."""
+        for new in (edit for edit in self.settings if edit.state == "added" and edit.kind in _RENAMED):
+            for old in (edit for edit in self.settings if (edit.state, edit.kind) == ("removed", new.kind)):
+                where, _, first = old.name.rpartition("/")
+                if new.name.rpartition("/")[0] == where and _texts(new) == _texts(old):
+                    yield (
+                        f"{new.name} has the settings of {old.name}, which is gone: if it is the same {new.kind}, "
+                        f"write was: {first} (docs/renaming.md)"
+                    )
 
     def _two_advertisers(self) -> Iterator[str]:
         """The device plugin's pods refuse a node with another advertiser. Between the operator and OKE's add-on nothing does."""
@@ -223,6 +223,11 @@ def _changed(pair: Pair[T], texts: Callable[[T], Mapping[str, str]]) -> dict[str
     before, after = ({} if side is None else texts(side) for side in (pair.before, pair.after))
     values = {name: Pair(before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])}
     return {name: value for name, value in values.items() if value.changed}
+
+
+def _texts(edit: Edit) -> dict[str, str | None]:
+    """The settings of an entry that is new or gone."""
+    return {key: pair.held for key, pair in edit.values.items() if key != RENAMED}
 
 
 def _configured(configured: Configured) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Renames of the deployed staging stack: with `was` no operation remains, without it the engine replaces what has the name."""
+"""Renames of the deployed staging stack: with `was` no operation remains, without it the engine deletes the groups of the pool."""
 
 from __future__ import annotations
 

@@ -2656,8 +2656,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "unknown-key-vm-per-job": (
         "gpu-ci:clusters.sjc.runners.per-job.counts",
         (
-            "unknown key; known keys: kind, labels, group, github, was, cuda, shapes, capacity, role, image, disk, toolkit, nvkind, "
-            "launcherImage, scale, places, launcher, lifetime"
+            "unknown key; known keys: kind, labels, group, github, was, cuda, shapes, capacity, role, image, disk, toolkit, "
+            "nvkind, launcherImage, scale, places, launcher, lifetime"
         ),
         "2",
     ),
