@@ -56,7 +56,7 @@ def first_names(clusters: Mapping[str, Any]) -> dict[str, Any]:
     return {first_name(name, settings): _cluster(settings, sets, everywhere) for name, settings in clusters.items()}
 
 
-def _cluster(settings: Any, sets: Mapping[str, str], everywhere: Mapping[str, str]) -> Any:
+def _cluster(settings: Any, sets: Mapping[str, str], everywhere: Mapping[str, str]) -> dict[str, Any]:
     for kind, paths in _REFERENCES.items():
         own = {name: first_name(name, entry) for name, entry in _entries(settings, kind).items()}
         classes = {class_name(name): class_name(first) for name, first in own.items()} if kind == "caches" else {}
@@ -65,7 +65,7 @@ def _cluster(settings: Any, sets: Mapping[str, str], everywhere: Mapping[str, st
             settings = _at(settings, path.split("."), partial(_named, names=names))
     settings = _at(settings, ["runners", "*", "sameAs"], partial(_named, names=sets))
     for kind in RENAMED:
-        settings = _at(settings, [kind], _firsts)
+        settings = _at(settings, [kind], lambda entries: {first_name(*entry): _bare(entry[1]) for entry in entries.items()})
     return _bare(settings)
 
 
@@ -87,21 +87,13 @@ def _named(value: Any, names: Mapping[str, str]) -> Any:
     return [names.get(item, item) for item in value] if isinstance(value, list) else names.get(value, value)
 
 
-def _firsts(entries: Any) -> Any:
-    """Entries by their first names."""
-    if not isinstance(entries, Mapping):
-        return entries
-    return {first_name(name, entry): _bare(entry) for name, entry in entries.items()}
+def _entries(settings: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    return settings.get(kind) or {}
 
 
-def _entries(settings: object, kind: str) -> Mapping[str, Any]:
-    entries = settings.get(kind) if isinstance(settings, Mapping) else None
-    return entries if isinstance(entries, Mapping) else {}
-
-
-def _bare(settings: Any) -> Any:
+def _bare(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings without `was`."""
-    return {key: value for key, value in settings.items() if key != _WAS} if isinstance(settings, Mapping) else settings
+    return {key: value for key, value in settings.items() if key != _WAS}
 
 
 def renamed(clusters: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:

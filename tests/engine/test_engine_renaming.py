@@ -1,4 +1,4 @@
-"""Renames of the deployed staging stack: with `was` no operation remains, without it the engine deletes the groups of the pool."""
+"""Renames of the deployed staging stack: with `was` no operation remains, without it the pool is another one."""
 
 from __future__ import annotations
 
