@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fleet.jobs import gpu_job, place_job, pool_options
+from fleet.loading import renames
 from fleet.loading.config import load
 from fleet.loading.renames import first_names, renamed
 from gpu_ci.submit import smoke
-from tests.builders import ROOT, stack_in
+from tests.builders import ROOT, pool, stack_in
 from tests.fleet.broken_stacks import stack
+from tests.strategies import FULL
 
 FILES = sorted([*ROOT.glob("Pulumi.*.yaml"), *(ROOT / "examples").glob("Pulumi.*.yaml")])
 KINDS = ("pools", "runners", "caches")
@@ -56,15 +57,44 @@ def _paths(clusters: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         yield from ((f"{cluster}-n", kind, f"{name}-n") for kind in KINDS for name in found.get(kind, {}))
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_file_with_other_names_gives_the_same_fleet(file: Path) -> None:
-    config = stack_in(file.read_text(encoding="utf-8"))
+CONFIGS = {file.stem: stack_in(file.read_text(encoding="utf-8")) for file in FILES}
+CONFIGS |= {f"full-{number}": {**full, "clusters": first_names(full["clusters"])} for number, full in enumerate(FULL)}
+CONFIGS["buildkit"] = stack("valid")
+CONFIGS["buildkit"]["clusters"]["usw2"]["pools"]["builder"] = pool(instanceTypes=["m6i.2xlarge"])
+CONFIGS["buildkit"]["clusters"]["usw2"]["workloads"] = {
+    "images": {"kind": "buildkit", "pool": "builder", "runners": ["gpu-t4"], "cpu": {"request": 2, "limit": 4}}
+}
+"""Every stack file, configs that use every key between them, and one with builds."""
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
+def test_a_file_with_other_names_gives_the_same_fleet(config: dict[str, Any]) -> None:
     other = _renamed(config)
     fleet = load(other)
     assert fleet.model_dump() == load(config).model_dump()
     assert {*fleet.renames} == {*_paths(config["clusters"])}
     assert first_names(other["clusters"]) == config["clusters"]
     assert not dict(renamed(config["clusters"]))
+
+
+REFERENCES = [path for paths in renames._REFERENCES.values() for path in paths]
+
+
+@pytest.mark.parametrize("path", REFERENCES)
+def test_some_of_these_files_have_every_reference(path: str) -> None:
+    seen: list[Any] = []
+    for config in CONFIGS.values():
+        for settings in config["clusters"].values():
+            renames._at(settings, path.split("."), seen.append)
+    assert any(seen)
+
+
+def test_a_rerun_may_be_on_a_renamed_set_of_another_cluster() -> None:
+    clusters = {
+        "one": {"runners": {"spot": {"rerunOn": "safe-n", "rerunFirstOn": "spot"}}},
+        "two": {"runners": {"safe-n": {"was": "safe"}}},
+    }
+    assert first_names(clusters)["one"]["runners"]["spot"] == {"rerunOn": "safe", "rerunFirstOn": "spot"}
 
 
 def test_people_may_use_both_names() -> None:
