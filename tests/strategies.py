@@ -1074,12 +1074,13 @@ _ORDERED = {
 
 
 def _with_first_names(clusters: dict[str, Any]) -> dict[str, Any]:
-    """The clusters, each renamed with all that it can rename."""
+    """The clusters, renamed with all that they can rename."""
     renamed = {}
     for name, settings in clusters.items():
         kinds = {kind: settings[kind] for kind in ("pools", "runners", "caches") if settings.get(kind)}
         inside = {kind: {key: {**entry, "was": f"f-{key}"} for key, entry in found.items()} for kind, found in kinds.items()}
-        renamed[name] = {**settings, **inside, "was": f"f-{name}"}
+        # The path in Git ends with the first name of the cluster.
+        renamed[name] = {**settings, **inside} | ({} if "gitops" in settings else {"was": f"f-{name}"})
     return renamed
 
 
