@@ -89,6 +89,12 @@ STAGING: Edits = {
     ),
     "runner renamed": (("gpu-t4-release:", "gpu-t4-deploy:"),),
     "cluster renamed": (("    usw2:\n", "    usw3:\n"),),
+    "pool renamed with was": (
+        ("        t4-spot:\n", "        t4-cheap:\n          was: t4-spot\n"),
+        ("[t4-spot, t4-ondemand]", "[t4-cheap, t4-ondemand]"),
+    ),
+    "runner renamed with was": (("        gpu-t4-release:\n", "        gpu-t4-deploy:\n          was: gpu-t4-release\n"),),
+    "cluster renamed with was": (("    usw2:\n", "    oregon:\n      was: usw2\n"),),
     "operator": (('      kubernetesVersion: "1.36"\n', ('      kubernetesVersion: "1.36"\n      enablement: gpu-operator\n')),),
     "schedule of a pool": (
         (
@@ -263,6 +269,7 @@ PROD: Edits = {
         ("[research, vision]", "[research]"),
     ),
     "cache renamed": (("        models: {storage", "        weights: {storage"),),
+    "cache renamed with was": (("        models: {storage", "        weights: {was: models, storage"),),
     "cache removed": ((("      caches:\n        models: {storage: efs, size: 500Gi, namespaces: [research, vision]}\n"), ""),),
     "cache size": (("size: 500Gi", "size: 600Gi"),),
     "cluster renamed": (("    sjc:\n", "    sj2:\n"),),

@@ -1071,12 +1071,25 @@ _ORDERED = {
     ),
 }
 """Runner classes, queue flavors and jobs of several pools, and classes of several clusters."""
+
+
+def _with_first_names(clusters: dict[str, Any]) -> dict[str, Any]:
+    """The clusters, renamed with all that they can rename."""
+    renamed = {}
+    for name, settings in clusters.items():
+        kinds = {kind: settings[kind] for kind in ("pools", "runners", "caches") if settings.get(kind)}
+        inside = {kind: {key: {**entry, "was": f"f-{key}"} for key, entry in found.items()} for kind, found in kinds.items()}
+        # The path in Git ends with the first name of the cluster.
+        renamed[name] = {**settings, **inside} | ({} if "gitops" in settings else {"was": f"f-{name}"})
+    return renamed
+
+
 FULL = (
     *(
-        config(github=_SCOPES, tags={"owner": "ci"}, clusters={"one": _of_scope(held, github="research")})
+        config(github=_SCOPES, tags={"owner": "ci"}, clusters=_with_first_names({"one": _of_scope(held, github="research")}))
         for held in (*_EKS, *_OKE, *_TALOS)
     ),
-    config(clusters=_ORDERED, permissionsBoundary="arn:aws:iam::aws:policy/PowerUserAccess"),
+    config(clusters=_with_first_names(_ORDERED), permissionsBoundary="arn:aws:iam::aws:policy/PowerUserAccess"),
 )
 """Valid configs that use every key between them."""
 

@@ -114,6 +114,7 @@ def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool
     with a reason for each pool that cannot hold the job, and JobError for a cluster or pool that does not exist.
     """
     queue, namespace = job.given.queue, job.given.namespace
+    cluster, pool = _first_names(fleet, cluster, pool)
     ranked = candidates(fleet, job.ask, cluster=cluster, pool=pool, queue=queue, namespace=namespace)
     label = f"{job.name} ({job.ask})"
     chosen = tuple(_together(ranked, names, label)) if len(names := _names(pool)) > 1 else (choose(ranked, label),)
@@ -136,6 +137,12 @@ def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool
         target = pool_target(settings, *(candidate.pool for candidate in chosen))
     others = tuple(candidate for candidate in ranked if candidate not in (chosen[0], *behind))
     return JobPlacement(queued, chosen[0], target, others, behind)
+
+
+def _first_names(fleet: Fleet, cluster: str | None, pool: Pools) -> tuple[str | None, tuple[str, ...]]:
+    """A cluster and pools by their names in the fleet, where the stack file calls them otherwise."""
+    names = tuple(fleet.first_name("pools", name) for name in _names(pool))
+    return None if cluster is None else fleet.first_name("clusters", cluster), names
 
 
 def _names(pool: Pools) -> tuple[str, ...]:
@@ -230,6 +237,7 @@ def pool_options(fleet: Fleet, cluster: str | None, pool: Pools) -> dict[str, An
 
     Without `cluster` these are the options on which all pools of that name agree. Empty if no pool has such a name.
     """
+    cluster, pool = _first_names(fleet, cluster, pool)
     pools = [settings.pools for _, settings in fleet.clusters_by_name(cluster)]
     return agreed([_common([options_of(own[name]) for own in pools if name in own]) for name in _names(pool)])
 

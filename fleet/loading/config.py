@@ -7,6 +7,7 @@ from fleet.facts.errors import MOST_PROBLEMS, FleetError, Problem, instead, show
 from fleet.jobs import stack as stack_jobs
 from fleet.loading import stackfile
 from fleet.loading.home import ROOT
+from fleet.loading.renames import first_names, renamed
 from fleet.loading.stackfile import StackConfig, wrong
 from fleet.prove import rules
 from fleet.providers.fleet import NAMESPACE, Fleet
@@ -53,12 +54,18 @@ def _secrets(github: object) -> tuple[str, ...]:
 def load(config: Mapping[str, object]) -> Fleet:
     """The fleet from a stack's parsed config. Keys have no namespace: "github", "clusters", "tags".
 
-    Raises FleetError with every problem found. The second phase runs only if the models accept the config.
+    Raises FleetError with every problem found. The second phase runs only if the models accept the config. A file that renames
+    something is checked twice: with its own names, then with the first names, which the fleet has.
     """
     fleet = read(Fleet, NAMESPACE, config)
     if problems := (*rules.problems(fleet, config), *stack_jobs.problems(fleet)):
         raise FleetError(problems)
-    return fleet
+    clusters = config["clusters"]
+    if not isinstance(clusters, Mapping) or not (names := dict(renamed(clusters))):
+        return fleet
+    deployed = load({**config, "clusters": first_names(clusters)})
+    deployed.keep_names(names, fleet)
+    return deployed
 
 
 def load_fleet(config: Mapping[str, object], secret: Collection[str], project: str, stack: str) -> Fleet:

@@ -172,6 +172,13 @@ def scopes(fleet: Fleet) -> Iterator[str]:
         yield f"scope {name}: runners of {scope.url}: {listed}"
 
 
+def renames(fleet: Fleet) -> Iterator[str]:
+    """A line on what the stack file calls otherwise than clouds and clusters."""
+    if fleet.renames:
+        names = ", ".join(f"{'.'.join(path)} was {first}" for path, first in fleet.renames.items())
+        yield f"renamed: {names}; clouds, Kubernetes, GitHub, Pulumi and this plan keep the first names (docs/renaming.md)"
+
+
 def own_pods(fleet: Fleet) -> Iterator[str]:
     """A line for each cluster whose settings do not show whether its system nodes have room for the runners' own pods."""
     for name, cluster in fleet.clusters_by_name():

@@ -60,6 +60,26 @@ def _names(fleet: Fleet) -> Iterator[Violation]:
         yield Violation("joined_name", message, claim.at, name)
 
 
+def _first_names(fleet: Fleet) -> Iterator[Violation]:
+    """A first name belongs to one thing of its kind, and is none that the file gives to another."""
+    groups: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [(("clusters",), fleet.clusters)]
+    for cluster, settings in fleet.clusters_by_name():
+        groups += [(("clusters", cluster, kind), getattr(settings, kind)) for kind in ("pools", "runners", "caches")]
+    for path, entries in groups:
+        firsts: dict[str, str] = {}
+        for name, was in ((name, entry.was) for name, entry in entries.items() if getattr(entry, "was", None) is not None):
+            what = f"{path[-1]}.{was}"
+            if was == name:
+                message = "this is its present name; write the name with which it was deployed first, or remove was"
+            elif was in entries:
+                message = f"the file still has {what}; rename that too, or correct was"
+            elif (other := firsts.setdefault(was, name)) != name:
+                message = f"{path[-1]}.{other} was {was} already, and only one can be; correct one of the two"
+            else:
+                continue
+            yield Violation("first_name", message, (*path, name, "was"))
+
+
 def _deployment(fleet: Fleet) -> Iterator[Violation]:
     """`pulumi up` deploys all clusters of a stack, or none."""
     apart = [name for name, settings in fleet.clusters_by_name() if not provider_of(settings).deployable]
@@ -247,6 +267,7 @@ def require_names(fleet: Fleet, project: str, stack: str) -> None:
 
 _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _names,
+    _first_names,
     _deployment,
     *runner_rules.RULES,
     _tenancies,

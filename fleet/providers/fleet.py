@@ -1,11 +1,11 @@
 """The fleet of one stack: the model of its whole config. `fleet.prove.rules` has the rules over all clusters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Any
 
-from pydantic import Field, GetCoreSchemaHandler
+from pydantic import Field, GetCoreSchemaHandler, PrivateAttr
 from pydantic_core import CoreSchema, core_schema
 
 from fleet.facts.errors import instead
@@ -67,7 +67,7 @@ class Fleet(Model):
     """The GitHub organization or repository whose jobs the runners take, and the GitHub App that registers them."""
     clusters: Annotated[dict[DnsLabel, Annotated[Any, _ByProvider()]], Field(min_length=1)]
     """The Kubernetes clusters of the stack, by a name of your choice. The name is part of the names of cloud resources, so
-    another name replaces them. `provider` and `existing` select the keys of a cluster."""
+    another name without `was` replaces them. `provider` and `existing` select the keys of a cluster."""
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=40)] = Field(default_factory=dict)
     """Tags of every cloud resource, in addition to `gpu-ci/stack`. The policies of a stack may require some, such as owner
     and ttl. OCI allows six. Example: `{owner: ci-platform, cost-center: ci}` Mark: first."""
@@ -76,6 +76,29 @@ class Fleet(Model):
     """ARN of the IAM policy that is the permissions boundary of every IAM role that the stack creates in AWS. The deploy role of
     docs/bootstrap.md creates roles only with the boundary that bootstrap made for the stack. Example:
     `arn:aws:iam::111122223333:policy/gpu-ci-acme-boundary`"""
+
+    _names: Mapping[tuple[str, ...], str] = PrivateAttr(default_factory=dict)
+    _written: "Fleet | None" = PrivateAttr(default=None)
+
+    def keep_names(self, names: Mapping[tuple[str, ...], str], written: "Fleet") -> None:
+        """Keep the fleet with the names of the stack file, and the first names by the paths there below `clusters`."""
+        self._names, self._written = names, written
+
+    @property
+    def written(self) -> "Fleet":
+        """The fleet with the names of the stack file."""
+        return self._written or self
+
+    @property
+    def renames(self) -> Mapping[tuple[str, ...], str]:
+        """The first names of what the stack file calls otherwise now, by its path below `clusters` in the file."""
+        return self._names
+
+    def first_name(self, kind: str, name: str) -> str:
+        """The name in the fleet of one of the `clusters` or `pools`, by its name in the stack file or its first one."""
+        firsts = {path[-1]: first for path, first in self._names.items() if ("clusters", *path)[-2] == kind}
+        taken = self.clusters if kind == "clusters" else {pool for settings in self.clusters.values() for pool in settings.pools}
+        return name if name in taken else firsts.get(name, name)
 
     @refusal
     def _boundary_rules(self) -> None:
@@ -152,7 +175,8 @@ class Fleet(Model):
 
     def clusters_by_name(self, only: str | None = None) -> Iterator[tuple[str, Cluster]]:
         """Clusters by name, in the order of the config: all, or the one of the name `only`."""
-        yield from ((name, cluster) for name, cluster in self.clusters.items() if only in (None, name))
+        wanted = None if only is None else self.first_name("clusters", only)
+        yield from ((name, cluster) for name, cluster in self.clusters.items() if wanted in (None, name))
 
     def by_provider(self) -> Iterator[tuple[Provider[Any], dict[str, Any]]]:
         """Each provider that has clusters here, with its clusters by name, in the order of the registry."""

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleet.settings.model import Memory, Model, between, memory_text, problem, refusal
+from fleet.settings.model import DnsLabel, Memory, Model, between, memory_text, problem, refusal
 from fleet.settings.namespaces import TeamNamespace
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteMany"]
@@ -45,6 +45,10 @@ class Cache(Model):
     """Namespaces of the jobs that mount the cache. The program creates those that no team has."""
     retain: bool = True
     """Whether a volume, its data and its cost remain after its claim is deleted. Example: `false`"""
+
+    was: DnsLabel | None = None
+    """First name of a cache that was renamed. Its storage class, claims and files keep it (docs/renaming.md). Default: the cache
+    has its first name. Example: `models`"""
 
     @property
     def gib(self) -> int:

@@ -87,6 +87,9 @@ class Cluster(Model):
     protect: bool = False
     """Whether Pulumi refuses to delete the control plane, and to destroy any part of the stack by `pulumi destroy`
     (docs/operate.md#protection). Set it to false before you destroy the stack. Mark: first."""
+    was: DnsLabel | None = None
+    """First name of a cluster that was renamed. Clouds, Kubernetes and Pulumi's state keep it, so the rename replaces nothing
+    (docs/renaming.md). Default: the cluster has its first name. Example: `usw2`"""
     DEFAULT_CLASS: ClassVar[bool] = False
     """Whether the provider's clusters have a default storage class."""
 

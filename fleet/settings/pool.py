@@ -13,7 +13,20 @@ from fleet.facts.offer import Offer
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Taint, Toleration, own_labels, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import Duration, Form, Labels, Memory, Model, Nodes, between, cpu_text, problem, refusal, require_once
+from fleet.settings.model import (
+    DnsLabel,
+    Duration,
+    Form,
+    Labels,
+    Memory,
+    Model,
+    Nodes,
+    between,
+    cpu_text,
+    problem,
+    refusal,
+    require_once,
+)
 from fleet.settings.schedules import PoolSchedules
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -114,6 +127,9 @@ class Pool(Model):
     `MANAGERS_AT` is the path of the keys of `resource_managers`, empty if the program does not set them.
     """
 
+    was: DnsLabel | None = None
+    """First name of a pool that was renamed. Its node groups and the labels of its nodes keep it, so no job ends
+    (docs/renaming.md). Default: the pool has its first name. Example: `t4-spot`"""
     MANAGERS_AT: ClassVar[tuple[str, ...]] = ("kubelet",)
 
     LABELED: ClassVar[bool] = True

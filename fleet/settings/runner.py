@@ -151,6 +151,10 @@ class Runner(Model):
     github: DnsLabel | None = None
     """The scope of `gpu-ci:github.scopes` whose jobs the class takes. Default: `github` of the cluster. Example: `research`"""
 
+    was: SetName | None = None
+    """First name of a class that was renamed. The runner set keeps it, on GitHub too, so workflows go on to name it in `runs-on`
+    (docs/renaming.md). Default: the class has its first name. Example: `gpu-t4`"""
+
     @property
     @abstractmethod
     def span(self) -> Scale:

@@ -15,7 +15,7 @@ from fleet.render.arc import SETS, another_minor, upgrade
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from gpu_ci.offline.changes import Change, Classified, Edit, Pair
 from gpu_ci.offline.effects import Effect, effects
-from gpu_ci.offline.entries import Entry, entries
+from gpu_ci.offline.entries import RENAMED, Entry, entries
 from gpu_ci.offline.judge import ENDED, Configured, Remediation, Verdict
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
@@ -24,6 +24,9 @@ from gpu_ci.offline.words import Place, places
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
+
+_RENAMED = ("cluster", "pool", "runner set", "cache")
+"""Kinds of entries that can be renamed (docs/renaming.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,18 @@ class Comparison:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What `pulumi up` of this change leaves as it is, and which change needs two runs."""
-        return (*self._two_advertisers(), *self._kept_tags())
+        return (*self._two_advertisers(), *self._kept_tags(), *self._lost_names())
+
+    def _lost_names(self) -> Iterator[str]:
+        """New entries with the settings of one that is gone from the same place: it was renamed without its first name."""
+        for new in (edit for edit in self.settings if edit.state == "added" and edit.kind in _RENAMED):
+            for old in (edit for edit in self.settings if (edit.state, edit.kind) == ("removed", new.kind)):
+                where, _, first = old.name.rpartition("/")
+                if new.name.rpartition("/")[0] == where and _texts(new) == _texts(old):
+                    yield (
+                        f"{new.name} has the settings of {old.name}, which is gone: if it is the same {new.kind}, "
+                        f"write was: {first} (docs/renaming.md)"
+                    )
 
     def _two_advertisers(self) -> Iterator[str]:
         """The device plugin's pods refuse a node with another advertiser. Between the operator and OKE's add-on nothing does."""
@@ -210,6 +224,11 @@ def _changed(pair: Pair[T], texts: Callable[[T], Mapping[str, str]]) -> dict[str
     before, after = ({} if side is None else texts(side) for side in (pair.before, pair.after))
     values = {name: Pair(before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])}
     return {name: value for name, value in values.items() if value.changed}
+
+
+def _texts(edit: Edit) -> dict[str, str | None]:
+    """The settings of an entry that is new or gone."""
+    return {key: pair.held for key, pair in edit.values.items() if key != RENAMED}
 
 
 def _configured(configured: Configured) -> dict[str, str]:

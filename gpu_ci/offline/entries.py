@@ -4,17 +4,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleet.facts.places import Keys
+from fleet.loading.renames import first_names
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import NAMESPACE
 
 _CLUSTERS = f"{NAMESPACE}:clusters"
 _KINDS = {"pools": "pool", "runners": "runner set", "workloads": "workload", "caches": "cache", "jobs": "job"}
 """Keys of a cluster that have entries of their own, with the word for one entry."""
+RENAMED = "name"
+"""The setting of an entry with the name that its stack file gives it, if that is not its first name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry. `name` is "usw2" for a cluster, "usw2/t4-spot" for an entry of a cluster, "" for the stack.
+    """One entry. `name` is "usw2" for a cluster, "usw2/t4-spot" for an entry of a cluster, "" for the stack: first names.
 
     `path` is its place in the file. `settings` are its own settings, without those of the entries inside of it.
     """
@@ -30,20 +33,23 @@ class Entry:
         return self.name.replace("/", "-")
 
     def texts(self) -> dict[str, str]:
-        """Its settings by dotted path, each as one line of text. A list is one value."""
-        return dict(flat(self.settings, ""))
+        """Its settings by dotted path, each as one line of text, and its new name. A list is one value."""
+        new = {RENAMED: str(self.path[-1])} if self.path and self.path[-1] != self.name.rpartition("/")[2] else {}
+        return dict(flat(self.settings, "")) | new
 
 
 def entries(config: StackConfig) -> Iterator[Entry]:
     """Every entry of a loaded stack file, a cluster before its entries. Placeholders of missing values are left out."""
     top = {key: value for key, value in config.objects.items() if key not in (_CLUSTERS, *config.placed)}
     yield Entry("stack", "", (), top)
-    for name, cluster in _mapping(config.objects.get(_CLUSTERS)).items():
-        path = (_CLUSTERS, name)
+    clusters = _mapping(config.objects.get(_CLUSTERS))
+    for written, (name, cluster) in zip(clusters, first_names(clusters).items(), strict=True):
+        path = (_CLUSTERS, written)
         yield Entry("cluster", name, path, {key: value for key, value in _mapping(cluster).items() if key not in _KINDS})
         for key, kind in _KINDS.items():
-            for inner, settings in _mapping(_mapping(cluster).get(key)).items():
-                yield Entry(kind, f"{name}/{inner}", (*path, key, inner), _mapping(settings))
+            inside = _mapping(_mapping(cluster).get(key)).items()
+            for inner_written, (inner, settings) in zip(_mapping(_mapping(clusters[written]).get(key)), inside, strict=True):
+                yield Entry(kind, f"{name}/{inner}", (*path, key, inner_written), _mapping(settings))
 
 
 def owners(candidates: Iterable[Entry], names: Sequence[str]) -> tuple[Entry, ...]:

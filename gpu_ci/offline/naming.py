@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from fleet.facts.errors import FleetError, Problem, shown
 from fleet.facts.places import Keys
+from fleet.loading.renames import first_name
 from fleet.loading.stackfile import StackConfig, wrong
 from fleet.providers.fleet import NAMESPACE
 from gpu_ci.offline.judge import Verdict, properties_of
@@ -43,12 +44,13 @@ def key_of(key: str, resource: str, settings: Mapping[str, object]) -> str:
     for step in steps:
         entries, name = at if isinstance(at, Mapping) else {}, step
         if step.startswith("<"):
-            names = [name for name in entries if re.match(rf"{re.escape(name)}(?:[-.]|$)", tail)]
+            firsts = {name: first_name(name, settings) for name, settings in entries.items()}
+            names = [name for name, first in firsts.items() if re.match(rf"{re.escape(first)}(?:[-.]|$)", tail)]
             # A stack of one cluster has no other that the message could mean.
             if not (names := names or (list(entries) if len(entries) == 1 and step == "<cluster>" else [])):
                 return ".".join(path[:count]) if count else key
-            name = max(names, key=len)
-            tail, count = tail[len(name) + 1 :], len(path) + 1
+            name = max(names, key=lambda name: len(firsts[name]))
+            tail, count = tail[len(firsts[name]) + 1 :], len(path) + 1
         path.append(name)
         at = entries.get(name)
     return ".".join(path)

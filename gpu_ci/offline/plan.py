@@ -148,6 +148,7 @@ class Plan:
         yield from image_fit.remarks(self.fleet, self.as_of)
         yield from remarks.labels(self.fleet)
         yield from remarks.scopes(self.fleet)
+        yield from remarks.renames(self.fleet)
         yield from remarks.reruns(self.fleet)
         yield from remarks.fallback(self.fleet)
         yield from self.overbooked

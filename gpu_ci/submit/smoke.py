@@ -88,6 +88,8 @@ class Chosen:
 
 def chosen(fleet: Fleet, cluster: str | None, pools: Collection[str]) -> list[Chosen]:
     """One cluster of a fleet by name, or all, in the order of the settings. Raises InputError if no test can run."""
+    cluster = None if cluster is None else fleet.first_name("clusters", cluster)
+    pools = [fleet.first_name("pools", pool) for pool in pools]
     names = list(fleet.clusters) if cluster is None else [cluster]
     if cluster is not None and cluster not in fleet.clusters:
         raise InputError(f"--cluster: the stack has no cluster {cluster!r}; give one of: {listed(fleet.clusters)}")

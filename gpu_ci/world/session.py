@@ -61,7 +61,7 @@ def run(asked: Asked, progress: Progress) -> bool:
     config = load(asked.stack, ROOT, asked.file)
     fleet, out = fleet_of(config), console()
     names = [name for name, _ in fleet.clusters_by_name()]
-    name = asked.cluster or names[0]
+    name = fleet.first_name("clusters", asked.cluster or names[0])
     if name not in names:
         raise InputError(f"--cluster: the stack has no cluster {quoted(name)}; {instead(name, names, names[0])}")
     queued = batches(asked.jobs, fleet.clusters[name])

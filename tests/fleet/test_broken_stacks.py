@@ -49,6 +49,26 @@ _ONE_SUBNET = "a subnet is in one zone, and here several have the same; give eac
 _DEFAULT_SET = "only one default set per GitHub scope may have them, and jobs select every other set by its name or its own label"
 # File: path, rule and how to fix it, value as JSON (empty if the key is missing).
 BROKEN: dict[str, tuple[str, str, str]] = {
+    "first-name-is-its-own": (
+        "gpu-ci:clusters.usw2.was",
+        "this is its present name; write the name with which it was deployed first, or remove was",
+        '"usw2"',
+    ),
+    "first-name-of-another": (
+        "gpu-ci:clusters.usw2.pools.t4.was",
+        "the file still has pools.old; rename that too, or correct was",
+        '"old"',
+    ),
+    "first-name-twice": (
+        "gpu-ci:clusters.usw2.runners.second.was",
+        "runners.gpu-t4 was first already, and only one can be; correct one of the two",
+        '"first"',
+    ),
+    "first-name-is-a-list": (
+        "gpu-ci:clusters.usw2.pools.t4.was",
+        "not a string; fill it in, in quotes if it looks like a number",
+        '["t4-spot", "t4-cheap"]',
+    ),
     "scope-unknown": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.github",
         "gpu-ci:github.scopes has no scope of this name; did you mean research?",
@@ -2636,8 +2656,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "unknown-key-vm-per-job": (
         "gpu-ci:clusters.sjc.runners.per-job.counts",
         (
-            "unknown key; known keys: kind, labels, group, github, cuda, shapes, capacity, role, image, disk, toolkit, nvkind, "
-            "launcherImage, scale, places, launcher, lifetime"
+            "unknown key; known keys: kind, labels, group, github, was, cuda, shapes, capacity, role, image, disk, toolkit, "
+            "nvkind, launcherImage, scale, places, launcher, lifetime"
         ),
         "2",
     ),

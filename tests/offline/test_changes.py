@@ -250,3 +250,46 @@ def test_a_base_without_a_plan_has_no_classes() -> None:
 )
 def test_a_control_plane_takes_one_minor_up_alone(old: str, new: str, is_refused: bool) -> None:
     assert effects._is_no_step(old, new) is is_refused
+
+
+POOL_RENAMED = (
+    ("        t4-spot:\n", "        t4-cheap:\n          was: t4-spot\n"),
+    ("pool: t4-spot\n", "pool: t4-cheap\n"),
+)
+CLUSTER_RENAMED = ("    usw2:\n", "    oregon:\n      was: usw2\n")
+
+
+def test_a_rename_with_was_is_a_rename_that_changes_nothing() -> None:
+    compared = Comparison(before(), before(*POOL_RENAMED, CLUSTER_RENAMED))
+    assert [change.what for change in compared.changes] == [
+        "usw2: rename of cluster usw2 to oregon: no effect",
+        "usw2: rename of pool t4-spot to t4-cheap: no effect",
+    ]
+    assert not compared.resources
+    (remark,) = (remark for remark in compared.new_remarks if remark.startswith("renamed: "))
+    assert "oregon was usw2, oregon.pools.t4-cheap was t4-spot; clouds, Kubernetes," in remark
+    assert "pool usw2/t4-spot: name: not set → t4-cheap" in [*changed_lines(before(*POOL_RENAMED), base())]
+
+
+def test_a_rename_and_another_edit_are_told_together() -> None:
+    (change,) = changes((), (*POOL_RENAMED, ("max: 5}", "max: 6}")))
+    assert change.effect == "updated"
+    assert "rename of pool t4-spot to t4-cheap and edit of nodes.max" in change.what
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        tuple((old, text.replace("          was: t4-spot\n", "")) for old, text in POOL_RENAMED),
+        # The middle one of three names is not the first.
+        tuple((old, text.replace("was: t4-spot", "was: t4-other").replace("t4-cheap", "t4-third")) for old, text in POOL_RENAMED),
+    ],
+    ids=["without was", "another first name"],
+)
+@pytest.mark.parametrize("old", [(), POOL_RENAMED], ids=["first", "renamed before"])
+def test_a_lost_first_name_deletes_the_pool_and_the_plan_says_what_to_write(old: Edits, new: Edits) -> None:
+    compared = Comparison(before(*old), before(*new))
+    assert compared.ended_jobs
+    assert [note.partition(", which is gone")[2] for note in compared.notes] == [
+        ": if it is the same pool, write was: t4-spot (docs/renaming.md)"
+    ]

@@ -39,6 +39,12 @@ def test_a_key_gets_the_names_that_the_resource_begins_with(key: str, resource: 
     assert key_of(key, resource, FLEET) == named
 
 
+def test_a_renamed_thing_has_its_new_name_in_a_key() -> None:
+    renamed = {"gpu-ci:clusters": {"ireland": {"was": "eu", "pools": {"cheap": {"was": "t4-spot"}, "t4": {}}}}}
+    assert key_of(POOL, "eu-t4-spot-eu-west-1a-nodes", renamed) == "clusters.ireland.pools.cheap.nodes.max"
+    assert key_of(POOL, "eu-t4-launch", renamed) == "clusters.ireland.pools.t4.nodes.max"
+
+
 def test_a_verdict_on_a_stack_of_one_cluster_is_about_that_cluster() -> None:
     assert key_of("clusters.<cluster>.system.nodes.min", "", ONE) == "clusters.eu.system.nodes.min"
 

@@ -13,6 +13,7 @@ from fleet.facts.errors import Fault, InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.places import Keys
 from fleet.facts.pricing import average, total
+from fleet.loading.renames import RENAMED
 from fleet.prove import bill
 from fleet.providers.registry import provider_of
 from fleet.settings.pool import Pool
@@ -179,6 +180,9 @@ def add_region(stack: GrowingStack, source: str, region: str, name: str | None) 
     except InputError:
         raise InputError(f"clusters.{source}: uses an anchor from elsewhere in the file; write the copy by hand") from None
     draft.rename((source,), name)
+    entries = [(name, kind, entry) for kind in RENAMED for entry in draft.value((name, kind)) or {}]
+    for path in (path for path in [(name,), *entries] if draft.value((*path, "was")) is not None):
+        draft.remove((*path, "was"))
     draft.put((name, "region"), region)
     if (zones := draft.value((name, "zones"))) is not None:
         prefix = f"{zones[0].partition(':')[0]}:" if ":" in zones[0] else ""

@@ -35,7 +35,7 @@ class GrowingStack:
     def __init__(self, stack: str, root: Path, file: Path | None = None) -> None:
         config = stackfile.load(stack, root, stack_file=file)
         self.stack, self.root, self.path = stack, root, config.path.resolve()
-        self.fleet = fleet_of(config)
+        self.fleet = fleet_of(config).written
         # Bytes, because every line end and a byte order mark stay.
         self.before = read_bytes(self.path).decode("utf-8")
         self.draft = Draft(str(from_here(config.path)), self.before)
@@ -81,7 +81,7 @@ class GrowingStack:
         """The fleet after the edits. Raises InputError with a line for each rule that it breaks."""
         with TemporaryDirectory(prefix="gpu-ci-") as folder:
             try:
-                return read_fleet(self.stack, self.written(Path(folder)), self.root)
+                return read_fleet(self.stack, self.written(Path(folder)), self.root).written
             except InputError as error:
                 lines = (f"after this edit: {fault.path}: {fault.message}" for fault in error.faults)
                 raise InputError("\n".join(lines), error.faults) from None

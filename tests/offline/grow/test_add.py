@@ -16,6 +16,7 @@ from gpu_ci.offline.init import questions
 from gpu_ci.offline.init.answers import Answers
 from tests.builders import ROOT
 from tests.day import AS_OF
+from tests.edits import edited
 from tests.offline.grow.conftest import Project
 
 L4 = ("add", "pool", "acme", "l4-spot", "--gpu", "L4", "--fallback", "--class", "gpu-l4")
@@ -354,3 +355,29 @@ def test_a_wrong_wish_is_one_line(words: str, message: str, project: Project) ->
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert project.files() == before
+
+
+def renamed(folder: Path) -> GrowingStack:
+    """The staging stack with another name for a pool, a class and the cluster."""
+    file = folder / "Pulumi.staging.yaml"
+    text = (ROOT / file.name).read_text()
+    for edit in ("pool renamed with was", "runner renamed with was", "cluster renamed with was"):
+        text = edited(text, "staging", edit)
+    file.write_text(text)
+    return stack(file)
+
+
+def test_a_copy_of_what_was_renamed_is_new(tmp_path: Path) -> None:
+    grown = renamed(tmp_path)
+    add_region(grown, "oregon", "eu-west-1", "new")
+    clusters = grown.grown().clusters
+    assert (clusters["oregon"].was, clusters["new"].was) == ("usw2", None)
+    assert clusters["oregon"].pools["t4-cheap"].was == "t4-spot"
+    assert clusters["new"].pools["t4-cheap"].was is None
+    assert clusters["new"].runners["gpu-t4-deploy-new"].was is None
+
+
+def test_a_renamed_class_is_removed_by_its_new_name(tmp_path: Path) -> None:
+    grown = renamed(tmp_path)
+    remove_entry(grown, "class", "oregon", "gpu-t4-deploy", references=True)
+    assert [*grown.grown().clusters["oregon"].runners] == ["gpu-t4"]
