@@ -121,7 +121,7 @@ def environment(home: Path, attached: str = "") -> dict[str, str]:
 
 
 def copy_project(target: Path, root: Path = ROOT) -> Path:
-    """A copy of what the CLI needs of this repository, or of the checkout `root`, with this Python's virtual environment linked in."""
+    """A copy of what the CLI needs of the checkout `root`, with this Python's virtual environment linked in."""
 
     def left_out(folder: str, names: list[str]) -> set[str]:
         top = _LEFT_OUT if Path(folder) == root else frozenset()

@@ -1,4 +1,4 @@
-"""A stack that a released version created takes today's program: nothing goes and nothing is replaced that the changelog does not name."""
+"""A stack of a released version takes today's program: nothing goes or is replaced that the changelog does not name."""
 
 from __future__ import annotations
 
@@ -110,7 +110,12 @@ def test_the_update_replaces_and_deletes_what_the_data_names(upgrade, state):
 
 def test_the_changelog_names_each_of_them(state):
     changelog = " ".join((ROOT / "CHANGELOG.md").read_text().split())
-    missing = {name: words for file in ("replaced.toml", "gone.toml") for name, words in named(file, state).items() if words not in changelog}
+    missing = {
+        name: words
+        for file in ("replaced.toml", "gone.toml")
+        for name, words in named(file, state).items()
+        if words not in changelog
+    }
     assert missing == {}
 
 

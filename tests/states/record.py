@@ -1,4 +1,4 @@
-"""Records the states of a release: `python -m tests.states.record CHECKOUT`, with `pulumi` on PATH and a checkout of the release."""
+"""Records the states of a release: `python -m tests.states.record CHECKOUT` of the release, with `pulumi` on PATH."""
 
 from __future__ import annotations
 
