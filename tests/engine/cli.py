@@ -108,7 +108,7 @@ def environment(home: Path, attached: str = "") -> dict[str, str]:
         "HOME": str(home),
         "PULUMI_HOME": str(home / "pulumi"),
         "PULUMI_BACKEND_URL": f"file://{home / 'state'}",
-        "PULUMI_CONFIG_PASSPHRASE": "throw-away",
+        "PULUMI_CONFIG_PASSPHRASE": "throwaway",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -120,14 +120,14 @@ def environment(home: Path, attached: str = "") -> dict[str, str]:
     }
 
 
-def copy_project(target: Path) -> Path:
-    """A copy of what the CLI needs of this repository, with this Python's virtual environment linked in."""
+def copy_project(target: Path, root: Path = ROOT) -> Path:
+    """A copy of what the CLI needs of the checkout `root`, with this Python's virtual environment linked in."""
 
     def left_out(folder: str, names: list[str]) -> set[str]:
-        top = _LEFT_OUT if Path(folder) == ROOT else frozenset()
+        top = _LEFT_OUT if Path(folder) == root else frozenset()
         return {name for name in names if name in top or name.startswith(".") or name == "__pycache__"}
 
-    shutil.copytree(ROOT, target, ignore=left_out)
+    shutil.copytree(root, target, ignore=left_out)
     link_environment(target)
     return target
 

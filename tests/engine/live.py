@@ -147,6 +147,13 @@ class Cloud:
             self._resources[kind, scope, identity] = made
             return made
 
+    def restore(self, urn: str, live: Live) -> None:
+        """Adds what an earlier run created, with the outputs that it got; a creation of this URN makes up another name."""
+        with self._lock:
+            self._created[urn] += 1
+            self._created[""] = max(self._created[""], live.number)
+            self._resources[live.type, live.scope, live.id] = live
+
     def put_existing_cluster(self) -> None:
         """Adds the cluster that the example "existing-eks" uses."""
         self.put("aws:eks/cluster:Cluster", "platform", {"name": "platform"})

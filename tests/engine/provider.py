@@ -107,7 +107,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         """The same abilities as in Handshake, as the protocol demands."""
         self.asked.append(Asked("Configure", request.type, request.urn))
         args = wire.raw(request.args)
-        self._scopes[context.peer()] = str(next((args[key] for key in _SCOPES if args.get(key)), ""))
+        self._scopes[context.peer()] = scope(args)
         tags: Any = args.get("defaultTags") or {}
         self._tags[context.peer()] = (json.loads(tags) if isinstance(tags, str) else tags).get("tags", {})
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True, acceptResources=True)
@@ -210,6 +210,11 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def _difference(self, request: Any, kind: str) -> Any:
         return replacing.difference(kind, wire.raw(request.old_inputs), wire.raw(request.news))
+
+
+def scope(configuration: Mapping[str, Any]) -> str:
+    """The region or cluster of a provider with this configuration."""
+    return str(next((configuration[key] for key in _SCOPES if configuration.get(key)), ""))
 
 
 def _kind(request: Any) -> str:

@@ -99,12 +99,14 @@ class Deployment:
 
 
 @contextmanager
-def built(base: Path, stack: str = STACK, packages: Iterable[str] = PACKAGES, cloud: Cloud | None = None) -> Iterator[Site]:
-    """The site below the folder `base`; its providers run as long as the context does.
+def built(
+    base: Path, stack: str = STACK, packages: Iterable[str] = PACKAGES, cloud: Cloud | None = None, root: Path = ROOT
+) -> Iterator[Site]:
+    """The site below the folder `base`, of the checkout `root`; its providers run as long as the context does.
 
     Those of `packages` are simulated, in `cloud` if it is there. The engine finds every other one on PATH.
     """
-    folder = copy_project(base / "project")
+    folder = copy_project(base / "project", root)
     stack_file = folder / STACK_FILE.format(stack)
     lines = stack_file.read_text().splitlines(keepends=True)
     # The salt belongs to the owner's passphrase, which is not here.

@@ -29,7 +29,7 @@ def recording(state: Mapping[str, Any], side: Side) -> Recording:
 
 def _resource(held: Mapping[str, Any], side: Side, before: Mapping[str, Resource]) -> Resource:
     properties = struct_pb2.Struct()
-    properties.update(_opened(held.get(side) or {}))
+    properties.update(opened(held.get(side) or {}))
     provider = held.get("provider", "")
     return Resource(
         urn=held["urn"],
@@ -49,15 +49,15 @@ def _resource(held: Mapping[str, Any], side: Side, before: Mapping[str, Resource
     )
 
 
-def _opened(value: Any) -> Any:
+def opened(value: Any) -> Any:
     """A state's value as it goes over the wire: secrets in the clear."""
     if isinstance(value, list):
-        return [_opened(item) for item in value]
+        return [opened(item) for item in value]
     if not isinstance(value, dict):
         return value
     if value.get(SIGNATURE) == SECRET:
-        return {SIGNATURE: SECRET, "value": _opened(json.loads(value["plaintext"]))}
-    return {key: _opened(item) for key, item in value.items()}
+        return {SIGNATURE: SECRET, "value": opened(json.loads(value["plaintext"]))}
+    return {key: opened(item) for key, item in value.items()}
 
 
 def document(held: Recording) -> dict[str, Any]:

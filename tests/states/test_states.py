@@ -34,6 +34,8 @@ def test_no_resource_of_a_release_is_gone_without_a_reason(state):
     version, stack = state.removesuffix(".json.gz").split("/")
     old = {resource["urn"] for resource in resources(state)}
     now = {resource.urn for resource in make_plan(stack, ROOT).resources}
+    # A plan has no children of a remote component: tests/engine/test_engine_upgrade.py has them.
+    old = {urn for urn in old if "$eks:index:Cluster$" not in urn}
     gone = {f"{version}/{stack}/{urn.rpartition('::')[2]}" for urn in old - now if "::pulumi:pulumi:Stack::" not in urn}
     assert gone == set(tomllib.loads((FOLDER / "gone.toml").read_text())) & gone
     assert len(old & now) > 100
