@@ -194,7 +194,10 @@ def _profile(provider: str) -> SchedulingProfile:
     return entry(SchedulingProfile, row, gpu_taint=Taint.read(row["gpu-taint"]), spot_taint=spot)
 
 
-EKS_PROFILE, OKE_PROFILE, TALOS_PROFILE, KUBERNETES_PROFILE = map(_profile, ("eks", "oke", "talos", "kubernetes"))
+EKS_PROFILE = _profile("eks")
+OKE_PROFILE = _profile("oke")
+TALOS_PROFILE = _profile("talos")
+KUBERNETES_PROFILE = _profile("kubernetes")
 
 GPU_TOLERATION = Toleration(GPU_TAINT_KEY)
 """Exists instead of Equal, because the taint of EKS and Talos nodes has the value `true`, and OKE's has `present`."""

@@ -65,7 +65,7 @@ OPERATOR: Mapping[str, Any] = {
     "serviceMonitor": True,
 }
 """Another value for each setting of the operator."""
-OF_STACK = {"github", "kind", "provider"}
+OF_STACK = {"github", "kind", "provider", "was"}
 OF_CLUSTER = {
     *("amis", "buildCaches", "caches", "enablement", "gitops", "health", "jobs", "monitoring", "operator", "pools"),
     *("privateEgress", "queues", "registry", "runners", "workloads", "accountQuotas", "declareQuotas", "delivery"),
@@ -132,7 +132,7 @@ def pod_set(pods: PodRunner) -> PodSet:
 
 def test_every_setting_of_a_runner_pod_and_of_the_operator_has_a_value_here():
     fields = {name: {field.alias or key for key, field in kind.model_fields.items()} for name, kind in _KINDS.items()}
-    assert RUNNER.keys() | OF_CONTAINERS | {"kind", "github"} == fields["runner"], "add a value for the new setting"
+    assert RUNNER.keys() | OF_CONTAINERS | {"kind", "github", "was"} == fields["runner"], "add a value for the new setting"
     assert OPERATOR.keys() == fields["operator"], "add a value for the new setting"
 
 
