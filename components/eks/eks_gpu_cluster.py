@@ -22,6 +22,7 @@ from components.eks.live_sizes import LiveSizes
 from components.eks.managed_nodes import managed_nodes
 from components.eks.network import EksNetwork
 from components.kubernetes.provider import kubernetes_provider
+from fleet.facts.manifest import filled
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
 from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, control_plane_logs
 from fleet.providers.eks.fallback import autoscaler
@@ -198,7 +199,7 @@ class EksGpuCluster(PackagedComponent[Read]):
             # "" is not the id of a subnet.
             subnets = {zone: subnets.apply(methodcaller("get", zone, "")) for zone in zones}
         ids = {"vpcId": known(vpc_id, "vpc-00000000"), "privateSubnetIds": known(subnets, "subnet-00000000")}
-        values = settings(EksClusterSettings, {**inputs, **{key: value for key, value in ids.items() if value}}, cls._paths)
+        values = settings(EksClusterSettings, {**inputs, **filled(ids)}, cls._paths)
         return Read(
             values,
             None if vpc_id is None else typed("vpcId", vpc_id, VpcId),

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from fleet.facts.manifest import filled
 from fleet.facts.tables import entries, entry, toml
 
 
@@ -69,7 +70,7 @@ class ChartImage:
                 fields = {"registry": registry, "repository": repository, "tag": tag, key: text}
             case _:
                 fields = {"repository": path, "tag": f"{tag}{at}{digest}"}
-        return {key: value for key, value in fields.items() if value}
+        return filled(fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any
 
 from fleet.settings.caches import class_name
+from fleet.settings.cluster import RENAMED
 
 _WAS = "was"
-RENAMED = ("pools", "runners", "caches")
-"""Keys of a cluster whose entries may have an earlier name."""
 _REFERENCES: Mapping[str, tuple[str, ...]] = {
     "pools": (
         "runners.*.pool",

@@ -79,7 +79,7 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
         bought = SPOT if host.capacity == SPOT else "on-demand"
         theirs = dict(text.split("=") for text in facts.get(f"{bought}-labels", ()) if host.capacity != CAPACITY_BLOCK)
         ours = pool.node_labels(cluster, name, provider.profile, settings.flavor_of(name))
-        pool_labels = _exactly(theirs | ours | dict(settings.gpu_node_labels if pool.has_gpus else {}))
+        pool_labels = exactly(theirs | ours | dict(settings.gpu_node_labels if pool.has_gpus else {}))
         zones = settings.zones_with_nodes(pool)
         labels = tuple(machine_labels(machine, facts["labels"], zones) | pool_labels for machine in host.machines)
         imagined = tuple(map(Taint.read, facts.get("template", {}).get("gpu-taints", ()))) if pool.has_gpus else ()
@@ -91,7 +91,7 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
         pods = [pod for chart in installed(settings, cluster, github) for pod in chart.pods if pod.on == "all nodes"]
         daemons: tuple[Requests, ...] = (*daemonsets(settings.provider, settings.node_features), *pods)
         host = Host(SYSTEM_POOL, machines, span.max, "on-demand", disk, daemons)
-        labels = tuple(machine_labels(machine, facts["labels"], ()) | _exactly(system_labels(cluster)) for machine in machines)
+        labels = tuple(machine_labels(machine, facts["labels"], ()) | exactly(system_labels(cluster)) for machine in machines)
         yield Nodes(cluster, settings, github, host, span, labels, ())
 
 
@@ -101,8 +101,9 @@ def machine_labels(machine: Machine, provided: list[str], zones: tuple[str, ...]
     certain = {"kubernetes.io/os": "linux", "kubernetes.io/arch": machine.arch.replace("x86_64", "amd64")}
     if INSTANCE_TYPE_LABEL in provided:
         certain[INSTANCE_TYPE_LABEL] = machine.name
-    return labels_of | _exactly(certain) | ({"topology.kubernetes.io/zone": frozenset(zones)} if zones else {})
+    return labels_of | exactly(certain) | ({"topology.kubernetes.io/zone": frozenset(zones)} if zones else {})
 
 
-def _exactly(labels: Mapping[str, str]) -> dict[str, Values]:
+def exactly(labels: Mapping[str, str]) -> dict[str, Values]:
+    """Labels that have one value each."""
     return {key: frozenset((value,)) for key, value in labels.items()}

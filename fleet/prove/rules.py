@@ -12,7 +12,7 @@ from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.provider import IN_CONFIG, Claim, Violation, conflicts
 from fleet.providers.registry import provider_of
 from fleet.providers.tags import STACK_TAG
-from fleet.settings.cluster import Cluster, physical_name
+from fleet.settings.cluster import RENAMED, Cluster, physical_name
 from fleet.settings.github import DEFAULT_SCOPE, PRIVATE_KEY
 from fleet.settings.gitops import ByProgram, Sops
 from fleet.settings.namespaces import ARGO_TAKEN, MONITORING_TAKEN, TAKEN
@@ -64,7 +64,7 @@ def _first_names(fleet: Fleet) -> Iterator[Violation]:
     """A first name belongs to one thing of its kind, and is none that the file gives to another."""
     groups: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [(("clusters",), fleet.clusters)]
     for cluster, settings in fleet.clusters_by_name():
-        groups += [(("clusters", cluster, kind), getattr(settings, kind)) for kind in ("pools", "runners", "caches")]
+        groups += [(("clusters", cluster, kind), getattr(settings, kind)) for kind in RENAMED]
     for path, entries in groups:
         firsts: dict[str, str] = {}
         for name, was in ((name, entry.was) for name, entry in entries.items() if getattr(entry, "was", None) is not None):

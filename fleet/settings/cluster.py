@@ -43,6 +43,9 @@ from fleet.settings.workloads import (
     require_workloads,
 )
 
+RENAMED = ("pools", "runners", "caches")
+"""Keys of a cluster whose entries may have an earlier name, in `was`."""
+
 
 def physical_name(project: str, stack: str, cluster: str) -> str:
     """The cluster's name in its cloud. Tags, IAM conditions, kubeconfigs and Git folders need it before the cluster exists."""

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Generic, TypeVar, cast
 
 from gpu_ci.offline.effects import Effect, causes, inputs, touch
-from gpu_ci.offline.entries import RENAMED, Entry, entries, owners
+from gpu_ci.offline.entries import NEW_NAME, Entry, entries, owners
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.words import counted, listed
@@ -449,9 +449,9 @@ def _said(edit: Edit) -> str:
         return f"{'addition' if edit.state == 'added' else 'removal'} of {kind}{name}"
     if not edit.state:
         return "this change"
-    if RENAMED in edit.values and edit.kind != "policy":
-        before, after = (side or name for side in (edit.values[RENAMED].before, edit.values[RENAMED].after))
-        more = [setting for setting in edit.values if setting != RENAMED]
+    if NEW_NAME in edit.values and edit.kind != "policy":
+        before, after = (side or name for side in (edit.values[NEW_NAME].before, edit.values[NEW_NAME].after))
+        more = [setting for setting in edit.values if setting != NEW_NAME]
         return f"rename of {edit.kind} {before} to {after}" + (f" and edit of {listed(more, _FEW)}" if more else "")
     prefix = f"{name}." if edit.kind not in ("cluster", "stack") else ""
     return f"edit of {listed((f'{prefix}{setting}' for setting in edit.values), _FEW)}"

@@ -15,7 +15,7 @@ from fleet.render.arc import SETS, another_minor, upgrade
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from gpu_ci.offline.changes import Change, Classified, Edit, Pair
 from gpu_ci.offline.effects import Effect, effects
-from gpu_ci.offline.entries import RENAMED, Entry, entries
+from gpu_ci.offline.entries import NEW_NAME, Entry, entries
 from gpu_ci.offline.judge import ENDED, Configured, Remediation, Verdict
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
@@ -228,7 +228,7 @@ def _changed(pair: Pair[T], texts: Callable[[T], Mapping[str, str]]) -> dict[str
 
 def _texts(edit: Edit) -> dict[str, str | None]:
     """The settings of an entry that is new or gone."""
-    return {key: pair.held for key, pair in edit.values.items() if key != RENAMED}
+    return {key: pair.held for key, pair in edit.values.items() if key != NEW_NAME}
 
 
 def _configured(configured: Configured) -> dict[str, str]:

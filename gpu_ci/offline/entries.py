@@ -11,7 +11,7 @@ from fleet.providers.fleet import NAMESPACE
 _CLUSTERS = f"{NAMESPACE}:clusters"
 _KINDS = {"pools": "pool", "runners": "runner set", "workloads": "workload", "caches": "cache", "jobs": "job"}
 """Keys of a cluster that have entries of their own, with the word for one entry."""
-RENAMED = "name"
+NEW_NAME = "name"
 """The setting of an entry with the name that its stack file gives it, if that is not its first name."""
 
 
@@ -34,7 +34,7 @@ class Entry:
 
     def texts(self) -> dict[str, str]:
         """Its settings by dotted path, each as one line of text, and its new name. A list is one value."""
-        new = {RENAMED: str(self.path[-1])} if self.path and self.path[-1] != self.name.rpartition("/")[2] else {}
+        new = {NEW_NAME: str(self.path[-1])} if self.path and self.path[-1] != self.name.rpartition("/")[2] else {}
         return dict(flat(self.settings, "")) | new
 
 

@@ -11,7 +11,7 @@ from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import GPU_RESOURCE, HOST_LABEL, STARTUP_GATE, SYSTEM_POOL, Taint
 from fleet.facts.tables import toml
 from fleet.prove.bill import lines
-from fleet.prove.nodes import Nodes, Values, cluster_nodes, machine_labels
+from fleet.prove.nodes import Nodes, cluster_nodes, exactly, machine_labels
 from fleet.prove.placement import Host
 from fleet.providers.phases import NEW, node_phases
 from fleet.providers.provider import NodeGroup
@@ -134,8 +134,9 @@ def _of_pools(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
 def _undescribed(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
     """Two nodes of a cluster whose settings do not describe the nodes of controllers."""
     if PROVIDERS[settings.provider].system_machines(settings) is None:
-        selected: dict[str, Values] = {key: frozenset((value,)) for key, value in settings.system_selector.items()}
-        labels = machine_labels(_UNKNOWN_SYSTEM, toml("nodes.toml")["providers"][settings.provider]["labels"], ()) | selected
+        labels = machine_labels(_UNKNOWN_SYSTEM, toml("nodes.toml")["providers"][settings.provider]["labels"], ()) | exactly(
+            settings.system_selector
+        )
         span, host = Span(min=2, max=2), Host(SYSTEM_POOL, (_UNKNOWN_SYSTEM,), 2, "on-demand", 200 * 1024, ())
         nodes = Nodes(name, settings, github, host, span, (labels,), ())
         yield Group(f"{name}-{SYSTEM_POOL}", (settings.region,), span, nodes, 0)

@@ -11,7 +11,7 @@ import gpu_ci.offline.plan
 from fleet.loading.home import ROOT
 from gpu_ci.offline.changes import CLASSES, Change
 from gpu_ci.offline.compare import Comparison
-from gpu_ci.offline.entries import RENAMED
+from gpu_ci.offline.entries import NEW_NAME
 from gpu_ci.offline.plan import Plan, make_plan
 from tests.docs.markdown import assert_written
 from tests.edits import EDITS, edited
@@ -39,7 +39,7 @@ def settings(change: Change) -> str:
     edit = change.edit
     if edit.state != "changed":
         return f"a {edit.kind} {edit.state}"
-    if RENAMED in edit.values:
+    if NEW_NAME in edit.values:
         return f"a {edit.kind} renamed, with `was`"
     return ", ".join(f"`{_BELOW.get(edit.kind, '')}{setting}`" for setting in edit.values)
 

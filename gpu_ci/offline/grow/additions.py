@@ -13,9 +13,9 @@ from fleet.facts.errors import Fault, InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.places import Keys
 from fleet.facts.pricing import average, total
-from fleet.loading.renames import RENAMED
 from fleet.prove import bill
 from fleet.providers.registry import provider_of
+from fleet.settings.cluster import RENAMED
 from fleet.settings.pool import Pool
 from fleet.settings.runner import GENERIC_LABELS
 from fleet.settings.sharing import units_of
