@@ -7,6 +7,7 @@ import pulumi
 
 from components.context import Context, PrivateKeys
 from components.destroy_guard import guarded
+from components.generations import Generations
 from components.outputs import Built, StackOutputs
 from fleet.facts.day import today
 from fleet.jobs import stack as stack_jobs
@@ -75,8 +76,8 @@ def build(fleet: Fleet, project: str, stack: str, private_keys: PrivateKeys) -> 
     if fleet.permissions_boundary is not None:
         bound_roles(fleet.permissions_boundary)
     declare_guard = guarded(fleet, stack)
-    context = Context(project, stack, dict(fleet.tags))
-    outputs: StackOutputs = {"clusters": {}, "kubeconfigs": {}}
+    context = Context(project, stack, dict(fleet.tags), Generations.read(project, stack))
+    outputs: StackOutputs = {"clusters": {}, "kubeconfigs": {}, "generations": context.generations.first}
     for name, cluster in fleet.clusters_by_name():
         # A stack imports only the SDKs of its own providers: each costs seconds and memory.
         declare: Builder = importlib.import_module(_BUILDERS[cluster.provider]).build

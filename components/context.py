@@ -1,10 +1,11 @@
 """The names and tags that all components of a stack share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 
+from components.generations import Generations
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.cluster import physical_name
 
@@ -14,11 +15,12 @@ PrivateKeys = Mapping[str, pulumi.Input[str]]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The stack's names and tags. `owner_tags` are those of the stack file."""
+    """The stack's names and tags, and what it has already. `owner_tags` are those of the stack file."""
 
     project: str
     stack: str
     owner_tags: dict[str, str]
+    generations: Generations = field(default_factory=lambda: Generations({}))
 
     @property
     def tags(self) -> dict[str, str]:

@@ -34,7 +34,10 @@ from gpu_ci.offline import private, wire
 from gpu_ci.offline.recording import STACK_TYPE, Answer, Message, ProgramError, Recording, Resource
 
 Program = Path | str | Callable[[], object]
-NOTHING_THERE: Mapping[str, Answer] = {"aws:eks/getClusters:getClusters": lambda _: {"names": []}}
+NOTHING_THERE: Mapping[str, Answer] = {
+    "aws:eks/getClusters:getClusters": lambda _: {"names": []},
+    "pulumi:pulumi:readStackOutputs": lambda _: {"outputs": {}},
+}
 """What a cloud without resources answers to what the program asks at its start."""
 Remedy = Callable[[Resource], struct_pb2.Struct | None]
 """Returns new inputs for a resource, or None to keep the program's."""

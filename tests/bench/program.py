@@ -181,6 +181,8 @@ def _echo() -> Any:
             return "", args.inputs
 
         def call(self, args: pulumi.runtime.MockCallArgs) -> Any:
+            if args.token.endswith(":readStackOutputs"):
+                return {"outputs": {}}
             if not args.token.endswith(":getClusters"):
                 raise AssertionError(args.token)
             return {"names": []}

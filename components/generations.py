@@ -1,0 +1,42 @@
+"""Which generation of a node group, a launch template, a node pool or a runner set the program declares.
+
+Some edits need another one, and the old one stays until its jobs have ended. So both need a name. The first one of a name has no
+suffix. A later one has a digest of what it is made of: an edit that is taken back finds the first one again.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+OUTPUT = "generations"
+"""The stack output that has the digest of the first generation, by logical name."""
+
+
+class Generations:
+    """`first` are the digests that the last complete update recorded. A name that is not in it adopts what it meets first."""
+
+    def __init__(self, first: Mapping[str, str]) -> None:
+        self._recorded, self.first = first, dict[str, str]()
+
+    @classmethod
+    def read(cls, project: str, stack: str) -> "Generations":
+        """Those of the stack itself; none before its first update. Raises RunError if the backend refuses."""
+        name = f"{pulumi.get_organization()}/{project}/{stack}"
+        try:
+            answer = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": name}).value or {}
+        except Exception as error:
+            raise pulumi.RunError(f"{name}: the backend does not return the stack's own outputs: {error}") from error
+        return cls((answer.get("outputs") or {}).get(OUTPUT) or {})
+
+    def suffix(self, name: str, made_of: Mapping[str, Any]) -> str:
+        """What follows the name in the names of this generation: "", or "-" and six hexadecimal digits.
+
+        `made_of` are the inputs whose change needs another generation. Outputs in it count as equal: their values come later.
+        """
+        text = json.dumps(made_of, sort_keys=True, default=lambda value: None if isinstance(value, pulumi.Output) else str(value))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+        first = self.first[name] = self._recorded.get(name, digest)
+        return "" if first == digest else f"-{digest}"
