@@ -10,6 +10,8 @@ from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import UNKNOWN
 
 _PROVIDER = "pulumi:providers:"
+_ENGINE = "pulumi:providers:pulumi"
+"""The engine's own provider, which answers the program with the stack's outputs. It is always the default one."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ def deployed(state: Iterable[Mapping[str, Any]], remote: Iterable[str]) -> dict[
 
     Only the engine sees these children; what depends on one of them depends on its component too.
     """
-    resources = list(state)
+    resources = [found for found in state if found["type"] != _ENGINE]
     hidden: set[str] = set()
     above = set(remote)
     while below := {found["urn"] for found in resources if found.get("parent") in above} - hidden:
@@ -61,7 +63,7 @@ def graph_differences(plan: Mapping[str, Node], state: Mapping[str, Node]) -> li
 
 def on_default_provider(state: Iterable[Mapping[str, Any]]) -> list[str]:
     """URNs of default providers, and of custom resources that no explicit provider of their package made."""
-    resources = list(state)
+    resources = [found for found in state if found["type"] != _ENGINE]
     explicit = {
         found["urn"]: found["type"].removeprefix(_PROVIDER)
         for found in resources
