@@ -7,6 +7,7 @@ suffix. A later one has a digest of what it is made of: an edit that is taken ba
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
@@ -15,11 +16,15 @@ OUTPUT = "generations"
 """The stack output that has the digest of the first generation, by logical name."""
 
 
+@dataclass(frozen=True, slots=True)
 class Generations:
-    """`first` are the digests that the last complete update recorded. A name that is not in it adopts what it meets first."""
+    """`recorded` are the digests of the last complete update. A name that is not in it adopts what it meets first.
 
-    def __init__(self, first: Mapping[str, str]) -> None:
-        self._recorded, self.first = first, dict[str, str]()
+    `first` are those of the names that the program declares.
+    """
+
+    recorded: Mapping[str, str] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, project: str, stack: str) -> "Generations":
@@ -38,5 +43,5 @@ class Generations:
         """
         text = json.dumps(made_of, sort_keys=True, default=lambda value: None if isinstance(value, pulumi.Output) else str(value))
         digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-        first = self.first[name] = self._recorded.get(name, digest)
+        first = self.first[name] = self.recorded.get(name, digest)
         return "" if first == digest else f"-{digest}"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_aws as aws
 
-from components.component import Component
 from components.eks.gpu_node_group import GpuNodeGroup
 from components.eks.in_cluster import InCluster
 from components.eks.live_sizes import counted_nodes, scaling, sizes_of
@@ -21,15 +20,6 @@ _AS_IT_IS = (
 """All inputs of a node group but its sizes, its taints, its warm pool and its name."""
 _NAME = re.compile(r"(.+-(?:nodes|launch)(?:-[0-9a-f]{6})?)-[0-9a-f]{7}")
 """A name in AWS: the logical name, perhaps with the digits of a generation, and the digits that Pulumi appends."""
-
-
-class LeavingPool(Component[[]]):
-    """A pool that the settings do not have any more. Its groups are below it, as they were below the pool."""
-
-    _kind = "GpuNodeGroup"
-
-    def declare(self, name: str) -> None:
-        """Declare nothing: the groups come later."""
 
 
 def leave(here: InCluster, pools: Mapping[str, GpuNodeGroup]) -> dict[str, list[aws.eks.NodeGroup]]:
@@ -49,7 +39,8 @@ def leave(here: InCluster, pools: Mapping[str, GpuNodeGroup]) -> dict[str, list[
             continue
         declared.add(name)
         if pool not in parents:
-            parents[pool] = LeavingPool(f"{here.name}-{pool}", here.opts)
+            # As below the pool before: the type is a part of their URNs.
+            parents[pool] = pulumi.ComponentResource("gpu-ci:index:GpuNodeGroup", f"{here.name}-{pool}", {}, here.opts)
         leaving.setdefault(pool, []).append(_declare(here, name, zone, group, parents[pool], templates))
     return leaving
 
