@@ -16,7 +16,7 @@ from components.component import Component, Resources
 from components.generations import logical_name, warn_leaving
 from components.oci.in_cluster import InCluster, NewCluster
 from components.oci.oke_gpu_pool import OkeGpuPool
-from fleet.facts.scheduling import MOST_NODES_TAG, POOL_LABEL, SYSTEM_POOL
+from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG, POOL_LABEL, STORAGE_TAG, SYSTEM_POOL
 from fleet.providers.tags import STACK_TAG
 
 _AS_IT_IS = [to_camel(key) for key in inspect.signature(oci.containerengine.NodePoolArgs).parameters if key != "freeform_tags"]
@@ -44,9 +44,7 @@ def leaving(here: InCluster, pools: Mapping[str, OkeGpuPool]) -> dict[str, LiveP
         return {}
     named = {logical_name(pool.name): pool for pool in _live(here)}
     rest = named.keys() - {"", *(pool.logical_name for pool in pools.values())}
-    return {
-        name: named[name] for name in sorted(rest) if _size(named[name]) or named[name].freeform_tags.get(MOST_NODES_TAG) != "0"
-    }
+    return {name: named[name] for name in sorted(rest) if _size(named[name]) or LEAVING.key not in named[name].freeform_tags}
 
 
 def leave(here: InCluster, leaves: Mapping[str, LivePool], pools: Mapping[str, OkeGpuPool], after: Resources) -> None:
@@ -65,7 +63,7 @@ def leave(here: InCluster, leaves: Mapping[str, LivePool], pools: Mapping[str, O
             cluster_id=here.cluster.cluster_id,
             compartment_id=pool.compartment_id,
             node_shape=pool.node_shape,
-            freeform_tags={**pool.freeform_tags, MOST_NODES_TAG: "0"},
+            freeform_tags=_marked(pool),
             opts=pulumi.ResourceOptions(parent=parent, depends_on=[here.cluster, *after], ignore_changes=_AS_IT_IS),
         )
         for node in oci.containerengine.get_node_pool(pool.id, opts=_asked(here)).nodes if _size(pool) else ():
@@ -101,6 +99,12 @@ def _live(here: InCluster) -> list[LivePool]:
 
 def _asked(here: InCluster) -> pulumi.InvokeOptions:
     return pulumi.InvokeOptions(provider=here.cloud)
+
+
+def _marked(pool: LivePool) -> dict[str, str]:
+    """The tags of a pool that leaves. Policies count its nodes. No new node needs the tag of its disk, and OCI allows ten tags."""
+    kept = {key: value for key, value in pool.freeform_tags.items() if key != STORAGE_TAG}
+    return kept | {MOST_NODES_TAG: str(_size(pool)), LEAVING.key: LEAVING.value}
 
 
 def _label(pool: LivePool) -> str:

@@ -12,7 +12,7 @@ import pytest
 from components.context import Context
 from components.generations import Generations
 from components.oci.stack import build
-from fleet.facts.scheduling import MOST_NODES_TAG
+from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG, STORAGE_TAG
 from fleet.loading.config import load
 from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Answer, Recording
@@ -77,7 +77,7 @@ def _pool(name: str, size: int, marked: tuple[str, ...]) -> dict[str, Any]:
         "state": "ACTIVE",
         "compartmentId": "ocid1.compartment.oc1..example",
         "nodeShape": "VM.GPU.A10.1",
-        "freeformTags": {"gpu-ci/stack": "test", "owner": "ci", MOST_NODES_TAG: "0" if name in marked else "4"},
+        "freeformTags": {**TAGS, MOST_NODES_TAG: "4", STORAGE_TAG: "9Mi"} | ({LEAVING.key: "true"} if name in marked else {}),
         "initialNodeLabels": [{"key": "gpu-ci/pool", "value": label[1]}],
         "nodeConfigDetails": [{"size": size}],
     }
@@ -107,7 +107,7 @@ def up(
 def node_pools(recording: Recording) -> dict[str, bool]:
     """The GPU node pools by logical name, and whether they leave."""
     made = [pool for pool in of_type(recording, NODE_POOL) if "system" not in pool.name]
-    return {pool.name: pool.inputs["freeformTags"][MOST_NODES_TAG] == "0" for pool in made}
+    return {pool.name: LEAVING.key in pool.inputs["freeformTags"] for pool in made}
 
 
 def cordoned(recording: Recording) -> list[str]:
@@ -164,7 +164,7 @@ def test_what_stays_is_as_it_was_takes_no_pod_and_starts_no_node(first: dict[str
         *old.ignore_changes
     }
     assert "freeformTags" not in old.ignore_changes
-    assert old.inputs["freeformTags"] == {"gpu-ci/stack": "test", "owner": "ci", MOST_NODES_TAG: "0"}
+    assert old.inputs["freeformTags"] == {**TAGS, MOST_NODES_TAG: "2", LEAVING.key: "true"}
     assert old.replace_on_changes == ()
     assert old.parent.endswith("::gpu-ci:index:OkeGpuPool::sjc-a10")
     assert cordoned(recording) == ["10.0.0.1"], "the other node is not in Kubernetes yet"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG
 from tests.engine import staging
 from tests.engine.cli import STACK_FILE
 from tests.engine.live import Live
@@ -60,8 +61,8 @@ def test_the_old_node_pool_stays_until_its_jobs_end(site: Site) -> None:
     assert shapes == {OLD: ("VM.GPU.A10.1", 2), new: ("VM.GPU.A10.2", 0)}
     assert old.inputs["nodeMetadata"], "OCI does not list it, and it stays"
     assert len(cordons(site)) == 2
+    assert (old.tags[LEAVING.key], old.tags[MOST_NODES_TAG]) == ("true", "2")
     assert f"0:0:{old.id}" in str([addon.inputs for addon in site.serving["oci"].cloud.live("oci:ContainerEngine/addon:Addon")])
-    site.up("--expect-no-changes")
     # The autoscaler has ended both, and OKE has removed them from Kubernetes.
     old.change("nodeConfigDetails.size", 0)
     for cordon in cordons(site):
@@ -77,4 +78,3 @@ def test_an_edit_that_is_taken_back_finds_the_first_name_again(site: Site) -> No
     assert pools(site)[OLD].inputs["nodeShape"] == "VM.GPU.A10.1"
     site.up()
     assert pools(site).keys() == {OLD}
-    site.up("--expect-no-changes")
