@@ -102,7 +102,7 @@ def _asked(here: InCluster) -> pulumi.InvokeOptions:
 
 
 def _marked(pool: LivePool) -> dict[str, str]:
-    """The tags of a pool that leaves. Policies count its nodes. No new node needs the tag of its disk, and OCI allows ten tags."""
+    """The tags of a pool that leaves. Policies count its nodes. No node comes that needs the tag of its disk: OCI allows ten."""
     kept = {key: value for key, value in pool.freeform_tags.items() if key != STORAGE_TAG}
     return kept | {MOST_NODES_TAG: str(_size(pool)), LEAVING.key: LEAVING.value}
 
