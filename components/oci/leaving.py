@@ -25,7 +25,7 @@ _GONE = ("DELETING", "DELETED")
 """States in which OCI still lists a cluster or a pool."""
 
 
-class LeavingPool(Component[[]]):
+class LeavingNodePool(Component[[]]):
     """A pool that the settings do not have any more. Its node pools are below it, as they were below the pool."""
 
     _kind = "OkeGpuPool"
@@ -56,7 +56,7 @@ def leave(here: InCluster, leaves: Mapping[str, LivePool], pools: Mapping[str, O
     for name, pool in leaves.items():
         warn_leaving(name, _size(pool))
         if (pool_name := _label(pool)) not in parents:
-            parents[pool_name] = LeavingPool(f"{here.name}-{pool_name}", here.opts)
+            parents[pool_name] = LeavingNodePool(f"{here.name}-{pool_name}", here.opts)
         parent = parents[pool_name]
         oci.containerengine.NodePool(
             name,
