@@ -40,3 +40,8 @@ class Generations:
         digest = hashlib.sha256(text.encode()).hexdigest()[:6]
         first = self.first[name] = self._recorded.get(name, digest)
         return "" if first == digest else f"-{digest}"
+
+    def before(self, name: str, now: str) -> str | None:
+        """What the last complete update recorded under a name, of which it is now `now`; None if nothing."""
+        self.first[name] = now
+        return self._recorded.get(name)

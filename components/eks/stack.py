@@ -63,6 +63,7 @@ def build(
         cloud=(cluster.autoscaler,) if cluster.autoscaler is not None else (),
         physical_name=here.physical_name,
         disk_tags=here.disk_tags,
+        generations=context.generations,
     )
     outputs: EksOutputs = {
         "provider": "eks",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pulumi
 
 from components.component import Resources
+from components.generations import Generations
 from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.gitops import GitOps
@@ -32,7 +33,7 @@ class Inside:
     Application.
     `furnished` says that another program creates the teams' namespaces and their caches. `cloud` are the cloud's resources that
     the provider's own charts need. `physical_name` is the cluster's name in its cloud, and `disk_tags` are tags of the volumes of
-    its own charts.
+    its own charts. `generations` are those of its runner sets, if the stack records them.
     """
 
     name: str
@@ -45,3 +46,4 @@ class Inside:
     cloud: Resources = ()
     physical_name: str = ""
     disk_tags: Mapping[str, str] = field(default_factory=dict)
+    generations: Generations | None = None

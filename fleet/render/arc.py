@@ -34,7 +34,12 @@ def freeing_command(namespace: str, name: str) -> str:
 
 def another_minor(before: str, after: str) -> bool:
     """Whether a controller of `after` deletes the sets of `before`: it compares major and minor (IsVersionAllowed)."""
-    return before.split(".")[:2] != after.split(".")[:2]
+    return minor_of(before) != minor_of(after)
+
+
+def minor_of(version: str) -> str:
+    """Major and minor of a version."""
+    return ".".join(version.split(".")[:2])
 
 
 def upgrade(fleet: Fleet, stack: str, before: str, after: str) -> tuple[str, ...]:
