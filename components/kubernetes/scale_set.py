@@ -16,7 +16,7 @@ from components.kubernetes.deliver import deliver
 from components.kubernetes.in_cluster import Inside
 from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
-from fleet.charts.runner_sets import IDLE, SetSettings, generation
+from fleet.charts.runner_sets import IDLE, SetSettings, generation, moves_beside
 from fleet.facts.manifest import Manifest
 from fleet.prove.namespace_limits import limit_range, resource_quota
 from fleet.render.arc import minor_of
@@ -119,7 +119,7 @@ def _install(name: str, args: ScaleSetArgs, needed: Resources, parent: pulumi.Re
         minor = minor_of(chart.version)
         if generations.before(f"{name}.minor", minor) == minor:
             replace_on.remove(_VERSION)
-        if args.settings.moves_beside:
+        if moves_beside(args.settings.github_url, chart.name, args.settings):
             # A set of another scope has another Secret. ARC needs the old one until the set is gone, so nothing stays beside.
             key = f"{name}.{args.settings.github_secret}"
             labels = sorted(chart.values[_LABELS])

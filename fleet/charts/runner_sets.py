@@ -66,15 +66,6 @@ class SetSettings(Runner):
         """The namespace of the runners."""
         return self.namespace or runner_namespace(self.runner_scale_set_name)
 
-    @property
-    def moves_beside(self) -> bool:
-        """Whether a new registration may have another name, and the class's name as a label (docs/runner-set-changes.md).
-
-        Only of github.com is it known that jobs reach a set by a label. A longer name must fit too.
-        """
-        most = MAX_WITH_CONTAINERS if self.needs_container else MAX_SET_NAME
-        return self.github_url.lower().startswith(_GITHUB) and len(self.runner_scale_set_name) + _SUFFIX <= most
-
     def scale_set(
         self,
         pod: dict[str, Any],
@@ -114,6 +105,15 @@ class SetSettings(Runner):
         }
         folder = f"infrastructure/runners/{name}"
         return Chart("gha-runner-scale-set", name, self.home, values, (LISTENER,), folder, _WAVE, (CONTROLLER,), level)
+
+
+def moves_beside(url: str, name: str, runner: Runner) -> bool:
+    """Whether a set may be registered again under another name, with the class's name as a label (docs/runner-set-changes.md).
+
+    Only of github.com is it known that jobs reach a set by one of its labels. The longer name must fit, too.
+    """
+    most = MAX_WITH_CONTAINERS if runner.needs_container else MAX_SET_NAME
+    return url.lower().startswith(_GITHUB) and len(name) + _SUFFIX <= most
 
 
 def generation(chart: Chart, suffix: str) -> Chart:

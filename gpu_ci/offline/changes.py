@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeVar, cast
 
+from fleet.charts.runner_sets import moves_beside
+from fleet.render.arc import another_minor
+from fleet.settings.runner import PodRunner
 from gpu_ci.offline.effects import Effect, causes, inputs, touch
 from gpu_ci.offline.entries import NEW_NAME, Entry, entries, owners
 from gpu_ci.offline.plan import Plan
@@ -17,6 +20,7 @@ T = TypeVar("T")
 DATA, CLUSTER, PROTECT, CLOUD = "data-lost", "cluster-replaced", "refused-by-protect", "refused-by-cloud"
 POOL, SET, JOB, SHARED, ROLLED = "pool-replaced", "set-replaced", "job-replaced", "connections-broken", "nodes-rolled"
 EMPTIED, SPACE = "pool-emptied", "namespace-deleted"
+BESIDE = "set-beside"
 NO_EFFECT = "no-effect"
 CLASSES: Mapping[str, str] = {
     DATA: "data lost",
@@ -30,6 +34,7 @@ CLASSES: Mapping[str, str] = {
     SHARED: "connections broken",
     ROLLED: "nodes rolled",
     EMPTIED: "node group deleted once it is empty",
+    BESIDE: "runner set registered beside the old one",
     "replaced": "replaced",
     "removed": "removed",
     "updated": "updated in place",
@@ -53,6 +58,8 @@ _SHARED = {NAT_GATEWAY: "-network", _FILES: "-caches"}
 """Resources that all jobs of a cluster share, and how the name of their parent ends after that of the cluster."""
 _VERBS = {"removed": "deletes", "replaced": "replaces", "rolled": "rolls"}
 _GOES = ("removed", "replaced")
+_REGISTERED, _SECRET = ("values.githubConfigUrl", "values.scaleSetLabels"), "values.githubConfigSecret"
+_PAGE = "docs/runner-set-changes.md"
 _FEW = 4
 """Settings and names that a line has."""
 
@@ -220,13 +227,27 @@ class Classified:
         parent = resource.parent.rpartition("::")[2]
         installs = (_logical(owner), f"{_cluster(owner)}-tree")  # the second one by Argo CD
         if resource.type in _INSTALLED and owner[0] == "runner set" and parent.removesuffix("-set") in installs:
-            yield SET
+            yield self._of_set(resource, owner)
         if resource.type == _NAMESPACE and self._is_of_team(resource, _cluster(owner)):
             yield SPACE
         if resource.type == _JOB:
             yield JOB
         if resource.type in _SHARED and parent == f"{_cluster(owner)}{_SHARED[resource.type]}":
             yield SHARED
+
+    def _of_set(self, release: Resource, owner: Owner) -> str:
+        """What the program does to the release of a set that goes or changes (components.kubernetes.scale_set)."""
+        old, (cluster, _, name) = self._old[release.urn], owner[1].partition("/")
+        paths = self.effects[release.urn].paths
+        if self.effects[release.urn].state == "removed" or release.type != RELEASE or touch(paths, (_SECRET,)):
+            return SET
+        if another_minor(old.inputs["version"], release.inputs["version"]):
+            return SET
+        if not touch(paths, _REGISTERED):
+            return "updated"
+        runner = self.after.fleet.clusters[cluster].runners[name]
+        beside = isinstance(runner, PodRunner) and moves_beside(release.inputs["values"]["githubConfigUrl"], name, runner)
+        return BESIDE if beside else SET
 
     def _is_emptied(self, group: Resource, owner: Owner) -> bool:
         """Whether the program keeps a node group without a share, as it is, until it has no nodes (components.eks.live_sizes)."""
@@ -308,6 +329,7 @@ class Classified:
             CLOUD: self._cloud,
             POOL: self._pool,
             SET: self._set,
+            BESIDE: self._beside,
             SPACE: self._space,
             JOB: self._job,
             SHARED: self._shared,
@@ -365,11 +387,15 @@ class Classified:
         later = "`pulumi up` keeps a group while it has nodes, and a later one deletes it: no running job ends"
         return f"{edit} leaves {counted(len(groups), 'node group', 'node groups')} of {pool} ({zones}) without a share: {later}"
 
+    def _beside(self, edit: str, _: str, name: str, __: Sequence[Resource]) -> str:
+        old = "the old set takes none, and the next `pulumi up` deletes it"
+        return f"{edit} registers runner set {name} again on github.com, beside the old one: running jobs go on, {old} ({_PAGE})"
+
     def _set(self, edit: str, state: str, name: str, _: Sequence[Resource]) -> str:
         if state == "removed":
             of = "" if edit == f"removal of runner set {name}" else f" removes runner set {name}"
             return f"{edit}{of}: its running jobs end"
-        waits = "`pulumi up` waits 10 minutes for its running jobs, and fails if one still runs"
+        waits = f"`pulumi up` waits 10 minutes for its running jobs, and fails if one still runs; drain it before ({_PAGE})"
         return f"{edit} replaces runner set {name}: {waits}"
 
     def _shared(self, edit: str, state: str, _: str, resources: Sequence[Resource]) -> str:

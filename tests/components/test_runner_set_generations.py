@@ -1,4 +1,4 @@
-"""Another URL or other labels of a runner set: a new set beside the old one, which takes no more jobs and goes an update later."""
+"""Another URL or other labels: a new runner set beside the old one, which takes no more jobs and goes one update later."""
 
 from __future__ import annotations
 
