@@ -334,6 +334,6 @@ def test_another_label_registers_the_set_again_beside_the_old_one(tmp_path: Path
     found = Comparison(staging(), plan_of(write(tmp_path, (LABELS, "[self-hosted, linux, x64, gpu]"))))
     assert found.ended_jobs == ()
     assert [change.what for change in found.changes if change.is_told] == [
-        "usw2: edit of gpu-t4.labels registers runner set gpu-t4 again on github.com, beside the old one: running jobs go on, and "
-        "the next `pulumi up` deletes the old set, which takes no new ones (docs/runner-set-changes.md)"
+        "usw2: edit of gpu-t4.labels registers runner set gpu-t4 again on github.com, beside the old one: running jobs go on, "
+        "and the next `pulumi up` deletes the old set, which takes no new ones (docs/runner-set-changes.md)"
     ]
