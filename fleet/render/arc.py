@@ -65,7 +65,8 @@ def _script(clusters: Mapping[str, Cluster], stack: str, before: str, after: str
     yield "# 3. Remove the sets, while their old controller runs. Namespaces, Secrets and caches stay."
     helm = [release for name, cluster in clusters.items() if cluster.gitops is None for release in releases(name, cluster)]
     if helm:
-        targets = " ".join(f"--target '**::{release}'" for release in helm)
+        # A generation has a suffix behind the name (components.generations).
+        targets = " ".join(f"--target '**::{release}*'" for release in helm)
         if any(cluster.protect for cluster in clusters.values()):
             yield "# The state's guard against pulumi destroy, a record without a resource of a cloud. Step 5 records it again."
             yield f"pulumi state delete -s {stack} --yes '{guard_urn(stack)}'"
@@ -104,7 +105,8 @@ def _pause(cluster: Cluster) -> Iterator[str]:
         space = runner_namespace(runner_set)
         if cluster.gitops is not None:
             yield f"kubectl -n {cluster.gitops.namespace} annotate application {space} {_SKIP}=true --overwrite"
-        yield f"kubectl -n {space} patch autoscalingrunnerset {runner_set} --type=merge -p '{_PAUSED}'"
+        sets = f"$(kubectl -n {space} get autoscalingrunnersets -o name)"
+        yield f"for set in {sets}; do kubectl -n {space} patch $set --type=merge -p '{_PAUSED}'; done"
 
 
 def _schedules(cluster: Cluster, replicas: int) -> Iterator[str]:
