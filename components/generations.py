@@ -49,6 +49,11 @@ class Generations:
         first = self.first[name] = self.recorded.get(name, digest)
         return "" if first == digest else f"-{digest}"
 
+    def before(self, name: str, now: str) -> str | None:
+        """What the last complete update recorded under a name, of which it is now `now`; None if nothing."""
+        self.first[name] = now
+        return self.recorded.get(name)
+
 
 def logical_name(name: str) -> str:
     """The logical name of what has this name in the cloud, "" if Pulumi did not name it so."""
