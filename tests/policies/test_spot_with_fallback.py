@@ -307,6 +307,7 @@ SUITE = Suite(
     passing=(
         StackCase((BURST, TWIN)),
         StackCase((OLD,)),
+        StackCase((oke_cluster(), oke("v100", changed(V100, "freeformTags", MOST, "0")))),
         StackCase((BURST, twin(scalingConfig={"minSize": 0, "maxSize": 4})), config={"maxFallback": 4}),
         StackCase((BURST,), config={"spotOnly": [{"pool": "t4", "why": "Nightly jobs may wait for a day."}]}),
         StackCase((BURST, Member(EKS, "reserved", RESERVED))),
