@@ -16,7 +16,7 @@ from tests.docs.markdown import assert_written
 from tests.engine import staging
 from tests.engine.cli import STACK_FILE
 from tests.engine.live import Asked
-from tests.engine.operations import ROLLS
+from tests.engine.operations import COMPONENT, ROLLS
 from tests.engine.staging import Site
 
 pytestmark = pytest.mark.engine
@@ -84,8 +84,9 @@ class Update:
 
     def operation(self, urn: str) -> str:
         """What happened to it in the words of the page."""
-        if (methods := self.methods[urn]) != ("Update",):
-            return {("Create",): "new", ("Delete",): "deleted"}.get(methods, "replaced")
+        methods = " ".join(self.methods[urn])
+        if methods != "Update":
+            return {"Create": "new", "Delete": "deleted"}.get(methods, "replaced")
         kind, before, after = self.resource(urn)["type"], self.before[urn]["inputs"], self.after[urn]["inputs"]
         if kind == POOL:
             cycles = after["nodePoolCyclingDetails"]["isNodeCyclingEnabled"]
@@ -95,13 +96,20 @@ class Update:
         rolls = {path.partition(".")[0] for path in ROLLS}
         return "rolled node by node" if kind == GROUP and any(before.get(key) != after.get(key) for key in rolls) else "updated"
 
+    @cached_property
+    def inside(self) -> dict[str, list[str]]:
+        """The children of components that another process makes: their outputs come when all children are there."""
+        remote = {urn for urn, each in self.after.items() if each["type"] == COMPONENT}
+        return {parent: [urn for urn, each in self.after.items() if each.get("parent") == parent] for parent in remote}
+
     def needs(self, urn: str) -> set[str]:
         """What the engine waits for before it asks for the resource, and what that waits for."""
         found, waiting = set[str](), [urn]
         while waiting:
-            each = self.after.get(waiting.pop(), {})
+            name = waiting.pop()
+            each = self.after.get(name, {})
             provider = each.get("provider", "").rpartition("::")[0]
-            new = {*each.get("dependencies", ()), *([provider] if provider else [])} - found
+            new = {*each.get("dependencies", ()), *([provider] if provider else []), *self.inside.get(name, ())} - found
             found |= new
             waiting += new
         return found
