@@ -62,6 +62,7 @@ class Provided:
     cloud: NodeCloud
     plane: Plane
     github: GitHub
+    pods: Followed
 
     def mend(self) -> int:
         """Deletes listeners whose set of runners is gone, and returns how many.
@@ -111,7 +112,7 @@ def provided(base: Path) -> Iterator[Provided]:
                 change = _REACHABLE.format(charts=os.environ["GPU_CI_REFERENCE"], github=github.start())
                 program.write_text(change + program.read_text())
                 site.cli.ok("config", "set", "--stack", staging.STACK, "--secret", staging.KEY, given=rsa_key())
-                yield Provided(site, cloud, plane, github)
+                yield Provided(site, cloud, plane, github, pods)
         finally:
             stop.set()
             hands.close()

@@ -1,0 +1,245 @@
+"""Edits of a deployed staging while a steady stream of jobs runs, and what each did to the jobs."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from fleet.loading.home import ROOT
+from gpu_ci.offline.changes import CLASSES
+from gpu_ci.offline.compare import Comparison
+from gpu_ci.offline.plan import Plan, make_plan
+from gpu_ci.world.follow import passes
+from gpu_ci.world.scale_sets import Job
+from tests.edits import STAGING
+from tests.engine import staging
+from tests.engine.cli import STACK_FILE
+from tests.world.provided import Provided
+from tests.world.scaling import Scaler, is_leaving
+
+STREAMS: Mapping[tuple[str, ...], int] = {("self-hosted", "gpu"): 4, ("gpu-t4-release",): 2}
+"""Jobs that run or wait at each moment, by what they ask for."""
+SECONDS, IDLE = 8, 4
+"""How long a job takes, and how long an idle node stays."""
+ANOTHER_PLANE = "it makes a second control plane, and a world has one"
+NOT_RUN = {
+    "region": ANOTHER_PLANE,
+    "cluster renamed": ANOTHER_PLANE,
+}
+"""Edits that a world cannot show, with the reason."""
+_EVICTS = ('cluster', 'cluster')
+EVICTING = "disk, with replaceNodes: evict"
+EDITS = {name: edit for name, edit in STAGING.items() if name not in NOT_RUN} | {EVICTING: (*STAGING["disk"], _EVICTS)}
+"""Those of the page, and one that must end jobs."""
+_MILD = ("updated", "added", "removed", "replaced", "no-effect", "new-nodes")
+"""Effects of edits that the next one may take back in its own update."""
+_UP = ("up", "--stack", staging.STACK, "--yes", "--skip-preview", "--suppress-progress")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One edit, or an edit that is taken back. `effect` is the worst one of the plan with a base, `said` its lines on jobs.
+
+    `running` jobs ran when the update began, `ran` jobs ended well before the next step. `ended` jobs failed, `again` jobs were
+    assigned a second time. `leaving` are the groups that stayed, and `second` are the seconds of the update that deleted them.
+    """
+
+    edit: str
+    effect: str
+    said: tuple[str, ...]
+    status: int
+    seconds: float
+    running: int
+    ran: int
+    ended: int
+    again: int
+    leaving: tuple[str, ...] = ()
+    drained: float = 0
+    second: float = 0
+    error: str = ""
+
+
+class Flow:
+    """Jobs that never stop, until the context of `flowing` ends."""
+
+    def __init__(self, world: Provided) -> None:
+        self._world, self._calm = world, time.monotonic()
+        self.jobs: list[Job] = []
+
+    def once(self) -> None:
+        """Queues what is missing, and frees a listener that is stuck."""
+        for runs_on, count in STREAMS.items():
+            for _ in range(count - sum(job.runs_on == runs_on and job.state != "completed" for job in self.jobs[-200:])):
+                self.jobs.append(self._world.github.queue(runs_on, seconds=SECONDS))
+        if self.running:
+            self._calm = time.monotonic()
+        elif time.monotonic() - self._calm > 5:
+            self._world.mend()
+
+    @property
+    def running(self) -> list[Job]:
+        """Jobs that run now."""
+        return [job for job in self.jobs if job.state == "running"]
+
+    def results(self) -> tuple[int, int, int]:
+        """How many jobs succeeded, failed, and were assigned again."""
+        ended = [job for job in self.jobs if job.state == "completed"]
+        good = sum(job.result == "succeeded" for job in ended)
+        return good, len(ended) - good, sum(job.assignments > 1 for job in self.jobs)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Staging, deployed, with its stream of jobs and its autoscaler."""
+
+    world: Provided
+    flow: Flow
+    scaler: Scaler
+
+    @cached_property
+    def text(self) -> str:
+        """The stack file before any edit."""
+        return self.path.read_text()
+
+    @property
+    def path(self) -> Path:
+        """The stack file."""
+        return self.world.site.cli.folder / STACK_FILE.format(staging.STACK)
+
+    def run(self, names: Sequence[str]) -> Iterator[Step]:
+        """Applies the edits one after the other. A mild one is taken back together with the next one."""
+        before = ""
+        for name in names:
+            if before and not self._is_mild(before):
+                yield self.apply(before, "")
+                before = ""
+            yield self.apply(before, name)
+            before = name
+        if before:
+            yield self.apply(before, "")
+
+    def apply(self, before: str, name: str) -> Step:
+        """The step from one edit to another, or from or to the file as it was, which is named by an empty text."""
+        comparison = compared(before, name)
+        self.path.write_text(changed(self.text, name))
+        self.wait(lambda: len(self.flow.running) >= 2, "two jobs run")
+        running, (good, bad, again), began = len(self.flow.running), self.flow.results(), time.monotonic()
+        outcome = self.world.site.cli(*_UP, timeout=900)
+        seconds = time.monotonic() - began
+        leaving, drained, second = self.leaving(), 0.0, 0.0
+        if leaving and outcome.status == 0:
+            ends = time.monotonic()
+            self.wait(lambda: not any(map(self.world.cloud.nodes, filter(is_leaving, self.scaler.groups()))), "groups are empty")
+            drained, ends = time.monotonic() - ends, time.monotonic()
+            self.world.site.cli.ok(*_UP, timeout=900)
+            second = time.monotonic() - ends
+            assert not self.leaving(), "an empty group is deleted by the next update"
+        # A runner that vanished is noticed after some seconds.
+        time.sleep(self.world.github.lost_after + 1)
+        good, bad, again = (now - then for now, then in zip(self.flow.results(), (good, bad, again), strict=True))
+        errors = re.findall(r"error: (.+)", f"{outcome.out}\n{outcome.err}") if outcome.status else []
+        return Step(
+            name or f"{before}, taken back",
+            comparison.changes[0].effect if comparison.changes else "",
+            comparison.ended_jobs,
+            outcome.status,
+            round(seconds, 1),
+            running,
+            good,
+            bad,
+            again,
+            leaving,
+            round(drained, 1),
+            round(second, 1),
+            errors[-1] if errors else "",
+        )
+
+    def leaving(self) -> tuple[str, ...]:
+        """The node groups that stay until their jobs end."""
+        return tuple(group.outputs["nodeGroupName"] for group in self.scaler.groups() if is_leaving(group))
+
+    def wait(self, ready: Any, what: str, patience: float = 180) -> None:
+        """Waits until something is so. Raises AssertionError if it takes longer."""
+        end = time.monotonic() + patience
+        while not ready():
+            assert time.monotonic() < end, what
+            time.sleep(0.2)
+
+    def _is_mild(self, name: str) -> bool:
+        changes = compared("", name).changes
+        return not self.leaving() and all(change.effect in _MILD and not change.ends_jobs for change in changes)
+
+
+@contextmanager
+def flowing(world: Provided) -> Iterator[Site]:
+    """Deploys staging, and lets jobs flow until the context ends."""
+    stop = Event()
+    world.github.lost_after, world.github.poll, world.github.session_expires = 2, 5, 15
+    world.site.up()
+    flow, scaler = Flow(world), Scaler(world.cloud, world.plane, world.pods, IDLE)
+    threads = [passes(one.once, Event(), stop, 0.3) for one in (flow, scaler)]
+    try:
+        site = Site(world, flow, scaler)
+        site.wait(lambda: {job.runs_on for job in flow.running} == {*STREAMS}, "jobs of both classes run")
+        assert "max: 5}" in site.text
+        yield site
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def changed(text: str, name: str) -> str:
+    """The text of a stack file with an edit; without a name as it is."""
+    for before, after in EDITS.get(name, ()):
+        assert before in text, f"staging no longer has {before!r}"
+        text = text.replace(before, after, 1)
+    return text
+
+
+def compared(before: str, after: str) -> Comparison:
+    """What a plan with base says of a step."""
+    return Comparison(_plan(before), _plan(after))
+
+
+_PLANS: dict[str, Plan] = {}
+
+
+def _plan(name: str) -> Plan:
+    if name not in _PLANS:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / STACK_FILE.format(staging.STACK)
+            file.write_text(changed((ROOT / file.name).read_text(), name))
+            _PLANS[name] = make_plan(staging.STACK, ROOT, file)
+    return _PLANS[name]
+
+
+def chosen(default: Iterable[str]) -> list[str]:
+    """The edits that GPU_CI_EDITS names, separated by commas, or `all`."""
+    text = os.environ.get("GPU_CI_EDITS", "")
+    names = [*EDITS] if text == "all" else text.split(",") if text else [*default]
+    assert set(names) <= EDITS.keys(), f"GPU_CI_EDITS: unknown: {sorted(set(names) - EDITS.keys())}; give some of {', '.join(EDITS)}"
+    return names
+
+
+def row(step: Mapping[str, Any]) -> str:
+    """A row of the page."""
+    second = f"{step['seconds']:.0f} + {step['drained']:.0f} + {step['second']:.0f}" if step["leaving"] else f"{step['seconds']:.0f}"
+    up = second if step["status"] == 0 else f"refused after {second}"
+    says = "end" if step["said"] else "go on"
+    counts = " | ".join(str(step[key]) for key in ("running", "ran", "ended", "again"))
+    return f"| {step['edit']} | {CLASSES[step['effect']]}, {says} | {up} | {len(step['leaving'])} | {counts} |\n"
+
+
+def document(steps: Iterable[Step]) -> list[dict[str, Any]]:
+    """Steps as JSON has them."""
+    return [asdict(step) for step in steps]
