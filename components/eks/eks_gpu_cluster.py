@@ -211,8 +211,9 @@ class EksGpuCluster(PackagedComponent[Read]):
         self._cluster_name = settings.cluster_name or name
         self._stack = settings.stack_tag or pulumi.get_stack()
         govern(name, settings.budget, self._stack, settings.quotas, parent=self)
-        vpc_id, subnets = self._network(name, args)
-        self.subnets = {zone: subnets[zone] for zone in settings.node_zones}
+        waiting = args.live.zones if args.live is not None and settings.replace_nodes == "wait" else ()
+        vpc_id, subnets = self._network(name, args, waiting)
+        self.subnets = {zone: subnets[zone] for zone in dict.fromkeys((*settings.node_zones, *waiting)) if zone in subnets}
         """The nodes' private subnets by zone. Unlike the output, each depends on its own subnet only."""
         self._fixed_subnets = [subnets[zone] for zone in sorted(settings.fixed_zones)]
         control_plane = self._control_plane(name, settings, vpc_id)
@@ -250,11 +251,13 @@ class EksGpuCluster(PackagedComponent[Read]):
         )
         """The autoscaler's rights, and its chart if Helm installs it."""
 
-    def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
-        """The VPC and its private subnets by zone, with those of the control plane."""
+    def _network(
+        self, name: str, args: Read, waiting: Sequence[str]
+    ) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
+        """The VPC and its private subnets by zone, with those of the control plane and of groups that leave."""
         if args.vpc_id is not None:
             return args.vpc_id, args.private_subnets
-        network = EksNetwork(f"{name}-network", self._below(*self._after), args.settings)
+        network = EksNetwork(f"{name}-network", self._below(*self._after), args.settings, waiting)
         return network.vpc_id, network.private_subnets
 
     def _control_plane(self, name: str, settings: EksClusterSettings, vpc_id: pulumi.Input[str]) -> eks.Cluster:

@@ -15,6 +15,7 @@ from components.component import PackagedComponent
 from components.eks.launch import interfaces, launch_template
 from components.eks.live_sizes import LiveSizes
 from components.eks.managed_nodes import CUSTOM, managed_nodes
+from components.generations import Generations
 from components.kubernetes.args import SharingArgs
 from fleet.facts.bill import written
 from fleet.facts.hardware import CAPACITY_BLOCK
@@ -37,7 +38,7 @@ from fleet.providers.eks.nodes import AmiId, EksPool
 from fleet.providers.tags import AWS_TAGS, fixed_tags
 from fleet.settings.alerts import Share
 from fleet.settings.health import Health, RepairWait, nodes_at_once
-from fleet.settings.model import LabelValue, Nodes, Scale, TagKey, TagValue, go_duration
+from fleet.settings.model import LabelValue, Scale, TagKey, TagValue, go_duration
 from fleet.settings.pool import offered
 
 CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT", "reserved": "ON_DEMAND", "capacity-block": "CAPACITY_BLOCK"}
@@ -221,8 +222,8 @@ _NAMES = {"capacity": "capacityType", "nodes.min": "minNodes", "nodes.max": "max
 class Read:
     """The settings of a pool, and the values that may be outputs.
 
-    `subnet_ids` are by zone, and `other_subnets` those of zones without a share, whose groups stay while they have nodes. Those
-    of `_JOINING` are None for AWS' image. `live` are the sizes in AWS; without it the autoscaler's size alone is left alone.
+    `subnet_ids` are by zone. Those of `_JOINING` are None for AWS' image. `live` are the sizes in AWS; without it the
+    autoscaler's size alone is left alone. `generations` are those of the stack.
     """
 
     settings: NodeGroupSettings
@@ -233,13 +234,8 @@ class Read:
     cluster_endpoint: pulumi.Input[str] | None = None
     cluster_certificate_authority: pulumi.Input[str] | None = None
     service_cidr: pulumi.Input[str] | None = None
-    other_subnets: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     live: LiveSizes | None = None
-
-    @property
-    def subnets(self) -> Mapping[str, pulumi.Input[str]]:
-        """All subnets by zone."""
-        return {**self.other_subnets, **self.subnet_ids}
+    generations: Generations = field(default_factory=lambda: Generations({}))
 
 
 class GpuNodeGroup(PackagedComponent[Read]):
@@ -302,6 +298,8 @@ class GpuNodeGroup(PackagedComponent[Read]):
         pool, zones = args.settings, tuple(args.subnet_ids)
         labels = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE, pool.flavor or "")
         taints = (*pool.node_taints(EKS_PROFILE), *((STARTUP_GATE,) if pool.startup_gate and pool.has_gpus else ()))
+        template = self.template = self._template(name, args, labels, taints)
+        """The launch template of all groups."""
         node_group = partial(
             managed_nodes,
             parent=self,
@@ -311,13 +309,15 @@ class GpuNodeGroup(PackagedComponent[Read]):
             ami_type=CUSTOM if pool.image_id else f"AL2023_x86_64_{'NVIDIA' if pool.has_gpus else 'STANDARD'}",
             # EKS reads the type of a capacity block from the template.
             instance_types=() if pool.capacity == CAPACITY_BLOCK else pool.instance_types,
-            template=self._template(name, args, _user_data(args, labels, taints)),
+            template=template,
             labels=labels,
             taints=taints,
             owner_tags=pool.tags,
             idle_delay=go_duration(pool.idle_delay),
             time_zone=pool.schedules.time_zone if pool.schedules is not None else None,
             reserved=pool.reservation is not None,
+            suffix=args.generations.suffix,
+            made_of=template.pulumi_resource_name,
             cluster_name=args.cluster_name,
             node_role_arn=args.node_role_arn,
             capacity_type=CAPACITY_TYPE[pool.capacity],
@@ -326,24 +326,23 @@ class GpuNodeGroup(PackagedComponent[Read]):
         sizes = zone_groups(zones, pool.nodes)
         shares = pool.warm.shares(sizes) if pool.warm is not None else {}
         actions = zone_actions(pool.schedules, zones, pool.nodes) if pool.schedules is not None else {}
-        sizes |= _emptied(name, args, sizes)
-        self.names: dict[str, pulumi.Output[str]] = {
+        self.groups = {
             zone: node_group(
                 f"{name}-{zone}",
-                [args.subnets[zone]],
+                [args.subnet_ids[zone]],
                 nodes,
                 actions=actions.get(zone, ()),
                 node_repair_config=_repair(pool, nodes),
                 warm_pool_config=_warm_pool(pool, shares.get(zone)),
-            ).node_group_name
+            )
             for zone, nodes in sizes.items()
         }
-        """Names of the node groups by zone. Unlike the output, each is known by itself."""
-        self.node_group_names = pulumi.Output.all(**self.names)
+        """The node groups by zone."""
+        self.node_group_names = pulumi.Output.all(**{zone: group.node_group_name for zone, group in self.groups.items()})
         self.node_labels = pulumi.Output.from_input(labels)
 
-    def _template(self, name: str, args: Read, user_data: pulumi.Input[str] | None) -> aws.ec2.LaunchTemplate:
-        """The launch template of all groups. `user_data` is in base64."""
+    def _template(self, name: str, args: Read, labels: Mapping[str, str], taints: Sequence[Taint]) -> aws.ec2.LaunchTemplate:
+        """The launch template of all groups."""
         pool, reservation, group = args.settings, args.settings.reservation, self._placement_group(name, args.settings)
         block, adapters = pool.capacity == CAPACITY_BLOCK, pool.efa_interfaces
         return launch_template(
@@ -353,8 +352,11 @@ class GpuNodeGroup(PackagedComponent[Read]):
             parent=self,
             performance=pool.disk_performance,
             reservation=reservation.id if reservation is not None else None,
+            suffix=args.generations.suffix,
+            # With an image of your own the user data has what the control plane alone knows.
+            more=[pool.node_config, labels, taints] if pool.image_id else None,
             image_id=pool.image_id,
-            user_data=user_data,
+            user_data=_user_data(args, labels, taints),
             # EKS reads the type of a capacity block from the template, and refuses a second one on the group (EKS user guide,
             # managed node groups with Capacity Blocks).
             instance_type=pool.instance_types[0] if block else None,
@@ -373,12 +375,6 @@ class GpuNodeGroup(PackagedComponent[Read]):
         )
         group_name: pulumi.Output[str] = created.name
         return group_name
-
-
-def _emptied(name: str, args: Read, sizes: Mapping[str, Scale]) -> dict[str, Nodes]:
-    """The groups without a share that still have nodes, by zone: to delete them would end jobs."""
-    rest = [zone for zone in args.subnets if zone not in sizes and args.live and args.live.busy(f"{name}-{zone}-nodes")]
-    return {zone: Nodes.model_construct(min=0, max=0) for zone in rest}
 
 
 def _repair(pool: NodeGroupSettings, nodes: Scale) -> dict[str, Any]:

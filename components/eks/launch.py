@@ -1,6 +1,6 @@
 """The launch template of every EKS node, GPU or not, its network interfaces, and what nodes need of the control plane to join."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi
@@ -42,6 +42,8 @@ def launch_template(
     parent: pulumi.Resource,
     performance: DiskPerformance | None = None,
     reservation: str | None = None,
+    suffix: Callable[[str, Mapping[str, Any]], str] = lambda *_: "",
+    more: object = None,
     **options: Any,
 ) -> aws.ec2.LaunchTemplate:
     """IMDSv2 with one hop, so that no pod reads the node's credentials; an encrypted gp3 root volume of `disk` MiB.
@@ -50,10 +52,11 @@ def launch_template(
     only. `reservation` is the id of the only capacity reservation or block in which its machines run.
     EKS replaces every node of a pool whose template changes, so `tags` must never change: owner tags belong on the Auto Scaling
     groups. `options` are further inputs of the template.
+    `suffix` says from the name and from what the template is made of how the name of its generation ends. `more` is a part of
+    that: what inputs that are outputs are made of.
     """
     target = {"capacity_reservation_target": {"capacity_reservation_id": reservation}}
-    return aws.ec2.LaunchTemplate(
-        logical_name,
+    inputs = dict(
         metadata_options={"http_endpoint": "enabled", "http_tokens": "required", "http_put_response_hop_limit": 1},
         block_device_mappings=[
             {
@@ -74,8 +77,9 @@ def launch_template(
         tag_specifications=[{"resource_type": kind, "tags": dict(tags)} for kind in ("instance", "volume", "network-interface")],
         update_default_version=True,
         **options,
-        opts=pulumi.ResourceOptions(parent=parent),
     )
+    name = logical_name + suffix(logical_name, {**inputs, "more": more})
+    return aws.ec2.LaunchTemplate(name, **inputs, opts=pulumi.ResourceOptions(parent=parent))
 
 
 def joining(cluster: pulumi.Output[aws.eks.Cluster]) -> dict[str, pulumi.Output[str]]:

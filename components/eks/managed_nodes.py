@@ -1,6 +1,6 @@
 """Managed node groups: what the system pool and the GPU pools have in common."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -36,6 +36,8 @@ def managed_nodes(
     actions: Sequence[Action] = (),
     time_zone: str | None = None,
     reserved: bool = False,
+    suffix: Callable[[str, Mapping[str, Any]], str] = lambda *_: "",
+    made_of: object = None,
     **inputs: Any,
 ) -> aws.eks.NodeGroup:
     """The node group `<name>-nodes` of a pool, with a pinned node image, and the tags of its Auto Scaling group.
@@ -43,25 +45,33 @@ def managed_nodes(
     `live` are the sizes in AWS, None for a program that does not read them. `ready` must exist before. `template` is the pool's
     launch template. If it has an image id, `ami_type` is CUSTOM. `owner_tags` reach the instances. `idle_delay` is a Go duration,
     "" for the autoscaler's default. `actions` are its scheduled actions in `time_zone`. `reserved` says that a capacity
-    reservation holds the machines. `inputs` are further inputs of the group.
+    reservation holds the machines. `suffix` says from the name and from what its nodes are made of how the name of the group's
+    generation ends, and `made_of` is a part of that. `inputs` are further inputs of the group.
     """
+    # EKS refuses a version, and every other type, beside an image id (pulumi/pulumi-eks#1283, #1463).
+    machines: dict[str, Any] = {
+        "subnet_ids": list(subnet_ids),
+        "ami_type": ami_type,
+        "version": None if ami_type == CUSTOM else kubernetes_version,
+        "release_version": None if ami_type == CUSTOM else versions.KUBERNETES[kubernetes_version].ami_release,
+        "instance_types": list(instance_types) or None,
+    }
+    is_spot = inputs.get("capacity_type") == "SPOT"
+    fixed = {**machines, "spot": is_spot, "more": made_of} | ({"instance_types": sorted(instance_types)} if is_spot else {})
+    logical_name = f"{name}-nodes" + suffix(f"{name}-nodes", fixed)
+    name += logical_name.removeprefix(f"{name}-nodes")
     # EKS takes minimum, maximum and size together, so a change of one of them would end an open window. Scheduled actions
     # therefore set the minimum and the maximum.
-    sizes, ignored = scaling(f"{name}-nodes", nodes, None if actions else live, ready)
+    sizes, ignored = scaling(logical_name, nodes, None if actions else live, ready)
     options = pulumi.ResourceOptions(
         parent=parent, depends_on=list(ready), ignore_changes=["scalingConfig"] if actions else ignored
     )
-    if spot := inputs.get("capacity_type") == "SPOT" and nodes.max > 0:
+    if is_spot:
         # EKS starts the spot type that has the most capacity, and on demand the first of the list.
         options = pulumi.ResourceOptions.merge(options, unordered("instanceTypes", instance_types))
     group = aws.eks.NodeGroup(
-        f"{name}-nodes",
-        subnet_ids=list(subnet_ids),
-        ami_type=ami_type,
-        # EKS refuses a version, and every other type, beside an image id (pulumi/pulumi-eks#1283, #1463).
-        version=None if ami_type == CUSTOM else kubernetes_version,
-        release_version=None if ami_type == CUSTOM else versions.KUBERNETES[kubernetes_version].ami_release,
-        instance_types=list(instance_types) or None,
+        logical_name,
+        **machines,
         launch_template={"id": template.id, "version": template.latest_version.apply(str)},
         labels=dict(labels),
         taints=[{"key": taint.key, "value": taint.value, "effect": EKS_EFFECT[taint.effect]} for taint in taints] or None,
@@ -71,22 +81,13 @@ def managed_nodes(
         **inputs,
         opts=options,
     )
-    if spot:
+    if is_spot:
         require_items("instanceTypes", instance_types, group.urn, group.instance_types)
-    # Tags of a managed node group reach neither its Auto Scaling group (aws/containers-roadmap#608) nor its instances.
-    scaling_group = group.resources.apply(_scaling_group)
-    tags = dict(owner_tags) | ({IDLE_DELAY_TAG: idle_delay} if idle_delay else {})
-    for key, value in tags.items():
-        aws.autoscaling.Tag(
-            f"{name}-tag-{key.removeprefix(TEMPLATE)}",
-            autoscaling_group_name=scaling_group,
-            tag={"key": key, "value": value, "propagate_at_launch": key != IDLE_DELAY_TAG},
-            opts=pulumi.ResourceOptions(parent=parent),
-        )
+    tag(name, group, dict(owner_tags) | ({IDLE_DELAY_TAG: idle_delay} if idle_delay else {}), parent)
     for action in actions:
         aws.autoscaling.Schedule(
             f"{name}-schedule-{action.name}",
-            autoscaling_group_name=scaling_group,
+            autoscaling_group_name=group.resources.apply(_scaling_group),
             scheduled_action_name=action.name,
             recurrence=action.recurrence,
             time_zone=time_zone,
@@ -97,6 +98,21 @@ def managed_nodes(
             opts=pulumi.ResourceOptions(parent=parent),
         )
     return group
+
+
+def tag(name: str, group: aws.eks.NodeGroup, tags: Mapping[str, str], parent: pulumi.Resource) -> None:
+    """Tag the Auto Scaling group of a node group, and so its new instances.
+
+    Tags of a managed node group reach neither its Auto Scaling group (aws/containers-roadmap#608) nor its instances.
+    """
+    scaling_group = group.resources.apply(_scaling_group)
+    for key, value in tags.items():
+        aws.autoscaling.Tag(
+            f"{name}-tag-{key.removeprefix(TEMPLATE)}",
+            autoscaling_group_name=scaling_group,
+            tag={"key": key, "value": value, "propagate_at_launch": key != IDLE_DELAY_TAG},
+            opts=pulumi.ResourceOptions(parent=parent),
+        )
 
 
 def _scaling_group(resources: Sequence[aws.eks.outputs.NodeGroupResource] | None) -> str | None:

@@ -1,6 +1,7 @@
 """The VPC of an EKS cluster: nodes in private subnets, internet access through NAT gateways."""
 
 import ipaddress
+from collections.abc import Collection
 from operator import itemgetter
 from typing import Any
 
@@ -15,16 +16,19 @@ _SPLIT = 3
 range depends only on its own zone, and a zone can be added or removed without a change of the others."""
 
 
-class EksNetwork(Component[EksCluster]):
-    """A new VPC with a private and a public subnet per zone. A single NAT gateway is in the first of its network's zones."""
+class EksNetwork(Component[EksCluster, Collection[str]]):
+    """A new VPC with a private and a public subnet per zone, also for zones that the settings left and that still have nodes.
+
+    A single NAT gateway is in the first of its network's zones.
+    """
 
     vpc_id: pulumi.Output[str]
     """Id of the new VPC."""
     private_subnets: dict[str, pulumi.Output[str]]
     """Subnet ids by zone. Each depends on its route to the internet."""
 
-    def declare(self, name: str, settings: EksCluster) -> dict[str, Any]:
-        network, zones = settings.network, settings.network_zones
+    def declare(self, name: str, settings: EksCluster, live_zones: Collection[str]) -> dict[str, Any]:
+        network, zones = settings.network, tuple(dict.fromkeys((*settings.network_zones, *live_zones)))
         vpc = aws.ec2.Vpc(
             f"{name}-vpc",
             cidr_block=network.new_cidr,

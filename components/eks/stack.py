@@ -16,6 +16,7 @@ from components.eks.governance import govern_pools
 from components.eks.gpu_ami import GpuAmi
 from components.eks.gpu_node_group import GpuNodeGroup, NodeGroupSettings, Read as GroupArgs
 from components.eks.in_cluster import InCluster
+from components.eks.leaving import leave
 from components.eks.live_sizes import LiveSizes
 from components.eks.runner_image import RunnerImage
 from components.kubernetes.in_cluster import Backing, Inside
@@ -50,6 +51,7 @@ def build(
         )
         for pool_name in settings.pools
     }
+    leave(here, groups)
     govern_pools(name, settings.pool_budgets, context.stack, parent=cluster)
     amis = {ami: GpuAmi(f"{name}-{ami}-ami", here.opts, here, ami) for ami in settings.amis}
     inside = Inside(
@@ -69,7 +71,9 @@ def build(
         "vpcId": cluster.vpc_id,
         "subnetIds": cluster.subnets,
         "nodeRoleArn": cluster.node_role_arn,
-        "nodeGroups": {pool_name: list(group.names.values()) for pool_name, group in groups.items()},
+        "nodeGroups": {
+            pool_name: [made.node_group_name for made in group.groups.values()] for pool_name, group in groups.items()
+        },
         "runnerSets": install(inside, fleet, private_keys),
     }
     if amis:
@@ -142,8 +146,8 @@ def gpu_node_group_args(here: InCluster, pool_name: str) -> GroupArgs:
         {zone: cluster.subnets[zone] for zone in settings.zones_of(pool)},
         cluster.security_group_id if pool.efa_interfaces else None,
         **(cluster.joining if image else {}),
-        other_subnets=cluster.subnets,
         live=here.live,
+        generations=here.context.generations,
     )
 
 

@@ -52,6 +52,10 @@ def physical_name(project: str, stack: str, cluster: str) -> str:
     return f"{project}-{stack}-{cluster}"
 
 
+ReplaceNodes = Literal["wait", "evict"]
+"""Whether an edit that needs other nodes waits for the jobs on the old ones."""
+
+
 class Cluster(Model):
     """One Kubernetes cluster with GPU pools and runner sets. A provider's model adds its cloud's settings."""
 

@@ -169,7 +169,7 @@ class Cloud:
             self._refuse(kind, inputs, None)
             self._created[urn] += 1
             made = self.put(kind, identity, inputs, scope)
-            made.outputs = {**named, **made.outputs}
+            made.outputs |= named
             return made
 
     def update(self, live: Live, inputs: Mapping[str, Any]) -> None:

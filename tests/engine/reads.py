@@ -15,6 +15,7 @@ from typing import Any
 from tests.engine.live import Cloud, Live, RefusedError
 
 _GROUP, _PLANE = "aws:eks/nodeGroup:NodeGroup", "aws:eks/cluster:Cluster"
+_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 _OKE = "oci:ContainerEngine/cluster:Cluster"
 _REGIONS = {"us-ashburn-1": "IAD", "us-phoenix-1": "PHX", "us-sanjose-1": "SJC"}
 """Oracle's keys of regions, which are in the names of services."""
@@ -38,7 +39,9 @@ def _group(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
     if name not in _groups(cloud, scope, args)["names"]:
         raise RefusedError(f"ResourceNotFoundException: No node group found for name: {name}.")
     live = next(each for each in _of(cloud, _GROUP, scope) if each.id == f"{cluster}:{name}")
-    lists = {f"{key}s": [live.inputs[key]] if key in live.inputs else [] for key in _SINGLE}
+    lists = {f"{key}s": [{**live.inputs[key]}] if key in live.inputs else [] for key in _SINGLE}
+    for template in lists["launchTemplates"]:
+        template["name"] = next(each.outputs["name"] for each in _of(cloud, _TEMPLATE, scope) if each.id == template["id"])
     plain = {key: live.outputs[key] for key in _PLAIN if key in live.outputs}
     tags = live.outputs.get("tagsAll", live.tags)
     return {"id": live.id, "region": scope, "status": "ACTIVE", **plain, "tags": tags, **lists}

@@ -148,7 +148,7 @@ def test_a_lower_maximum_waits_for_the_nodes_of_a_busy_pool(site: Site) -> None:
 def test_a_zone_without_a_share_loses_its_group_only_when_it_is_empty(site: Site) -> None:
     site.scale(a=0, b=1)
     site.edit(site.nodes.replace("max: 2", "max: 1"))
-    assert "usw2-t4-spot-us-west-2b-nodes has 1 node, and its share of nodes.max is 0: no node ends now" in site.up().text
+    assert "usw2-t4-spot-us-west-2b-nodes is leaving and has 1 node: no node ends now" in site.up().text
     assert site.sizes == {"a": (0, 1, 0), "b": (0, 1, 1)}
     site.scale(b=0)
     site.up()

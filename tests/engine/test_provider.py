@@ -398,13 +398,15 @@ def test_the_live_sizes_of_node_groups_can_be_read(aws, stub):
 
     refused(lambda: invoke("getNodeGroups", clusterName="c"), "No cluster found for name: c")
     create(stub, CONTROL_PLANE, name="c")
-    create(stub, NODE_GROUP, clusterName="c", nodeGroupName="g", scalingConfig=SIZES, launchTemplate={"id": "lt", "version": "1"})
+    template = create(stub, "aws:ec2/launchTemplate:LaunchTemplate", name="t").id
+    asked = {"id": template, "version": "1"}
+    create(stub, NODE_GROUP, clusterName="c", nodeGroupName="g", scalingConfig=SIZES, launchTemplate=asked)
     aws.cloud.live(NODE_GROUP)[0].change("scalingConfig.desiredSize", 2)
     assert invoke("getClusters")["names"] == ["c"]
     assert invoke("getNodeGroups", clusterName="c")["names"] == ["g"]
     group = invoke("getNodeGroup", clusterName="c", nodeGroupName="g")
     assert group["scalingConfigs"] == [{**SIZES, "desiredSize": 2}]
-    assert (group["id"], group["updateConfigs"], group["launchTemplates"]) == ("c:g", [], [{"id": "lt", "version": "1"}])
+    assert (group["id"], group["updateConfigs"], group["launchTemplates"]) == ("c:g", [], [{**asked, "name": "t"}])
     refused(lambda: invoke("getNodeGroup", clusterName="c", nodeGroupName="h"), "No node group found for name: h")
 
 

@@ -29,7 +29,7 @@ from fleet.settings import compatibility
 from fleet.settings.budget import PoolBudget
 from fleet.settings.build_caches import BuildCaches
 from fleet.settings.caches import Volumes
-from fleet.settings.cluster import Cluster
+from fleet.settings.cluster import Cluster, ReplaceNodes
 from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.existing import NODE_AGENT
@@ -152,6 +152,9 @@ class EksPools(Cluster):
     """Node images that EC2 Image Builder makes, by name. Pools name them in `ami` (docs/eks-nodes.md)."""
     caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
     pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
+    replace_nodes: ReplaceNodes = "wait"
+    """What an edit that needs other nodes does with the old node groups: `wait` keeps them, without new pods, until they are
+    empty; `evict` deletes them at once, and their jobs end (docs/replacing-nodes.md)."""
     build_caches: BuildCaches | None = None
     """S3 buckets with the compiled objects of CI jobs (docs/build-caches.md)."""
     runners: dict[SetName, EksPodRunner]

@@ -52,9 +52,9 @@ def eks_priorities(name: str, cluster: EksPools) -> str:
 def _priorities(name: str, cluster: EksPools) -> str:
     """The text. The autoscaler knows a group by its Auto Scaling group, which EKS calls eks-<node group>-<UUID>.
 
-    Pulumi calls a node group by its logical name and seven hexadecimal digits.
+    Pulumi calls a node group by its logical name and seven hexadecimal digits. A later generation has six more before them.
     """
-    ranks, end = pool_ranks(cluster.pool_orders), "[0-9a-f]{7}-[0-9a-f]{8}-"
+    ranks, end = pool_ranks(cluster.pool_orders), "([0-9a-f]{6}-)?[0-9a-f]{7}-[0-9a-f]{8}-"
     zones = {pool: cluster.groups_of(cluster.pools[pool]) for pool in ranks}
     groups = {pool: [anchored(_scaling_group(name, f"{pool}-{zone}")) + end for zone in zones[pool]] for pool in ranks}
     return priorities(ranks, groups)

@@ -31,7 +31,7 @@ from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunne
 from fleet.settings import compatibility
 from fleet.settings.budget import Budget
 from fleet.settings.caches import Volumes
-from fleet.settings.cluster import Cluster
+from fleet.settings.cluster import Cluster, ReplaceNodes
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import DnsLabel, problem, refusal
@@ -83,6 +83,9 @@ class OkePools(Cluster):
     idle_delay: IdleDelay = 600
     """Time that a node stays unneeded before the autoscaler removes it, from 1m to 24h. OKE has one delay for all pools."""
     pools: dict[DnsLabel, OkePool] = Field(default_factory=dict)
+    replace_nodes: ReplaceNodes = "wait"
+    """What an edit that needs other nodes does with the old node pools: `wait` keeps them, without new pods, until they are
+    empty; `evict` deletes them at once, and their jobs end (docs/replacing-nodes.md)."""
 
     IMAGES: ClassVar[tuple[str, ...]] = ()
     """Kinds of node images that the cluster needs besides those of its pools."""
