@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 from fleet.loading.home import ROOT
-from gpu_ci.offline.changes import CLASSES
+from gpu_ci.offline.changes import NO_EFFECT
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.plan import Plan, make_plan
-from gpu_ci.world.follow import passes
+from gpu_ci.world.follow import Followed, passes
 from gpu_ci.world.scale_sets import Job
 from tests.edits import STAGING
 from tests.engine import staging
 from tests.engine.cli import STACK_FILE
+from tests.world.edit_record import BACK, Run, Step
 from tests.world.provided import Provided
 from tests.world.scaling import Scaler, is_leaving
 
@@ -31,41 +32,17 @@ STREAMS: Mapping[tuple[str, ...], int] = {("self-hosted", "gpu"): 4, ("gpu-t4-re
 SECONDS, IDLE = 8, 4
 """How long a job takes, and how long an idle node stays."""
 ANOTHER_PLANE = "it makes a second control plane, and a world has one"
-NOT_RUN = {
-    "region": ANOTHER_PLANE,
-    "cluster renamed": ANOTHER_PLANE,
-}
+NOT_RUN = {"region": ANOTHER_PLANE, "cluster renamed": ANOTHER_PLANE}
 """Edits that a world cannot show, with the reason."""
-_EVICTS = ('cluster', 'cluster')
+_EVICTS = ('      kubernetesVersion: "1.36"\n', '      kubernetesVersion: "1.36"\n      replaceNodes: evict\n')
 EVICTING = "disk, with replaceNodes: evict"
+ENDING = {EVICTING: "`evict` asks for it"}
+"""Edits that may end jobs, with the reason."""
 EDITS = {name: edit for name, edit in STAGING.items() if name not in NOT_RUN} | {EVICTING: (*STAGING["disk"], _EVICTS)}
 """Those of the page, and one that must end jobs."""
 _MILD = ("updated", "added", "removed", "replaced", "no-effect", "new-nodes")
 """Effects of edits that the next one may take back in its own update."""
 _UP = ("up", "--stack", staging.STACK, "--yes", "--skip-preview", "--suppress-progress")
-
-
-@dataclass(frozen=True)
-class Step:
-    """One edit, or an edit that is taken back. `effect` is the worst one of the plan with a base, `said` its lines on jobs.
-
-    `running` jobs ran when the update began, `ran` jobs ended well before the next step. `ended` jobs failed, `again` jobs were
-    assigned a second time. `leaving` are the groups that stayed, and `second` are the seconds of the update that deleted them.
-    """
-
-    edit: str
-    effect: str
-    said: tuple[str, ...]
-    status: int
-    seconds: float
-    running: int
-    ran: int
-    ended: int
-    again: int
-    leaving: tuple[str, ...] = ()
-    drained: float = 0
-    second: float = 0
-    error: str = ""
 
 
 class Flow:
@@ -74,10 +51,11 @@ class Flow:
     def __init__(self, world: Provided) -> None:
         self._world, self._calm = world, time.monotonic()
         self.jobs: list[Job] = []
+        self.streams = STREAMS
 
     def once(self) -> None:
         """Queues what is missing, and frees a listener that is stuck."""
-        for runs_on, count in STREAMS.items():
+        for runs_on, count in self.streams.items():
             for _ in range(count - sum(job.runs_on == runs_on and job.state != "completed" for job in self.jobs[-200:])):
                 self.jobs.append(self._world.github.queue(runs_on, seconds=SECONDS))
         if self.running:
@@ -127,6 +105,18 @@ class Site:
         if before:
             yield self.apply(before, "")
 
+    def whole(self, names: Sequence[str]) -> Run:
+        """The run of these edits. It prints each step, because a run of all takes long."""
+        steps = []
+        for step in self.run(names):
+            steps.append(step)
+            sys.stderr.write(f"{step}\n")
+        self.flow.streams = {}
+        with suppress(AssertionError):
+            self.wait(lambda: all(job.state == "completed" for job in self.flow.jobs), "all jobs end", 60)
+        lasting = sum(job.state != "completed" for job in self.flow.jobs)
+        return Run(steps, ENDING, frozenset(self.scaler.astray), lasting)
+
     def apply(self, before: str, name: str) -> Step:
         """The step from one edit to another, or from or to the file as it was, which is named by an empty text."""
         comparison = compared(before, name)
@@ -148,8 +138,8 @@ class Site:
         good, bad, again = (now - then for now, then in zip(self.flow.results(), (good, bad, again), strict=True))
         errors = re.findall(r"error: (.+)", f"{outcome.out}\n{outcome.err}") if outcome.status else []
         return Step(
-            name or f"{before}, taken back",
-            comparison.changes[0].effect if comparison.changes else "",
+            name or before + BACK,
+            comparison.changes[0].effect if comparison.changes else NO_EFFECT,
             comparison.ended_jobs,
             outcome.status,
             round(seconds, 1),
@@ -167,7 +157,7 @@ class Site:
         """The node groups that stay until their jobs end."""
         return tuple(group.outputs["nodeGroupName"] for group in self.scaler.groups() if is_leaving(group))
 
-    def wait(self, ready: Any, what: str, patience: float = 180) -> None:
+    def wait(self, ready: Callable[[], bool], what: str, patience: float = 180) -> None:
         """Waits until something is so. Raises AssertionError if it takes longer."""
         end = time.monotonic() + patience
         while not ready():
@@ -185,7 +175,8 @@ def flowing(world: Provided) -> Iterator[Site]:
     stop = Event()
     world.github.lost_after, world.github.poll, world.github.session_expires = 2, 5, 15
     world.site.up()
-    flow, scaler = Flow(world), Scaler(world.cloud, world.plane, world.pods, IDLE)
+    api = world.plane.api
+    flow, scaler = Flow(world), Scaler(world.cloud, api, world.pods, Followed(api, "/api/v1/nodes", stop), IDLE)
     threads = [passes(one.once, Event(), stop, 0.3) for one in (flow, scaler)]
     try:
         site = Site(world, flow, scaler)
@@ -227,19 +218,7 @@ def chosen(default: Iterable[str]) -> list[str]:
     """The edits that GPU_CI_EDITS names, separated by commas, or `all`."""
     text = os.environ.get("GPU_CI_EDITS", "")
     names = [*EDITS] if text == "all" else text.split(",") if text else [*default]
-    assert set(names) <= EDITS.keys(), f"GPU_CI_EDITS: unknown: {sorted(set(names) - EDITS.keys())}; give some of {', '.join(EDITS)}"
+    assert set(names) <= EDITS.keys(), (
+        f"GPU_CI_EDITS: unknown: {sorted(set(names) - EDITS.keys())}; give some of {', '.join(EDITS)}"
+    )
     return names
-
-
-def row(step: Mapping[str, Any]) -> str:
-    """A row of the page."""
-    second = f"{step['seconds']:.0f} + {step['drained']:.0f} + {step['second']:.0f}" if step["leaving"] else f"{step['seconds']:.0f}"
-    up = second if step["status"] == 0 else f"refused after {second}"
-    says = "end" if step["said"] else "go on"
-    counts = " | ".join(str(step[key]) for key in ("running", "ran", "ended", "again"))
-    return f"| {step['edit']} | {CLASSES[step['effect']]}, {says} | {up} | {len(step['leaving'])} | {counts} |\n"
-
-
-def document(steps: Iterable[Step]) -> list[dict[str, Any]]:
-    """Steps as JSON has them."""
-    return [asdict(step) for step in steps]

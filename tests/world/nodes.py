@@ -23,7 +23,7 @@ from tests.engine.live import Cloud, Live, RefusedError
 from tests.engine.operations import ROLLS
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
-_GROUP = "eks.amazonaws.com/nodegroup"
+GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 _EFFECTS = {theirs: effect.value for effect, theirs in EKS_EFFECT.items()}
 _DISK = 100 * 1024
 """MiB of a root disk, more than pods here ask for."""
@@ -66,7 +66,7 @@ class NodeCloud(Cloud):
 
     def nodes(self, group: Live) -> list[str]:
         """The names of a group's nodes, the oldest first."""
-        found = self._plane.api.list(f"/api/v1/nodes?labelSelector={_GROUP}%3D{_name(group)}")
+        found = self._plane.api.list(f"/api/v1/nodes?labelSelector={GROUP_LABEL}%3D{_name(group)}")
         return sorted((node["metadata"]["name"] for node in found), key=lambda name: int(name.rpartition("-")[2]))
 
     def scale(self, group: Live, count: int) -> None:
@@ -127,7 +127,7 @@ class NodeCloud(Cloud):
         size = {"cpu": f"{offer.cpu}m", "memory": f"{offer.memory}Mi", "ephemeral-storage": f"{offer.storage}Mi"}
         size |= {"pods": str(offer.pods)} | ({"nvidia.com/gpu": str(offer.gpus)} if offer.gpus else {})
         labels = {
-            _GROUP: _name(group),
+            GROUP_LABEL: _name(group),
             "eks.amazonaws.com/capacityType": inputs["capacityType"],
             "kubernetes.io/arch": "amd64",
             "kubernetes.io/hostname": name,

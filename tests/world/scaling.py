@@ -8,11 +8,10 @@ from typing import Any
 
 from fleet.facts.scheduling import EKS_EFFECT, POOL_LABEL, SYSTEM_POOL, Taint
 from fleet.prove.pod import Pod, pod_of
-from fleet.render.sweeps.api import Object
+from fleet.render.sweeps.api import Api, Object
 from gpu_ci.world.follow import Followed, merge, owner_of
-from gpu_ci.world.plane import Plane
 from tests.engine.live import Live
-from tests.world.nodes import NODE_GROUP, NodeCloud
+from tests.world.nodes import GROUP_LABEL, NODE_GROUP, NodeCloud
 
 LEAVING = "gpu-ci/leaving"
 """The taint of groups that stay until their jobs end."""
@@ -39,9 +38,9 @@ class Scaler:
     `astray` has the runners that came to a node after it got the taint of groups that leave.
     """
 
-    def __init__(self, cloud: NodeCloud, plane: Plane, pods: Followed, idle: float) -> None:
+    def __init__(self, cloud: NodeCloud, api: Api, pods: Followed, nodes: Followed, idle: float) -> None:
         self.astray: set[str] = set()
-        self._cloud, self._api, self._pods, self._idle = cloud, plane.api, pods, idle
+        self._cloud, self._api, self._pods, self._nodes, self._idle = cloud, api, pods, nodes, idle
         self._served: dict[str, float] = {}
         self._used: dict[str, float] = {}
         self._tainted: dict[str, tuple[float, set[str]]] = {}
@@ -52,7 +51,7 @@ class Scaler:
         for pod in self._runners():
             busy.setdefault(pod["spec"].get("nodeName", ""), set()).add(pod["metadata"]["name"])
         for group in self.groups():
-            for node in self._cloud.nodes(group):
+            for node in self.nodes(group):
                 runners = busy.get(node, set())
                 if is_leaving(group):
                     self._watch(now, node, runners)
@@ -70,6 +69,11 @@ class Scaler:
         """The node groups of GPU pools."""
         return self._cloud.live(NODE_GROUP, lambda group: group.inputs["labels"][POOL_LABEL] != SYSTEM_POOL)
 
+    def nodes(self, group: Live) -> list[str]:
+        """The names of a group's nodes."""
+        metadata = (node["metadata"] for node in self._nodes.values())
+        return [of["name"] for of in metadata if of["labels"].get(GROUP_LABEL) == group.outputs["nodeGroupName"]]
+
     def _runners(self) -> Iterator[Object]:
         ended = ("Succeeded", "Failed")
         owned = (pod for pod in self._pods.values() if owner_of(pod)[0] == "EphemeralRunner")
@@ -78,7 +82,7 @@ class Scaler:
     def _serve(self, pod: Object) -> None:
         asked = pod_of("a runner", pod)
         assert asked is not None
-        sizes = {group.id: len(self._cloud.nodes(group)) for group in self.groups()}
+        sizes = {group.id: len(self.nodes(group)) for group in self.groups()}
         for group in sorted(self.groups(), key=lambda group: (group.inputs["capacityType"] != "SPOT", sizes.get(group.id, 0))):
             if takes(group.inputs, asked) and sizes.get(group.id, 0) < int(group.inputs["scalingConfig"]["maxSize"]):
                 self._cloud.scale(group, sizes[group.id] + 1)
@@ -90,7 +94,9 @@ class Scaler:
             return
         path = f"/api/v1/nodes/{node}"
         merge(self._api, path, {"spec": {"unschedulable": True}})
-        if any(owner_of(pod)[0] == "EphemeralRunner" for pod in self._api.list(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}")):
+        if any(
+            owner_of(pod)[0] == "EphemeralRunner" for pod in self._api.list(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}")
+        ):
             merge(self._api, path, {"spec": {"unschedulable": None}})
         else:
             self._cloud.end(group, node)

@@ -1,0 +1,108 @@
+"""What a run of edits with jobs must show, its record in docs/world/, and the table of docs/edits-with-jobs.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from typing import Any
+
+from fleet.loading.home import ROOT
+from gpu_ci.offline.changes import CLASSES, CLOUD, NO_EFFECT
+from gpu_ci.world.parts import find
+from gpu_ci.world.record import MISSING, REAL, SIMULATED, Check
+
+RECORD = ROOT / "docs" / "world" / "edits-staging.json"
+LEAST = 200
+"""Jobs of a run of all edits."""
+_PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "arc-manager", "ghalistener")
+_PARTS = {
+    **dict.fromkeys(("pulumi", "pulumi-resource-kubernetes", *_PROGRAMS), REAL),
+    **dict.fromkeys(("AWS", "nodes and kubelets", "autoscaler", "GitHub", "runners"), SIMULATED),
+    "containers, images, GPUs, drivers, networks": MISSING,
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One edit, or an edit that is taken back. `effect` is the worst one of the plan with a base, `said` its lines on jobs.
+
+    The update took `seconds` and ended with `status`. `running` jobs ran when it began. Until the next step `ran` jobs succeeded,
+    `ended` ones failed, and `again` ones were assigned a second time. `leaving` are the node groups that stayed, empty after
+    `drained` seconds, and `second` are the seconds of the update that deleted them.
+    """
+
+    edit: str
+    effect: str
+    said: tuple[str, ...] = ()
+    status: int = 0
+    seconds: float = 0
+    running: int = 0
+    ran: int = 0
+    ended: int = 0
+    again: int = 0
+    leaving: tuple[str, ...] = ()
+    drained: float = 0
+    second: float = 0
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The steps of a run. `ending` are edits that may end jobs, with the reason. `astray` runners came to nodes that leave."""
+
+    steps: Sequence[Step]
+    ending: Mapping[str, str] = field(default_factory=dict)
+    astray: frozenset[str] = frozenset()
+    lasting: int = 0
+    """Jobs that were still not done a while after the last step."""
+
+    def checks(self) -> Iterator[Check]:
+        """What must hold."""
+        wrong = {step.edit for step in self.steps if (step.status != 0) != (step.effect == CLOUD)}
+        yield Check("an update fails if and only if the plan says that the cloud refuses it", ", ".join(sorted(wrong)))
+        yield Check("no job ends that the plan did not name", _counted(step for step in self.steps if not step.said))
+        default = (step for step in self.steps if step.edit.removesuffix(BACK) not in self.ending)
+        yield Check("with the default settings no job ends", _counted(default))
+        twice = [step.edit for step in self.steps if step.again]
+        yield Check("no job is assigned twice", ", ".join(twice))
+        yield Check("a node that leaves gets no runner", ", ".join(sorted(self.astray)))
+        yield Check("each job runs after all", f"{self.lasting} jobs wait" if self.lasting else "")
+
+    def document(self) -> dict[str, Any]:
+        """The record. It names no person, account or organization."""
+        return {
+            "date": date.today().isoformat(),
+            "stack": "staging",
+            "cluster": "usw2",
+            "provider": "eks",
+            "machine": {"cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"},
+            "parts": _PARTS,
+            "versions": {name: text for name, text in find().versions().items() if name in _PROGRAMS},
+            "jobs": {key: sum(getattr(step, key) for step in self.steps) for key in ("ran", "ended", "again")},
+            "steps": [asdict(step) for step in self.steps],
+            "checks": {check.claim: check.against or "holds" for check in self.checks()},
+        }
+
+
+BACK = ", taken back"
+"""What follows the name of an edit that its own update takes back."""
+
+
+def _counted(steps: Iterator[Step]) -> str:
+    return ", ".join(f"{step.edit}: {step.ended}" for step in steps if step.ended)
+
+
+def table(steps: Sequence[Mapping[str, Any]]) -> str:
+    """The table of a record's steps."""
+    head = "| edit | the plan says | running jobs | seconds | groups that left | jobs at the start | succeeded | ended |\n"
+    return head + f"|{'---|' * 8}\n" + "".join(map(_row, steps))
+
+
+def _row(step: Mapping[str, Any]) -> str:
+    seconds = [step["seconds"], *([step["drained"], step["second"]] if step["leaving"] else [])]
+    took = " + ".join(f"{one:.0f}" for one in seconds) + (", refused" if step["status"] else "")
+    cells = (step["edit"], CLASSES[step["effect"] or NO_EFFECT], "end" if step["said"] else "go on", took, len(step["leaving"]))
+    return "| " + " | ".join(map(str, (*cells, step["running"], step["ran"], step["ended"]))) + " |\n"
