@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -61,7 +61,8 @@ class Run:
 
     def checks(self) -> Iterator[Check]:
         """What must hold."""
-        wrong = {step.edit for step in self.steps if (step.status != 0) != (step.effect == CLOUD)}
+        refused = {step.edit for step in self.steps if step.effect == CLOUD and not step.edit.endswith(BACK)}
+        wrong = {step.edit for step in self.steps if (step.status != 0) != (step.edit in refused)}
         yield Check("an update fails if and only if the plan says that the cloud refuses it", ", ".join(sorted(wrong)))
         yield Check("no job ends that the plan did not name", _counted(step for step in self.steps if not step.said))
         default = (step for step in self.steps if step.edit.removesuffix(BACK) not in self.ending)
@@ -70,6 +71,12 @@ class Run:
         yield Check("no job is assigned twice", ", ".join(twice))
         yield Check("a node that leaves gets no runner", ", ".join(sorted(self.astray)))
         yield Check("each job runs after all", f"{self.lasting} jobs wait" if self.lasting else "")
+
+    def after(self, record: Mapping[str, Any]) -> Run:
+        """This run and what an earlier record has of other edits."""
+        mine = {step.edit.removesuffix(BACK) for step in self.steps}
+        steps = (Step(**{**step, "said": tuple(step["said"]), "leaving": tuple(step["leaving"])}) for step in record["steps"])
+        return replace(self, steps=[*(step for step in steps if step.edit.removesuffix(BACK) not in mine), *self.steps])
 
     def document(self) -> dict[str, Any]:
         """The record. It names no person, account or organization."""

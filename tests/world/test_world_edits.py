@@ -1,10 +1,11 @@
 """Jobs run while staging is edited: none ends that the plan with a base did not name.
 
-GPU_CI_EDITS names other edits than the few, or `all`: that takes half an hour. With GPU_CI_RENEW too it writes the record.
+GPU_CI_EDITS names other edits than the few, or `all`: that takes half an hour. With GPU_CI_RENEW too it adds them to the record.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 
@@ -14,7 +15,7 @@ import gpu_ci.offline.plan
 from gpu_ci.world.record import write
 from tests.conftest import SUMMARY
 from tests.world.edit_record import LEAST, RECORD, Run
-from tests.world.editing import EDITS, EVICTING, chosen, flowing
+from tests.world.editing import EVICTING, chosen, flowing
 from tests.world.provided import missing, provided
 
 pytestmark = [
@@ -33,8 +34,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     with pytest.MonkeyPatch.context() as patch, provided(tmp_path_factory.mktemp("edits")) as world, flowing(world) as site:
         patch.setattr(gpu_ci.offline.plan, "policy_settings", lambda *_: {"all": "disabled"})
         made = site.whole(names)
-    if names == [*EDITS] and os.environ.get("GPU_CI_RENEW"):
-        write(RECORD, made.document())
+    if os.environ.get("GPU_CI_RENEW"):
+        write(RECORD, made.after(json.loads(RECORD.read_text()) if RECORD.exists() else {"steps": []}).document())
     return made
 
 
