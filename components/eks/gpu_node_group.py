@@ -341,6 +341,11 @@ class GpuNodeGroup(PackagedComponent[Read]):
         self.node_group_names = pulumi.Output.all(**{zone: group.node_group_name for zone, group in self.groups.items()})
         self.node_labels = pulumi.Output.from_input(labels)
 
+    @property
+    def generation(self) -> str:
+        """The digits of the generations of its groups, "" for the first one."""
+        return "".join(sorted({group.pulumi_resource_name.partition("-nodes")[2] for group in self.groups.values()})).strip("-")
+
     def _template(self, name: str, args: Read, labels: Mapping[str, str], taints: Sequence[Taint]) -> aws.ec2.LaunchTemplate:
         """The launch template of all groups."""
         pool, reservation, group = args.settings, args.settings.reservation, self._placement_group(name, args.settings)

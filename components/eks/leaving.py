@@ -32,14 +32,15 @@ class LeavingPool(Component[[]]):
         """Declare nothing: the groups come later."""
 
 
-def leave(here: InCluster, pools: Mapping[str, GpuNodeGroup]) -> None:
+def leave(here: InCluster, pools: Mapping[str, GpuNodeGroup]) -> dict[str, list[aws.eks.NodeGroup]]:
     """Declare the stack's other node groups as they are, except that no new pod comes and that they shrink.
 
     One that has the taint since an earlier update, and has no node, is not declared: the engine deletes it. `pools` are those
-    of the settings.
+    of the settings. Returns the leaving groups by pool.
     """
+    leaving: dict[str, list[aws.eks.NodeGroup]] = {}
     if here.settings.replace_nodes == "evict":
-        return
+        return leaving
     declared = {group.pulumi_resource_name for pool in pools.values() for group in pool.groups.values()}
     parents: dict[str, pulumi.Resource] = {**pools}
     templates = {pool.template.pulumi_resource_name for pool in pools.values()}
@@ -51,12 +52,13 @@ def leave(here: InCluster, pools: Mapping[str, GpuNodeGroup]) -> None:
         declared.add(name)
         if pool not in parents:
             parents[pool] = LeavingPool(f"{here.name}-{pool}", here.opts)
-        _declare(here, name, zone, group, parents[pool], templates)
+        leaving.setdefault(pool, []).append(_declare(here, name, zone, group, parents[pool], templates))
+    return leaving
 
 
 def _declare(
     here: InCluster, name: str, zone: str, group: aws.eks.GetNodeGroupResult, parent: pulumi.Resource, templates: set[str]
-) -> None:
+) -> aws.eks.NodeGroup:
     """Declare a leaving group, and its launch template unless it is one of `templates`, to which it is then added."""
     cluster, size, before = here.cluster, sizes_of(group).desired, [*here.cluster.before_nodes]
     later = "no node ends now; a later pulumi up deletes it once it is empty" if size else "the next pulumi up deletes it"
@@ -84,6 +86,7 @@ def _declare(
         opts=pulumi.ResourceOptions(parent=parent, depends_on=before, ignore_changes=[*_AS_IT_IS, *ignored]),
     )
     tag(name.replace("-nodes", "", 1), made, here.context.owner_tags, parent)
+    return made
 
 
 def _logical(name: str) -> str:
