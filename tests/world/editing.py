@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Event
@@ -43,8 +43,6 @@ _STUCK = "network"
 _OTHERS = {name: edit for name, edit in STAGING.items() if name not in (*NOT_RUN, _STUCK)}
 EDITS = {**_OTHERS, EVICTING: (*STAGING["disk"], _EVICTS), _STUCK: STAGING[_STUCK]}
 """Those of the page, and one that must end jobs."""
-_MILD = ("updated", "added", "removed", "replaced", "no-effect", "new-nodes")
-"""Effects of edits that the next one may take back in its own update."""
 _UP = ("up", "--stack", staging.STACK, "--yes", "--skip-preview", "--suppress-progress")
 
 
@@ -96,33 +94,24 @@ class Site:
         """The stack file."""
         return self.world.site.cli.folder / STACK_FILE.format(staging.STACK)
 
-    def run(self, names: Sequence[str]) -> Iterator[Step]:
-        """Applies the edits one after the other. A mild one is taken back together with the next one."""
-        before = ""
-        for name in names:
-            if before and not self._is_mild(before):
-                yield self.apply(before, "")
-                before = ""
-            yield self.apply(before, name)
-            before = name
-        if before and before != _STUCK:
-            yield self.apply(before, "")
-
-    def whole(self, names: Sequence[str]) -> Run:
-        """The run of these edits. It prints each step, because a run of all takes long."""
-        steps = []
-        for step in self.run(names):
-            steps.append(step)
-            sys.stderr.write(f"{step}\n")
+    def run(self, names: Sequence[str], keep: Callable[[Run], object]) -> Run:
+        """Applies the edits one after the other, each from the one before, and goes back in the end. `keep` gets each state."""
+        # The engine has no way back from the last one.
+        after = [*names[1:], *([""] if names[-1] != _STUCK else [])]
+        run = Run([], ENDING)
+        for before, name in zip(["", *names], [names[0], *after], strict=False):
+            run = replace(run, steps=[*run.steps, self.apply(before, name)], astray=frozenset(self.scaler.astray))
+            sys.stderr.write(f"{run.steps[-1]}\n")
+            keep(run)
         self.flow.streams = {}
         with suppress(AssertionError):
             self.wait(lambda: all(job.state == "completed" for job in self.flow.jobs), "all jobs end", 60)
-        lasting = sum(job.state != "completed" for job in self.flow.jobs)
-        return Run(steps, ENDING, frozenset(self.scaler.astray), lasting)
+        run = replace(run, lasting=sum(job.state != "completed" for job in self.flow.jobs))
+        keep(run)
+        return run
 
     def apply(self, before: str, name: str) -> Step:
         """The step from one edit to another, or from or to the file as it was, which is named by an empty text."""
-        # What a mild edit takes back with it ends no job.
         comparison = compared("", name) if name else compared(before, "")
         self.path.write_text(changed(self.text, name))
         self.wait(lambda: len(self.flow.running) >= 2, "two jobs run")
@@ -154,7 +143,7 @@ class Site:
             leaving,
             round(drained, 1),
             round(second, 1),
-            errors[-1] if errors else "",
+            next((error for error in errors if "Exception" in error), errors[-1] if errors else ""),
         )
 
     def leaving(self) -> tuple[str, ...]:
@@ -167,10 +156,6 @@ class Site:
         while not ready():
             assert time.monotonic() < end, what
             time.sleep(0.2)
-
-    def _is_mild(self, name: str) -> bool:
-        changes = (*compared("", name).changes, *compared(name, "").changes)
-        return not self.leaving() and all(change.effect in _MILD and not change.ends_jobs for change in changes)
 
 
 @contextmanager
