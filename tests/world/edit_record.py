@@ -31,8 +31,8 @@ class Step:
 
     `effect` is the worst one that a plan with a base says of the edit, and `said` are its lines on running jobs. The update took
     `seconds` and ended with `status`. `running` jobs ran when it began. Until the next step `ran` jobs succeeded, `ended` ones
-    failed, and `again` ones were assigned a second time. `leaving` are the node groups that stayed, empty after `drained` seconds,
-    and `second` are the seconds of the update that deleted them.
+    failed, and `again` ones were assigned a second time. `leaving` are the node groups that stayed, empty after `drained`
+    seconds, and `second` are the seconds of the update that deleted them.
     """
 
     edit: str
