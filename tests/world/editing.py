@@ -35,7 +35,7 @@ ANOTHER_PLANE = "it makes a second control plane, and a world has one"
 NOT_RUN = {"region": ANOTHER_PLANE, "cluster renamed": ANOTHER_PLANE}
 """Edits that a world cannot show, with the reason."""
 _EVICTS = ('      kubernetesVersion: "1.36"\n', '      kubernetesVersion: "1.36"\n      replaceNodes: evict\n')
-EVICTING = "disk, with replaceNodes: evict"
+EVICTING = "disk with replaceNodes: evict"
 ENDING = {EVICTING: "`evict` asks for it"}
 """Edits that may end jobs, with the reason."""
 _STUCK = "network"
