@@ -45,9 +45,7 @@ def leave(here: InCluster, pools: Mapping[str, GpuNodeGroup]) -> dict[str, list[
     parents: dict[str, pulumi.Resource] = {**pools}
     templates = {pool.template.pulumi_resource_name for pool in pools.values()}
     for pool, zone, group in here.live.of_pools():
-        name = _logical(group.node_group_name)
-        emptied = not sizes_of(group).desired and any(taint.key == LEAVING.key for taint in group.taints)
-        if not name or name in declared or emptied:
+        if (name := _logical(group.node_group_name)) in {"", *declared}:
             continue
         declared.add(name)
         if pool not in parents:
