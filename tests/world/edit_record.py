@@ -31,8 +31,8 @@ class Step:
 
     `effect` is the worst one that a plan with a base says of the edit, and `said` are its lines on running jobs. The update took
     `seconds` and ended with `status`. `running` jobs ran when it began. Until the next step `ran` jobs succeeded, `ended` ones
-    failed, and `again` ones were assigned a second time. `leaving` are the node groups that stayed, empty after `drained`
-    seconds, and `second` are the seconds of the update that deleted them.
+    failed, and `again` ones were assigned a second time. `leaving` are the node groups that began to leave. Those of the step
+    before were empty after `drained` seconds, and `stayed` are those of them that this update did not delete.
     """
 
     edit: str
@@ -45,8 +45,8 @@ class Step:
     ended: int = 0
     again: int = 0
     leaving: tuple[str, ...] = ()
+    stayed: tuple[str, ...] = ()
     drained: float = 0
-    second: float = 0
     error: str = ""
 
 
@@ -66,8 +66,10 @@ class Run:
         wrong = {step.edit for step in self.steps if (step.status != 0) != (step.edit in refused)}
         yield Check("an update fails if and only if the plan says that the cloud refuses it", ", ".join(sorted(wrong)))
         yield Check("no job ends that the plan did not name", _counted(step for step in self.steps if not step.said))
-        default = (step for step in self.steps if step.edit.removesuffix(BACK) not in self.ending)
+        default = (step for step in self.steps if not self.ending.keys() & {*parts(step.edit)})
         yield Check("with the default settings no job ends", _counted(default))
+        stayed = ", ".join(name for step in self.steps for name in step.stayed if not step.status)
+        yield Check("an update deletes the groups that left before", stayed)
         twice = [step.edit for step in self.steps if step.again]
         yield Check("no job is assigned twice", ", ".join(twice))
         yield Check("a node that leaves gets no runner", ", ".join(sorted(self.astray)))
@@ -75,9 +77,9 @@ class Run:
 
     def after(self, record: Mapping[str, Any]) -> Run:
         """This run and what an earlier record has of other edits."""
-        mine = {step.edit.removesuffix(BACK) for step in self.steps}
-        steps = (Step(**{**step, "said": tuple(step["said"]), "leaving": tuple(step["leaving"])}) for step in record["steps"])
-        return replace(self, steps=[*(step for step in steps if step.edit.removesuffix(BACK) not in mine), *self.steps])
+        mine = {part for step in self.steps for part in parts(step.edit)} | {NOTHING}
+        steps = map(_step, record["steps"])
+        return replace(self, steps=[*(step for step in steps if not mine & {*parts(step.edit)}), *self.steps])
 
     def document(self) -> dict[str, Any]:
         """The record. It names no person, account or organization."""
@@ -95,8 +97,18 @@ class Run:
         }
 
 
-BACK = ", taken back"
-"""What follows the name of an edit that its own update takes back."""
+BACK, NOTHING, AND = ", taken back", "no edit", "+"
+"""What follows an edit that an update takes back alone; an update that only deletes groups; what is between edits of one."""
+
+
+def parts(name: str) -> list[str]:
+    """The edits of a step."""
+    return name.removesuffix(BACK).split(AND)
+
+
+def _step(entry: Mapping[str, Any]) -> Step:
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    return Step(**values)
 
 
 def _counted(steps: Iterator[Step]) -> str:
@@ -105,12 +117,12 @@ def _counted(steps: Iterator[Step]) -> str:
 
 def table(steps: Sequence[Mapping[str, Any]]) -> str:
     """The table of a record's steps."""
-    head = "| edit | the plan says | running jobs | seconds | groups that left | jobs at the start | succeeded | ended |\n"
+    head = "| edit | the plan says | running jobs | seconds | groups that leave | jobs at the start | succeeded | ended |\n"
     return head + f"|{'---|' * 8}\n" + "".join(map(_row, steps))
 
 
 def _row(step: Mapping[str, Any]) -> str:
-    seconds = [step["seconds"], *([step["drained"], step["second"]] if step["leaving"] else [])]
-    took = " + ".join(f"{one:.0f}" for one in seconds) + (", refused" if step["status"] else "")
-    cells = (step["edit"], CLASSES[step["effect"] or NO_EFFECT], "end" if step["said"] else "go on", took, len(step["leaving"]))
-    return "| " + " | ".join(map(str, (*cells, step["running"], step["ran"], step["ended"]))) + " |\n"
+    took = f"{step['seconds']:.0f}" + (", refused" if step["status"] else "")
+    says = CLASSES[step["effect"] or NO_EFFECT], "end" if step["said"] else "go on"
+    cells = step["edit"].replace(AND, ", "), *says, took, len(step["leaving"]), step["running"], step["ran"], step["ended"]
+    return "| " + " | ".join(map(str, cells)) + " |\n"

@@ -23,7 +23,7 @@ from gpu_ci.world.scale_sets import Job
 from tests.edits import STAGING
 from tests.engine import staging
 from tests.engine.cli import STACK_FILE
-from tests.world.edit_record import BACK, Run, Step
+from tests.world.edit_record import AND, BACK, NOTHING, Run, Step
 from tests.world.provided import Provided
 from tests.world.scaling import Scaler, is_leaving
 
@@ -103,6 +103,8 @@ class Site:
             run = replace(run, steps=[*run.steps, self.apply(before, name)], astray=frozenset(self.scaler.astray))
             sys.stderr.write(f"{run.steps[-1]}\n")
             keep(run)
+        if run.steps[-1].leaving:
+            run = replace(run, steps=[*run.steps, self.apply("", "")])
         self.flow.streams = {}
         with suppress(AssertionError):
             self.wait(lambda: all(job.state == "completed" for job in self.flow.jobs), "all jobs end", 60)
@@ -113,25 +115,22 @@ class Site:
     def apply(self, before: str, name: str) -> Step:
         """The step from one edit to another, or from or to the file as it was, which is named by an empty text."""
         comparison = compared("", name) if name else compared(before, "")
+        old = self.leaving()
+        drained = time.monotonic()
+        self.wait(lambda: not any(map(self.world.cloud.nodes, filter(is_leaving, self.scaler.groups()))), "groups are empty")
+        drained = time.monotonic() - drained
         self.path.write_text(changed(self.text, name))
         self.wait(lambda: len(self.flow.running) >= 2, "two jobs run")
         running, (good, bad, again), began = len(self.flow.running), self.flow.results(), time.monotonic()
         outcome = self.world.site.cli(*_UP, timeout=900)
         seconds = time.monotonic() - began
-        leaving, drained, second = self.leaving(), 0.0, 0.0
-        if leaving and outcome.status == 0:
-            ends = time.monotonic()
-            self.wait(lambda: not any(map(self.world.cloud.nodes, filter(is_leaving, self.scaler.groups()))), "groups are empty")
-            drained, ends = time.monotonic() - ends, time.monotonic()
-            self.world.site.cli.ok(*_UP, timeout=900)
-            second = time.monotonic() - ends
-            assert not self.leaving(), "an empty group is deleted by the next update"
+        stay = {group.outputs["nodeGroupName"] for group in self.scaler.groups()} & {*old}
         # A runner that vanished is noticed after some seconds.
         time.sleep(self.world.github.lost_after + 1)
         good, bad, again = (now - then for now, then in zip(self.flow.results(), (good, bad, again), strict=True))
         errors = re.findall(r"error: (.+)", f"{outcome.out}\n{outcome.err}") if outcome.status else []
         return Step(
-            name or before + BACK,
+            name or (before + BACK if before else NOTHING),
             comparison.changes[0].effect if comparison.changes else NO_EFFECT,
             comparison.ended_jobs,
             outcome.status,
@@ -140,9 +139,9 @@ class Site:
             good,
             bad,
             again,
-            leaving,
+            tuple(name for name in self.leaving() if name not in old),
+            tuple(sorted(stay)),
             round(drained, 1),
-            round(second, 1),
             next((error for error in errors if "Exception" in error), errors[-1] if errors else ""),
         )
 
@@ -180,7 +179,7 @@ def flowing(world: Provided) -> Iterator[Site]:
 
 def changed(text: str, name: str) -> str:
     """The text of a stack file with an edit; without a name as it is."""
-    for before, after in EDITS.get(name, ()):
+    for before, after in (pair for each in name.split(AND) if each for pair in EDITS[each]):
         assert before in text, f"staging no longer has {before!r}"
         text = text.replace(before, after, 1)
     return text
@@ -204,9 +203,9 @@ def _plan(name: str) -> Plan:
 
 
 def chosen(default: Iterable[str]) -> list[str]:
-    """The edits that GPU_CI_EDITS names, separated by commas, or `all`."""
+    """The edits that GPU_CI_EDITS names, separated by commas, or `all`. Edits with a plus between them get one update."""
     text = os.environ.get("GPU_CI_EDITS", "")
     names = [*EDITS] if text == "all" else text.split(",") if text else [*default]
-    unknown = sorted(set(names) - EDITS.keys())
+    unknown = sorted({part for name in names for part in name.split(AND)} - EDITS.keys())
     assert not unknown, f"GPU_CI_EDITS: no edit is called {unknown}; give some of {', '.join(EDITS)}"
     return names
