@@ -24,8 +24,8 @@ PATCH = "kubernetes:core/v1:NodePatch"
 OLD = "sjc-a10-nodes"
 FIRST = {f"{OLD}-0123abc": 2, "sjc-system-nodes-0123abc": 2}
 """Nodes by the name of a pool in OCI."""
-SHAPE = {"instanceTypes": ["VM.GPU.A10.2"]}
-RESERVED = {
+SHAPE: dict[str, Any] = {"instanceTypes": ["VM.GPU.A10.2"]}
+RESERVED: dict[str, Any] = {
     "capacity": "reserved",
     "reservation": {"id": "ocid1.capacityreservation.oc1.sjc.example", "zone": SAN_JOSE, "count": 4},
 }
@@ -120,7 +120,8 @@ def cordoned(recording: Recording) -> list[str]:
 def ranges(recording: Recording) -> list[str]:
     """The pools of the autoscaler: least, most and OCID."""
     (addon,) = [addon for addon in of_type(recording, ADDON) if addon.inputs["addonName"] == "ClusterAutoscaler"]
-    return next(pair["value"] for pair in addon.inputs["configurations"] if pair["key"] == "nodes").split(", ")
+    text: str = next(pair["value"] for pair in addon.inputs["configurations"] if pair["key"] == "nodes")
+    return text.split(", ")
 
 
 def warnings(recording: Recording) -> list[str]:
