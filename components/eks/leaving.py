@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_aws as aws
 
-from components.component import Component
 from components.eks.gpu_node_group import GpuNodeGroup
 from components.eks.in_cluster import InCluster
 from components.eks.live_sizes import scaling, sizes_of
@@ -21,15 +20,6 @@ _AS_IT_IS = (
 """All inputs of a node group but its sizes, its taints, its warm pool and its name."""
 
 
-class LeavingPool(Component[[]]):
-    """A pool that the settings do not have any more. Its groups are below it, as they were below the pool."""
-
-    _kind = "GpuNodeGroup"
-
-    def declare(self, name: str) -> None:
-        """Declare nothing: the groups come later."""
-
-
 def leave(here: InCluster, pools: Mapping[str, GpuNodeGroup]) -> dict[str, list[aws.eks.NodeGroup]]:
     """Declare the stack's other node groups as they are, except that no new pod comes and that they shrink.
 
@@ -43,13 +33,12 @@ def leave(here: InCluster, pools: Mapping[str, GpuNodeGroup]) -> dict[str, list[
     parents: dict[str, pulumi.Resource] = {**pools}
     templates = {pool.template.pulumi_resource_name for pool in pools.values()}
     for pool, zone, group in here.live.of_pools():
-        name = logical_name(group.node_group_name)
-        emptied = not sizes_of(group).desired and any(taint.key == LEAVING.key for taint in group.taints)
-        if not name or name in declared or emptied:
+        if (name := logical_name(group.node_group_name)) in {"", *declared}:
             continue
         declared.add(name)
         if pool not in parents:
-            parents[pool] = LeavingPool(f"{here.name}-{pool}", here.opts)
+            # As below the pool before: the type is a part of their URNs.
+            parents[pool] = pulumi.ComponentResource("gpu-ci:index:GpuNodeGroup", f"{here.name}-{pool}", {}, here.opts)
         leaving.setdefault(pool, []).append(_declare(here, name, zone, group, parents[pool], templates))
     return leaving
 

@@ -12,7 +12,7 @@ import pulumi_oci as oci
 from pulumi_oci.containerengine.outputs import GetNodePoolsNodePoolResult as LivePool
 from pydantic.alias_generators import to_camel
 
-from components.component import Component, Resources
+from components.component import Resources
 from components.generations import logical_name, warn_leaving
 from components.oci.in_cluster import InCluster, NewCluster
 from components.oci.oke_gpu_pool import OkeGpuPool
@@ -23,15 +23,6 @@ _AS_IT_IS = [to_camel(key) for key in inspect.signature(oci.containerengine.Node
 """All inputs of a node pool but its tags."""
 _GONE = ("DELETING", "DELETED")
 """States in which OCI still lists a cluster or a pool."""
-
-
-class LeavingNodePool(Component[[]]):
-    """A pool that the settings do not have any more. Its node pools are below it, as they were below the pool."""
-
-    _kind = "OkeGpuPool"
-
-    def declare(self, name: str) -> None:
-        """Declare nothing: the node pools come later."""
 
 
 def leaving(here: InCluster, pools: Mapping[str, OkeGpuPool]) -> dict[str, LivePool]:
@@ -56,7 +47,8 @@ def leave(here: InCluster, leaves: Mapping[str, LivePool], pools: Mapping[str, O
     for name, pool in leaves.items():
         warn_leaving(name, _size(pool))
         if (pool_name := _label(pool)) not in parents:
-            parents[pool_name] = LeavingNodePool(f"{here.name}-{pool_name}", here.opts)
+            # As below the pool before: the type is a part of their URNs.
+            parents[pool_name] = pulumi.ComponentResource("gpu-ci:index:OkeGpuPool", f"{here.name}-{pool_name}", {}, here.opts)
         parent = parents[pool_name]
         oci.containerengine.NodePool(
             name,

@@ -65,6 +65,7 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
         from_registry(settings.mirror, [cluster.kubernetes_provider]),
         physical_name=here.physical_name,
         disk_tags=fixed_tags(context.stack, name),
+        generations=context.generations,
     )
     if isinstance(here, NewCluster):
         outputs["clusterName"], outputs["vcnId"] = here.physical_name, here.cluster.vcn_id

@@ -37,8 +37,6 @@ TOKENS = {
     "GpuOperator": "gpu-ci:index:GpuOperator",
     "GpuQueue": "gpu-ci:index:GpuQueue",
     "GpuWorkload": "gpu-ci:index:GpuWorkload",
-    "LeavingNodePool": "gpu-ci:index:OkeGpuPool",
-    "LeavingPool": "gpu-ci:index:GpuNodeGroup",
     "LocalQueues": "gpu-ci:index:LocalQueues",
     "MetricsGateway": "gpu-ci:index:MetricsGateway",
     "ModelCache": "gpu-ci:index:ModelCache",
