@@ -235,7 +235,7 @@ class Read:
     cluster_certificate_authority: pulumi.Input[str] | None = None
     service_cidr: pulumi.Input[str] | None = None
     live: LiveSizes | None = None
-    generations: Generations = field(default_factory=lambda: Generations({}))
+    generations: Generations = field(default_factory=Generations)
 
 
 class GpuNodeGroup(PackagedComponent[Read]):
@@ -340,6 +340,11 @@ class GpuNodeGroup(PackagedComponent[Read]):
         """The node groups by zone."""
         self.node_group_names = pulumi.Output.all(**{zone: group.node_group_name for zone, group in self.groups.items()})
         self.node_labels = pulumi.Output.from_input(labels)
+
+    @property
+    def generation(self) -> str:
+        """The digits of the generations of its groups, "" for the first one."""
+        return "".join(sorted({group.pulumi_resource_name.partition("-nodes")[2] for group in self.groups.values()})).strip("-")
 
     def _template(self, name: str, args: Read, labels: Mapping[str, str], taints: Sequence[Taint]) -> aws.ec2.LaunchTemplate:
         """The launch template of all groups."""

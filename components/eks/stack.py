@@ -51,7 +51,7 @@ def build(
         )
         for pool_name in settings.pools
     }
-    leave(here, groups)
+    leaving = leave(here, groups)
     govern_pools(name, settings.pool_budgets, context.stack, parent=cluster)
     amis = {ami: GpuAmi(f"{name}-{ami}-ami", here.opts, here, ami) for ami in settings.amis}
     inside = Inside(
@@ -63,6 +63,7 @@ def build(
         cloud=(cluster.autoscaler,) if cluster.autoscaler is not None else (),
         physical_name=here.physical_name,
         disk_tags=here.disk_tags,
+        moves={pool: (group.generation, leaving.get(pool, ())) for pool, group in groups.items()},
         generations=context.generations,
     )
     outputs: EksOutputs = {

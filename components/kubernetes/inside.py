@@ -23,6 +23,7 @@ from fleet.charts.arc import NAMESPACE as ARC_NAMESPACE
 from fleet.charts.enablement import DevicePlugin
 from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE, GpuOperatorSettings
 from fleet.facts.manifest import Manifest
+from fleet.facts.scheduling import GENERATION_ANNOTATION
 from fleet.jobs.stack import place_stack_job
 from fleet.prove.bill import waiting_per_node
 from fleet.providers.fleet import Fleet
@@ -172,7 +173,12 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> tuple[pul
     # In a queue's namespace no workload is a Job, so workloads need no queue.
     _workloads(inside, caches, needed)
     for pool, manifest in placeholders(settings).items():
-        GpuWorkload(f"{inside.name}-{pool}-placeholders", inside.opts, (manifest,), needed[PLACEHOLDER_NAMESPACE])
+        generation, leaving = inside.moves.get(pool, ("", ()))
+        if generation:
+            # Other placeholders take their place, on new nodes: an old one would hold its node for ever.
+            manifest["spec"]["template"]["metadata"]["annotations"] = {GENERATION_ANNOTATION: generation}
+        before = (*needed[PLACEHOLDER_NAMESPACE], *leaving)
+        GpuWorkload(f"{inside.name}-{pool}-placeholders", inside.opts, (manifest,), before)
     _jobs(inside, fleet, caches, _needed_by_jobs(inside, kueue, walls, needed) if kueue else needed)
     return classes
 

@@ -212,6 +212,8 @@ CPU_TOLERATION = Toleration(CPU_TAINT.key)
 # The prefixes are those of Cluster Autoscaler (cluster-autoscaler/utils/taints/taints.go@0af55ac5).
 QUARANTINE_TAINT = Taint("status-taint.cluster-autoscaler.kubernetes.io/gpu-ci-quarantine", "", Effect.NO_SCHEDULE)
 """Taint of a sick GPU node; its value is the reason. The autoscaler counts the node as ready, but as no capacity."""
+GENERATION_ANNOTATION = "gpu-ci/generation"
+"""The digits of the generation of the nodes on which a placeholder is to be."""
 LEAVING = Taint("gpu-ci/leaving", "true", Effect.NO_SCHEDULE)
 """The nodes of an earlier generation of a pool have it: their jobs end there, and no other pod comes."""
 STARTUP_GATE = Taint("startup-taint.cluster-autoscaler.kubernetes.io/gpu-ci-gpus", "pending", Effect.NO_SCHEDULE)

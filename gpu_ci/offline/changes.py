@@ -13,7 +13,7 @@ from gpu_ci.offline.effects import Effect, causes, inputs, touch
 from gpu_ci.offline.entries import NEW_NAME, Entry, entries, owners
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
-from gpu_ci.offline.wire import hidden
+from gpu_ci.offline.wire import differing
 from gpu_ci.offline.words import counted, listed
 from policies.rules.kinds import APPLICATION, NAT_GATEWAY, RELEASE
 
@@ -261,11 +261,12 @@ class Classified:
     def _leaves(self, group: Resource, owner: Owner) -> bool:
         """Whether the program keeps a pool's group, as it is, until it has no nodes (components.eks.leaving).
 
-        A generation is not made of outputs, such as the id of a subnet. Only their templates are generations, too.
+        A generation is not made of outputs, such as the id of a new subnet. Templates are generations, too.
         """
-        outputs = {path.partition("[")[0] for path, _ in hidden(group.inputs) if not path.startswith("launchTemplate.")}
+        written = {path for path, *_ in differing(self._old.get(group.urn, group).inputs, group.inputs, lists=False)}
+        made_of = all(path in written or path.startswith("launchTemplate.") for path in self._harmful(group))
         waits = getattr(self.after.fleet.clusters.get(_cluster(owner)), "replace_nodes", "") == "wait"
-        return waits and owner[0] == "pool" and not touch(self._harmful(group), (*_PLACE, *outputs))
+        return waits and owner[0] == "pool" and made_of and not touch(self._harmful(group), _PLACE)
 
     def _outlives(self, gateway: Resource, cluster: str) -> bool:
         """Whether a NAT gateway stays with the node groups that leave a zone, because no other one takes its place."""

@@ -6,7 +6,7 @@ from datetime import date
 
 from fleet.facts.pricing import Money
 from fleet.facts.remark import costs, todo
-from fleet.facts.scheduling import LEAVING
+from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG
 from fleet.providers.fleet import Fleet
 from fleet.settings.model import Nodes
 from gpu_ci.offline.judge import resources_of
@@ -19,7 +19,7 @@ from policies.rules.stack_cost_ceiling import RULE as COST, bill, sums
 def beside(after: Recording, before: Recording, urns: Collection[str]) -> Recording:
     """The resources after a change, and the groups of `urns` as they are before it, with their launch templates.
 
-    These have other URNs, and the taint of groups that leave if their kind has taints.
+    These have other URNs, and are marked as the program marks them, with all the nodes that they may have.
     """
     above = {urn for group in urns for urn in before.by_urn[group].property_dependencies.get("launchTemplate", ())}
     names = {urn: f"{urn} (before)" for urn in (*above, *urns)}
@@ -30,7 +30,9 @@ def _left(resource: Resource, names: Mapping[str, str]) -> Resource:
     wire = type(resource.wire)()
     wire.CopyFrom(resource.wire)
     if "taints" in wire:
-        wire.get_or_create_list("taints").append({"key": LEAVING.key, "value": LEAVING.value, "effect": LEAVING.effect.name})
+        wire["taints"].append({"key": LEAVING.key, "value": LEAVING.value, "effect": LEAVING.effect.name})
+    if most := resource.inputs.get("freeformTags", {}).get(MOST_NODES_TAG):
+        wire["nodeConfigDetails"]["size"], wire["freeformTags"][MOST_NODES_TAG] = float(most), "0"
     above = {name: tuple(names.get(urn, urn) for urn in urns) for name, urns in resource.property_dependencies.items()}
     return replace(resource, urn=names[resource.urn], wire=wire, property_dependencies=above)
 

@@ -110,7 +110,9 @@ def groups(resources: Sequence[Resource], later: Later) -> tuple[Group, ...]:
 
 
 def _left(group: Group) -> Group:
-    return replace(group, name=group.name + LEFT, least=0, windows=(), warm=None, spare=0, settings=("", ""))
+    """A pool that leaves, at most with the nodes that it has. OKE's has a size alone."""
+    most = None if group.most is None else max(group.least, group.most)
+    return replace(group, name=group.name + LEFT, least=0, most=most, windows=(), warm=None, spare=0, settings=("", ""))
 
 
 def regions_of(resources: Iterable[Resource]) -> tuple[str, ...]:

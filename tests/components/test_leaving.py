@@ -9,11 +9,11 @@ import pytest
 from components.context import Context
 from components.eks.stack import build
 from components.generations import Generations
-from fleet.facts.scheduling import LEAVING
+from fleet.facts.scheduling import GENERATION_ANNOTATION, LEAVING
 from fleet.loading.config import load
 from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
-from tests.builders import cluster, config, pool
+from tests.builders import cluster, config, pool, runner
 from tests.components.recorded import ALONE, of_type
 from tests.components.test_live_sizes import ABC, GROUP, KEYS, Live, cloud, t4
 
@@ -27,9 +27,9 @@ def up(
     live: Live, first: dict[str, str], marked: list[str] | None = None, zones: list[str] = AB, **changes: Any
 ) -> tuple[Recording, dict[str, str]]:
     """What an update declares, and what it records as first generations. `changes` are those of the pool t4, or of `pools`."""
-    whole = {key: changes.pop(key) for key in ("replaceNodes", "pools", "controlPlaneZones") if key in changes}
+    whole = {key: changes.pop(key) for key in ("replaceNodes", "pools", "controlPlaneZones", "runners") if key in changes}
     pools = whole.pop("pools", {"t4": pool(nodes={"max": 4}, **changes)})
-    described = load(config(clusters={"usw2": cluster(zones=zones, pools=pools, runners={}, **whole)}))
+    described = load(config(clusters={"usw2": cluster(zones=zones, pools=pools, **{"runners": {}, **whole})}))
     generations = Generations(first)
 
     def program() -> None:
@@ -149,6 +149,19 @@ def test_a_zone_that_the_cluster_leaves_keeps_its_subnets_while_it_has_nodes(fir
     rest = {name: sizes for name, sizes in FIRST.items() if "2b" not in name}
     gone, _ = up(rest, first, zones=AB[:1], controlPlaneZones=["us-west-2a", "us-west-2c"])
     assert "usw2-network-private-us-west-2b" not in {subnet.name for subnet in of_type(gone, SUBNET)}
+
+
+def test_placeholders_move_to_the_new_nodes_once_the_old_ones_have_the_taint(first: dict[str, str]) -> None:
+    def holders(recording: Recording) -> Any:
+        (made,) = [made for made in of_type(recording, "kubernetes:apps/v1:Deployment") if "placeholders" in made.name]
+        annotations = made.inputs["spec"]["template"]["metadata"].get("annotations", {})
+        return annotations.get(GENERATION_ANNOTATION), [urn for urn in made.dependencies if urn.endswith("-nodes")]
+
+    sets = {"gpu-t4": runner(pool="t4")}
+    assert holders(up(FIRST, first, placeholders=1, runners=sets)[0]) == (None, [])
+    digits, before = holders(up(FIRST, first, placeholders=1, disk="300Gi", runners=sets)[0])
+    assert len(digits) == 6
+    assert len(before) == 2
 
 
 def test_evict_declares_no_old_group(first: dict[str, str]) -> None:

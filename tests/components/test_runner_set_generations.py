@@ -60,6 +60,7 @@ def labels(recording: Recording) -> Any:
 
 
 def test_the_first_generation_has_the_name_of_its_class_and_a_stack_without_a_record_adopts_what_it_has(first):
+    recorded: dict[str, str]
     for recorded in ({}, first):
         releases, again, recording = up(recorded)
         assert releases.keys() == {CHART}

@@ -10,16 +10,21 @@ _PARTS = ("same", "refresh", "create-replacement", "delete-replaced")
 """Steps that change nothing, and the parts of a replacement."""
 
 
-def steps_of(site: Site, name: str, before: str, after: str) -> dict[tuple[str, str], tuple[str, list[str]]]:
+def steps_of(
+    site: Site, name: str, before: str, after: str, *more: tuple[str, str]
+) -> dict[tuple[str, str], tuple[str, list[str]]]:
     """The operation and the paths that differ, by type and logical name.
 
-    `name` is that of the edited copy. Raises AssertionError when the file no longer has the text `before`, or the preview fails.
+    `name` is that of the edited copy, and `more` are further texts with those in their place. Raises AssertionError when the
+    file no longer has a text, or the preview fails.
     """
     cli = site.variant(name)
     file = cli.folder / STACK_FILE.format(site.stack)
     text = file.read_text()
-    assert before in text, "the stack file no longer has this text"
-    file.write_text(text.replace(before, after, 1))
+    for old, new in ((before, after), *more):
+        assert old in text, "the stack file no longer has this text"
+        text = text.replace(old, new, 1)
+    file.write_text(text)
     preview = cli.having(**STREAMED)("preview", "--stack", site.stack, "--json", "--suppress-progress")
     assert preview.status == 0, preview
     found = {}

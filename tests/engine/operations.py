@@ -94,11 +94,15 @@ def mismatches(
 
 def _staying(resources: Mapping[str, Resource], group: str) -> Iterator[tuple[str, str]]:
     """The operations on a group that gets the taint, and on what it needs as long as it has nodes."""
-    stem = resources[group].name.removesuffix("nodes")
+    stem, needed = resources[group].name.removesuffix("nodes"), resources[group].property_dependencies
+    zones = [zone for urn in needed.get("subnetIds", ()) if (zone := resources[urn].inputs.get("availabilityZone"))]
     yield group, "update"
-    for urn in resources[group].property_dependencies["launchTemplate"]:
+    for urn in needed.get("launchTemplate", ()):
         yield urn, "same"
     for urn, resource in resources.items():
+        # The endpoint has the route tables of all zones.
+        if "-network-" in resource.name and resource.name.endswith((*zones, "-s3")):
+            yield urn, "same"
         if resource.name.startswith(f"{stem}tag-"):
             yield urn, "delete" if resource.name.endswith(IDLE_DELAY) else "same"
 

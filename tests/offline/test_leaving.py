@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -9,16 +10,17 @@ from typing import Any
 
 import pytest
 
+from fleet.loading.home import ROOT
 from gpu_ci.offline.base import Base, touched
 from gpu_ci.offline.changes import Change
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.markdown import markdown
-from gpu_ci.offline.plan import Plan, replace
+from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.report import changed_lines
 from policies.rules import RULES
 from tests.day import AS_OF
-from tests.offline.staging import EVICT, WIDER, base, plan_of, staging, write
+from tests.offline.staging import EVICT, WIDER, base, few_policies, plan_of, staging, write
 
 Edit = tuple[str, str]
 CONFIG = ("\n          nodeConfig: {instance: {localStorage: {strategy: RAID0}}}", "")
@@ -112,6 +114,27 @@ def test_a_quota_that_holds_the_new_groups_alone_is_too_small() -> None:
         "AWS us-west-2: full pools need 160 vCPUs of quota L-3819A6DF, and the account has 80; aws service-quotas "
         "request-service-quota-increase --region us-west-2 --service-code ec2 --quota-code L-3819A6DF --desired-value 160"
     )
+
+
+def oke(*edits: Edit) -> Plan:
+    file = Path(mkdtemp()) / "Pulumi.existing-oke.yaml"
+    text = (ROOT / "examples" / file.name).read_text()
+    for before, after in edits:
+        assert before in text
+        text = text.replace(before, after)
+    file.write_text(text)
+    with few_policies():
+        return make_plan("existing-oke", ROOT, file)
+
+
+def test_a_node_pool_of_oke_counts_with_all_the_nodes_that_it_may_have() -> None:
+    before, small = oke(), oke(("[VM.GPU.A10.1]", "[VM.GPU.A10.2]"))
+    (line,) = (line for line in before.bill if line.item == "pool a10")
+    both = Comparison(before, small).both
+    assert both is not None
+    (pool,) = (resource for resource in both.resources if resource.urn.endswith("(before)"))
+    assert (pool.inputs["nodeConfigDetails"]["size"], pool.inputs["nodeShape"]) == (line.most, "VM.GPU.A10.1")
+    assert float(more(small, before)) == pytest.approx(line.worst.usd, rel=0.1)
 
 
 def harm(before: tuple[Edit, ...], after: tuple[Edit, ...]) -> dict[str, Change]:

@@ -300,9 +300,9 @@ def test_the_plan_says_what_an_order_that_means_something_moves(tmp_path: Path) 
     before, after = (plan_of(write(folder, (types, text))) for folder, text in zip(folders, (two, other), strict=True))
     (said,) = (change.what for change in Comparison(before, after).changes if change.is_told)
     assert said == (
-        "usw2: edit of t4-release.instanceTypes replaces 2 node groups (instanceTypes) once idle: running jobs of gpu-t4-release on "
-        "t4-release go on, and the old node groups go with a later `pulumi up`, once they have no node; on demand, EKS starts the "
-        "first of these types that it has"
+        "usw2: edit of t4-release.instanceTypes replaces 2 node groups (instanceTypes) once idle: running jobs of gpu-t4-release "
+        "on t4-release go on, and the old node groups go with a later `pulumi up`, once they have no node; on demand, EKS starts "
+        "the first of these types that it has"
     )
 
 

@@ -294,7 +294,7 @@ def test_a_pool_that_leaves_needs_no_fallback_and_is_none() -> None:
     left = [TAINT, LEAVING]
     assert messages(OLD) == ()
     assert messages(BURST, twin(taints=left)) == (missing("burst"),)
-    gone = Member(EKS, "ondemand", BEHIND.props | {"taints": left})
+    gone = Member(EKS, "ondemand", {**BEHIND.props, "taints": left})
     assert messages(BURST, TWIN, gone, naming("t4", "t4-release")) == (), "no set names a pool that the settings do not have"
     assert judge_stack(RULE, [BURST, twin(taints=[TAINT, UNKNOWN])]).unknown, "it may be a fallback"
 
@@ -307,6 +307,7 @@ SUITE = Suite(
     passing=(
         StackCase((BURST, TWIN)),
         StackCase((OLD,)),
+        StackCase((oke_cluster(), oke("v100", changed(V100, "freeformTags", MOST, "0")))),
         StackCase((BURST, twin(scalingConfig={"minSize": 0, "maxSize": 4})), config={"maxFallback": 4}),
         StackCase((BURST,), config={"spotOnly": [{"pool": "t4", "why": "Nightly jobs may wait for a day."}]}),
         StackCase((BURST, Member(EKS, "reserved", RESERVED))),

@@ -33,7 +33,7 @@ from tests.policies.machine_fixtures import (
     but,
     case,
 )
-from tests.policies.pool_fixtures import GPU, LEAVING, REQUIREMENTS
+from tests.policies.pool_fixtures import GPU, LEAVING, MOST, REQUIREMENTS
 from tests.policies.suite import Suite
 
 MAX_GPUS = default(RULE, "maxGpus")
@@ -65,6 +65,10 @@ COUNTED: dict[str, tuple[tuple[Member, ...], str]] = {
         told(8, "8 in a capacity block", "h200-nodes 1 x 8 = 8 in a capacity block"),
     ),
     "an OKE pool": ((V100,), told(4, "4 spot", "v100 4 x 1 = 4 spot")),
+    "an OKE pool that leaves, with the nodes that it has": (
+        (but(but(V100, "freeformTags", MOST, "0"), "nodeConfigDetails", "size", 3),),
+        told(3, "3 spot", "v100 (leaving) 3 x 1 = 3 spot", lower="the number"),
+    ),
     "an Auto Scaling group": ((SCALING_GROUP,), told(4, "4 spot", "asg 4 x 1 = 4 spot")),
     "Karpenter": ((NODE_POOLS,), told(4, "4 on demand", "a10g 4 on demand", lower="spec.limits")),
     "an EC2 instance": ((BOX,), told(1, "1 on demand", "box 1 x 1 = 1 on demand", lower="the number")),
