@@ -32,7 +32,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provided]:
     with provided(tmp_path_factory.mktemp("sets")) as made:
         made.site.up()
         wait(lambda: made.mend() == 0 and listening(made) == {"gpu-t4", RELEASE_SET}, "both sets listen")
-        for group in groups(made, "t4-spot")[:2]:
+        for group in groups(made, "t4-spot"):
             made.cloud.scale(group, 2)
         yield made
 
