@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeVar, cast
 
+from fleet.charts.runner_sets import moves_beside
+from fleet.render.arc import another_minor
+from fleet.settings.runner import PodRunner
 from gpu_ci.offline.effects import Effect, causes, inputs, touch
 from gpu_ci.offline.entries import NEW_NAME, Entry, entries, owners
 from gpu_ci.offline.plan import Plan
@@ -18,6 +21,7 @@ T = TypeVar("T")
 DATA, CLUSTER, PROTECT, CLOUD = "data-lost", "cluster-replaced", "refused-by-protect", "refused-by-cloud"
 POOL, SET, JOB, SHARED, ROLLED = "pool-replaced", "set-replaced", "job-replaced", "connections-broken", "nodes-rolled"
 LEAVES, SPACE = "pool-leaves", "namespace-deleted"
+BESIDE = "set-beside"
 NO_EFFECT = "no-effect"
 CLASSES: Mapping[str, str] = {
     DATA: "data lost",
@@ -31,6 +35,7 @@ CLASSES: Mapping[str, str] = {
     SHARED: "connections broken",
     ROLLED: "nodes rolled",
     LEAVES: "node group replaced or deleted once it is idle",
+    BESIDE: "runner set registered beside the old one",
     "replaced": "replaced",
     "removed": "removed",
     "updated": "updated in place",
@@ -55,6 +60,8 @@ _SHARED = {NAT_GATEWAY: "-network", _FILES: "-caches"}
 """Resources that all jobs of a cluster share, and how the name of their parent ends after that of the cluster."""
 _VERBS = {"removed": "deletes", "replaced": "replaces", "rolled": "rolls"}
 _GOES = ("removed", "replaced")
+_REGISTERED, _SECRET = ("values.githubConfigUrl", "values.scaleSetLabels"), "values.githubConfigSecret"
+_PAGE = "docs/runner-set-changes.md"
 _FEW = 4
 """Settings and names that a line has."""
 
@@ -127,7 +134,7 @@ class Change:
     @property
     def is_told(self) -> bool:
         """Whether its sentence has a line of its own: it is loud, or `pulumi up` has to run again."""
-        return self.is_loud or self.effect == LEAVES
+        return self.is_loud or self.effect in (LEAVES, BESIDE)
 
 
 def counts(changes: Iterable[Change]) -> dict[str, int]:
@@ -228,7 +235,7 @@ class Classified:
         parent = resource.parent.rpartition("::")[2]
         installs = (_logical(owner), f"{_cluster(owner)}-tree")  # the second one by Argo CD
         if resource.type in _INSTALLED and owner[0] == "runner set" and parent.removesuffix("-set") in installs:
-            yield SET
+            yield self._of_set(resource, owner)
         if resource.type == _NAMESPACE and self._is_of_team(resource, _cluster(owner)):
             yield SPACE
         if resource.type == _JOB:
@@ -236,6 +243,20 @@ class Classified:
         is_shared = resource.type in _SHARED and parent == f"{_cluster(owner)}{_SHARED[resource.type]}"
         if is_shared and not self._outlives(resource, _cluster(owner)):
             yield SHARED
+
+    def _of_set(self, release: Resource, owner: Owner) -> str:
+        """What the program does to the release of a set that goes or changes (components.kubernetes.scale_set)."""
+        old, (cluster, _, name) = self._old[release.urn], owner[1].partition("/")
+        paths = self.effects[release.urn].paths
+        if self.effects[release.urn].state == "removed" or release.type != RELEASE or touch(paths, (_SECRET,)):
+            return SET
+        if another_minor(old.inputs["version"], release.inputs["version"]):
+            return SET
+        if not touch(paths, _REGISTERED):
+            return "updated"
+        runner = self.after.fleet.clusters[cluster].runners[name]
+        beside = isinstance(runner, PodRunner) and moves_beside(release.inputs["values"]["githubConfigUrl"], name, runner)
+        return BESIDE if beside else SET
 
     def _leaves(self, group: Resource, owner: Owner) -> bool:
         """Whether the program keeps a pool's group, as it is, until it has no nodes (components.eks.leaving).
@@ -332,6 +353,7 @@ class Classified:
             CLOUD: self._cloud,
             POOL: self._pool,
             SET: self._set,
+            BESIDE: self._beside,
             SPACE: self._space,
             JOB: self._job,
             SHARED: self._shared,
@@ -385,12 +407,18 @@ class Classified:
         types = [side.inputs.get("instanceTypes") or () for side in (self._old.get(group.urn, group), group)]
         return types[0] != types[1] and sorted(types[0]) == sorted(types[1])
 
-    def _set(self, edit: str, state: str, name: str, _: Sequence[Resource]) -> str:
+    def _beside(self, edit: str, _: str, name: str, __: Sequence[Resource]) -> str:
+        old = "running jobs go on, and the next `pulumi up` deletes the old set, which takes no new ones"
+        return f"{edit} registers runner set {name} again on github.com, beside the old one: {old} ({_PAGE})"
+
+    def _set(self, edit: str, state: str, name: str, releases: Sequence[Resource]) -> str:
         if state == "removed":
             of = "" if edit == f"removal of runner set {name}" else f" removes runner set {name}"
             return f"{edit}{of}: its running jobs end"
-        waits = "`pulumi up` waits 10 minutes for its running jobs, and fails if one still runs"
-        return f"{edit} replaces runner set {name}: {waits}"
+        cluster = _cluster(self._owner(releases[0]))
+        host = self.after.fleet.scope_of(cluster, self.after.fleet.clusters[cluster].runners[name]).host
+        waits = f"`pulumi up` waits 10 minutes for its running jobs, and fails if one still runs; drain it before ({_PAGE})"
+        return f"{edit} replaces runner set {name} of {host} under its name: {waits}"
 
     def _shared(self, edit: str, state: str, _: str, resources: Sequence[Resource]) -> str:
         if resources[0].type == _FILES:

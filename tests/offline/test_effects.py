@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from google.protobuf import struct_pb2
 
 from fleet.loading.home import ROOT
 from gpu_ci.offline.base import Base
@@ -20,7 +21,7 @@ from tests.offline.staging import EVICT, WIDER, evicting, few_policies, plan_of,
 
 SPOT = "[g4dn.2xlarge, g4dn.4xlarge]"
 REORDERED = (SPOT, "[g4dn.4xlarge, g4dn.2xlarge]")
-OTHER_URL = ("https://github.com/example", "https://github.com/other")
+OTHER_URL = ("https://github.com/example", "https://ghes.example.com/example")
 ZONES = "[us-west-2a, us-west-2b, us-west-2c]"
 NODE_CONFIG = "\n          nodeConfig: {instance: {localStorage: {strategy: RAID0}}}"
 REPLACED = (
@@ -44,8 +45,8 @@ REFUSED = "usw2: edit of {}: the cloud refuses it for usw2-control-plane: EKS mo
         (
             (REORDERED, *REPLACED[1:]),
             "\n".join(
-                f"usw2: edit of gpu-ci:github.url replaces runner set {name}: `pulumi up` waits 10 minutes for its running jobs, "
-                "and fails if one still runs"
+                f"usw2: edit of gpu-ci:github.url replaces runner set {name} of ghes.example.com under its name: `pulumi up` "
+                "waits 10 minutes for its running jobs, and fails if one still runs; drain it before (docs/runner-set-changes.md)"
                 for name in ("gpu-t4", "gpu-t4-release")
             ),
         ),
@@ -176,3 +177,35 @@ def test_another_shape_on_oke_ends_the_jobs_of_its_pool(tmp_path: Path) -> None:
 
 def test_no_plan_without_resources_says_that_jobs_end(rolled: Plan) -> None:
     assert Comparison(replace(evicting(), recording=None), rolled).ended_jobs == ()
+
+
+SET_AGAIN = (
+    "usw2: edit of {} registers runner set gpu-t4 again on github.com, beside the old one: running jobs go on, and the next"
+)
+
+
+def test_another_url_on_github_com_ends_no_job(tmp_path: Path) -> None:
+    changes = Comparison(staging(), plan_of(write(tmp_path, ("https://github.com/example", "https://github.com/other")))).changes
+    told = [change for change in changes if change.is_told]
+    assert [(change.effect, change.ends_jobs) for change in told] == [("set-beside", False)] * 2
+    assert any(change.what.startswith(SET_AGAIN.format("gpu-ci:github.url")) for change in told)
+
+
+def _pinned(plan: Plan, version: str) -> Plan:
+    """The plan with another version of the charts of runner sets."""
+    assert plan.recording is not None
+    resources = []
+    for resource in plan.recording.resources:
+        other = struct_pb2.Struct()
+        other.CopyFrom(resource.wire)
+        if str(resource.inputs.get("chart")).endswith("/gha-runner-scale-set"):
+            other["version"] = version
+        resources.append(replace(resource, wire=other))
+    return replace(plan, recording=replace(plan.recording, resources=tuple(resources)))
+
+
+@pytest.mark.parametrize(("version", "effect"), [("0.14.9", "updated"), ("0.15.0", "set-replaced")])
+def test_a_patch_of_arc_updates_the_sets_and_a_minor_replaces_them(version: str, effect: str) -> None:
+    changes = Comparison(staging(), _pinned(staging(), version)).changes
+    assert {(change.effect, change.ends_jobs) for change in changes} == {(effect, effect != "updated")}
+    assert sum(len(change.urns) for change in changes) == 2

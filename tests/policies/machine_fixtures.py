@@ -53,7 +53,7 @@ T4 = Member(
     property_depends={"launchTemplate": ("t4-launch",)},
 )
 """One to five T4 on spot, with 100 GiB each."""
-LEFT = replace(T4, name="t4-old", props=T4.props | {"taints": [LEAVING]})
+LEFT = replace(T4, name="t4-old", props={**T4.props, "taints": [LEAVING]})
 """The same ones of an earlier generation."""
 RESERVED = Member(
     EKS_NODE_GROUP,

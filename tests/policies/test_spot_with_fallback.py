@@ -294,7 +294,7 @@ def test_a_pool_that_leaves_needs_no_fallback_and_is_none() -> None:
     left = [TAINT, LEAVING]
     assert messages(OLD) == ()
     assert messages(BURST, twin(taints=left)) == (missing("burst"),)
-    gone = Member(EKS, "ondemand", BEHIND.props | {"taints": left})
+    gone = Member(EKS, "ondemand", {**BEHIND.props, "taints": left})
     assert messages(BURST, TWIN, gone, naming("t4", "t4-release")) == (), "no set names a pool that the settings do not have"
     assert judge_stack(RULE, [BURST, twin(taints=[TAINT, UNKNOWN])]).unknown, "it may be a fallback"
 
