@@ -24,7 +24,8 @@ pytestmark = pytest.mark.engine
 PAGE = ROOT / "docs" / "upgrades.md"
 PINS = "fleet/facts/data/versions.toml"
 LEAVING = "gpu-ci/leaving"
-PLANE, ADDON, GROUP = "aws:eks/cluster:Cluster", "aws:eks/addon:Addon", "aws:eks/nodeGroup:NodeGroup"
+PLANE, GROUP = "aws:eks/cluster:Cluster", "aws:eks/nodeGroup:NodeGroup"
+ADDONS_OF = ("aws:eks/addon:Addon", "oci:ContainerEngine/addon:Addon")
 OKE, POOL = "oci:ContainerEngine/cluster:Cluster", "oci:ContainerEngine/nodePool:NodePool"
 RELEASE, RULES = "kubernetes:helm.sh/v3:Release", "kubernetes:monitoring.coreos.com/v1:PrometheusRule"
 BELONGING = ("aws:autoscaling/tag:Tag", "aws:ec2/launchTemplate:LaunchTemplate")
@@ -82,7 +83,7 @@ class Update:
         if kind in (GROUP, POOL):
             where = "EKS" if kind == GROUP else "OKE"
             return f"{where} system pool" if "-system-" in name else f"{where} GPU pools"
-        return f"add-on `{inputs['addonName']}`" if kind == ADDON else NAMES.get(kind, name)
+        return f"add-on `{inputs['addonName']}`" if kind in ADDONS_OF else NAMES.get(kind, name)
 
     def operation(self, urn: str) -> str:
         """What happened to it in the words of the page."""
