@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL
+from components.generations import counted_nodes
+from fleet.facts.scheduling import LEAVING, POOL_LABEL, SYSTEM_POOL
 from fleet.providers.eks.groups import Sizes, resized
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.model import Scale
@@ -62,9 +63,10 @@ class LiveSizes:
         }
 
     def of_pools(self) -> Iterator[tuple[str, str, aws.eks.GetNodeGroupResult]]:
-        """The groups of GPU pools by name: pool, zone, group."""
+        """The groups of GPU pools by name: pool, zone, group. Those that have left, with the taint and without nodes, are not."""
         for name, group in sorted(self.groups.items()):
-            if (pool := group.labels.get(POOL_LABEL, SYSTEM_POOL)) != SYSTEM_POOL:
+            left = not sizes_of(group).desired and any(taint.key == LEAVING.key for taint in group.taints)
+            if not left and (pool := group.labels.get(POOL_LABEL, SYSTEM_POOL)) != SYSTEM_POOL:
                 yield pool, name.removeprefix(f"{self.prefix}{pool}-").partition("-nodes")[0], group
 
     @property
@@ -108,11 +110,6 @@ def scaling(
     if all((sizes.min, sizes.max) == (target.min, target.max) for sizes in there.values()):
         return _config(target), ["scalingConfig"]
     return live.again(group, after).apply(lambda now: _config(resized(nodes, now))), []
-
-
-def counted_nodes(count: int) -> str:
-    """The number with its noun."""
-    return f"{count} {'node' if count == 1 else 'nodes'}"
 
 
 def _config(sizes: Sizes) -> aws.eks.NodeGroupScalingConfigArgs:

@@ -156,6 +156,21 @@ def taints(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     return entries(props, _TAINTS[token], later)
 
 
+def leaves(token: str, props: Data) -> bool:
+    """Whether a pool is of an earlier generation: its nodes get no new pod, and it can only shrink. Raises UnknownError.
+
+    OKE's pools have no taints. The autoscaler may give one that leaves no node.
+    """
+    if token == OKE_NODE_POOL:
+        return text(walk(props, *OKE_MOST)) == "0"
+    unread = Later()
+    read = taints(token, props, unread) if token in kinds.POOLS else ()
+    if any(text(unread.walk(taint, "key")) == scheduling.LEAVING.key for _, taint in read):
+        return True
+    unread.settle()
+    return False
+
+
 def requirements(props: Data, later: Later) -> Iterator[tuple[str, str, str, Data]]:
     """Path, key, operator and body of each requirement of a Karpenter NodePool. `later` collects unknown ones."""
     for path, item in entries(props, "spec.template.spec.requirements", later):

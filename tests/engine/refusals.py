@@ -5,6 +5,7 @@ The text of a refused deletion is ours: `deletionProtection` of EKS clusters and
 
 - Sizes of a node group: terraform-aws-modules/terraform-aws-eks#3521, ministryofjustice/cloud-platform-infrastructure#4595,
   sassoftware/viya4-iac-aws#298 (at creation).
+- Version of a control plane that exists: rancher/rancher#28939 (down), terraform-aws-modules/terraform-aws-eks#2607 (two minors).
 - Subnets of a control plane that exists: aws/containers-roadmap#2258. It stays in its VPC and in the zones of its creation.
 """
 
@@ -23,7 +24,9 @@ def refusal(kind: str, inputs: _Inputs, before: _Inputs | None, subnets: Mapping
     """Why the cloud refuses these inputs of a resource that had others `before`, if it does. `subnets` are all, by id."""
     if kind == _GROUP:
         return _sizes(inputs.get("scalingConfig") or {}, is_new=before is None)
-    return _move(_subnets(inputs, subnets), _subnets(before, subnets)) if kind == _PLANE and before is not None else ""
+    if kind != _PLANE or before is None:
+        return ""
+    return _skip(inputs.get("version"), before.get("version")) or _move(_subnets(inputs, subnets), _subnets(before, subnets))
 
 
 def protection(kind: str, inputs: _Inputs) -> str:
@@ -41,6 +44,13 @@ def _sizes(sizes: _Inputs, *, is_new: bool) -> str:
             return "InvalidParameterException: minSize can't be greater than desiredSize"
         return f"InvalidParameterException: Minimum capacity {least} can't be greater than desired size {desired}"
     return "InvalidParameterException: desiredSize can't be greater than maxSize" if desired > most else ""
+
+
+def _skip(after: Any, before: Any) -> str:
+    minors = [int(str(version).rpartition(".")[2]) for version in (before, after) if version]
+    if len(minors) < 2 or minors[1] - minors[0] in (0, 1):
+        return ""
+    return f"InvalidParameterException: Unsupported Kubernetes minor version update from {before} to {after}"
 
 
 def _subnets(plane: _Inputs, subnets: Mapping[str, _Inputs]) -> list[_Inputs]:

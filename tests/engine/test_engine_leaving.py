@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,10 +41,7 @@ class Fleet:
 
     def up(self, *options: str) -> list[str]:
         """The groups that are leaving, as the update names them, by zone."""
-        text = self.site.up(*options).text
-        return sorted(
-            {line.partition(" is leaving")[0].rpartition(" ")[2] for line in text.splitlines() if " is leaving" in line}
-        )
+        return sorted(set(re.findall(r"(\S+) is leaving", self.site.up(*options).text)))
 
     def groups(self, pool: str = "t4-spot") -> list[Live]:
         return self.site.cloud.live(GROUP, lambda group: group.inputs["labels"]["gpu-ci/pool"] == pool)

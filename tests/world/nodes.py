@@ -1,8 +1,9 @@
-"""A simulated AWS whose managed node groups have nodes in a world: started, rolled, drained and deleted as EKS does.
+"""A simulated AWS whose managed node groups have nodes in a world: started, tainted, rolled, drained and deleted as EKS does.
 
 Facts: Amazon EKS user guide, "Understand each phase of node updates" (a new node is ready before an old one is drained, unless
 the strategy is MINIMAL; a pod that cannot be evicted for 15 minutes fails the update, PodEvictionFailure) and "Delete a managed
-node group from your cluster" (its nodes are drained first).
+node group from your cluster" (its nodes are drained first); AWS CLI reference, eks update-nodegroup-config ("to be applied to
+the nodes in the node group after the update": labels and taints).
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import EKS_EFFECT
 from fleet.render.sweeps.api import Object
 from gpu_ci.world import cloud as world
-from gpu_ci.world.follow import delete
+from gpu_ci.world.follow import delete, merge
 from gpu_ci.world.plane import FAKE_NODE, Plane
 from tests.engine.live import Cloud, Live, RefusedError
 from tests.engine.operations import ROLLS
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
-_GROUP = "eks.amazonaws.com/nodegroup"
+GROUP_LABEL = "eks.amazonaws.com/nodegroup"
 _EFFECTS = {theirs: effect.value for effect, theirs in EKS_EFFECT.items()}
 _DISK = 100 * 1024
 """MiB of a root disk, more than pods here ask for."""
@@ -49,30 +50,49 @@ class NodeCloud(Cloud):
         before = live.inputs
         super().update(live, inputs)
         if live.type == NODE_GROUP:
+            if any(before.get(key) != inputs.get(key) for key in ("labels", "taints")):
+                self._mark(live, before)
             if any(_at(before, path) != _at(inputs, path) for path in ROLLS):
                 self._roll(live)
             self.scale(live, max(len(self.nodes(live)), int(inputs["scalingConfig"]["minSize"])))
 
     def remove(self, live: Live) -> None:
         """As a Cloud. Pods that do not leave a node group in time end with it."""
-        if live.type == NODE_GROUP:
-            for node in self.nodes(live):
-                self._end(node)
+        # From here on nothing gives it another node.
         super().remove(live)
+        while live.type == NODE_GROUP and (nodes := self.nodes(live)):
+            for node in nodes:
+                self._end(node)
 
     def nodes(self, group: Live) -> list[str]:
         """The names of a group's nodes, the oldest first."""
-        found = self._plane.api.list(f"/api/v1/nodes?labelSelector={_GROUP}%3D{_name(group)}")
+        found = self._plane.api.list(f"/api/v1/nodes?labelSelector={GROUP_LABEL}%3D{_name(group)}")
         return sorted((node["metadata"]["name"] for node in found), key=lambda name: int(name.rpartition("-")[2]))
 
     def scale(self, group: Live, count: int) -> None:
-        """Gives a group another number of nodes within its sizes, as the autoscaler does."""
+        """Gives a group another number of nodes within its sizes, as the autoscaler does. One that is deleted gets none."""
+        if self.find(NODE_GROUP, group.id, group.scope) is not group:
+            return
         sizes, nodes = group.inputs["scalingConfig"], self.nodes(group)
         count = max(int(sizes["minSize"]), min(count, int(sizes["maxSize"])))
         group.change("scalingConfig.desiredSize", count)
         self._start(group, count - len(nodes))
         for node in nodes[count:]:
             self._end(node)
+
+    def end(self, group: Live, node: str) -> None:
+        """Ends one node, and makes the group smaller by it."""
+        group.change("scalingConfig.desiredSize", len(self.nodes(group)) - 1)
+        self._end(node)
+
+    def _mark(self, group: Live, before: Mapping[str, Any]) -> None:
+        """Gives the nodes that are there the group's new labels and taints. What others wrote on them stays."""
+        removed, old = dict.fromkeys(before["labels"]), {taint["key"] for taint in before.get("taints") or ()}
+        for name in self.nodes(group):
+            path = f"/api/v1/nodes/{name}"
+            others = [taint for taint in self._plane.api.call("GET", path)["spec"].get("taints", ()) if taint["key"] not in old]
+            labels = {**removed, **group.inputs["labels"]}
+            merge(self._plane.api, path, {"metadata": {"labels": labels}, "spec": {"taints": [*others, *_taints(group.inputs)]}})
 
     def _roll(self, group: Live) -> None:
         first = group.inputs.get("updateConfig", {}).get("updateStrategy") != "MINIMAL"
@@ -107,7 +127,7 @@ class NodeCloud(Cloud):
         size = {"cpu": f"{offer.cpu}m", "memory": f"{offer.memory}Mi", "ephemeral-storage": f"{offer.storage}Mi"}
         size |= {"pods": str(offer.pods)} | ({"nvidia.com/gpu": str(offer.gpus)} if offer.gpus else {})
         labels = {
-            _GROUP: _name(group),
+            GROUP_LABEL: _name(group),
             "eks.amazonaws.com/capacityType": inputs["capacityType"],
             "kubernetes.io/arch": "amd64",
             "kubernetes.io/hostname": name,
@@ -122,7 +142,7 @@ class NodeCloud(Cloud):
             "metadata": {"name": name, "labels": {**inputs["labels"], **labels}, "annotations": {FAKE_NODE: "fake"}},
             "spec": {
                 "providerID": f"aws:///{zone}/{name}",
-                "taints": [{**taint, "effect": _EFFECTS[taint["effect"]]} for taint in inputs.get("taints") or ()],
+                "taints": _taints(inputs),
             },
             "status": {"capacity": size, "allocatable": size},
         }
@@ -130,6 +150,10 @@ class NodeCloud(Cloud):
 
 def _name(group: Live) -> str:
     return str(group.outputs["nodeGroupName"])
+
+
+def _taints(inputs: Mapping[str, Any]) -> list[Object]:
+    return [{**taint, "effect": _EFFECTS[taint["effect"]]} for taint in inputs.get("taints") or ()]
 
 
 def _at(inputs: Mapping[str, Any], path: str) -> Any:

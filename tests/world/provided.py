@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Event
 
 from fleet.render.sweeps.api import Object
+from gpu_ci.world import services
 from gpu_ci.world.follow import Followed, delete, passes
 from gpu_ci.world.github import GitHub
 from gpu_ci.world.hands import PROGRAMS, Hands
@@ -62,6 +63,7 @@ class Provided:
     cloud: NodeCloud
     plane: Plane
     github: GitHub
+    pods: Followed
 
     def mend(self) -> int:
         """Deletes listeners whose set of runners is gone, and returns how many.
@@ -97,13 +99,14 @@ class Provided:
 def provided(base: Path) -> Iterator[Provided]:
     """Staging, not yet deployed, its empty cluster below the folder `base`, and GitHub."""
     github, stop = GitHub(), Event()
-    arc = [program for program in PROGRAMS if program.part in ("arc-manager", "ghalistener")]
+    run = [program for program in PROGRAMS if program.part in ("arc-manager", "ghalistener", "kueue")]
     with Processes(base / "world") as processes:
         plane = control_plane(processes, find())
         cloud = NodeCloud(plane)
         pods, wake = Followed(plane.api, "/api/v1/pods", stop), Event()
         pods.wakes.append(wake)
-        hands = Hands(plane, pods, arc)
+        hands = Hands(plane, pods, run)
+        stop_services = services.serve(plane.folder, hands.port)
         passes(Player(plane.api, github, pods).once, wake, stop, 0.2)
         try:
             with staging.built(base, packages=SIMULATED, cloud=cloud) as site:
@@ -111,8 +114,9 @@ def provided(base: Path) -> Iterator[Provided]:
                 change = _REACHABLE.format(charts=os.environ["GPU_CI_REFERENCE"], github=github.start())
                 program.write_text(change + program.read_text())
                 site.cli.ok("config", "set", "--stack", staging.STACK, "--secret", staging.KEY, given=rsa_key())
-                yield Provided(site, cloud, plane, github)
+                yield Provided(site, cloud, plane, github, pods)
         finally:
             stop.set()
+            stop_services()
             hands.close()
             github.stop()
