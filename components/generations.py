@@ -49,6 +49,11 @@ class Generations:
         first = self.first[name] = self.recorded.get(name, digest)
         return "" if first == digest else f"-{digest}"
 
+    def keep(self, name: str) -> None:
+        """Record again what a group or pool is made of that leaves. Its pool may come back, made of something else."""
+        if name in self.recorded:
+            self.first[name] = self.recorded[name]
+
     def before(self, name: str, now: str) -> str | None:
         """What the last complete update recorded under a name, of which it is now `now`; None if nothing."""
         self.first[name] = now

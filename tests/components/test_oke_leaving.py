@@ -198,7 +198,10 @@ def test_an_edit_that_is_taken_back_finds_the_first_generation_again(first: dict
 def test_the_node_pool_of_a_removed_pool_stays_below_a_component_of_its_name(first: dict[str, str]) -> None:
     recording, again = up(FIRST, first, cluster={"pools": {}})
     assert node_pools(recording) == {OLD: True}
-    assert OLD not in again
+    assert again == first
+    back, _ = up(FIRST, again, (f"{OLD}-0123abc",), **SHAPE)
+    assert node_pools(back) == {OLD: True, new(back): False}, "the pool comes back with another shape"
+    assert up({}, first, cluster={"pools": {}})[1] == {}
     (old,) = [pool for pool in of_type(recording, NODE_POOL) if pool.name == OLD]
     assert old.parent.endswith("::gpu-ci:index:OkeGpuPool::sjc-a10")
     assert ranges(recording) == [f"0:0:{ocid(f'{OLD}-0123abc')}"], "the last pool keeps the autoscaler, or it would never shrink"
