@@ -221,7 +221,7 @@ def test_an_edit_that_ends_no_node_keeps_the_generation(first: dict[str, str], e
 
 
 def test_spot_ends_no_node_on_oke() -> None:
-    old = {"instanceTypes": ["VM.GPU3.1"]}
+    old: dict[str, Any] = {"instanceTypes": ["VM.GPU3.1"]}
     recorded = up({}, {}, **old)[1]
     assert node_pools(up(FIRST, recorded, **old, capacity="spot")[0]) == {OLD: False}
 
