@@ -47,7 +47,7 @@ def cloud(live: Mapping[str, int], marked: tuple[str, ...] = (), **changes: Any)
     """What OCI answers. The pools `marked` leave since an earlier update. `changes` are those of every pool."""
 
     def pools(asked: Mapping[str, Any]) -> dict[str, Any]:
-        assert asked["clusterId"] == "ocid1.cluster.oc1..there", "a deleted cluster has no pools of ours"
+        assert asked["clusterId"] == "ocid1.cluster.oc1..there", "a deleted cluster is not asked"
         return {"nodePools": [{**_pool(name, size, marked), **changes} for name, size in live.items()]}
 
     def clusters(asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -108,6 +108,7 @@ def account(spot: int, on_demand: int) -> Edit:
 def test_a_quota_that_holds_the_new_groups_alone_is_too_small() -> None:
     enough, small = ([account(*vcpus), CONFIG] for vcpus in ((160, 32), (80, 32)))
     assert len(draining(edited(*enough))) == 1
+    assert len(draining(edited(CONFIG))) == 1, "what the account has is not known, and the plan asks for it"
     assert not any("full pools need" in remark for remark in edited(*small).remarks), "it holds the new groups"
     _, quota = draining(edited(*small))
     assert quota == (
