@@ -20,7 +20,7 @@ class Context:
     project: str
     stack: str
     owner_tags: dict[str, str]
-    generations: Generations = field(default_factory=lambda: Generations({}))
+    generations: Generations = field(default_factory=Generations)
 
     @property
     def tags(self) -> dict[str, str]:

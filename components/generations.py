@@ -6,20 +6,28 @@ suffix. A later one has a digest of what it is made of: an edit that is taken ba
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
 
 OUTPUT = "generations"
 """The stack output that has the digest of the first generation, by logical name."""
+_NAME = re.compile(r"(.+-(?:nodes|launch)(?:-[0-9a-f]{6})?)-[0-9a-f]{7}")
+"""A name in the cloud: the logical name, perhaps with the digits of a generation, and the digits that Pulumi appends."""
 
 
+@dataclass(frozen=True, slots=True)
 class Generations:
-    """`first` are the digests that the last complete update recorded. A name that is not in it adopts what it meets first."""
+    """`recorded` are the digests of the last complete update. A name that is not in it adopts what it meets first.
 
-    def __init__(self, first: Mapping[str, str]) -> None:
-        self._recorded, self.first = first, dict[str, str]()
+    `first` are those of the names that the program declares.
+    """
+
+    recorded: Mapping[str, str] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, project: str, stack: str) -> "Generations":
@@ -38,5 +46,27 @@ class Generations:
         """
         text = json.dumps(made_of, sort_keys=True, default=lambda value: None if isinstance(value, pulumi.Output) else str(value))
         digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-        first = self.first[name] = self._recorded.get(name, digest)
+        first = self.first[name] = self.recorded.get(name, digest)
         return "" if first == digest else f"-{digest}"
+
+    def before(self, name: str, now: str) -> str | None:
+        """What the last complete update recorded under a name, of which it is now `now`; None if nothing."""
+        self.first[name] = now
+        return self.recorded.get(name)
+
+
+def logical_name(name: str) -> str:
+    """The logical name of the resource with this name in the cloud, "" if Pulumi did not name it so."""
+    match = _NAME.fullmatch(name)
+    return match[1] if match else ""
+
+
+def counted_nodes(count: int) -> str:
+    """The number with its noun."""
+    return f"{count} {'node' if count == 1 else 'nodes'}"
+
+
+def warn_leaving(name: str, nodes: int) -> None:
+    """Say of the group or pool with this logical name that it leaves, how many nodes it has, and when it goes."""
+    later = "no node ends now; a later pulumi up deletes it once it is empty" if nodes else "the next pulumi up deletes it"
+    pulumi.log.warn(f"{name} is leaving and has {counted_nodes(nodes)}: {later}")

@@ -773,6 +773,7 @@ _EKS = tuple(
         admins=["arn:aws:iam::123456789012:role/ops"],
         viewers=["arn:aws:iam::123456789012:role/sees"],
         upgradePolicy="EXTENDED",
+        replaceNodes="evict",
         logTypes=["api"],
         logRetentionDays=30,
         privateEgress=["10.20.0.0/16"],
@@ -903,6 +904,7 @@ _OKE = (
         idleDelay="5m",
         machineCompartment="ocid1.compartment.oc1..examplevms",
         homeRegion="us-ashburn-1",
+        replaceNodes="wait",
         system={"ocpus": 4, "memory": "32Gi", "nodes": 3, "disk": "100Gi"},
         pools={
             "a10": oke_pool(

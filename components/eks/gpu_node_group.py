@@ -235,7 +235,7 @@ class Read:
     cluster_certificate_authority: pulumi.Input[str] | None = None
     service_cidr: pulumi.Input[str] | None = None
     live: LiveSizes | None = None
-    generations: Generations = field(default_factory=lambda: Generations({}))
+    generations: Generations = field(default_factory=Generations)
 
 
 class GpuNodeGroup(PackagedComponent[Read]):

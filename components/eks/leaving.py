@@ -1,16 +1,15 @@
 """Node groups of an earlier generation, of a zone or of a pool that the settings do not have: they stay until their jobs end."""
 
-import re
 from collections.abc import Mapping
 
 import pulumi
 import pulumi_aws as aws
 
-from components.component import Component
 from components.eks.gpu_node_group import GpuNodeGroup
 from components.eks.in_cluster import InCluster
-from components.eks.live_sizes import counted_nodes, scaling, sizes_of
+from components.eks.live_sizes import scaling, sizes_of
 from components.eks.managed_nodes import tag
+from components.generations import logical_name, warn_leaving
 from fleet.facts.scheduling import EKS_EFFECT, LEAVING
 from fleet.settings.model import Scale
 
@@ -19,17 +18,6 @@ _AS_IT_IS = (
     *("nodeRoleArn", "releaseVersion", "remoteAccess", "subnetIds", "tags", "updateConfig", "version"),
 )
 """All inputs of a node group but its sizes, its taints, its warm pool and its name."""
-_NAME = re.compile(r"(.+-(?:nodes|launch)(?:-[0-9a-f]{6})?)-[0-9a-f]{7}")
-"""A name in AWS: the logical name, perhaps with the digits of a generation, and the digits that Pulumi appends."""
-
-
-class LeavingPool(Component[[]]):
-    """A pool that the settings do not have any more. Its groups are below it, as they were below the pool."""
-
-    _kind = "GpuNodeGroup"
-
-    def declare(self, name: str) -> None:
-        """Declare nothing: the groups come later."""
 
 
 def leave(here: InCluster, pools: Mapping[str, GpuNodeGroup]) -> dict[str, list[aws.eks.NodeGroup]]:
@@ -45,11 +33,12 @@ def leave(here: InCluster, pools: Mapping[str, GpuNodeGroup]) -> dict[str, list[
     parents: dict[str, pulumi.Resource] = {**pools}
     templates = {pool.template.pulumi_resource_name for pool in pools.values()}
     for pool, zone, group in here.live.of_pools():
-        if (name := _logical(group.node_group_name)) in {"", *declared}:
+        if (name := logical_name(group.node_group_name)) in {"", *declared}:
             continue
         declared.add(name)
         if pool not in parents:
-            parents[pool] = LeavingPool(f"{here.name}-{pool}", here.opts)
+            # As below the pool before: the type is a part of their URNs.
+            parents[pool] = pulumi.ComponentResource("gpu-ci:index:GpuNodeGroup", f"{here.name}-{pool}", {}, here.opts)
         leaving.setdefault(pool, []).append(_declare(here, name, zone, group, parents[pool], templates))
     return leaving
 
@@ -59,10 +48,9 @@ def _declare(
 ) -> aws.eks.NodeGroup:
     """Declare a leaving group, and its launch template unless it is one of `templates`, to which it is then added."""
     cluster, size, before = here.cluster, sizes_of(group).desired, [*here.cluster.before_nodes]
-    later = "no node ends now; a later pulumi up deletes it once it is empty" if size else "the next pulumi up deletes it"
-    pulumi.log.warn(f"{name} is leaving and has {counted_nodes(size)}: {later}")
+    warn_leaving(name, size)
     (template,) = group.launch_templates
-    if (template_name := _logical(template.name)) not in templates:
+    if (template_name := logical_name(template.name)) not in templates:
         templates.add(template_name)
         before.append(aws.ec2.LaunchTemplate(template_name, opts=pulumi.ResourceOptions(parent=parent, ignore_changes=["*"])))
     sizes, ignored = scaling(name, Scale.model_construct(min=0, max=0), here.live, before)
@@ -85,9 +73,3 @@ def _declare(
     )
     tag(name.replace("-nodes", "", 1), made, here.context.owner_tags, parent)
     return made
-
-
-def _logical(name: str) -> str:
-    """The logical name of what has this name in AWS, "" if Pulumi did not name it so."""
-    match = _NAME.fullmatch(name)
-    return match[1] if match else ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
+from components.generations import counted_nodes
 from fleet.facts.scheduling import LEAVING, POOL_LABEL, SYSTEM_POOL
 from fleet.providers.eks.groups import Sizes, resized
 from fleet.providers.tags import STACK_TAG
@@ -109,11 +110,6 @@ def scaling(
     if all((sizes.min, sizes.max) == (target.min, target.max) for sizes in there.values()):
         return _config(target), ["scalingConfig"]
     return live.again(group, after).apply(lambda now: _config(resized(nodes, now))), []
-
-
-def counted_nodes(count: int) -> str:
-    """The number with its noun."""
-    return f"{count} {'node' if count == 1 else 'nodes'}"
 
 
 def _config(sizes: Sizes) -> aws.eks.NodeGroupScalingConfigArgs:

@@ -63,7 +63,8 @@ def build(
         cloud=(cluster.autoscaler,) if cluster.autoscaler is not None else (),
         physical_name=here.physical_name,
         disk_tags=here.disk_tags,
-        generations={pool: (group.generation, leaving.get(pool, ())) for pool, group in groups.items()},
+        moves={pool: (group.generation, leaving.get(pool, ())) for pool, group in groups.items()},
+        generations=context.generations,
     )
     outputs: EksOutputs = {
         "provider": "eks",

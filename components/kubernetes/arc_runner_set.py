@@ -7,6 +7,7 @@ import pulumi
 
 from components.arguments import settings
 from components.component import PackagedComponent
+from components.generations import Generations
 from components.kubernetes.args import (
     CaBundleArgs,
     ExtraVolumeArgs,
@@ -157,11 +158,12 @@ _NAMES = {"group": "runnerGroup", "scale.min": "minRunners", "scale.max": "maxRu
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a set is made of, and its App with the private key."""
+    """What a set is made of, its App with the private key, and the generations that the stack records."""
 
     settings: PodSet
     github_app: GitHubApp | None
     github_private_key: pulumi.Output[str] | None
+    generations: Generations | None = None
 
 
 class ArcRunnerSet(PackagedComponent[Read]):
@@ -193,6 +195,7 @@ class ArcRunnerSet(PackagedComponent[Read]):
             private_ports=API_PORTS if pods.in_containers else (),
             builders=pods.builders,
             jobs=[*(entry for entry in container_jobs(pods) if pods.isolate or entry["kind"] not in WALLS), *kept_jobs(pods)],
+            generations=args.generations,
         )
         self.runs_on = scale_set(name, of_set, parent=self)
         self.namespace_name = pulumi.Output.from_input(of_set.chart.namespace)

@@ -25,15 +25,17 @@ def deliver(
     depends_on: Resources,
     replace_on: Sequence[str] = (),
     replace_on_items: str = "",
+    keeps: Sequence[str] = (),
     validate: bool = True,
     awaits: bool = True,
 ) -> pulumi.Resource:
     """The chart as a Helm release with an explicit name and version, or with `git` as an Application in that repository.
 
     A change of a property path in `replace_on` replaces the release. A change of the items of the value `replace_on_items`
-    replaces it too, but another order does not. The old release is deleted first, because both have one name.
-    `validate`: whether Helm checks its manifests against the kinds that the cluster has now. `awaits`: whether the release is
-    ready only when its pods are, and is rolled back otherwise. ArgoCD replaces no release, and validates in the cluster itself.
+    replaces it too, but another order does not. The old release is deleted first, because both have one name. `keeps` are
+    property paths that an update leaves as they are. `validate`: whether Helm checks its manifests against the kinds that the
+    cluster has now. `awaits`: whether the release is ready only when its pods are, is rolled back otherwise, and is deleted only
+    when its objects are gone. ArgoCD replaces no release, and validates in the cluster itself.
     """
     if git is not None:
         return custom(logical_name, application(chart, git), parent=parent, depends_on=depends_on)
@@ -59,6 +61,7 @@ def deliver(
                 parent=parent,
                 depends_on=list(depends_on),
                 replace_on_changes=list(replace_on),
+                ignore_changes=list(keeps),
                 delete_before_replace=True,
             ),
         ),

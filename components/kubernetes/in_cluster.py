@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pulumi
 
 from components.component import Resources
+from components.generations import Generations
 from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.gitops import GitOps
@@ -31,9 +32,9 @@ class Inside:
     cluster's Kubernetes provider. `backings` are the cloud's storage for each of its caches. With `git` each chart is an ArgoCD
     Application.
     `furnished` says that another program creates the teams' namespaces and their caches. `cloud` are the cloud's resources that
-    the provider's own charts need. `generations` have the digits of a pool's later generation, and the nodes that leave for it.
-    `physical_name` is the cluster's name in its cloud, and `disk_tags` are tags of the volumes of
-    its own charts.
+    the provider's own charts need. `moves` have the digits of a pool's later generation, and the nodes that leave for it.
+    `physical_name` is the cluster's name in its cloud, and `disk_tags` are tags of the volumes of its own charts. `generations`
+    are those of its runner sets, if the stack records them.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Inside:
     git: GitOps | None = None
     furnished: bool = False
     cloud: Resources = ()
-    generations: Mapping[str, tuple[str, Resources]] = field(default_factory=dict)
+    moves: Mapping[str, tuple[str, Resources]] = field(default_factory=dict)
     physical_name: str = ""
     disk_tags: Mapping[str, str] = field(default_factory=dict)
+    generations: Generations | None = None

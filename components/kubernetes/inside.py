@@ -119,7 +119,8 @@ def runner_sets(arc: Arc, machine_set: MachineSet | None = None) -> dict[str, Ru
             pods = pod_set_of(inside.settings, name, runner, arc.github, waiting_per_node(inside.settings, runner))
             opts = _after(inside.opts, arc.after)
             scope = inside.settings.scope_of(runner)
-            sets[name] = ArcRunnerSet.typed(f"{inside.name}-{name}", Read(arc.installed(pods, scope), *arc.app(scope)), opts)
+            read = Read(arc.installed(pods, scope), *arc.app(scope), inside.generations)
+            sets[name] = ArcRunnerSet.typed(f"{inside.name}-{name}", read, opts)
         elif runner.whole_machine is not None and machine_set is not None:
             sets[name] = machine_set(name, runner, arc)
         else:
@@ -172,7 +173,7 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> tuple[pul
     # In a queue's namespace no workload is a Job, so workloads need no queue.
     _workloads(inside, caches, needed)
     for pool, manifest in placeholders(settings).items():
-        generation, leaving = inside.generations.get(pool, ("", ()))
+        generation, leaving = inside.moves.get(pool, ("", ()))
         if generation:
             # Other placeholders take their place, on new nodes: an old one would hold its node for ever.
             manifest["spec"]["template"]["metadata"]["annotations"] = {GENERATION_ANNOTATION: generation}

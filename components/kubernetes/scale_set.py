@@ -1,7 +1,7 @@
 """Runner scale sets of any kind: what all of a cluster share, and the namespace, isolation, Secret and release of each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pulumi
@@ -10,14 +10,16 @@ import pulumi_kubernetes as kubernetes
 from components.arguments import settings, wrong
 from components.component import Component, Resources
 from components.context import PrivateKeys
+from components.generations import Generations
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import deliver
 from components.kubernetes.in_cluster import Inside
 from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
-from fleet.charts.runner_sets import SetSettings
+from fleet.charts.runner_sets import IDLE, SetSettings, generation, moves_beside
 from fleet.facts.manifest import Manifest
 from fleet.prove.namespace_limits import limit_range, resource_quota
+from fleet.render.arc import minor_of
 from fleet.render.gitops.secrets import github_app
 from fleet.render.isolation import network_policy
 from fleet.settings.github import APP_SECRET, GitHub, GitHubApp, is_app_secret
@@ -48,7 +50,7 @@ def isolate(
 
 # ARC never sends changed labels to GitHub (actions-runner-controller#4424), and a set is registered at one URL.
 # A new controller deletes the sets of another minor version, during an upgrade that Helm then reports as deployed.
-_REPLACE_ON = ("values.githubConfigUrl", "version")
+_URL, _VERSION = "values.githubConfigUrl", "version"
 _LABELS = "scaleSetLabels"
 
 App = tuple[GitHubApp | None, pulumi.Output[str] | None]
@@ -64,7 +66,8 @@ class ScaleSetArgs:
     The program writes the Secret of `app`, if there is one. Pods of the set reach the networks `opened` inside closed ones, the
     TCP ports `private_ports` of every network, and BuildKit in the namespaces `builders`. `companions` creates the other
     resources that they need. `jobs` are the objects of jobs that run in containers (`fleet.render.container_jobs`),
-    or that are kept when they fail (`fleet.render.kept_jobs`).
+    or that are kept when they fail (`fleet.render.kept_jobs`). Without `generations` each edit that needs another registration
+    replaces the set under its name.
     """
 
     chart: Chart
@@ -76,6 +79,7 @@ class ScaleSetArgs:
     private_ports: Sequence[int] = ()
     builders: Sequence[str] = ()
     jobs: Sequence[Manifest] = ()
+    generations: Generations | None = None
 
 
 def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulumi.Output[list[str]]:
@@ -99,16 +103,40 @@ def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulu
     if args.companions is not None:
         needed += args.companions(home, parent)
     if of_set.install_chart:
-        deliver(
-            f"{name}-chart",
-            chart,
-            git=of_set.gitops,
-            parent=parent,
-            depends_on=needed,
-            replace_on=_REPLACE_ON,
-            replace_on_items=_LABELS,
-        )
+        _install(f"{name}-chart", args, needed, parent)
     return pulumi.Output.from_input([chart.name, *chart.values[_LABELS]])
+
+
+def _install(name: str, args: ScaleSetArgs, needed: Resources, parent: pulumi.Resource) -> None:
+    """The release of the set and, in the update that gives the set another generation, that of the one before.
+
+    The generation before takes no more jobs then. The next update does not declare it, and its deletion waits for nothing: ARC
+    lets its runners finish before it removes the registration (docs/runner-set-changes.md).
+    """
+    chart, generations, git, suffix = args.chart, args.generations, args.settings.gitops, ""
+    replace_on = [_URL, _VERSION]
+    if generations is not None and git is None:
+        minor = minor_of(chart.version)
+        if generations.before(f"{name}.minor", minor) == minor:
+            replace_on.remove(_VERSION)
+        if moves_beside(args.settings.github_url, chart.name, args.settings):
+            # A set of another scope has another Secret. ARC needs the old one until the set is gone, so nothing stays beside.
+            key = f"{name}.{args.settings.github_secret}"
+            labels = sorted(chart.values[_LABELS])
+            suffix = generations.suffix(key, {"url": args.settings.github_url, "labels": labels})
+            before = generations.before(f"{key}.now", suffix)
+            if before is not None and before != suffix:
+                _leave(f"{name}{before}", generation(chart, before), needed, parent)
+    made = generation(chart, suffix)
+    deliver(f"{name}{suffix}", made, git=git, parent=parent, depends_on=needed, replace_on=replace_on, replace_on_items=_LABELS)
+
+
+def _leave(name: str, chart: Chart, needed: Resources, parent: pulumi.Resource) -> None:
+    """The release of a generation that takes no more jobs: everything but its minimum and its maximum is as it was."""
+    pulumi.log.warn(f"runner set {chart.name} is leaving: it takes no job, its runners finish, and the next pulumi up deletes it")
+    idle = replace(chart, values={**chart.values, **IDLE})
+    kept = [f"values.{key}" for key in chart.values if key not in IDLE]
+    deliver(name, idle, parent=parent, depends_on=needed, keeps=[_VERSION, *kept], awaits=False)
 
 
 class ScaleSet(Component[ScaleSetArgs]):

@@ -11,11 +11,11 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.kubernetes.cluster import KubernetesCluster
 
 
-def build(name: str, settings: KubernetesCluster, fleet: Fleet, _: Context, private_keys: PrivateKeys) -> Built:
+def build(name: str, settings: KubernetesCluster, fleet: Fleet, context: Context, private_keys: PrivateKeys) -> Built:
     """Declare the contents of the cluster `name`."""
     existing = settings.existing
     ExistingCluster(f"{name}-existing", None, existing.context, settings.provider)
     provider = kubernetes_provider(name, existing.context, kubeconfig=existing.kubeconfig, context=existing.context)
-    inside = Inside(name, settings, (), pulumi.ResourceOptions(providers=[provider]))
+    inside = Inside(name, settings, (), pulumi.ResourceOptions(providers=[provider]), generations=context.generations)
     sets = install(inside, fleet, private_keys)
     return Built({"provider": "kubernetes", "clusterName": existing.context, "runnerSets": sets}, None)

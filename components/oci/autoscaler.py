@@ -17,13 +17,14 @@ from fleet.providers.oke.fallback import PROVISION_MINUTES
 from fleet.settings.model import go_duration
 
 
-class OkeAutoscaler(Component[InCluster, Mapping[str, pulumi.Output[str]]]):
+class OkeAutoscaler(Component[InCluster, Mapping[str, pulumi.Output[str]], Sequence[str]]):
     """The add-on, which knows its pools by OCID, and a policy for its service account by workload identity.
 
-    `pools` are the OCIDs of the pools of the cluster `here`, by pool. The autoscaler sizes each within its `nodes`.
+    `pools` are the OCIDs of the pools of the cluster `here`, by pool. The autoscaler sizes each within its `nodes`. `leaving` are
+    OCIDs of node pools in which it may only end nodes.
     """
 
-    def declare(self, name: str, here: InCluster, pools: Mapping[str, pulumi.Output[str]]) -> None:
+    def declare(self, name: str, here: InCluster, pools: Mapping[str, pulumi.Output[str]], leaving: Sequence[str]) -> None:
         settings = here.settings
         scopes: dict[str, tuple[Sequence[str], str]] = {f"{name}-rights": (AUTOSCALER, settings.compartment)}
         if here.network != settings.compartment:
@@ -40,9 +41,9 @@ class OkeAutoscaler(Component[InCluster, Mapping[str, pulumi.Output[str]]]):
             )
             for scope, (needs, compartment) in scopes.items()
         ]
-        sizes = [settings.pools[pool].nodes for pool in pools]
-        nodes = pulumi.Output.all(*pools.values()).apply(
-            lambda ids: ", ".join(f"{size.min}:{size.max}:{ocid}" for size, ocid in zip(sizes, ids, strict=True))
+        sizes = [f"{settings.pools[pool].nodes.min}:{settings.pools[pool].nodes.max}" for pool in pools] + ["0:0"] * len(leaving)
+        nodes = pulumi.Output.all(*pools.values(), *leaving).apply(
+            lambda ids: ", ".join(f"{size}:{ocid}" for size, ocid in zip(sizes, ids, strict=True))
         )
         values = addon_values(settings.idle_delay, settings.system_selector, by_priority=bool(settings.pool_orders))
         oci.containerengine.Addon(

@@ -62,8 +62,9 @@ def managed_nodes(
     most: int | None = None,
     surge: int | None = None,
     reserved: int | None = None,
+    generation: str = "",
 ) -> oci.containerengine.NodePool:
-    """The pool `<name>-nodes` of equal nodes. No SSH key is set, so a login is not possible.
+    """The pool `<name>-nodes<generation>` of equal nodes. No SSH key is set, so a login is not possible.
 
     `cluster_id` carries its dependency on the control plane; `disk` is MiB; `ready` must exist before.
     Each place is an availability domain, and the OCID of a capacity reservation in it if its nodes use one. `most` says that
@@ -78,7 +79,7 @@ def managed_nodes(
     flex = {"ocpus": float(machine.vcpus // 2), "memory_in_gbs": float(machine.memory_mib // 1024)}
     preemption = {"preemption_action": {"type": "TERMINATE", "is_preserve_boot_volume": False}}
     return oci.containerengine.NodePool(
-        f"{name}-nodes",
+        f"{name}-nodes{generation}",
         cluster_id=cluster_id,
         compartment_id=compartment,
         kubernetes_version=kubernetes_version,

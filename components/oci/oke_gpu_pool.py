@@ -21,12 +21,20 @@ class OkeGpuPool(Component[InCluster, str]):
 
     node_pool_id: pulumi.Output[str]
     """OCID, by which the autoscaler knows the pool."""
+    logical_name: str
+    """That of the node pool. Another shape or place needs another node pool: OKE ends the nodes in places that a pool leaves
+    (docs.oracle.com, scaling node pools)."""
 
     def declare(self, name: str, here: InCluster, pool_name: str) -> dict[str, Any]:
         settings, pool = here.settings, here.settings.pools[pool_name]
         (machine,), reservation = pool.machines, pool.reservation
         labels = pool.node_labels(here.name, pool_name, OKE_PROFILE, settings.flavor_of(pool_name))
         labels |= settings.gpu_node_labels
+        # Every availability domain of the pool, or the one in which the reservation holds machines.
+        places: list[tuple[str, str | None]] = [(zone, None) for zone in pool.zones or settings.zones]
+        if reservation:
+            places = [(reservation.zone, reservation.id)]
+        generation = here.context.generations.suffix(f"{name}-nodes", {"shape": machine.name, "places": sorted(places)})
         nodes = managed_nodes(
             name,
             parent=self,
@@ -38,10 +46,7 @@ class OkeGpuPool(Component[InCluster, str]):
             disk=pool.disk,
             subnet_id=here.cluster.node_subnet_id,
             group_id=here.cluster.node_security_group_id,
-            # Every availability domain of the pool, or the one in which the reservation holds machines.
-            places=[(reservation.zone, reservation.id)]
-            if reservation
-            else [(zone, None) for zone in pool.zones or settings.zones],
+            places=places,
             labels=labels,
             size=pool.nodes.min,
             tags=here.tags,
@@ -50,8 +55,9 @@ class OkeGpuPool(Component[InCluster, str]):
             most=pool.nodes.max,
             reserved=reservation.count if reservation else None,
             metadata=node_metadata(kubelet_flags(pool.kubelet), array=pool.local_storage is not None),
+            generation=generation,
         )
-        self.node_pool_id = nodes.id
+        self.node_pool_id, self.logical_name = nodes.id, nodes.pulumi_resource_name
         return {"nodePoolId": self.node_pool_id}
 
     def _rights(self, name: str, here: InCluster, pool: OkePool) -> list[pulumi.Resource]:

@@ -17,6 +17,7 @@ from components.kubernetes.scale_set import Arc
 from components.oci.autoscaler import OkeAutoscaler
 from components.oci.caches import OkeCaches
 from components.oci.in_cluster import ExistingOkeCluster, InCluster, NewCluster
+from components.oci.leaving import leave, leaving
 from components.oci.metrics_gateway import MetricsGateway
 from components.oci.oci_gpu_runner import OciGpuRunner, Read
 from components.oci.oke_gpu_cluster import OkeClusterSettings, OkeGpuCluster, Read as ClusterRead
@@ -43,8 +44,11 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
     here = _cluster(name, settings, fleet, context)
     cluster = here.cluster
     pools = {pool_name: OkeGpuPool(f"{name}-{pool_name}", here.opts, here, pool_name) for pool_name in settings.pools}
-    if pools and AUTOSCALER not in settings.provided:
-        _autoscale(here, {pool_name: pool.node_pool_id for pool_name, pool in pools.items()})
+    leaves, autoscaler = leaving(here, pools), list[pulumi.Resource]()
+    if (pools or leaves) and AUTOSCALER not in settings.provided:
+        ids = {pool_name: pool.node_pool_id for pool_name, pool in pools.items()}
+        autoscaler.append(_autoscale(here, ids, [pool.id for pool in leaves.values()]))
+    leave(here, leaves, pools, autoscaler)
     outputs: OkeOutputs = {
         "provider": "oke",
         "clusterId": cluster.cluster_id,
@@ -61,6 +65,7 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
         from_registry(settings.mirror, [cluster.kubernetes_provider]),
         physical_name=here.physical_name,
         disk_tags=fixed_tags(context.stack, name),
+        generations=context.generations,
     )
     if isinstance(here, NewCluster):
         outputs["clusterName"], outputs["vcnId"] = here.physical_name, here.cluster.vcn_id
@@ -115,14 +120,15 @@ def _cluster_args(name: str, settings: OkeCluster, context: Context, quotas: Seq
     )
 
 
-def _autoscale(here: InCluster, ids: Mapping[str, pulumi.Output[str]]) -> None:
+def _autoscale(here: InCluster, ids: Mapping[str, pulumi.Output[str]], leaving: Sequence[str]) -> OkeAutoscaler:
     """The autoscaler of the pools, and the order in which it prefers them. `ids` are OCIDs by pool."""
-    OkeAutoscaler(f"{here.name}-autoscaler", here.opts, here, ids)
+    autoscaler = OkeAutoscaler(f"{here.name}-autoscaler", here.opts, here, ids, leaving)
     if here.settings.pool_orders:
         # Git cannot have the ids of pools that do not exist yet.
         text = pulumi.Output.all(**ids).apply(lambda ocids: oke_priorities(here.settings, ocids))
         opts = pulumi.ResourceOptions(providers=[here.cluster.kubernetes_provider])
         PriorityExpander(f"{here.name}-expander", opts, text, here.cluster.ready, AUTOSCALER)
+    return autoscaler
 
 
 def _stored(inside: Inside, here: NewCluster) -> Inside:

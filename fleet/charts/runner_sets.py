@@ -1,6 +1,7 @@
 """What the chart of a runner set is made of. The chart, and the component that installs it, read these settings."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Any, Self
 
@@ -24,18 +25,22 @@ from fleet.facts.scheduling import (
     per_node_annotation,
 )
 from fleet.settings.cluster import Cluster
+from fleet.settings.container_jobs import MAX_SET_NAME as MAX_WITH_CONTAINERS
 from fleet.settings.egress import CLOSED, LINK_LOCAL, within
 from fleet.settings.existing import ServiceAccount
 from fleet.settings.github import APP_SECRET, DEFAULT_SCOPE, GitHub, ScopeUrl
 from fleet.settings.gitops import GitOps, ObjectName
 from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue, matching, problem
 from fleet.settings.namespaces import JOBS, runner_namespace
-from fleet.settings.runner import PodRunner, Runner, RunnerPod, SetName
+from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner, RunnerPod, SetName
 
 _LISTENER_METRICS = fixed("arc-listener")
 _WAVE = 5
 """The sets come after all controllers and after the secrets that they need (`WAVE_OF_SECRETS`)."""
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_GITHUB, _SUFFIX = "https://github.com/", len("-3fa9c1")
+IDLE: Mapping[str, Any] = MappingProxyType({"minRunners": 0, "maxRunners": 0})
+"""Values of a set that takes no job. Both may be 0 (ARC 0.14.2, autoscalingrunnerset_types.go)."""
 
 
 class SetSettings(Runner):
@@ -100,6 +105,27 @@ class SetSettings(Runner):
         }
         folder = f"infrastructure/runners/{name}"
         return Chart("gha-runner-scale-set", name, self.home, values, (LISTENER,), folder, _WAVE, (CONTROLLER,), level)
+
+
+def moves_beside(url: str, name: str, runner: Runner) -> bool:
+    """Whether a set may be registered again under another name, with the class's name as a label (docs/runner-set-changes.md).
+
+    Only of github.com is it known that jobs reach a set by one of its labels. The longer name must fit, too.
+    """
+    most = MAX_WITH_CONTAINERS if runner.needs_container else MAX_SET_NAME
+    return url.lower().startswith(_GITHUB) and len(name) + _SUFFIX <= most
+
+
+def generation(chart: Chart, suffix: str) -> Chart:
+    """A set's chart under the name of a generation. One with a suffix has the name of its class as its first label.
+
+    All objects of the chart have the name of the set in theirs, so two generations fit in one namespace.
+    """
+    if not suffix:
+        return chart
+    name = f"{chart.name}{suffix}"
+    labels = [chart.name, *chart.values["scaleSetLabels"]]
+    return replace(chart, name=name, values=chart.values | {"runnerScaleSetName": name, "scaleSetLabels": labels})
 
 
 def of_cluster(cluster: Cluster, name: str, runner: Runner, github: GitHub) -> dict[str, Any]:

@@ -80,6 +80,8 @@ INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 
 SCALE_SET_LABEL = "actions.github.com/scale-set-name"
 """ARC's label of listener and runner pods: the name of their runner set."""
+SCALE_SET_SPACE = "actions.github.com/scale-set-namespace"
+"""ARC's label of listener pods: the namespace of their runner set."""
 RUNNER_POD_LABEL = "runner-pod"
 """Label of a job's pod in ARC's kubernetes modes: its runner's pod (actions/runner-container-hooks)."""
 

@@ -34,7 +34,12 @@ def freeing_command(namespace: str, name: str) -> str:
 
 def another_minor(before: str, after: str) -> bool:
     """Whether a controller of `after` deletes the sets of `before`: it compares major and minor (IsVersionAllowed)."""
-    return before.split(".")[:2] != after.split(".")[:2]
+    return minor_of(before) != minor_of(after)
+
+
+def minor_of(version: str) -> str:
+    """Major and minor of a version."""
+    return ".".join(version.split(".")[:2])
 
 
 def upgrade(fleet: Fleet, stack: str, before: str, after: str) -> tuple[str, ...]:
@@ -60,7 +65,8 @@ def _script(clusters: Mapping[str, Cluster], stack: str, before: str, after: str
     yield "# 3. Remove the sets, while their old controller runs. Namespaces, Secrets and caches stay."
     helm = [release for name, cluster in clusters.items() if cluster.gitops is None for release in releases(name, cluster)]
     if helm:
-        targets = " ".join(f"--target '**::{release}'" for release in helm)
+        # A generation has a suffix behind the name (components.generations).
+        targets = " ".join(f"--target '**::{release}*'" for release in helm)
         if any(cluster.protect for cluster in clusters.values()):
             yield "# The state's guard against pulumi destroy, a record without a resource of a cloud. Step 5 records it again."
             yield f"pulumi state delete -s {stack} --yes '{guard_urn(stack)}'"
@@ -99,7 +105,8 @@ def _pause(cluster: Cluster) -> Iterator[str]:
         space = runner_namespace(runner_set)
         if cluster.gitops is not None:
             yield f"kubectl -n {cluster.gitops.namespace} annotate application {space} {_SKIP}=true --overwrite"
-        yield f"kubectl -n {space} patch autoscalingrunnerset {runner_set} --type=merge -p '{_PAUSED}'"
+        sets = f"$(kubectl -n {space} get autoscalingrunnersets -o name)"
+        yield f"for set in {sets}; do kubectl -n {space} patch $set --type=merge -p '{_PAUSED}'; done"
 
 
 def _schedules(cluster: Cluster, replicas: int) -> Iterator[str]:

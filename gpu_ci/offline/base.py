@@ -22,9 +22,10 @@ from gpu_ci.offline.compare import Comparison, identity
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import ENDED, Verdict, configure, judge
 from gpu_ci.offline.naming import named
-from gpu_ci.offline.plan import Plan, make_plan
+from gpu_ci.offline.plan import Plan, judged, make_plan
 from gpu_ci.offline.policyconfig import policy_settings
 from policies.rules import RULES
+from policies.rules.groups import MACHINES
 from policies.rules.no_silent_eviction import RULE as EVICTION, of_changes
 
 _PINS = ("reference", "version", "release", "ami-release", "base", "runtime", "devel")
@@ -131,12 +132,17 @@ def touched(plan: Plan, before: Plan | None, base: Path) -> Plan:
     That is an ended version, in the stack's files or in our versions; a part that cannot work, if its remark is new or its
     settings change; and what Pulumi refuses because of `protect`, or the cloud. `before` is the plan of the base, whose checkout
     is in the folder `base`; None if the base has no plan: then the change writes every part, and versions are not compared.
-    The policy `no-silent-eviction` checks what the change does.
+    The policy `no-silent-eviction` checks what the change does. Policies that add up groups count those that leave, too.
     Raises OSError and TOMLDecodeError as the base's versions.toml does.
     """
     if before is None:
         return replace(plan, written=plan.impossible)
     comparison = Comparison(before, plan)
+    if comparison.both is not None:
+        adding = [configured for configured in plan.policies if configured.policy.types >= MACHINES]
+        rules = {configured.policy.id for configured in adding}
+        others = (verdict for verdict in plan.verdicts if verdict.rule not in rules)
+        plan = replace(plan, verdicts=(*others, *judged(plan.config, comparison.both, adding)))
     refusals = tuple(
         Remark(change.what, CANNOT_WORK, parts=(change.edit.name,)) for change in comparison.changes if change.is_refused
     )

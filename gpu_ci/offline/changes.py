@@ -6,17 +6,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeVar, cast
 
+from fleet.charts.runner_sets import moves_beside
+from fleet.render.arc import another_minor
+from fleet.settings.runner import PodRunner
 from gpu_ci.offline.effects import Effect, causes, inputs, touch
 from gpu_ci.offline.entries import NEW_NAME, Entry, entries, owners
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
+from gpu_ci.offline.wire import differing
 from gpu_ci.offline.words import counted, listed
 from policies.rules.kinds import APPLICATION, NAT_GATEWAY, RELEASE
 
 T = TypeVar("T")
 DATA, CLUSTER, PROTECT, CLOUD = "data-lost", "cluster-replaced", "refused-by-protect", "refused-by-cloud"
 POOL, SET, JOB, SHARED, ROLLED = "pool-replaced", "set-replaced", "job-replaced", "connections-broken", "nodes-rolled"
-EMPTIED, SPACE = "pool-emptied", "namespace-deleted"
+LEAVES, SPACE = "pool-leaves", "namespace-deleted"
+BESIDE = "set-beside"
 NO_EFFECT = "no-effect"
 CLASSES: Mapping[str, str] = {
     DATA: "data lost",
@@ -29,7 +34,8 @@ CLASSES: Mapping[str, str] = {
     JOB: "Job of the stack removed or replaced",
     SHARED: "connections broken",
     ROLLED: "nodes rolled",
-    EMPTIED: "node group deleted once it is empty",
+    LEAVES: "node group replaced or deleted once it is idle",
+    BESIDE: "runner set registered beside the old one",
     "replaced": "replaced",
     "removed": "removed",
     "updated": "updated in place",
@@ -39,9 +45,10 @@ CLASSES: Mapping[str, str] = {
 }
 """Every class in words, the most harmful first."""
 
-_BY_ZONE = "aws:eks/nodeGroup:NodeGroup"
-_GROUPS = {_BY_ZONE: "node group", "oci:ContainerEngine/nodePool:NodePool": "node pool"}
+_GROUPS = {"aws:eks/nodeGroup:NodeGroup": "node group", "oci:ContainerEngine/nodePool:NodePool": "node pool"}
 """Resources with the nodes of a pool."""
+_PLACE = ("clusterId", "clusterName", "compartmentId", "nodeRoleArn")
+"""Inputs of these whose change makes no generation: the engine replaces the group at once."""
 _INSTALLED = (RELEASE, APPLICATION)
 """Resources that install a runner set, if their parent is one."""
 _CONTROL_PLANES = ("eks:index:Cluster", "oci:ContainerEngine/cluster:Cluster")
@@ -53,6 +60,8 @@ _SHARED = {NAT_GATEWAY: "-network", _FILES: "-caches"}
 """Resources that all jobs of a cluster share, and how the name of their parent ends after that of the cluster."""
 _VERBS = {"removed": "deletes", "replaced": "replaces", "rolled": "rolls"}
 _GOES = ("removed", "replaced")
+_REGISTERED, _SECRET = ("values.githubConfigUrl", "values.scaleSetLabels"), "values.githubConfigSecret"
+_PAGE = "docs/runner-set-changes.md"
 _FEW = 4
 """Settings and names that a line has."""
 
@@ -121,6 +130,11 @@ class Change:
     def is_loud(self) -> bool:
         """Whether a reviewer has to know it."""
         return self.ends_jobs or self.is_refused or self.effect == DATA
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its sentence has a line of its own: it is loud, or `pulumi up` has to run again."""
+        return self.is_loud or self.effect in (LEAVES, BESIDE)
 
 
 def counts(changes: Iterable[Change]) -> dict[str, int]:
@@ -202,7 +216,8 @@ class Classified:
     def _classes(self, resource: Resource, state: str, owner: Owner) -> Iterator[str]:
         """The classes that fit a resource, the most harmful first."""
         if state not in _GOES:
-            yield {"refused": CLOUD, "rolled": ROLLED}.get(state, state)
+            leaves = state == "rolled" and self._leaves(resource, owner)
+            yield LEAVES if leaves else {"refused": CLOUD, "rolled": ROLLED}.get(state, state)
             return
         if self._old[resource.urn].protect and (state == "removed" or resource.protect):
             yield PROTECT
@@ -216,24 +231,54 @@ class Classified:
     def _harms(self, resource: Resource, owner: Owner) -> Iterator[str]:
         """The class of a resource that jobs use, if its cluster stays."""
         if resource.type in _GROUPS and owner[0] == "pool":
-            yield EMPTIED if self._is_emptied(resource, owner) else POOL
+            yield LEAVES if self._leaves(resource, owner) else POOL
         parent = resource.parent.rpartition("::")[2]
         installs = (_logical(owner), f"{_cluster(owner)}-tree")  # the second one by Argo CD
         if resource.type in _INSTALLED and owner[0] == "runner set" and parent.removesuffix("-set") in installs:
-            yield SET
+            yield self._of_set(resource, owner)
         if resource.type == _NAMESPACE and self._is_of_team(resource, _cluster(owner)):
             yield SPACE
         if resource.type == _JOB:
             yield JOB
-        if resource.type in _SHARED and parent == f"{_cluster(owner)}{_SHARED[resource.type]}":
+        is_shared = resource.type in _SHARED and parent == f"{_cluster(owner)}{_SHARED[resource.type]}"
+        if is_shared and not self._outlives(resource, _cluster(owner)):
             yield SHARED
 
-    def _is_emptied(self, group: Resource, owner: Owner) -> bool:
-        """Whether the program keeps a node group without a share, as it is, until it has no nodes (components.eks.live_sizes)."""
-        cluster, _, pool = owner[1].partition("/")
-        settings = self.after.fleet.clusters.get(cluster)
-        stays = settings is not None and pool in settings.pools and _zone(group, owner) in settings.node_zones
-        return stays and group.type == _BY_ZONE and self.effects[group.urn].state == "removed"
+    def _of_set(self, release: Resource, owner: Owner) -> str:
+        """What the program does to the release of a set that goes or changes (components.kubernetes.scale_set)."""
+        old, (cluster, _, name) = self._old[release.urn], owner[1].partition("/")
+        paths = self.effects[release.urn].paths
+        if self.effects[release.urn].state == "removed" or release.type != RELEASE or touch(paths, (_SECRET,)):
+            return SET
+        if another_minor(old.inputs["version"], release.inputs["version"]):
+            return SET
+        if not touch(paths, _REGISTERED):
+            return "updated"
+        runner = self.after.fleet.clusters[cluster].runners[name]
+        beside = isinstance(runner, PodRunner) and moves_beside(release.inputs["values"]["githubConfigUrl"], name, runner)
+        return BESIDE if beside else SET
+
+    def _leaves(self, group: Resource, owner: Owner) -> bool:
+        """Whether the program keeps a pool's group, as it is, until it has no nodes (components.eks.leaving).
+
+        A generation is not made of outputs, such as the id of a new subnet. Templates are generations, too.
+        """
+        written = {path for path, *_ in differing(self._old.get(group.urn, group).inputs, group.inputs, lists=False)}
+        made_of = all(path in written or path.startswith("launchTemplate.") for path in self._harmful(group))
+        waits = getattr(self.after.fleet.clusters.get(_cluster(owner)), "replace_nodes", "") == "wait"
+        return waits and owner[0] == "pool" and made_of and not touch(self._harmful(group), _PLACE)
+
+    def _outlives(self, gateway: Resource, cluster: str) -> bool:
+        """Whether a NAT gateway stays with the node groups that leave a zone, because no other one takes its place."""
+        zone, settings = gateway.name.partition("-network-nat-")[2], self.after.fleet.clusters.get(cluster)
+        groups = ((group, self._owner(group)) for group in self._going if group.type in _GROUPS)
+        of_zone = (pair for pair in groups if _cluster(pair[1]) == cluster and zone and _zone(*pair) == zone)
+        return zone not in getattr(settings, "network_zones", ()) and any(self._leaves(*pair) for pair in of_zone)
+
+    def _harmful(self, group: Resource) -> list[str]:
+        """The inputs that differ and whose change replaces a group or its nodes."""
+        names = (*causes(group), *inputs(group.type, "rolls"))
+        return [path for path in self.effects[group.urn].paths if touch((path,), names)]
 
     def _is_of_team(self, namespace: Resource, cluster: str) -> bool:
         """Whether Jobs of people run in a namespace."""
@@ -308,11 +353,12 @@ class Classified:
             CLOUD: self._cloud,
             POOL: self._pool,
             SET: self._set,
+            BESIDE: self._beside,
             SPACE: self._space,
             JOB: self._job,
             SHARED: self._shared,
             ROLLED: self._pool,
-            EMPTIED: self._emptied,
+            LEAVES: self._pool,
         }
 
     def _change(self, effect: str, owner: Owner, state: str, resources: Sequence[Resource]) -> Change:
@@ -339,38 +385,40 @@ class Classified:
         return tuple(pools), tuple(dict.fromkeys(runner_set for _, runner_set in placed))
 
     def _pool(self, edit: str, state: str, pool: str, groups: Sequence[Resource]) -> str:
-        kind, (_, owned) = _GROUPS[groups[0].type], self._owner(groups[0])
+        kind, owner = _GROUPS[groups[0].type], self._owner(groups[0])
         many = counted(len(groups), kind, f"{kind}s")
-        if state == "removed":
-            why = [_zone(group, ("", owned)) for group in groups]
-        else:
-            names = (*causes(groups[0]), *inputs(groups[0].type, "rolls"))
-            why = [path for group in groups for path in self.effects[group.urn].paths if touch((path,), names)]
+        whys = ([_zone(group, owner)] if state == "removed" else self._harmful(group) for group in groups)
+        why = [text for texts in whys for text in texts]
         reason = f" ({listed(dict.fromkeys(why), _FEW)})" if any(why) else ""
-        if "/" not in owned:
+        if owner[0] != "pool":
             return f"{edit} {_VERBS[state]} the {kind} of the system pool{reason}: no job runs there"
-        sets = self._jobs(POOL, self._owner(groups[0]))[1]
+        sets = self._jobs(POOL, owner)[1]
         of = f" of {listed(sets, _FEW)}" if sets else ""
         first = "; on demand, EKS starts the first of these types that it has"
         reordered = first if state == "replaced" and any(map(self._reordered, groups)) else ""
-        return f"{edit} {_VERBS[state]} {many}{reason}: running jobs{of} on {pool} end{reordered}"
+        if not self._leaves(groups[0], owner):
+            return f"{edit} {_VERBS[state]} {many}{reason}: running jobs{of} on {pool} end{reordered}"
+        verb, later = _VERBS["removed" if state == "removed" else "replaced"], f"the old {kind}s go with a later `pulumi up`"
+        go_on = f"running jobs{of} on {pool} go on, and {later}, once they have no node"
+        return f"{edit} {verb} {many}{reason} once idle: {go_on}{reordered}"
 
     def _reordered(self, group: Resource) -> bool:
         """Whether a group has the same types in another order: one on demand, because the order of others replaces none."""
         types = [side.inputs.get("instanceTypes") or () for side in (self._old.get(group.urn, group), group)]
         return types[0] != types[1] and sorted(types[0]) == sorted(types[1])
 
-    def _emptied(self, edit: str, _: str, pool: str, groups: Sequence[Resource]) -> str:
-        zones = listed((_zone(group, self._owner(group)) for group in groups), _FEW)
-        later = "`pulumi up` keeps a group while it has nodes, and a later one deletes it: no running job ends"
-        return f"{edit} leaves {counted(len(groups), 'node group', 'node groups')} of {pool} ({zones}) without a share: {later}"
+    def _beside(self, edit: str, _: str, name: str, __: Sequence[Resource]) -> str:
+        old = "running jobs go on, and the next `pulumi up` deletes the old set, which takes no new ones"
+        return f"{edit} registers runner set {name} again on github.com, beside the old one: {old} ({_PAGE})"
 
-    def _set(self, edit: str, state: str, name: str, _: Sequence[Resource]) -> str:
+    def _set(self, edit: str, state: str, name: str, releases: Sequence[Resource]) -> str:
         if state == "removed":
             of = "" if edit == f"removal of runner set {name}" else f" removes runner set {name}"
             return f"{edit}{of}: its running jobs end"
-        waits = "`pulumi up` waits 10 minutes for its running jobs, and fails if one still runs"
-        return f"{edit} replaces runner set {name}: {waits}"
+        cluster = _cluster(self._owner(releases[0]))
+        host = self.after.fleet.scope_of(cluster, self.after.fleet.clusters[cluster].runners[name]).host
+        waits = f"`pulumi up` waits 10 minutes for its running jobs, and fails if one still runs; drain it before ({_PAGE})"
+        return f"{edit} replaces runner set {name} of {host} under its name: {waits}"
 
     def _shared(self, edit: str, state: str, _: str, resources: Sequence[Resource]) -> str:
         if resources[0].type == _FILES:

@@ -13,12 +13,13 @@ from fleet.facts.remark import Remark
 from fleet.facts.versions import CHARTS
 from fleet.render.arc import SETS, another_minor, upgrade
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
-from gpu_ci.offline.changes import Change, Classified, Edit, Pair
+from gpu_ci.offline import leaving
+from gpu_ci.offline.changes import LEAVES, Change, Classified, Edit, Pair
 from gpu_ci.offline.effects import Effect, effects
 from gpu_ci.offline.entries import NEW_NAME, Entry, entries
 from gpu_ci.offline.judge import ENDED, Configured, Remediation, Verdict
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.recording import Resource
+from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import view
 from gpu_ci.offline.words import Place, places
 
@@ -138,9 +139,21 @@ class Comparison:
         return tuple(change for change in self.after.remediations if change not in old) if self.judged else ()
 
     @cached_property
+    def both(self) -> Recording | None:
+        """The resources after, beside the node groups that leave; None if none leaves."""
+        left = [urn for change in self.changes if change.effect == LEAVES for urn in change.urns]
+        old, new = self.before.recording, self.after.recording
+        return leaving.beside(new, old, left) if left and old is not None and new is not None else None
+
+    @cached_property
     def notes(self) -> tuple[str, ...]:
         """What `pulumi up` of this change leaves as it is, and which change needs two runs."""
-        return (*self._two_advertisers(), *self._kept_tags(), *self._lost_names())
+        return (*self._left(), *self._two_advertisers(), *self._kept_tags(), *self._lost_names())
+
+    def _left(self) -> Iterator[str]:
+        plan = self.after
+        if self.both is not None and plan.recording is not None:
+            yield from leaving.remarks(plan.fleet, self.before.fleet, plan.recording, self.both, plan.cost[1], plan.as_of)
 
     def _lost_names(self) -> Iterator[str]:
         """New entries with the settings of one that is gone from the same place: it was renamed without its first name."""
@@ -174,7 +187,8 @@ class Comparison:
     def new_remarks(self) -> tuple[Remark, ...]:
         """The notes on the change, and remarks that the plan before does not have."""
         old = set(self.before.remarks)
-        return (*map(Remark, self.notes), *(remark for remark in self.after.remarks if remark not in old))
+        notes = (note if isinstance(note, Remark) else Remark(note) for note in self.notes)
+        return (*notes, *(remark for remark in self.after.remarks if remark not in old))
 
     @cached_property
     def _effects(self) -> Mapping[str, Effect]:

@@ -101,6 +101,14 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
     return tuple(verdicts)
 
 
+def resources_of(rule: StackRule, recording: Recording) -> list[records.Resource]:
+    """The resources that a rule of the stack reads, with their parents and dependencies."""
+    read = (resource for resource in recording.resources if resource.type in rule.reads and not resource.read)
+    records_by_urn = {resource.urn: record_of(resource, properties_of(resource)) for resource in read}
+    _link(recording, records_by_urn)
+    return [*records_by_urn.values()]
+
+
 def _link(recording: Recording, records_by_urn: Mapping[str, records.Resource]) -> None:
     """Give the resources that stack policies read their parents and dependencies."""
 

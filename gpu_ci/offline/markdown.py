@@ -106,11 +106,10 @@ def _faults(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator
 
 def _blast(changes: Sequence[Change]) -> Iterator[str]:
     """What the change does to what exists: before all else, so that a cut comment has it."""
-    loud = [change.what for change in changes if change.is_loud]
     if changes:
-        title = headline(changes)
+        title, loud = headline(changes), any(change.is_loud for change in changes)
         yield f"### {'⚠️ ' if loud else ''}{title[:1].upper()}{title[1:]}"
-        yield _bullets(loud)
+        yield _bullets([change.what for change in changes if change.is_told])
         yield f"Resources by what happens to them: {counts_line(changes)}."
 
 

@@ -302,15 +302,20 @@ def make_plan(
     program, git = declared(root, config, fleet, remedies)
     recording = joined(program, git)
     progress("judging policies")
+    verdicts = judged(config, recording, policies)
+    require_accepted(config, recording, verdicts)
+    remediations = tuple(remedies.done)
+    return replace(plan, config=config, recording=recording, git=git, verdicts=verdicts, remediations=remediations)
+
+
+def judged(config: StackConfig, recording: Recording, policies: Sequence[Configured]) -> tuple[Verdict, ...]:
+    """What policies say of the resources of a stack. What only a day breaks has its own kind."""
 
     def timeless(rules: Collection[str]) -> Iterable[Verdict]:
         early = (replace(configured, as_of=date.min) for configured in policies if configured.policy.id in rules)
         return judge(recording, early)
 
-    verdicts = named(config, by_time(judge(recording, policies), timeless))
-    require_accepted(config, recording, verdicts)
-    remediations = tuple(remedies.done)
-    return replace(plan, config=config, recording=recording, git=git, verdicts=verdicts, remediations=remediations)
+    return named(config, by_time(judge(recording, policies), timeless))
 
 
 def has_sdk() -> bool:

@@ -36,6 +36,8 @@ from gpu_ci.offline.recording import STACK_TYPE, Answer, Message, ProgramError, 
 Program = Path | str | Callable[[], object]
 NOTHING_THERE: Mapping[str, Answer] = {
     "aws:eks/getClusters:getClusters": lambda _: {"names": []},
+    "oci:ContainerEngine/getClusters:getClusters": lambda _: {"clusters": []},
+    "oci:ContainerEngine/getNodePools:getNodePools": lambda _: {"nodePools": []},
     "pulumi:pulumi:readStackOutputs": lambda _: {"outputs": {}},
 }
 """What a cloud without resources answers to what the program asks at its start."""

@@ -285,7 +285,7 @@ def _effects(comparison: Comparison) -> Iterator[str]:
     if comparison.nothing:
         yield "the change has no effect"
     elif comparison.changes:
-        yield from (change.what for change in comparison.changes if change.is_loud)
+        yield from (change.what for change in comparison.changes if change.is_told)
         yield f"{headline(comparison.changes)}: {counts_line(comparison.changes)}"
 
 

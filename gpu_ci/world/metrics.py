@@ -1,6 +1,7 @@
 """Metrics and alerts of a world: kube-state-metrics, and Prometheus with the rules of the program."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -46,7 +47,9 @@ def of_pods(
         meta = {f"__meta_kubernetes_pod_label_{sanitized(key)}": value for key, value in own.items()}
         for target in scraped:
             if space_of_pod == target.namespace and target.labels.items() <= own.items():
-                labels = {rule["targetLabel"]: meta.get(rule["sourceLabels"][0], "") for rule in target.relabel}
+                copied = ((rule, meta.get(rule["sourceLabels"][0], "")) for rule in target.relabel)
+                matches = {rule["targetLabel"]: re.fullmatch(rule.get("regex", "(.*)"), value) for rule, value in copied}
+                labels = {label: match[1] for label, match in matches.items() if match}
                 labels |= {"job": f"{space}/gpu-ci-{target.name}", "namespace": target.namespace, "pod": name}
                 for container, port in (place for place in places if place[1].get("name") == target.port):
                     with suppress(KeyError):

@@ -10,7 +10,7 @@ A group's dependencies show its launch template or configuration, because ids ar
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from fleet.facts import scheduling
@@ -28,6 +28,8 @@ from .volumes import Volume, of_ec2, of_oci, of_template
 AWS, OCI = "aws", "oci"
 TIMES = "\N{MULTIPLICATION SIGN}"
 SHOWN = 4
+LEFT = " (leaving)"
+"""What follows the name of a pool of an earlier generation, which gets no new pod and keeps no node."""
 """How many parts of a sum a message lists."""
 
 
@@ -70,6 +72,11 @@ class Group:
         return tuple(dict.fromkeys(choice.name for choice in self.choices))
 
     @property
+    def leaves(self) -> bool:
+        """Whether it gets no new pod."""
+        return self.name.endswith(LEFT)
+
+    @property
     def gpus(self) -> int | None:
         """The most GPUs of all its machines together; None if nothing bounds or counts them."""
         per_machine = gpus_each(self.choices) if self.accelerated else 0
@@ -95,9 +102,17 @@ def groups(resources: Sequence[Resource], later: Later) -> tuple[Group, ...]:
             with unsure:
                 group = read(unsure)
                 if group is not None and not unsure:
-                    machine_groups.append(group)
+                    machine_groups.append(_left(group) if pools.leaves(resource.type, resource.props) else group)
             later.join(unsure)
-    return tuple(machine_groups)
+    staying = {(group.name + LEFT, group.capacity) for group in machine_groups}
+    # The machines of a reservation count once, with the generation that gets the new pods.
+    return tuple(group for group in machine_groups if group.reserved is None or (group.name, group.capacity) not in staying)
+
+
+def _left(group: Group) -> Group:
+    """A pool that leaves, at most with the nodes that it has. OKE's has a size alone."""
+    most = None if group.most is None else max(group.least, group.most)
+    return replace(group, name=group.name + LEFT, least=0, most=most, windows=(), warm=None, spare=0, settings=("", ""))
 
 
 def regions_of(resources: Iterable[Resource]) -> tuple[str, ...]:

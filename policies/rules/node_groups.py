@@ -13,6 +13,7 @@ from fleet.facts.groups import grouped
 from fleet.facts.scheduling import POOL_LABEL
 
 from .kinds import EKS_NODE_GROUP
+from .pools import leaves
 from .read import Data, Later, count, label, walk, whole
 from .record import Resource, Unknown
 
@@ -35,6 +36,7 @@ def pooled(resources: Iterable[Resource]) -> list[Resource]:
     """The resources in order, with the node groups of each EKS pool as one `Pool`, in the place of its first group.
 
     Groups are of one pool if they have the same pool label in the same cluster, the same machines and the same launch template.
+    Those that leave are apart from those that stay.
     Other groups stay by themselves. Rules about taints, labels or versions judge each node group by itself.
     """
     members = grouped((_pool(resource), resource) for resource in resources)
@@ -50,7 +52,8 @@ def _pool(resource: Resource) -> Data:
         return resource.urn
     templates = tuple(template.urn for template in resource.property_dependencies.get("launchTemplate", ()))
     place = (provider.urn, _frozen(provider.props.get("region")))
-    return (name, place, templates, *(_frozen(props.get(key)) for key in _ALIKE))
+    leaving = Later().get(lambda: leaves(EKS_NODE_GROUP, props), False)
+    return (name, place, templates, leaving, *(_frozen(props.get(key)) for key in _ALIKE))
 
 
 def _frozen(value: Data) -> str:

@@ -156,6 +156,21 @@ def taints(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     return entries(props, _TAINTS[token], later)
 
 
+def leaves(token: str, props: Data) -> bool:
+    """Whether a pool is of an earlier generation: its nodes get no new pod, and it can only shrink. Raises UnknownError.
+
+    OKE's pools have no taints. The autoscaler may give one that leaves no node.
+    """
+    if token == OKE_NODE_POOL:
+        return text(walk(props, *OKE_MOST)) == "0"
+    unread = Later()
+    read = taints(token, props, unread) if token in kinds.POOLS else ()
+    if any(text(unread.walk(taint, "key")) == scheduling.LEAVING.key for _, taint in read):
+        return True
+    unread.settle()
+    return False
+
+
 def requirements(props: Data, later: Later) -> Iterator[tuple[str, str, str, Data]]:
     """Path, key, operator and body of each requirement of a Karpenter NodePool. `later` collects unknown ones."""
     for path, item in entries(props, "spec.template.spec.requirements", later):
@@ -252,6 +267,8 @@ LEAST: dict[str, tuple[str, ...]] = {
     KARPENTER_NODE_POOL: ("spec", "replicas"),
 }
 """The nodes that a pool always keeps. OKE's size is the first number of nodes, and the least if an autoscaler scales the pool."""
+OKE_LEAVING = ("freeformTags", scheduling.LEAVING.key)
+"""The tag of a node pool of an earlier generation. It keeps no node: its size is what it has until its jobs end."""
 
 FIRST: dict[str, tuple[str, ...]] = {EKS_NODE_GROUP: ("scalingConfig", "desiredSize"), AUTO_SCALING_GROUP: ("desiredCapacity",)}
 """The nodes that it starts with, if a separate property says so."""
@@ -265,6 +282,8 @@ _MOST: dict[str, tuple[str, ...]] = {
 
 def least(token: str, props: Data) -> int:
     """The least number of nodes of a pool; 0 if it sets none. Raises UnknownError."""
+    if token == OKE_NODE_POOL and walk(props, *OKE_LEAVING) is not None:
+        return 0
     return whole(walk(props, *LEAST[token])) or 0
 
 

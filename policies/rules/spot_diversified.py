@@ -1,6 +1,7 @@
 """spot-diversified: a spot GPU pool has several machine types and zones, so that a type that is sold out does not stop it.
 
-Judged: EKS managed node groups, Auto Scaling groups, OKE node pools and Karpenter NodePools that buy spot.
+Judged: EKS managed node groups, Auto Scaling groups, OKE node pools and Karpenter NodePools that buy spot, unless they leave
+(taint `gpu-ci/leaving`): such a pool gets no new job, and its zones go one after the other.
 
 - All types of a pool have the same GPUs, and similar vCPUs and memory, because Cluster Autoscaler calculates with one node size
   for all of them.
@@ -18,7 +19,7 @@ from fleet.facts.quantities import quantity
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, spread as how_many_times
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, OVERRIDES, POOLS
-from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, offers, sold_as_spot
+from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, leaves, of_gpu_pool, offers, sold_as_spot
 from .read import Data, Faults, Later, bound, count, entries, keys, places, provided, shown, text, walk
 from .rule import POOL_SETTINGS, Args, StackRule, each, facts, stack_file
 
@@ -31,7 +32,7 @@ def _check(args: Args, later: Later) -> Faults:
         yield from _zones(token, props, bound(config, "minZones"), unsure)
 
     unsold = Later()
-    spot = unsold.get(lambda: SPOT in bought(token, props), False)
+    spot = unsold.get(lambda: SPOT in bought(token, props) and not leaves(token, props), False)
     yield from provided(spot, unsold, lambda unsure: of_gpu_pool(token, props, faults, unsure), later)
 
 

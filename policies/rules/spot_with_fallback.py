@@ -9,7 +9,8 @@ A fallback is small, and keeps no node while it is not needed. A pool of reserve
 it costs the same when it is not used. A pool that may buy both (by a Karpenter requirement, or an OKE placement without
 preemption) is its own fallback. On-demand base capacity of a spot group does not count as a fallback.
 
-A spot pool of `spotOnly` needs no fallback: a person says why its jobs may wait for hours.
+A spot pool of `spotOnly` needs no fallback: a person says why its jobs may wait for hours. Nor does a pool that leaves (taint
+`gpu-ci/leaving`): it gets no new job, so it is no fallback either.
 
 A pool with the role `fallback` must come after a spot pool: each runner set that may run there can also run in a spot pool with
 that GPU, and there is such a set. In a cluster without a GPU runner set the rule does not judge the role, because the sets may be
@@ -28,7 +29,7 @@ from .kinds import CONFIG_MAP, KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
 from .node_groups import pooled
 from .node_labels import labels_of, wanted
 from .pods import takes_gpus
-from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, most, offers
+from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, leaves, most, offers
 from .read import Data, Later, bound, entries, items, line, shown, text, walk, whole
 from .record import Resource
 from .rule import Stack, StackRule, Violations, facts, setting, unseen
@@ -159,7 +160,7 @@ def _sets(stack: Stack, pools: Sequence[_Pool], later: Later) -> Iterator[_Set]:
 
 
 def _read(resource: Resource, later: Later, unlabeled: Later) -> _Pool | None:
-    """The GPU pool; None for other pools, and if an unknown value decides. `unlabeled` collects unknown labels."""
+    """The GPU pool, unless it leaves; None for others, and if an unknown value decides. `unlabeled` collects unknown labels."""
     unread, unsigned = Later(), Later()
     token, props = resource.type, resource.props
     if not gpu_sign(token, props, unsigned):
@@ -167,6 +168,8 @@ def _read(resource: Resource, later: Later, unlabeled: Later) -> _Pool | None:
         return None
     labels: dict[str, str] = unlabeled.get(lambda: labels_of(token, props), {})
     with unread:
+        if leaves(token, props):
+            return None
         at = Clustered(resource, cluster_of(resource))
         pool = _Pool(at, bought(token, props), frozenset(_models(token, props, unread)), labels)
         if not unread:

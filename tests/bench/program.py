@@ -185,7 +185,7 @@ def _echo() -> Any:
                 return {"outputs": {}}
             if not args.token.endswith(":getClusters"):
                 raise AssertionError(args.token)
-            return {"names": []}
+            return {"names": [], "clusters": []}
 
     return Echo()
 

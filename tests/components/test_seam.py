@@ -70,7 +70,7 @@ OF_CLUSTER = {
     *("amis", "buildCaches", "caches", "enablement", "gitops", "health", "jobs", "monitoring", "operator", "pools"),
     *("privateEgress", "queues", "registry", "runners", "workloads", "accountQuotas", "declareQuotas", "delivery"),
     *("addonVersions", "compartmentPath", "gpuPluginAddon", "idleDelay", "machineCompartment", "machineCompartmentPath"),
-    *("nodeImages", "poolBudgets", "runnerQuotas"),
+    *("nodeImages", "poolBudgets", "replaceNodes", "runnerQuotas"),
 }
 """Settings of a cluster that other components have, or the program itself."""
 MODELS: Mapping[str, tuple[type[Model], ...]] = {

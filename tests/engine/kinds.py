@@ -34,6 +34,7 @@ _NAMES = {  # the input that is the physical name; without it the provider makes
     "aws:iam/role:Role": "name",
     "aws:iam/rolePolicy:RolePolicy": "name",
     "aws:s3/bucket:Bucket": "bucket",
+    "oci:ContainerEngine/nodePool:NodePool": "name",
     "oci:Identity/dynamicGroup:DynamicGroup": "name",
     "oci:Identity/policy:Policy": "name",
     "oci:Limits/quota:Quota": "name",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpu_ci.offline.effects import effects
@@ -15,6 +15,8 @@ ROLLS = ("launchTemplate.version", "releaseVersion", "version")
 """EKS replaces the nodes of a group for these: UpdateNodegroupVersion (botocore 1.44.5 eks)."""
 COMPOSED = ("-autoscaler-addon", "-launcher")
 """Resources whose texts the program composes of ids and settings. A plan does not know these texts, and the pages say so."""
+IDLE_DELAY = "autoscaling-options/scaledownunneededtime"
+"""A tag that a group which leaves does not keep: the autoscaler then has its own delay."""
 EXPECTED = {
     "added": "create",
     "removed": "delete",
@@ -65,21 +67,47 @@ def seen(preview: Outcome) -> Seen:
     return Seen(operations, is_protected)
 
 
-def mismatches(before: Iterable[Resource], after: Iterable[Resource], preview: Seen) -> dict[str, tuple[str, str]]:
-    """By URN what the plan says of a resource and what the engine does, where they differ. Components are left out."""
+def mismatches(
+    before: Iterable[Resource], after: Iterable[Resource], preview: Seen, left: Collection[str] = ()
+) -> dict[str, tuple[str, str]]:
+    """By URN what the plan says of a resource and what the engine does, where they differ. Components are left out.
+
+    `left` are the URNs of the node groups of which the plan says that they leave.
+    """
     sides = [*before], [*after]
     resources = {resource.urn: resource for side in sides for resource in side}
     said = effects(*sides)
+    expected = {urn: EXPECTED[effect.state] for urn, effect in said.items()}
+    for urn in left:
+        expected |= dict(_staying(resources, urn))
+        new = [other for other, name in preview.operations.items() if name == "create" and other.startswith(f"{urn}-")]
+        if len(new) != (said[urn].state != "removed"):
+            return {urn: (said[urn].state, f"{len(new)} new groups")}
     return {
         urn: (said[urn].state, preview.of(resource))
         for urn, resource in resources.items()
         if (resource.custom or resource.type == COMPONENT)
-        and _differs(resource, said[urn].state, preview.of(resource))
+        and _differs(resource, said[urn].state, expected[urn], preview.of(resource))
         and not (preview.has_new_plane and resource.type.startswith("kubernetes:") and preview.of(resource) == "update")
     }
 
 
-def _differs(resource: Resource, state: str, operation: str) -> bool:
+def _staying(resources: Mapping[str, Resource], group: str) -> Iterator[tuple[str, str]]:
+    """The operations on a group that gets the taint, and on what it needs as long as it has nodes."""
+    stem, needed = resources[group].name.removesuffix("nodes"), resources[group].property_dependencies
+    zones = [zone for urn in needed.get("subnetIds", ()) if (zone := resources[urn].inputs.get("availabilityZone"))]
+    yield group, "update"
+    for urn in needed.get("launchTemplate", ()):
+        yield urn, "same"
+    for urn, resource in resources.items():
+        # The endpoint has the route tables of all zones.
+        if "-network-" in resource.name and resource.name.endswith((*zones, "-s3")):
+            yield urn, "same"
+        if resource.name.startswith(f"{stem}tag-"):
+            yield urn, "delete" if resource.name.endswith(IDLE_DELAY) else "same"
+
+
+def _differs(resource: Resource, state: str, expected: str, operation: str) -> bool:
     # Some inputs of the component are of its other children.
     is_other = resource.type == COMPONENT and (state, operation) == ("updated", "same")
-    return EXPECTED[state] != operation and not is_other and not resource.name.endswith(COMPOSED)
+    return expected != operation and not is_other and not resource.name.endswith(COMPOSED)

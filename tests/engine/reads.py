@@ -1,7 +1,8 @@
 """What functions of providers answer: what the simulated cloud contains, and what OCI alone knows.
 
-Shapes: pulumi_aws 7.51, eks/get_*.py; pulumi_oci 5.5, core/get_services.py, containerengine/get_cluster_kube_config.py and
-objectstorage/get_namespace.py. Services and kubeconfig have the form that OCI's documentation shows ("Oracle Services Network",
+Shapes: pulumi_aws 7.51, eks/get_*.py; pulumi_oci 5.5, core/get_services.py, containerengine/get_*.py and
+objectstorage/get_namespace.py. OCI lists node pools without their nodes (oracle/terraform-provider-oci@8de3c480b4,
+containerengine_node_pools_data_source.go). Services and kubeconfig are as in OCI's documentation ("Oracle Services Network",
 "Setting Up Cluster Access").
 """
 
@@ -16,7 +17,7 @@ from tests.engine.live import Cloud, Live, RefusedError
 
 _GROUP, _PLANE = "aws:eks/nodeGroup:NodeGroup", "aws:eks/cluster:Cluster"
 _TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
-_OKE = "oci:ContainerEngine/cluster:Cluster"
+_OKE, _POOL = "oci:ContainerEngine/cluster:Cluster", "oci:ContainerEngine/nodePool:NodePool"
 _REGIONS = {"us-ashburn-1": "IAD", "us-phoenix-1": "PHX", "us-sanjose-1": "SJC"}
 """Oracle's keys of regions, which are in the names of services."""
 _Args = Mapping[str, Any]
@@ -81,6 +82,31 @@ def _kubeconfig(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
     return {**args, "id": f"ContainerengineClusterKubeConfigDataSource-{name}", "content": json.dumps(content)}
 
 
+def _oke_clusters(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
+    there = [each for each in _of(cloud, _OKE, scope) if each.inputs["compartmentId"] == args["compartmentId"]]
+    clusters = [{"id": each.id, "name": each.inputs["name"], "state": "ACTIVE"} for each in there]
+    return {**args, "clusters": [cluster for cluster in clusters if args.get("name") in (None, cluster["name"])]}
+
+
+def _pools(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
+    there = [each for each in _of(cloud, _POOL, scope) if each.inputs["clusterId"] == args["clusterId"]]
+    return {**args, "nodePools": [_listed(each) for each in there if each.inputs["compartmentId"] == args["compartmentId"]]}
+
+
+def _listed(pool: Live) -> dict[str, Any]:
+    plain = {key: pool.outputs[key] for key in ("compartmentId", "freeformTags", "initialNodeLabels", "nodeShape")}
+    details = [{"size": pool.inputs["nodeConfigDetails"]["size"]}]
+    return {"id": pool.id, "name": pool.outputs["name"], "state": "ACTIVE", "nodeConfigDetails": details, **plain}
+
+
+def _pool(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
+    live = cloud.find(_POOL, args["nodePoolId"], scope)
+    if live is None:
+        raise RefusedError(f"404-NotAuthorizedOrNotFound, node pool not found: {args['nodePoolId']}")
+    size = int(live.inputs["nodeConfigDetails"]["size"])
+    return {**args, "nodes": [{"privateIp": f"10.0.{live.number}.{node}", "state": "ACTIVE"} for node in range(1, size + 1)]}
+
+
 def _namespace(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
     return {**args, "id": "ObjectStorageNamespaceDataSource", "namespace": "axexample"}
 
@@ -107,6 +133,9 @@ ANSWERS: Mapping[str, Callable[[Cloud, str, _Args], dict[str, Any]]] = {
     "aws:eks/getNodeGroups:getNodeGroups": _groups,
     "aws:eks/getNodeGroup:getNodeGroup": _group,
     "oci:ContainerEngine/getClusterKubeConfig:getClusterKubeConfig": _kubeconfig,
+    "oci:ContainerEngine/getClusters:getClusters": _oke_clusters,
+    "oci:ContainerEngine/getNodePool:getNodePool": _pool,
+    "oci:ContainerEngine/getNodePools:getNodePools": _pools,
     "oci:Core/getServices:getServices": _services,
     "oci:ObjectStorage/getNamespace:getNamespace": _namespace,
 }

@@ -128,7 +128,8 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
     def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Asks the package's provider. The stack has no outputs yet, which the engine itself would say."""
         if request.tok == "pulumi:pulumi:readStackOutputs":
-            return resource_pb2.ResourceInvokeResponse(**{"return": {"outputs": {}}})
+            empty: dict[str, Any] = {"return": {"outputs": {}}}
+            return resource_pb2.ResourceInvokeResponse(**empty)
         stub = self._stub(request.tok.partition(":")[0])
         answer = stub.Invoke(provider_pb2.InvokeRequest(tok=request.tok, args=request.args))
         return resource_pb2.ResourceInvokeResponse(**{"return": getattr(answer, "return")})

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG, STORAGE_TAG
 from gpu_ci.offline.recording import Recording
 from tests.engine import staging
 from tests.engine.cli import STACK_FILE
@@ -81,13 +82,16 @@ def test_a_second_update_changes_nothing(update, site):
     assert changed == []
 
 
-def test_another_shape_replaces_the_node_pool_of_oke(update, site):
-    """OCI would update it, for new nodes alone. The program asks for the replacement."""
+def test_another_shape_makes_a_pool_beside_the_node_pool_of_oke(update, site):
+    """OCI would update it, for new nodes alone."""
     found = steps_of(site, "shape", "[VM.GPU.A10.1]\n          capacity", "[VM.GPU.A10.2]\n          capacity")
-    assert found[POOL, "sjc-a10-nodes"] == ("replace", ["nodeShape"])
-    assert {name for (kind, name), (operation, _) in found.items() if operation == "replace" and kind.startswith("oci:")} == {
-        "sjc-a10-nodes"
-    }
+    assert found[POOL, "sjc-a10-nodes"] == (
+        "update",
+        [f"freeformTags.{tag}" for tag in (STORAGE_TAG, LEAVING.key, MOST_NODES_TAG)],
+    )
+    changed = {kind: operation for (kind, name), (operation, _) in found.items() if name != "sjc-a10-nodes"}
+    assert changed[POOL] == "create"
+    assert not {"replace", "delete"} & {operation for (kind, _), (operation, _) in found.items() if kind.startswith("oci:")}
 
 
 def test_without_protection_a_destroy_leaves_the_files_of_a_cache_and_nothing_else(update, site):

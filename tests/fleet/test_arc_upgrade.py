@@ -40,7 +40,7 @@ def test_every_release_of_a_set_is_removed_by_its_name_and_no_other_release(stac
     by_helm = {name: each for name, each in fleet(stack).clusters.items() if each.gitops is None}
     assert {release for name, each in by_helm.items() for release in releases(name, each)} == sets
     text = "\n".join(steps(upgrade(fleet(stack), stack, OLD, NEW))[2])
-    assert set(re.findall(r"--target '\*\*::(\S+)'", text)) == sets
+    assert set(re.findall(r"--target '\*\*::(\S+)\*'", text)) == sets
 
 
 def test_a_protected_stack_forgets_its_guard_before_its_sets_go() -> None:
@@ -75,7 +75,8 @@ def test_each_set_is_paused_then_awaited_then_removed_before_crds_and_controller
         for name in cluster.runners:
             space = runner_namespace(name)
             patch = """'{"spec":{"minRunners":0,"maxRunners":0}}'"""
-            assert f"kubectl -n {space} patch autoscalingrunnerset {name} --type=merge -p {patch}" in pause
+            sets = f"$(kubectl -n {space} get autoscalingrunnersets -o name)"
+            assert f"for set in {sets}; do kubectl -n {space} patch $set --type=merge -p {patch}; done" in pause
             assert f'until left=$(kubectl -n {space} get ephemeralrunners -o name) && [ -z "$left" ]; do sleep 30; done' in wait
             assert any(f"-n {space} get autoscalingrunnersets" in line for line in remove), "gone before the controller changes"
             skip = f"annotate application {space} argocd.argoproj.io/skip-reconcile"

@@ -130,7 +130,7 @@ def test_queue_metrics_get_the_name_of_their_runner_set_and_gpu_metrics_that_of_
         if "relabelings" in endpoints(each)[0]
     }
     assert copied == {
-        "gpu-ci-arc-listeners": [(["__meta_kubernetes_pod_label_actions_github_com_scale_set_name"], "scale_set")],
+        "gpu-ci-arc-listeners": [(["__meta_kubernetes_pod_label_actions_github_com_scale_set_namespace"], "scale_set")],
         EXPORTER: [(["__meta_kubernetes_pod_node_name"], "kubernetes_node")],
     }
 

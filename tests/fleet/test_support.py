@@ -96,7 +96,7 @@ def test_the_bill_and_the_remark_say_when_and_how_much() -> None:
     assert told("1.34", date(2026, 12, 2)) == (
         "EKS 1.34, extended support since 2026-12-02",
         f"kubernetesVersion: EKS 1.34 has been in extended support since 2026-12-02: {cost}; upgrade one minor at a time "
-        "(docs/operate.md) before 2027-12-02, when AWS starts to force upgrades",
+        "(docs/upgrades.md) before 2027-12-02, when AWS starts to force upgrades",
         0.60,
     )
     assert told("1.34", date(2027, 12, 2))[1] == (
@@ -115,7 +115,7 @@ def test_with_the_policy_standard_the_remark_says_that_aws_upgrades() -> None:
     (remark,) = remarks_of("STANDARD", "2026-12-01")
     assert remark == (
         "kubernetesVersion: EKS 1.34 is in standard support until 2026-12-02; from that day on AWS upgrades the control plane "
-        "to the next minor by itself (upgradePolicy STANDARD); upgrade before (docs/operate.md)"
+        "to the next minor by itself (upgradePolicy STANDARD); upgrade before (docs/upgrades.md)"
     )
 
 

@@ -27,6 +27,8 @@ TEXT, _FALLBACKS = re.subn(
 """The staging file without the fallback pool."""
 assert _FALLBACKS == 2, "the pool and its use are left out"
 ON_DEMAND = ("capacity: spot", "capacity: on-demand")
+EVICT = ("      system: {", "      replaceNodes: evict\n      system: {")
+"""Node groups go at once, and end jobs."""
 WIDER = ("nodes: {min: 0, max: 5}", "nodes: {min: 0, max: 6}")
 POLICIES = {
     "all": "disabled",
@@ -74,6 +76,12 @@ def staging() -> Plan:
     """The stack without changes."""
     with few_policies():
         return make_plan("staging", ROOT, folder() / "Pulumi.staging.yaml")
+
+
+@cache
+def evicting() -> Plan:
+    """The plan of the staging stack whose old node groups go at once."""
+    return plan_of(write(Path(mkdtemp()), EVICT))
 
 
 @cache

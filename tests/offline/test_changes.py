@@ -23,7 +23,7 @@ from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.report import changed_lines
 from policies.rules import RULES
 from tests.day import AS_OF
-from tests.offline.staging import POLICIES, WIDER, base, few_policies, plan_of, staging, write
+from tests.offline.staging import EVICT, POLICIES, WIDER, base, evicting, few_policies, plan_of, staging, write
 
 PROTECTED = ("health: {}", "protect: true")
 CACHE = (
@@ -152,7 +152,7 @@ def judged(plan: Plan, *exceptions: Mapping[str, str]) -> Plan:
 
 
 def with_base(plan: Plan, *exceptions: Mapping[str, str]) -> Plan:
-    return touched(judged(plan, *exceptions), judged(staging()), Path("nowhere"))
+    return touched(judged(plan, *exceptions), judged(evicting()), Path("nowhere"))
 
 
 def test_without_a_base_the_policy_is_unsure_in_one_line_and_fails_nothing() -> None:
@@ -163,7 +163,7 @@ def test_without_a_base_the_policy_is_unsure_in_one_line_and_fails_nothing() -> 
 
 
 def test_with_a_base_each_change_that_ends_jobs_breaks_the_policy() -> None:
-    broken = with_base(before(TYPES))
+    broken = with_base(before(EVICT, TYPES))
     assert not broken.passes()
     groups = {verdict.urn.rpartition("::")[2] for verdict in broken.verdicts}
     assert groups == {f"usw2-t4-spot-us-west-2{zone}-nodes" for zone in "abc"}
@@ -172,15 +172,16 @@ def test_with_a_base_each_change_that_ends_jobs_breaks_the_policy() -> None:
         "usw2: edit of t4-spot.instanceTypes replaces 3 node groups (instanceTypes): running jobs of gpu-t4 on t4-spot end; if "
         "you want that, approve it with a reason in policies/stacks.toml: staging.no-silent-eviction.exceptions"
     )
-    assert with_base(before(TAG)).verdicts == (), "no job ends"
+    assert with_base(before(EVICT, TAG)).verdicts == (), "no job ends"
+    assert with_base(before(TYPES)).verdicts == (), "jobs go on"
 
 
 def test_an_exception_with_a_reason_approves_a_change_and_is_shown() -> None:
-    approved = with_base(before(TYPES), APPROVED)
+    approved = with_base(before(EVICT, TYPES), APPROVED)
     assert approved.passes()
     assert {verdict.kind for verdict in approved.verdicts} == {"excepted"}
-    assert "no jobs run on Sunday" in markdown(approved, Base("", judged(staging())))
-    idle = with_base(before(TAG), APPROVED)
+    assert "no jobs run on Sunday" in markdown(approved, Base("", judged(evicting())))
+    idle = with_base(before(EVICT, TAG), APPROVED)
     assert f"policy {RULE}: exceptions[0] (*::usw2-t4-spot-*) hides nothing; remove it" in idle.remarks
 
 
@@ -237,7 +238,7 @@ def test_the_json_has_every_change_by_stable_keys() -> None:
 def test_classes_are_counted_from_the_most_harmful_on() -> None:
     found = changes((), (("us-west-2b, us-west-2c]", "us-west-2b]"), TAG))
     assert list(counts(found)) == [effect for effect in CLASSES if effect in counts(found)]
-    assert list(counts(found))[:2] == ["refused-by-cloud", "pool-replaced"]
+    assert list(counts(found))[:2] == ["refused-by-cloud", "pool-leaves"]
 
 
 def test_a_base_without_a_plan_has_no_classes() -> None:
@@ -289,7 +290,7 @@ def test_a_rename_and_another_edit_are_told_together() -> None:
 @pytest.mark.parametrize("old", [(), POOL_RENAMED], ids=["first", "renamed before"])
 def test_a_lost_first_name_deletes_the_pool_and_the_plan_says_what_to_write(old: Edits, new: Edits) -> None:
     compared = Comparison(before(*old), before(*new))
-    assert compared.ended_jobs
-    assert [note.partition(", which is gone")[2] for note in compared.notes] == [
+    assert "pool-leaves" in counts(compared.changes)
+    assert [note.partition(", which is gone")[2] for note in compared.notes if "which is gone" in note] == [
         ": if it is the same pool, write was: t4-spot (docs/renaming.md)"
     ]

@@ -8,18 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from google.protobuf import struct_pb2
 
 from fleet.loading.home import ROOT
+from gpu_ci.offline.base import Base
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.data import to_json
 from gpu_ci.offline.markdown import markdown
 from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.report import changed_lines
-from tests.offline.staging import WIDER, base, few_policies, plan_of, staging, write
+from tests.offline.staging import EVICT, WIDER, evicting, few_policies, plan_of, staging, write
 
 SPOT = "[g4dn.2xlarge, g4dn.4xlarge]"
 REORDERED = (SPOT, "[g4dn.4xlarge, g4dn.2xlarge]")
-OTHER_URL = ("https://github.com/example", "https://github.com/other")
+OTHER_URL = ("https://github.com/example", "https://ghes.example.com/example")
 ZONES = "[us-west-2a, us-west-2b, us-west-2c]"
 NODE_CONFIG = "\n          nodeConfig: {instance: {localStorage: {strategy: RAID0}}}"
 REPLACED = (
@@ -32,6 +34,7 @@ ALL = tuple(
     for count, classes in ((2, "gpu-t4-release on t4-release"), (3, "gpu-t4 on t4-spot"))
 )
 
+GO_ON = "running jobs of {} go on, and the old node groups go with a later `pulumi up`, once they have no node"
 REFUSED = "usw2: edit of {}: the cloud refuses it for usw2-control-plane: EKS moves no control plane to {}"
 
 
@@ -42,13 +45,14 @@ REFUSED = "usw2: edit of {}: the cloud refuses it for usw2-control-plane: EKS mo
         (
             (REORDERED, *REPLACED[1:]),
             "\n".join(
-                f"usw2: edit of gpu-ci:github.url replaces runner set {name}: `pulumi up` waits 10 minutes for its running jobs, "
-                "and fails if one still runs"
+                f"usw2: edit of gpu-ci:github.url replaces runner set {name} of ghes.example.com under its name: `pulumi up` "
+                "waits 10 minutes for its running jobs, and fails if one still runs; drain it before (docs/runner-set-changes.md)"
                 for name in ("gpu-t4", "gpu-t4-release")
             ),
         ),
         (
             (
+                EVICT,
                 (SPOT, "[g4dn.2xlarge, g4dn.4xlarge, g4dn.8xlarge]"),
                 ("gpu-t4-release:", "gpu-t4-other:"),
                 (ZONES, "[us-west-2b, us-west-2a, us-west-2c]"),
@@ -59,7 +63,7 @@ REFUSED = "usw2: edit of {}: the cloud refuses it for usw2-control-plane: EKS mo
             "another public address",
         ),
         (
-            ((ZONES, "[us-west-2b, us-west-2c]"), ("t4-spot", "t4-cheap")),
+            (EVICT, (ZONES, "[us-west-2b, us-west-2c]"), ("t4-spot", "t4-cheap")),
             "usw2: edit of zones removes the NAT gateway of us-west-2a: open connections of running jobs break, and jobs have "
             "another public address\n"
             f"{REFUSED.format('zones', 'other zones; write its present zones as controlPlaneZones')}\n"
@@ -68,7 +72,7 @@ REFUSED = "usw2: edit of {}: the cloud refuses it for usw2-control-plane: EKS mo
             "t4-spot end",
         ),
         (
-            (('"1.36"', '"1.35"'),),
+            (EVICT, ('"1.36"', '"1.35"')),
             "\n".join(ALL).format("kubernetesVersion", "rolls", "releaseVersion, version")
             + "\nusw2: edit of kubernetesVersion: the cloud refuses it for usw2-control-plane: a control plane goes up one "
             "Kubernetes minor at a time, and never down; write the present or the next minor",
@@ -84,24 +88,27 @@ REFUSED = "usw2: edit of {}: the cloud refuses it for usw2-control-plane: EKS mo
     ids=["order, nodes and URL", "types, a set and order of zones", "zones and a pool", "version", "network"],
 )
 def test_edits_say_what_they_end_and_what_is_refused(edits: tuple[tuple[str, str], ...], lines: str, tmp_path: Path) -> None:
-    changes = Comparison(staging(), plan_of(write(tmp_path, *edits))).changes
+    old = evicting() if EVICT in edits else staging()
+    changes = Comparison(old, plan_of(write(tmp_path, *edits))).changes
     assert sorted(change.what for change in changes if change.is_loud) == sorted(lines.splitlines())
 
 
 def test_a_smaller_maximum_deletes_the_group_of_a_zone_only_once_it_is_empty(tmp_path: Path) -> None:
     smaller = REPLACED[2]
     (change,) = Comparison(staging(), plan_of(write(tmp_path, smaller))).changes[:1]
-    assert (change.effect, change.ends_jobs, change.is_loud) == ("pool-emptied", False, False)
+    assert (change.effect, change.ends_jobs, change.is_loud) == ("pool-leaves", False, False)
     assert change.what == (
-        "usw2: edit of t4-release.nodes.max leaves 1 node group of t4-release (us-west-2b) without a share: `pulumi up` keeps "
-        "a group while it has nodes, and a later one deletes it: no running job ends"
+        "usw2: edit of t4-release.nodes.max deletes 1 node group (us-west-2b) once idle: "
+        + GO_ON.format("gpu-t4-release on t4-release")
     )
     template = ("role: release\n", "role: release\n          disk: 150Gi\n")
-    rolled = Comparison(staging(), plan_of(write(tmp_path, smaller, template))).changes
-    assert [(each.effect, each.ends_jobs, len(each.urns)) for each in rolled[:2]] == [
+    both = Comparison(staging(), plan_of(write(tmp_path, smaller, template))).changes
+    assert [(each.effect, each.ends_jobs, len(each.urns)) for each in both[:2]] == [("pool-leaves", False, 1)] * 2
+    evicted = Comparison(evicting(), plan_of(write(tmp_path, EVICT, smaller, template))).changes
+    assert [(each.effect, each.ends_jobs, len(each.urns)) for each in evicted[:2]] == [
+        ("pool-replaced", True, 1),
         ("nodes-rolled", True, 1),
-        ("pool-emptied", False, 1),
-    ], "a group without a share keeps its machines"
+    ]
 
 
 def test_other_edits_end_no_running_job(tmp_path: Path) -> None:
@@ -118,11 +125,11 @@ def test_other_edits_end_no_running_job(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def rolled(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    return plan_of(write(tmp_path_factory.mktemp("rolled"), (f"faster-starts.{NODE_CONFIG}", "faster-starts.")))
+    return plan_of(write(tmp_path_factory.mktemp("rolled"), EVICT, (f"faster-starts.{NODE_CONFIG}", "faster-starts.")))
 
 
 def test_a_new_version_of_a_launch_template_is_a_change_of_its_node_groups_alone(rolled: Plan) -> None:
-    kinds = {kind.type: kind.changed for kind in Comparison(staging(), rolled).resources}
+    kinds = {kind.type: kind.changed for kind in Comparison(evicting(), rolled).resources}
     assert kinds["aws:ec2/launchTemplate:LaunchTemplate"] == {"usw2-t4-spot-launch": ("userData",)}
     rolls = {f"usw2-t4-spot-us-west-2{zone}-nodes": ("launchTemplate.version",) for zone in "abc"}
     assert kinds["aws:eks/nodeGroup:NodeGroup"] == rolls
@@ -138,27 +145,67 @@ def test_a_replaced_node_group_is_a_change_of_what_reads_its_outputs(tmp_path: P
 
 
 def test_every_output_says_first_which_running_jobs_end(rolled: Plan) -> None:
-    (line,) = Comparison(staging(), rolled).ended_jobs
+    (line,) = Comparison(evicting(), rolled).ended_jobs
     assert line == (
         "usw2: edit of t4-spot.nodeConfig.instance.localStorage.strategy rolls 3 node groups (launchTemplate.version): running "
         "jobs of gpu-t4 on t4-spot end"
     )
-    assert next(changed_lines(rolled, base())) == line
-    text = markdown(rolled, base())
+    base = Base("", evicting())
+    assert next(changed_lines(rolled, base)) == line
+    text = markdown(rolled, base)
     assert re.findall("^### .*", text, re.MULTILINE)[0] == "### ⚠️ `pulumi up` ends running jobs"
-    assert json.loads(to_json(rolled, base()))["changes"]["endsJobs"] == [line]
+    assert json.loads(to_json(rolled, base))["changes"]["endsJobs"] == [line]
 
 
 def test_another_shape_on_oke_ends_the_jobs_of_its_pool(tmp_path: Path) -> None:
     file = ROOT / "examples" / "Pulumi.existing-oke.yaml"
     other = tmp_path / file.name
-    other.write_text(file.read_text().replace("[VM.GPU.A10.1]", "[VM.GPU.A10.2]"))
+    edited = file.read_text().replace("[VM.GPU.A10.1]", "[VM.GPU.A10.2]")
     with few_policies():
-        before, after = (make_plan("existing-oke", ROOT, path) for path in (file, other))
-    assert Comparison(before, after).ended_jobs == (
+        before = make_plan("existing-oke", ROOT, file)
+        said = []
+        for text in (edited, edited.replace("    sjc:\n", "    sjc:\n      replaceNodes: evict\n")):
+            other.write_text(text)
+            said.append(Comparison(before, make_plan("existing-oke", ROOT, other)))
+    waits, evicts = said
+    assert evicts.ended_jobs == (
         "sjc: edit of a10.instanceTypes replaces 1 node pool (nodeShape): running jobs of oci-a10 on a10 end",
     )
+    assert waits.ended_jobs == ()
+    assert waits.changes[0].effect == "pool-leaves"
 
 
 def test_no_plan_without_resources_says_that_jobs_end(rolled: Plan) -> None:
-    assert Comparison(replace(staging(), recording=None), rolled).ended_jobs == ()
+    assert Comparison(replace(evicting(), recording=None), rolled).ended_jobs == ()
+
+
+SET_AGAIN = (
+    "usw2: edit of {} registers runner set gpu-t4 again on github.com, beside the old one: running jobs go on, and the next"
+)
+
+
+def test_another_url_on_github_com_ends_no_job(tmp_path: Path) -> None:
+    changes = Comparison(staging(), plan_of(write(tmp_path, ("https://github.com/example", "https://github.com/other")))).changes
+    told = [change for change in changes if change.is_told]
+    assert [(change.effect, change.ends_jobs) for change in told] == [("set-beside", False)] * 2
+    assert any(change.what.startswith(SET_AGAIN.format("gpu-ci:github.url")) for change in told)
+
+
+def _pinned(plan: Plan, version: str) -> Plan:
+    """The plan with another version of the charts of runner sets."""
+    assert plan.recording is not None
+    resources = []
+    for resource in plan.recording.resources:
+        other = struct_pb2.Struct()
+        other.CopyFrom(resource.wire)
+        if str(resource.inputs.get("chart")).endswith("/gha-runner-scale-set"):
+            other["version"] = version
+        resources.append(replace(resource, wire=other))
+    return replace(plan, recording=replace(plan.recording, resources=tuple(resources)))
+
+
+@pytest.mark.parametrize(("version", "effect"), [("0.14.9", "updated"), ("0.15.0", "set-replaced")])
+def test_a_patch_of_arc_updates_the_sets_and_a_minor_replaces_them(version: str, effect: str) -> None:
+    changes = Comparison(staging(), _pinned(staging(), version)).changes
+    assert {(change.effect, change.ends_jobs) for change in changes} == {(effect, effect != "updated")}
+    assert sum(len(change.urns) for change in changes) == 2

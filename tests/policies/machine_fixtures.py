@@ -25,7 +25,7 @@ from policies.rules.kinds import (
 )
 from tests.policies.cases import Member, StackCase
 from tests.policies.harness import REMOVE, changed
-from tests.policies.pool_fixtures import GROUP as SCALING_GROUP_PROPS, LAUNCHER, MOST, NODE_POOL, PREEMPTIBLE
+from tests.policies.pool_fixtures import GROUP as SCALING_GROUP_PROPS, LAUNCHER, LEAVING, MOST, NODE_POOL, PREEMPTIBLE
 
 REGION, OCI_REGION = "us-west-2", "us-sanjose-1"
 AWS = {"region": REGION}
@@ -53,6 +53,8 @@ T4 = Member(
     property_depends={"launchTemplate": ("t4-launch",)},
 )
 """One to five T4 on spot, with 100 GiB each."""
+LEFT = replace(T4, name="t4-old", props={**T4.props, "taints": [LEAVING]})
+"""The same ones of an earlier generation."""
 RESERVED = Member(
     EKS_NODE_GROUP,
     "a100-nodes",

@@ -25,6 +25,8 @@ K8S_TAINT = TAINT | {"effect": "NoSchedule"}
 PREEMPTIBLE = {"preemptionAction": {"type": "TERMINATE"}}
 MOST = "gpu-ci/max-nodes"
 
+LEAVING = {"key": "gpu-ci/leaving", "value": "true", "effect": "NO_SCHEDULE"}
+"""The taint of a group of an earlier generation."""
 SPOT: dict[str, Any] = {
     "clusterName": "usw2",
     "amiType": "AL2023_x86_64_NVIDIA",

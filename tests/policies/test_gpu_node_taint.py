@@ -25,7 +25,7 @@ from tests.policies.fixtures import (
     SYSTEM_GROUP_PROPS,
 )
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, config_of, judge, remedied, said, secret
-from tests.policies.pool_fixtures import HOST, TALOS
+from tests.policies.pool_fixtures import HOST, LEAVING, TALOS
 from tests.policies.suite import Suite
 
 EKS_RULE = f"needs a taint {GPU} with effect NO_SCHEDULE or NO_EXECUTE"
@@ -388,6 +388,7 @@ SUITE = Suite(
     passing=(
         Case(NODE_GROUP, NODE_GROUP_PROPS),
         Case(NODE_GROUP, SYSTEM_GROUP_PROPS),
+        Case(NODE_GROUP, NODE_GROUP_PROPS | {"taints": [HARD, LEAVING]}),
         Case(NODE_GROUP, changed(NODE_GROUP_PROPS, "taints", 0, "key", "sku"), config={"key": "sku"}),
         Case(KARPENTER_POOL, KARPENTER_POOL_PROPS),
         Case(OKE_POOL, OKE_POOL_PROPS),
@@ -395,6 +396,7 @@ SUITE = Suite(
         Case(TALOS, changed(HOST, "nodeTaints", {"sku": "NoExecute"}), config={"key": "sku"}),
     ),
     violating=(
+        Case(NODE_GROUP, NODE_GROUP_PROPS | {"taints": [LEAVING]}, (missing('amiType is "AL2023_x86_64_NVIDIA"'),)),
         Case(NODE_GROUP, BARE, (missing('amiType is "AL2023_x86_64_NVIDIA"'),)),
         Case(TALOS, UNTAINTED, (bare(),), unremedied=True),
         Case(

@@ -14,7 +14,7 @@ from policies.rules.record import Resource, UnknownError
 from policies.rules.spot_with_fallback import RULE as FALLBACK
 from tests.policies.cases import Member
 from tests.policies.harness import CLEAN, UNKNOWN, as_read, changed, judge_stack, urn
-from tests.policies.pool_fixtures import EKS, OKE, RELEASES, SPOT, V100
+from tests.policies.pool_fixtures import EKS, LEAVING, OKE, RELEASES, SPOT, TAINT, V100
 
 
 def resource(name: str, props: dict[str, Any], token: str = EKS) -> Resource:
@@ -46,6 +46,7 @@ def test_sizes_add_up_and_subnets_follow_each_other() -> None:
         {"capacityType": "ON_DEMAND"},
         {"instanceTypes": ["g4dn.xlarge"]},
         {"labels": {}},
+        {"taints": [TAINT, LEAVING]},
     ],
 )
 def test_groups_of_other_machines_or_places_stay_apart(changes: dict[str, Any]) -> None:

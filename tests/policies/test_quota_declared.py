@@ -19,6 +19,7 @@ from tests.policies.machine_fixtures import (
     BOX,
     FLEX,
     LAUNCHERS,
+    LEFT,
     MACHINE,
     NODE_POOLS,
     REGION,
@@ -342,6 +343,13 @@ OF_JOBS = Member(
 )
 ASKING: dict[str, tuple[tuple[Member, ...], Member, Member, tuple[str, ...], str]] = {
     "an EKS group": ((TEMPLATE, T4), vcpus(SPOT_G, 80), vcpus(SPOT_G, 64), (too_few("usw2/t4", 80, SPOT_G, "64"),), SPOT_G),
+    "an EKS group, and one that leaves": (
+        (TEMPLATE, T4, LEFT),
+        vcpus(SPOT_G, 160),
+        vcpus(SPOT_G, 80),
+        (too_few("usw2/t4, usw2/t4 (leaving)", 160, SPOT_G, "80"),),
+        SPOT_G,
+    ),
     "an Auto Scaling group": (
         (SCALING_GROUP,),
         vcpus(SPOT_G, 32),

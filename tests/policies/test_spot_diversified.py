@@ -14,6 +14,7 @@ from tests.policies.pool_fixtures import (
     EKS,
     GROUP,
     KARPENTER,
+    LEAVING,
     NODE_POOL,
     OKE,
     OVERRIDES,
@@ -21,6 +22,7 @@ from tests.policies.pool_fixtures import (
     REQUIREMENTS,
     RESERVED,
     SPOT,
+    TAINT,
     V100,
     with_values,
 )
@@ -192,6 +194,7 @@ SUITE = Suite(
     passing=(
         alone(EKS, SPOT),
         alone(EKS, RELEASES),
+        alone(EKS, of_types("g4dn.xlarge") | {"subnetIds": ["subnet-a"], "taints": [TAINT, LEAVING]}),
         alone(
             EKS,
             of_types("g5.xlarge", "g5.4xlarge") | {"subnetIds": ["subnet-a"]},
@@ -202,6 +205,7 @@ SUITE = Suite(
         alone(ASG, GROUP),
     ),
     violating=(
+        alone(EKS, of_types("g5.xlarge") | {"taints": [TAINT]}, (f"{few_types('instanceTypes')} {NVIDIA}",)),
         alone(EKS, of_types("g5.xlarge"), (f"{few_types('instanceTypes')} {NVIDIA}",)),
         alone(EKS, changed(SPOT, "subnetIds", ["subnet-a"]), (f"{few_subnets('1 subnet')} {NVIDIA}",)),
         alone(

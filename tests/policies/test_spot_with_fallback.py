@@ -18,6 +18,7 @@ from tests.policies.pool_fixtures import (
     EKS,
     GPU,
     KARPENTER,
+    LEAVING,
     MOST,
     NODE_POOL,
     RELEASE,
@@ -29,6 +30,7 @@ from tests.policies.pool_fixtures import (
     RUNNER_SET_PATCH,
     SPOT,
     SYSTEM,
+    TAINT,
     V100,
     V100_RELEASES,
     karpenter,
@@ -44,6 +46,7 @@ BURST = Member(EKS, "burst", SPOT)
 TWIN = Member(EKS, "release", RELEASES)
 SETS = (RELEASE, RUNNER_SET, RUNNER_SET_PATCH)
 MAX = ("scalingConfig", "maxSize")
+OLD = Member(EKS, "old", SPOT | {"taints": [TAINT, LEAVING]})
 ONLY_SPOT = with_values(0, "spot")
 ON_DEMAND = with_values(0, "on-demand")
 
@@ -287,6 +290,15 @@ def test_an_unknown_label_or_runner_set_may_hide_a_fault() -> None:
     assert judge_stack(RULE, [TWIN, unread]) == CLEAN, "there is no spot pool"
 
 
+def test_a_pool_that_leaves_needs_no_fallback_and_is_none() -> None:
+    left = [TAINT, LEAVING]
+    assert messages(OLD) == ()
+    assert messages(BURST, twin(taints=left)) == (missing("burst"),)
+    gone = Member(EKS, "ondemand", {**BEHIND.props, "taints": left})
+    assert messages(BURST, TWIN, gone, naming("t4", "t4-release")) == (), "no set names a pool that the settings do not have"
+    assert judge_stack(RULE, [BURST, twin(taints=[TAINT, UNKNOWN])]).unknown, "it may be a fallback"
+
+
 BOTH = JOB | {"nodeSelector": {}} | node_choice([{POOL_LABEL: pool} for pool in ("t4", "t4-ondemand")])
 """A job in a container that may run in either pool."""
 
@@ -294,6 +306,8 @@ SUITE = Suite(
     RULE,
     passing=(
         StackCase((BURST, TWIN)),
+        StackCase((OLD,)),
+        StackCase((oke_cluster(), oke("v100", changed(V100, "freeformTags", MOST, "0")))),
         StackCase((BURST, twin(scalingConfig={"minSize": 0, "maxSize": 4})), config={"maxFallback": 4}),
         StackCase((BURST,), config={"spotOnly": [{"pool": "t4", "why": "Nightly jobs may wait for a day."}]}),
         StackCase((BURST, Member(EKS, "reserved", RESERVED))),
@@ -304,6 +318,7 @@ SUITE = Suite(
     ),
     violating=(
         StackCase((BURST,), {missing("burst"): "burst"}),
+        StackCase((BURST, twin(taints=[TAINT, LEAVING])), {missing("burst"): "burst"}),
         StackCase((BURST, twin(instanceTypes=["g5.xlarge"])), {missing("burst"): "burst"}),
         StackCase(
             (BURST, twin(scalingConfig={"minSize": 1, "maxSize": 3})),

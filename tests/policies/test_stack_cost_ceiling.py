@@ -39,6 +39,7 @@ from tests.policies.machine_fixtures import (
     CONTROL_PLANE,
     FLEX,
     LAUNCHERS,
+    LEFT,
     MACHINE,
     NAT,
     NODE_POOLS,
@@ -261,6 +262,14 @@ def test_an_idle_hour_is_told_by_the_month() -> None:
 
 def test_what_is_idle_at_nothing_is_not_in_the_idle_hour() -> None:
     assert said(TEMPLATE, but(T4, "scalingConfig", "minSize", 0), idle=0) == ()
+
+
+def test_a_group_that_leaves_counts_at_its_maximum_and_keeps_no_node() -> None:
+    kept = {"warmPoolConfig": {"minSize": 2, "poolState": "RUNNING"}, "tags": {SCHEDULED_NODES_TAG: "Etc/UTC 4 mon 09:00-17:00"}}
+    left = replace(LEFT, props={**LEFT.props, **kept})
+    assert said(TEMPLATE, T4, left, idle=1) == said(TEMPLATE, T4, idle=1)
+    (message,) = said(TEMPLATE, T4, left, worst=1)
+    assert f"usw2/t4 (leaving) 5 × {T4_SPOT:.2f} = {cents(5 * T4_SPOT):.2f}" in message  # noqa: RUF001
 
 
 def test_a_limit_may_be_reached() -> None:

@@ -18,6 +18,7 @@ from tests.policies.machine_fixtures import (
     BOX,
     FLEX,
     LAUNCHERS,
+    LEFT,
     MACHINE,
     NODE_POOLS,
     RESERVED,
@@ -32,7 +33,7 @@ from tests.policies.machine_fixtures import (
     but,
     case,
 )
-from tests.policies.pool_fixtures import GPU, REQUIREMENTS
+from tests.policies.pool_fixtures import GPU, LEAVING, MOST, REQUIREMENTS
 from tests.policies.suite import Suite
 
 MAX_GPUS = default(RULE, "maxGpus")
@@ -50,6 +51,10 @@ def said(*members: Member, limit: int = 0) -> tuple[str, ...]:
 
 COUNTED: dict[str, tuple[tuple[Member, ...], str]] = {
     "an EKS group": ((TEMPLATE, T4), told(5, "5 spot", "usw2/t4 5 x 1 = 5 spot")),
+    "an EKS group, and one that leaves": (
+        (TEMPLATE, T4, LEFT),
+        told(10, "10 spot", "usw2/t4 5 x 1 = 5 spot, usw2/t4 (leaving) 5 x 1 = 5 spot"),
+    ),
     "a reservation": ((RESERVED,), told(8, "8 reserved", "a100-nodes 1 x 8 = 8 reserved")),
     "a capacity block": (
         (BLOCK_TEMPLATE, BLOCK),
@@ -60,6 +65,10 @@ COUNTED: dict[str, tuple[tuple[Member, ...], str]] = {
         told(8, "8 in a capacity block", "h200-nodes 1 x 8 = 8 in a capacity block"),
     ),
     "an OKE pool": ((V100,), told(4, "4 spot", "v100 4 x 1 = 4 spot")),
+    "an OKE pool that leaves, with the nodes that it has": (
+        (but(but(V100, "freeformTags", MOST, "0"), "nodeConfigDetails", "size", 3),),
+        told(3, "3 spot", "v100 (leaving) 3 x 1 = 3 spot", lower="the number"),
+    ),
     "an Auto Scaling group": ((SCALING_GROUP,), told(4, "4 spot", "asg 4 x 1 = 4 spot")),
     "Karpenter": ((NODE_POOLS,), told(4, "4 on demand", "a10g 4 on demand", lower="spec.limits")),
     "an EC2 instance": ((BOX,), told(1, "1 on demand", "box 1 x 1 = 1 on demand", lower="the number")),
@@ -101,6 +110,13 @@ def test_a_component_is_not_counted_beside_its_child() -> None:
     ours = Member("gpu-ci:index:GpuNodeGroup", "ours", T4.props)
     theirs = Member("eks:index:ManagedNodeGroup", "theirs", T4.props)
     assert said(TEMPLATE, T4, ours, theirs) == said(TEMPLATE, T4)
+
+
+def test_the_machines_of_a_reservation_count_once_though_a_generation_of_its_pool_leaves() -> None:
+    old = replace(but(RESERVED, "taints", [LEAVING]), name="a100-old")
+    named = [but(member, "labels", "gpu-ci/pool", "a100") for member in (RESERVED, old)]
+    assert said(*named) == (told(8, "8 reserved", "a100 1 x 8 = 8 reserved"),)
+    assert said(named[1]) == (told(8, "8 reserved", "a100 (leaving) 1 x 8 = 8 reserved", lower="the number"),), "the pool is gone"
 
 
 def test_karpenter_counts_the_lesser_of_its_limits() -> None:

@@ -41,7 +41,8 @@ def pod(name: str, namespace: str = "arc-systems", port: str = "metrics", **labe
     }
 
 
-LISTENER = {"app.kubernetes.io/component": "runner-scale-set-listener", "actions.github.com/scale-set-name": "gpu-t4"}
+_SPACE = "actions.github.com/scale-set-namespace"
+LISTENER = {"app.kubernetes.io/component": "runner-scale-set-listener", _SPACE: "runners-gpu-t4"}
 
 
 def test_targets_have_the_labels_that_the_monitors_of_the_program_give_them():

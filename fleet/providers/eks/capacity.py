@@ -132,7 +132,7 @@ def supported(minor: str, region: str, policy: str | None) -> Iterator[Use]:
 
     A cluster that chose extended support has only the end of that.
     """
-    upgrade = "raise kubernetesVersion by one minor (docs/operate.md)"
+    upgrade = "raise kubernetesVersion by one minor (docs/upgrades.md)"
     for extended in (True,) if policy == "EXTENDED" else (False, True):
         if (life := of_eks(minor, extended=extended)) is not None:
             yield Use(life, upgrade, "" if extended else _more(region))
@@ -148,14 +148,14 @@ def support_remarks(minor: str, region: str, day: date, policy: str | None) -> I
     if day < until and policy == AUTOMATIC:
         yield (
             f"kubernetesVersion: EKS {minor} is in standard support until {until}; from that day on AWS upgrades the control "
-            f"plane to the next minor by itself (upgradePolicy {AUTOMATIC}); upgrade before (docs/operate.md)"
+            f"plane to the next minor by itself (upgradePolicy {AUTOMATIC}); upgrade before (docs/upgrades.md)"
         )
     elif day < until:
         yield costs(f"kubernetesVersion: EKS {minor} is in standard support until {until}; from that day on, {cost}")
     elif day < support.extended_until:
         yield costs(
             f"kubernetesVersion: EKS {minor} has been in extended support since {until}: {cost}; upgrade one "
-            f"minor at a time (docs/operate.md) before {support.extended_until}, when AWS starts to force upgrades",
+            f"minor at a time (docs/upgrades.md) before {support.extended_until}, when AWS starts to force upgrades",
             act=True,
         )
     else:

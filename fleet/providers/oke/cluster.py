@@ -130,7 +130,7 @@ class OkePools(Cluster):
     def uses(self) -> Iterator[Use]:
         """Oracle's support of its Kubernetes minor."""
         if (life := of_oke(self.kubernetes_version)) is not None:
-            yield Use(life, "raise kubernetesVersion by one minor (docs/operate.md)")
+            yield Use(life, "raise kubernetesVersion by one minor (docs/upgrades.md)")
 
     @property
     def watched(self) -> str:

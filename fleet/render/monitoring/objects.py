@@ -17,7 +17,7 @@ from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE, OPERATOR
 from fleet.charts.kube_prometheus import PROMETHEUS_CLASS, sanitized
 from fleet.charts.kueue import KUEUE, NAMESPACE as KUEUE_NAMESPACE
 from fleet.facts.manifest import Manifest, manifest
-from fleet.facts.scheduling import REGION, SCALE_SET_LABEL
+from fleet.facts.scheduling import REGION, SCALE_SET_SPACE
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
 from fleet.render.isolation import admits, in_namespace, wall
@@ -26,6 +26,7 @@ from fleet.render.monitoring.rules import rule_groups
 from fleet.render.monitoring.rules.cost import cost_groups
 from fleet.settings.cluster import Cluster
 from fleet.settings.monitoring import Monitoring
+from fleet.settings.namespaces import runner_namespace
 
 API = "monitoring.coreos.com/v1"
 INTERVAL = "15s"
@@ -61,8 +62,8 @@ def targets(cluster: Cluster, charts: Collection[str]) -> Iterator[Target]:
     """What the program adds to what kube-prometheus-stack scrapes by itself. `charts` are the names of the cluster's releases."""
     if cluster.runners:
         arc = controller_of(cluster).namespace
-        # ARC's metrics have no label with the runner set.
-        scale_set = _copied(f"label_{sanitized(SCALE_SET_LABEL)}", "scale_set")
+        # ARC's metrics have no label with the runner set. Generations of one set have names of their own in one namespace.
+        scale_set = _copied(f"label_{sanitized(SCALE_SET_SPACE)}", "scale_set") | {"regex": runner_namespace("(.+)")}
         listeners = {_COMPONENT: "runner-scale-set-listener"}
         # Who may reach the controller of an existing cluster is the owner's choice.
         closed = METRICS_PORT if CONTROLLER in charts else 0

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from fleet.render.sweeps.api import Api, Collection, Object, main, picked, with_query
+from fleet.render.sweeps.api import Api, Collection, Object, main, picked
 
 INTERVAL = 30
 """Seconds between two passes. A change of a set starts one at once."""
@@ -42,10 +42,11 @@ def _utc(day: date, text: str, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time.fromisoformat(text), zone).astimezone(UTC)
 
 
-def own(api: Api, namespace: str, name: str) -> Collection:
-    """The runner set of this name alone: the program has no right to any other."""
-    path = with_query(_SETS.format(namespace), fieldSelector=f"metadata.name={name}")
-    return Collection(api, path, lambda runner_set: picked(runner_set, metadata=(), spec=["minRunners"]))
+def own(api: Api, namespace: str) -> Collection:
+    """The generations of one runner set: a namespace has no other."""
+    return Collection(
+        api, _SETS.format(namespace), lambda found: picked(found, metadata=["name"], spec=["minRunners", "maxRunners"])
+    )
 
 
 def once(api: Api, sets: Mapping[str, Mapping[str, Any]], runner_sets: Mapping[str, Iterable[Object]], now: datetime) -> None:
@@ -53,15 +54,17 @@ def once(api: Api, sets: Mapping[str, Mapping[str, Any]], runner_sets: Mapping[s
     for namespace, settings in sets.items():
         count = wanted(settings, now)
         for runner_set in runner_sets[namespace]:
-            if runner_set["spec"].get("minRunners", 0) != count:
-                path = f"{_SETS.format(namespace)}/{settings['name']}"
+            spec = runner_set["spec"]
+            # A maximum of 0 is that of a generation that leaves. Its listener would refuse a minimum above it.
+            if spec.get("minRunners", 0) != count and spec.get("maxRunners") != 0:
+                path = f"{_SETS.format(namespace)}/{runner_set['metadata']['name']}"
                 api.patch(path, {"spec": {"minRunners": count}}, {"namespace": namespace}, {"runners": count})
 
 
 def start(api: Api, settings: Mapping[str, Any]) -> tuple[tuple[Collection, ...], Callable[[], None], float]:
     """Follows the schedules of each set."""
     sets: Mapping[str, Mapping[str, Any]] = settings["sets"]
-    watched = {namespace: own(api, namespace, schedules["name"]) for namespace, schedules in sets.items()}
+    watched = {namespace: own(api, namespace) for namespace in sets}
 
     def look() -> None:
         once(api, sets, {namespace: own_set.values() for namespace, own_set in watched.items()}, datetime.now(UTC))

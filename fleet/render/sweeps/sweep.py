@@ -212,14 +212,12 @@ def reaper(cluster: Cluster) -> Sweep:
 def scheduler(cluster: Cluster) -> Sweep:
     """Sets `minRunners` of the runner sets whose class has schedules. Their charts leave that field out."""
     sets = {
-        runner_namespace(name): {"name": name, "usual": runner.scale.min, **runner.schedules.model_dump(mode="json")}
+        runner_namespace(name): {"usual": runner.scale.min, **runner.schedules.model_dump(mode="json")}
         for name, runner in cluster.pod_runners.items()
         if runner.schedules is not None
     }
-    rules = {
-        namespace: [_rule("autoscalingrunnersets", *_READ, "patch") | {"resourceNames": [schedule["name"]]}]
-        for namespace, schedule in sets.items()
-    }
+    # A generation of a set has a name of its own, and the namespace has no other set.
+    rules = {namespace: [_rule("autoscalingrunnersets", *_READ, "patch")] for namespace in sets}
     return Sweep(SCHEDULER, "scheduler", {"sets": sets}, rules=rules)
 
 

@@ -88,7 +88,7 @@ def runner_image(ask: Asking) -> Iterator[Edit]:
 def arc(ask: Asking) -> Iterator[Edit]:
     """Digests of every newer release of ARC. A patch of the pinned minor is taken: both charts and the image have one version.
 
-    A new minor is not: the controller deletes every set of another minor (docs/operate.md), and a person reads its charts first.
+    A new minor is not: the controller deletes every set of another minor (docs/upgrades.md), and a person reads its charts first.
     """
     data, table = ask.tables.versions(), {row["version"]: row for row in ask.tables.csv(_ARC)}
     names = ("gha-runner-scale-set-controller", "gha-runner-scale-set")
@@ -112,7 +112,7 @@ def arc(ask: Asking) -> Iterator[Edit]:
         if any(old.get(column) != cell for column, cell in cells.items()):
             yield ask.edit((version,), source, cells, file=_ARC)
         if not is_usable:
-            ask.notes.append(f"charts.{names[1]}: {version} is newer and of another minor (docs/operate.md); not taken")
+            ask.notes.append(f"charts.{names[1]}: {version} is newer and of another minor (docs/upgrades.md); not taken")
             continue
         for name, digest in zip(names, digests, strict=False):
             fields = {"version": version, "sha256": digest.removeprefix("sha256:"), "released": day}

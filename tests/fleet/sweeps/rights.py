@@ -19,7 +19,7 @@ def collections_of(sweep: Sweep, api: Api = NOWHERE) -> list[Collection]:
     if sweep.module == "reaper":
         return list(Reaper(api, settings).collections())
     if sweep.module == "scheduler":
-        return [scheduler.own(api, namespace, each["name"]) for namespace, each in settings["sets"].items()]
+        return [scheduler.own(api, namespace) for namespace in settings["sets"]]
     return list(quarantine.watched(api, settings))
 
 

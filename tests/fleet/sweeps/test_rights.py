@@ -39,7 +39,7 @@ RIGHTS: dict[str, list[tuple[str, str, str, str]]] = {
         ("runners-other-jobs", "pods", "list watch delete", ""),
         ("runners-other-jobs", "secrets", "list watch delete", ""),
     ],
-    "runner-scheduler": [("runners-gpu-t4", "autoscalingrunnersets/gpu-t4", "list watch patch", _ARC)],
+    "runner-scheduler": [("runners-gpu-t4", "autoscalingrunnersets", "list watch patch", _ARC)],
     "gpu-quarantine": [("*", "events", "list watch", ""), ("*", "nodes", "list watch patch", "")],
 }
 """Namespace (or *), resource (with the name of the object, if only that one), verbs, API group."""

@@ -1,0 +1,80 @@
+"""An edit of the shape of prod's pool on OKE: the old node pool stays, cordoned, until its jobs have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG
+from tests.engine import staging
+from tests.engine.cli import STACK_FILE
+from tests.engine.live import Live
+from tests.engine.staging import Site
+
+pytestmark = pytest.mark.engine
+
+STACK, POOL, PATCH = "prod", "oci:ContainerEngine/nodePool:NodePool", "kubernetes:core/v1:NodePatch"
+OLD = "sjc-a10-nodes"
+
+
+def edit(site: Site, **changes: Any) -> None:
+    """Changes settings of the pool. The EKS cluster and what belongs to it are not in the stack: they take minutes."""
+    file = site.cli.folder / STACK_FILE.format(STACK)
+    document = yaml.safe_load(file.read_text())
+    config = document["config"]
+    config.pop("gpu-ci:permissionsBoundary", None)
+    config["gpu-ci:clusters"].pop("use1", None)
+    config["gpu-ci:clusters"]["sjc"]["pools"]["a10"] |= changes
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with staging.built(tmp_path_factory.mktemp("leaving"), STACK, ("kubernetes", "oci")) as built:
+        edit(built)
+        built.up()
+        yield built
+
+
+def pools(site: Site) -> dict[str, Live]:
+    """The node pools of a10 by logical name: Pulumi appends seven digits."""
+    live = site.serving["oci"].cloud.live(POOL, lambda each: "sjc-a10-" in each.outputs["name"])
+    return {each.outputs["name"][:-8]: each for each in live}
+
+
+def cordons(site: Site) -> list[Live]:
+    return site.serving["kubernetes"].cloud.live(PATCH)
+
+
+def test_the_old_node_pool_stays_until_its_jobs_end(site: Site) -> None:
+    old = pools(site)[OLD]
+    old.change("nodeConfigDetails.size", 2)
+    edit(site, instanceTypes=["VM.GPU.A10.2"])
+    said = site.up(*staging.pack(STACK)).text
+    assert f"{OLD} is leaving and has 2 nodes: no node ends now" in said
+    (new,) = pools(site).keys() - {OLD}
+    assert pools(site)[OLD].id == old.id
+    shapes = {name: (pool.inputs["nodeShape"], pool.inputs["nodeConfigDetails"]["size"]) for name, pool in pools(site).items()}
+    assert shapes == {OLD: ("VM.GPU.A10.1", 2), new: ("VM.GPU.A10.2", 0)}
+    assert old.inputs["nodeMetadata"], "OCI does not list it, and it stays"
+    assert len(cordons(site)) == 2
+    assert (old.tags[LEAVING.key], old.tags[MOST_NODES_TAG]) == ("true", "2")
+    assert f"0:0:{old.id}" in str([addon.inputs for addon in site.serving["oci"].cloud.live("oci:ContainerEngine/addon:Addon")])
+    # The autoscaler has ended both, and OKE has removed them from Kubernetes.
+    old.change("nodeConfigDetails.size", 0)
+    for cordon in cordons(site):
+        site.serving["kubernetes"].cloud.remove(cordon)
+    assert "leaving" not in site.up().text
+    assert pools(site).keys() == {new}
+    site.up("--expect-no-changes")
+
+
+def test_an_edit_that_is_taken_back_finds_the_first_name_again(site: Site) -> None:
+    edit(site, instanceTypes=["VM.GPU.A10.1"])
+    site.up()
+    assert pools(site)[OLD].inputs["nodeShape"] == "VM.GPU.A10.1"
+    site.up()
+    assert pools(site).keys() == {OLD}
