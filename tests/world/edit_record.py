@@ -32,7 +32,7 @@ class Step:
     `effect` is the worst one that a plan with a base says of the edit, and `said` are its lines on running jobs. The update took
     `seconds` and ended with `status`. `running` jobs ran when it began. Until the next step `ran` jobs succeeded, `ended` ones
     failed, and `again` ones were assigned a second time. `leaving` are the node groups that began to leave. Those of the step
-    before were empty after `drained` seconds, and `stayed` are those of them that this update did not delete.
+    before were empty after `drained` seconds, and `stayed` are those of them that still leave after this update.
     """
 
     edit: str
@@ -69,7 +69,7 @@ class Run:
         default = (step for step in self.steps if not self.ending.keys() & {*parts(step.edit)})
         yield Check("with the default settings no job ends", _counted(default))
         stayed = ", ".join(name for step in self.steps for name in step.stayed if not step.status)
-        yield Check("an update deletes the groups that left before", stayed)
+        yield Check("an update deletes groups that left and are empty, or needs them again", stayed)
         twice = [step.edit for step in self.steps if step.again]
         yield Check("no job is assigned twice", ", ".join(twice))
         yield Check("a node that leaves gets no runner", ", ".join(sorted(self.astray)))
