@@ -57,8 +57,8 @@ class Run:
     steps: Sequence[Step]
     ending: Mapping[str, str] = field(default_factory=dict)
     astray: frozenset[str] = frozenset()
-    lasting: int = 0
-    """Jobs that were still not done a while after the last step."""
+    lasting: int | None = None
+    """Jobs that were still not done a while after the last step; None for a run that was cut short."""
 
     def checks(self) -> Iterator[Check]:
         """What must hold."""
@@ -73,7 +73,8 @@ class Run:
         twice = [step.edit for step in self.steps if step.again]
         yield Check("no job is assigned twice", ", ".join(twice))
         yield Check("a node that leaves gets no runner", ", ".join(sorted(self.astray)))
-        yield Check("each job runs after all", f"{self.lasting} jobs wait" if self.lasting else "")
+        if self.lasting is not None:
+            yield Check("each job runs after all", f"{self.lasting} jobs wait" if self.lasting else "")
 
     def after(self, record: Mapping[str, Any]) -> Run:
         """This run and what an earlier record has of other edits."""

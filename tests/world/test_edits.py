@@ -122,4 +122,4 @@ def test_the_page_has_what_the_record_has() -> None:
     assert KEPT["jobs"]["ran"] >= LEAST
     assert all(step["ended"] for step in steps if step["edit"] == EVICTING)
     assert_written(PAGE, "edits:staging", table(steps))
-    assert_written(PAGE, "missing:staging", f"{', '.join(f'`{name}`' for name in missing) or 'none'}\n")
+    assert_written(PAGE, "missing:staging", "".join(f"- `{name}`\n" for name in missing))
