@@ -175,7 +175,7 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> tuple[pul
     for pool, manifest in placeholders(settings).items():
         generation, leaving = inside.moves.get(pool, ("", ()))
         if generation:
-            # Other placeholders take their place, on new nodes: an old one would hold its node for ever.
+            # Other placeholders take their place, on new nodes: an old one would hold its node.
             manifest["spec"]["template"]["metadata"]["annotations"] = {GENERATION_ANNOTATION: generation}
         before = (*needed[PLACEHOLDER_NAMESPACE], *leaving)
         GpuWorkload(f"{inside.name}-{pool}-placeholders", inside.opts, (manifest,), before)

@@ -9,8 +9,8 @@ A fallback is small, and keeps no node while it is not needed. A pool of reserve
 it costs the same when it is not used. A pool that may buy both (by a Karpenter requirement, or an OKE placement without
 preemption) is its own fallback. On-demand base capacity of a spot group does not count as a fallback.
 
-A spot pool of `spotOnly` needs no fallback: a person says why its jobs may wait for hours. Nor does a pool that leaves (taint
-`gpu-ci/leaving`): it gets no new job, so it is no fallback either.
+A spot pool of `spotOnly` needs no fallback: a person says why its jobs may wait for hours. A pool that leaves (taint
+`gpu-ci/leaving`) gets no new job. It needs no fallback, and it does not count as one.
 
 A pool with the role `fallback` must come after a spot pool: each runner set that may run there can also run in a spot pool with
 that GPU, and there is such a set. In a cluster without a GPU runner set the rule does not judge the role, because the sets may be
