@@ -96,7 +96,7 @@ def _pools(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
 def _listed(pool: Live) -> dict[str, Any]:
     plain = {key: pool.outputs[key] for key in ("compartmentId", "freeformTags", "initialNodeLabels", "nodeShape")}
     details = [{"size": pool.inputs["nodeConfigDetails"]["size"]}]
-    return {"id": pool.id, "name": pool.outputs["name"], "state": "ACTIVE", "nodeConfigDetails": details, **plain}
+    return {"id": pool.id, "name": pool.outputs.get("name", ""), "state": "ACTIVE", "nodeConfigDetails": details, **plain}
 
 
 def _pool(cloud: Cloud, scope: str, args: _Args) -> dict[str, Any]:
