@@ -53,6 +53,11 @@ class Generations:
         first = self.first[name] = self.recorded.get(name, digest)
         return "" if first == digest else f"-{digest}"
 
+    def keep(self, name: str) -> None:
+        """Record again what a group or pool is made of that leaves. Its pool may come back, made of something else."""
+        if name in self.recorded:
+            self.first[name] = self.recorded[name]
+
     def before(self, name: str, now: str) -> str | None:
         """What the last complete update recorded under a name, of which it is now `now`; None if nothing."""
         self.first[name] = now
@@ -76,7 +81,7 @@ def resources() -> Mapping[str, Any]:
 
 
 def logical_name(name: str) -> str:
-    """The logical name of what has this name in the cloud, "" if Pulumi did not name it so."""
+    """The logical name of the resource with this name in the cloud, "" if Pulumi did not name it so."""
     match = _NAME.fullmatch(name)
     return match[1] if match else ""
 
@@ -87,6 +92,6 @@ def counted_nodes(count: int) -> str:
 
 
 def warn_leaving(name: str, nodes: int) -> None:
-    """Say that what has this logical name is of an earlier generation, with its number of nodes, and when it goes."""
+    """Say of the group or pool with this logical name that it leaves, how many nodes it has, and when it goes."""
     later = "no node ends now; a later pulumi up deletes it once it is empty" if nodes else "the next pulumi up deletes it"
     pulumi.log.warn(f"{name} is leaving and has {counted_nodes(nodes)}: {later}")

@@ -77,7 +77,7 @@ class StackOutputs(TypedDict):
     ]
     generations: Annotated[
         dict[str, str],
-        "what the first generation of each node group and runner set was made of, as a digest; and the runner sets, by cluster",
+        "what the first generation of each node group and runner set was made of, as a digest; and the names of all runner sets",
     ]
 
 

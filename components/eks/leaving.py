@@ -50,7 +50,10 @@ def _declare(
     cluster, size, before = here.cluster, sizes_of(group).desired, [*here.cluster.before_nodes]
     warn_leaving(name, size)
     (template,) = group.launch_templates
-    if (template_name := logical_name(template.name)) not in templates:
+    template_name = logical_name(template.name)
+    for kept in (name, template_name):
+        here.context.generations.keep(kept)
+    if template_name not in templates:
         templates.add(template_name)
         before.append(aws.ec2.LaunchTemplate(template_name, opts=pulumi.ResourceOptions(parent=parent, ignore_changes=["*"])))
     sizes, ignored = scaling(name, Scale.model_construct(min=0, max=0), here.live, before)
@@ -71,5 +74,6 @@ def _declare(
         scaling_config=sizes,
         opts=pulumi.ResourceOptions(parent=parent, depends_on=before, ignore_changes=[*_AS_IT_IS, *ignored]),
     )
-    tag(name.replace("-nodes", "", 1), made, here.context.owner_tags, parent)
+    before_nodes, _, digits = name.rpartition("-nodes")
+    tag(f"{before_nodes}{digits}", made, here.context.owner_tags, parent)
     return made

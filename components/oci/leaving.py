@@ -46,6 +46,7 @@ def leave(here: InCluster, leaves: Mapping[str, LivePool], pools: Mapping[str, O
     parents: dict[str, pulumi.Resource] = {**pools}
     for name, pool in leaves.items():
         warn_leaving(name, _size(pool))
+        here.context.generations.keep(name)
         if (pool_name := _label(pool)) not in parents:
             # As below the pool before: the type is a part of their URNs.
             parents[pool_name] = pulumi.ComponentResource("gpu-ci:index:OkeGpuPool", f"{here.name}-{pool_name}", {}, here.opts)
@@ -59,7 +60,7 @@ def leave(here: InCluster, leaves: Mapping[str, LivePool], pools: Mapping[str, O
             opts=pulumi.ResourceOptions(parent=parent, depends_on=[here.cluster, *after], ignore_changes=_AS_IT_IS),
         )
         for node in oci.containerengine.get_node_pool(pool.id, opts=_asked(here)).nodes if _size(pool) else ():
-            # Any other node is not in Kubernetes yet, or not for long.
+            # Any other node is not in Kubernetes yet, or not for long: the patch would make an object without a machine.
             if node.state == "ACTIVE":
                 kubernetes.core.v1.NodePatch(
                     f"{name}-{node.private_ip}",

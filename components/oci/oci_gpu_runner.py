@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NotRequired, TypedDict
 
@@ -11,6 +11,7 @@ import pulumi_oci as oci
 
 from components.arguments import checked, require, settings, typed
 from components.component import PackagedComponent
+from components.generations import Generations
 from components.kubernetes.arc_runner_set import GitHubAppArgs
 from components.kubernetes.args import GitOpsArgs
 from components.kubernetes.scale_set import ScaleSet, ScaleSetArgs, read_app
@@ -175,7 +176,7 @@ class OciGpuRunnerArgs(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a set is made of, its App with the private key, and OCIDs, which are empty for CNCF's launcher."""
+    """What a set is made of, its App with the private key, OCIDs, which are empty for CNCF's launcher, and the stack's record."""
 
     settings: MachineSet
     github_app: GitHubApp | None
@@ -184,6 +185,7 @@ class Read:
     subnet_id: pulumi.Input[str] = ""
     security_group_id: pulumi.Input[str] = ""
     metrics_security_group_id: pulumi.Input[str] | None = None
+    generations: Generations | None = field(default=None, kw_only=True)
 
 
 class OciGpuRunner(PackagedComponent[Read]):
@@ -230,7 +232,7 @@ class OciGpuRunner(PackagedComponent[Read]):
             return [*made, keep_launchers(f"{name}-keep", namespace, parent)]
 
         ports, app = (WORKLOAD_IDENTITY,) if settings.booted_here else (), (args.github_app, args.github_private_key)
-        of_set = ScaleSetArgs(chart, settings, app, self._after, companions, private_ports=ports)
+        of_set = ScaleSetArgs(chart, settings, app, self._after, companions, private_ports=ports, generations=args.generations)
         runner_set = ScaleSet(f"{name}-set", self._child, of_set)
         self.namespace_name, self.runs_on = runner_set.namespace_name, runner_set.runs_on
 

@@ -170,7 +170,13 @@ def _machine_set(
     made, scope = machine_set_of(settings, here.physical_name, set_name, runner, arc.github), settings.scope_of(runner)
     machines = arc.installed(made.model_copy(update=more), scope)
     args = Read(
-        machines, *arc.app(scope), cluster.cluster_id, cluster.node_subnet_id, cluster.machine_security_group_id or "", pushes
+        machines,
+        *arc.app(scope),
+        cluster.cluster_id,
+        cluster.node_subnet_id,
+        cluster.machine_security_group_id or "",
+        pushes,
+        generations=here.context.generations,
     )
     opts = pulumi.ResourceOptions.merge(
         from_registry(settings.mirror, [here.cloud, cluster.kubernetes_provider]), pulumi.ResourceOptions(depends_on=after)

@@ -110,10 +110,11 @@ class SetSettings(Runner):
 def moves_beside(url: str, name: str, runner: Runner) -> bool:
     """Whether a set may be registered again under another name, with the class's name as a label (docs/runner-set-changes.md).
 
-    Only of github.com is it known that jobs reach a set by one of its labels. The longer name must fit, too.
+    Only of github.com is it known that jobs reach a set by one of its labels. The longer name must fit, too. The machines of a
+    set have its name.
     """
     most = MAX_WITH_CONTAINERS if runner.needs_container else MAX_SET_NAME
-    return url.lower().startswith(_GITHUB) and len(name) + _SUFFIX <= most
+    return isinstance(runner, RunnerPod) and url.lower().startswith(_GITHUB) and len(name) + _SUFFIX <= most
 
 
 def generation(chart: Chart, suffix: str) -> Chart:

@@ -401,7 +401,7 @@ class Classified:
         why = [text for texts in whys for text in texts]
         reason = f" ({listed(dict.fromkeys(why), _FEW)})" if any(why) else ""
         if owner[0] != "pool":
-            return f"{edit} {_VERBS[state]} the {kind} of the system pool{reason}: no job runs there"
+            return f"{edit} {_VERBS[state]} the {kind} of the system pool{reason}: its pods start again elsewhere"
         sets = self._jobs(POOL, owner)[1]
         of = f" of {listed(sets, _FEW)}" if sets else ""
         first = "; on demand, EKS starts the first of these types that it has"

@@ -53,6 +53,7 @@ def remarks(fleet: Fleet, before: Fleet, after: Recording, both: Recording, wors
             sizes = {key: Nodes(max=most) for key in old if (most := left.get(f"{name}/{key}"))}
             pools = {f"{key}{LEFT}": old[key].model_copy(update={"nodes": nodes}) for key, nodes in sizes.items()}
             full[name] = cluster.model_copy(update={"pools": {**cluster.pools, **pools}})
-        said = {*provider.quota_remarks(clusters.values())}
-        new = (remark for remark in provider.quota_remarks(full.values()) if remark not in said)
-        yield from (todo(f"while old node groups have nodes: {remark}") for remark in new)
+        alone, both_remarks = ([*provider.quota_remarks(some.values())] for some in (clusters, full))
+        if len(both_remarks) > len(alone):  # else the plan says already that a quota is too small, or not known
+            new = (remark for remark in both_remarks if remark not in alone)
+            yield from (todo(f"while old node groups have nodes: {remark}") for remark in new)

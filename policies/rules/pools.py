@@ -267,6 +267,8 @@ LEAST: dict[str, tuple[str, ...]] = {
     KARPENTER_NODE_POOL: ("spec", "replicas"),
 }
 """The nodes that a pool always keeps. OKE's size is the first number of nodes, and the least if an autoscaler scales the pool."""
+OKE_LEAVING = ("freeformTags", scheduling.LEAVING.key)
+"""The tag of a node pool of an earlier generation. It keeps no node: its size is what it has until its jobs end."""
 
 FIRST: dict[str, tuple[str, ...]] = {EKS_NODE_GROUP: ("scalingConfig", "desiredSize"), AUTO_SCALING_GROUP: ("desiredCapacity",)}
 """The nodes that it starts with, if a separate property says so."""
@@ -280,6 +282,8 @@ _MOST: dict[str, tuple[str, ...]] = {
 
 def least(token: str, props: Data) -> int:
     """The least number of nodes of a pool; 0 if it sets none. Raises UnknownError."""
+    if token == OKE_NODE_POOL and walk(props, *OKE_LEAVING) is not None:
+        return 0
     return whole(walk(props, *LEAST[token])) or 0
 
 

@@ -5,7 +5,7 @@ runner sets (the chart's values and the custom resource) whose runners take a GP
 
 - The initial size of a pool is not a minimum: the program may leave it to the autoscaler (`ignoreChanges`). GpuNodeGroup starts a
   group with its minimum and later repeats the size that AWS reports, so its groups are not judged by it. OKE has one number for
-  both.
+  both. The tag gpu-ci/leaving says that it is neither.
 - Karpenter removes empty nodes by itself (its CRD's default for `consolidateAfter` is 0s) unless that is `Never`. It keeps
   nodes of `replicas`.
 - The rule judges each EKS node group by itself, so that the remediation can lower it: `minAllowed` is per group, and a pool has
@@ -26,7 +26,7 @@ from fleet.facts.scheduling import MACHINE_SHAPES
 from .draft import Draft
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET
 from .pods import pod_specs, pods_of, takes_gpus
-from .pools import ANNOTATIONS, FIRST, LEAST, bought, gpu_sign, ignored
+from .pools import ANNOTATIONS, FIRST, LEAST, OKE_LEAVING, bought, gpu_sign, ignored
 from .read import Data, Faults, Later, bound, keys, provided, shown, text, true, walk, whole
 from .releases import Release, releases
 from .rule import Args, Rule, facts, setting
@@ -104,7 +104,8 @@ def _kept(args: Args, later: Later) -> Iterator[_Fault]:
     if token in RUNNER_SET:
         yield from _above(("spec", *_MIN_RUNNERS), props, allowed, _WAITING, later)
         return
-    yield from _above(LEAST[token], props, allowed, "a GPU pool keeps no node without jobs", later)
+    if later.walk(props, *OKE_LEAVING) is None:
+        yield from _above(LEAST[token], props, allowed, "a GPU pool keeps no node without jobs", later)
     first = FIRST.get(token)
     if first is not None and not ignored(args.opts, first) and _OURS not in args.urn:
         yield from _above(first, props, allowed, "a GPU pool starts without nodes", later)

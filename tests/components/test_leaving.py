@@ -136,7 +136,7 @@ def test_an_edit_of_what_running_nodes_take_keeps_the_generation(first: dict[str
 def test_the_groups_of_a_removed_pool_stay_below_a_component_of_its_name(first: dict[str, str]) -> None:
     recording, again = up(FIRST, first, pools={"l4": pool(nodes={"max": 2}, instanceTypes=["g6.xlarge"])})
     assert {name: leaves for name, leaves in groups(recording).items() if "t4" in name} == dict.fromkeys(names(), True)
-    assert "usw2-t4-launch" not in again
+    assert {name: again.get(name) for name in first} == first, "the pool may come back with other machines while they leave"
     (parent,) = {group.parent for group in of_type(recording, GROUP) if "t4" in group.name}
     assert parent.endswith("::gpu-ci:index:GpuNodeGroup::usw2-t4")
 

@@ -47,7 +47,7 @@ def cloud(live: Mapping[str, int], marked: tuple[str, ...] = (), **changes: Any)
     """What OCI answers. The pools `marked` leave since an earlier update. `changes` are those of every pool."""
 
     def pools(asked: Mapping[str, Any]) -> dict[str, Any]:
-        assert asked["clusterId"] == "ocid1.cluster.oc1..there", "a deleted cluster has no pools of ours"
+        assert asked["clusterId"] == "ocid1.cluster.oc1..there", "a deleted cluster is not asked"
         return {"nodePools": [{**_pool(name, size, marked), **changes} for name, size in live.items()]}
 
     def clusters(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,7 +198,10 @@ def test_an_edit_that_is_taken_back_finds_the_first_generation_again(first: dict
 def test_the_node_pool_of_a_removed_pool_stays_below_a_component_of_its_name(first: dict[str, str]) -> None:
     recording, again = up(FIRST, first, cluster={"pools": {}})
     assert node_pools(recording) == {OLD: True}
-    assert OLD not in again
+    assert again == first
+    back, _ = up(FIRST, again, (f"{OLD}-0123abc",), **SHAPE)
+    assert node_pools(back) == {OLD: True, new(back): False}, "the pool comes back with another shape"
+    assert up({}, first, cluster={"pools": {}})[1] == {}
     (old,) = [pool for pool in of_type(recording, NODE_POOL) if pool.name == OLD]
     assert old.parent.endswith("::gpu-ci:index:OkeGpuPool::sjc-a10")
     assert ranges(recording) == [f"0:0:{ocid(f'{OLD}-0123abc')}"], "the last pool keeps the autoscaler, or it would never shrink"
@@ -218,7 +221,7 @@ def test_an_edit_that_ends_no_node_keeps_the_generation(first: dict[str, str], e
 
 
 def test_spot_ends_no_node_on_oke() -> None:
-    old = {"instanceTypes": ["VM.GPU3.1"]}
+    old: dict[str, Any] = {"instanceTypes": ["VM.GPU3.1"]}
     recorded = up({}, {}, **old)[1]
     assert node_pools(up(FIRST, recorded, **old, capacity="spot")[0]) == {OLD: False}
 
@@ -242,7 +245,7 @@ def test_evict_declares_no_old_pool(first: dict[str, str]) -> None:
 )
 def test_a_pool_of_another_stack_and_one_that_oci_deletes_are_left_alone(first: dict[str, str], foreign: dict[str, Any]) -> None:
     recording, _ = up(FIRST, first, answers=cloud(FIRST, **foreign), **SHAPE)
-    assert OLD not in node_pools(recording)
+    assert node_pools(recording) == {new(recording): False}
 
 
 def test_an_existing_cluster_is_asked_by_its_ocid(first: dict[str, str]) -> None:

@@ -73,7 +73,7 @@ def mismatches(
 ) -> dict[str, tuple[str, str]]:
     """By URN what the plan says of a resource and what the engine does, where they differ. Components are left out.
 
-    `left` are the URNs of the node groups, and of the releases of runner sets, of which the plan says that they leave.
+    `left` are the URNs of the node groups and the sets of which the plan says that they leave.
     """
     sides = [*before], [*after]
     resources = {resource.urn: resource for side in sides for resource in side}

@@ -26,10 +26,11 @@ Edit = tuple[str, str]
 CONFIG = ("\n          nodeConfig: {instance: {localStorage: {strategy: RAID0}}}", "")
 """Another template for both pools: five T4 on spot and two on demand."""
 BURST = "          role: burst\n"
-SIZE = ("      system: {", "      network: {natGateways: per-zone}\n      system: {")
+GATEWAYS = ("      system: {", "      network: {natGateways: per-zone}\n      system: {")
 FIXED = "controlPlaneZones: [us-west-2a, us-west-2b]\n      zones: [us-west-2a, us-west-2b{}]"
 ZONES = ("zones: [us-west-2a, us-west-2b, us-west-2c]", FIXED.format(", us-west-2c"))
 TWO = (ZONES[0], FIXED.format(""))
+TYPES = ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.2xlarge, g4dn.4xlarge, g4dn.8xlarge]")
 WHILE = "while old node groups have nodes"
 
 
@@ -108,6 +109,7 @@ def account(spot: int, on_demand: int) -> Edit:
 def test_a_quota_that_holds_the_new_groups_alone_is_too_small() -> None:
     enough, small = ([account(*vcpus), CONFIG] for vcpus in ((160, 32), (80, 32)))
     assert len(draining(edited(*enough))) == 1
+    assert len(draining(edited(CONFIG))) == 1, "what the account has is not known, and the plan asks for it"
     assert not any("full pools need" in remark for remark in edited(*small).remarks), "it holds the new groups"
     _, quota = draining(edited(*small))
     assert quota == (
@@ -142,13 +144,13 @@ def harm(before: tuple[Edit, ...], after: tuple[Edit, ...]) -> dict[str, Change]
 
 
 def test_the_gateway_of_a_zone_stays_with_the_groups_that_leave_it() -> None:
-    assert list(harm((SIZE, ZONES), (SIZE, TWO))) == ["pool-leaves"]
-    assert list(harm((SIZE, ZONES), (EVICT, SIZE, TWO))) == ["pool-replaced", "connections-broken"]
-    assert list(harm((SIZE, ZONES), (ZONES, CONFIG))) == ["connections-broken", "pool-leaves"], "one gateway is enough now"
+    assert list(harm((GATEWAYS, ZONES), (GATEWAYS, TWO))) == ["pool-leaves"]
+    assert list(harm((GATEWAYS, ZONES), (EVICT, GATEWAYS, TWO))) == ["pool-replaced", "connections-broken"]
+    assert list(harm((GATEWAYS, ZONES), (ZONES, TYPES))) == ["connections-broken", "pool-leaves"], "one gateway is enough now"
 
 
 def test_terminal_and_comment_say_what_leaves_and_that_it_takes_another_update() -> None:
-    plan = edited(("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.2xlarge, g4dn.4xlarge, g4dn.8xlarge]"))
+    plan = edited(TYPES)
     first, second, *others = changed_lines(plan, base())
     assert first == (
         "usw2: edit of t4-spot.instanceTypes replaces 3 node groups (instanceTypes) once idle: running jobs of gpu-t4 on t4-spot "

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from policies.rules.pools import least
 from policies.rules.read import Later
 from policies.rules.record import Options
 from policies.rules.rule import Args
@@ -65,6 +66,14 @@ def ignoring(*paths: str) -> tuple[str, ...]:
 
 def test_a_minimum_and_a_first_size_are_told_each() -> None:
     assert judge(RULE, EKS, changed(KEPT, *DESIRED, 2)) == said(EKS_KEPT, EKS_STARTED)
+
+
+def test_a_node_pool_of_oke_that_leaves_keeps_its_nodes_until_their_jobs_end() -> None:
+    leaving = changed(changed(V100, *SIZE, 2), "freeformTags", "gpu-ci/leaving", "true")
+    assert judge(RULE, OKE, leaving) == CLEAN
+    assert remedied(RULE, OKE, leaving) is None, "a remedy would end nodes"
+    assert least(OKE, leaving) == 0
+    assert least(OKE, changed(V100, *SIZE, 2)) == 2
 
 
 @pytest.mark.parametrize("path", ["scalingConfig.desiredSize", "scalingConfig", "*"])

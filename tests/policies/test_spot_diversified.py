@@ -189,6 +189,12 @@ def test_what_decides_must_be_known() -> None:
     assert judge_alone(RULE, OKE, V100, unknown=(*PLACES, 0)) == said(unknown=f"{'.'.join(PLACES)}[0]")
 
 
+def test_a_pool_that_leaves_may_be_in_its_last_zone() -> None:
+    last = of_types("g4dn.xlarge") | {"subnetIds": ["subnet-a"]}
+    assert len(judge_alone(RULE, EKS, last).messages) == 2
+    assert judge_alone(RULE, EKS, last | {"taints": [TAINT, LEAVING]}) == CLEAN
+
+
 SUITE = Suite(
     RULE,
     passing=(

@@ -32,7 +32,7 @@ class Step:
     `effect` is the worst one that a plan with a base says of the edit, and `said` are its lines on running jobs. The update took
     `seconds` and ended with `status`. `running` jobs ran when it began. Until the next step `ran` jobs succeeded, `ended` ones
     failed, and `again` ones were assigned a second time. `leaving` are the node groups that began to leave. Those of the step
-    before were empty after `drained` seconds, and `stayed` are those of them that this update did not delete.
+    before were empty after `drained` seconds, and `stayed` are those of them that still leave after this update.
     """
 
     edit: str
@@ -57,8 +57,8 @@ class Run:
     steps: Sequence[Step]
     ending: Mapping[str, str] = field(default_factory=dict)
     astray: frozenset[str] = frozenset()
-    lasting: int = 0
-    """Jobs that were still not done a while after the last step."""
+    lasting: int | None = None
+    """Jobs that were still not done a while after the last step; None for a run that was cut short."""
 
     def checks(self) -> Iterator[Check]:
         """What must hold."""
@@ -69,11 +69,12 @@ class Run:
         default = (step for step in self.steps if not self.ending.keys() & {*parts(step.edit)})
         yield Check("with the default settings no job ends", _counted(default))
         stayed = ", ".join(name for step in self.steps for name in step.stayed if not step.status)
-        yield Check("an update deletes the groups that left before", stayed)
+        yield Check("an update deletes groups that left and are empty, or needs them again", stayed)
         twice = [step.edit for step in self.steps if step.again]
         yield Check("no job is assigned twice", ", ".join(twice))
         yield Check("a node that leaves gets no runner", ", ".join(sorted(self.astray)))
-        yield Check("each job runs after all", f"{self.lasting} jobs wait" if self.lasting else "")
+        if self.lasting is not None:
+            yield Check("each job runs after all", f"{self.lasting} jobs wait" if self.lasting else "")
 
     def after(self, record: Mapping[str, Any]) -> Run:
         """This run and what an earlier record has of other edits."""

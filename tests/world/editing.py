@@ -124,7 +124,8 @@ class Site:
         running, (good, bad, again), began = len(self.flow.running), self.flow.results(), time.monotonic()
         outcome = self.world.site.cli(*_UP, timeout=900)
         seconds = time.monotonic() - began
-        stay = {group.outputs["nodeGroupName"] for group in self.scaler.groups()} & {*old}
+        # The program needs groups again if their edit is taken back.
+        stay = {*self.leaving()} & {*old}
         # A runner that vanished is noticed after some seconds.
         time.sleep(self.world.github.lost_after + 1)
         good, bad, again = (now - then for now, then in zip(self.flow.results(), (good, bad, again), strict=True))

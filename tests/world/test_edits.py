@@ -40,7 +40,7 @@ def test_a_run_without_an_ended_job_holds() -> None:
         (replace(QUIET, ended=1), ["no job ends that the plan did not name", "with the default settings no job ends"]),
         (replace(FINE, ended=1), ["with the default settings no job ends"]),
         (replace(FINE, edit="disk, taken back", ended=1), ["with the default settings no job ends"]),
-        (replace(QUIET, stayed=("a",)), ["an update deletes the groups that left before"]),
+        (replace(QUIET, stayed=("a",)), ["an update deletes groups that left and are empty, or needs them again"]),
         (replace(QUIET, again=1), ["no job is assigned twice"]),
     ],
 )
@@ -122,4 +122,4 @@ def test_the_page_has_what_the_record_has() -> None:
     assert KEPT["jobs"]["ran"] >= LEAST
     assert all(step["ended"] for step in steps if step["edit"] == EVICTING)
     assert_written(PAGE, "edits:staging", table(steps))
-    assert_written(PAGE, "missing:staging", f"{', '.join(f'`{name}`' for name in missing) or 'none'}\n")
+    assert_written(PAGE, "missing:staging", "".join(f"- `{name}`\n" for name in missing))

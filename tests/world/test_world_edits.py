@@ -14,7 +14,7 @@ import pytest
 import gpu_ci.offline.plan
 from gpu_ci.world.record import write
 from tests.conftest import SUMMARY
-from tests.world.edit_record import LEAST, RECORD, Run
+from tests.world.edit_record import RECORD, Run
 from tests.world.editing import EVICTING, chosen, flowing
 from tests.world.provided import missing, provided
 
@@ -45,7 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_jobs_go_on_while_staging_is_edited(run: Run, record_property: Callable[[str, object], None]) -> None:
     assert {check.claim: check.against for check in run.checks() if check.against} == {}
     counts = run.document()["jobs"]
-    assert counts["ran"] >= LEAST or len(run.steps) < len(FEW)
+    assert counts["ran"] > 2 * len(run.steps), "jobs hardly run"
     record_property(SUMMARY, f"{len(run.steps)} updates with jobs: {counts['ran']} succeeded, {counts['ended']} ended")
 
 

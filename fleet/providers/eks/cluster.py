@@ -218,8 +218,8 @@ class EksPools(Cluster):
 
     @property
     def group_suffix(self) -> int:
-        """Characters of "-<zone>", which the names of a pool's node groups have."""
-        return 1 + max(map(len, self.node_zones))
+        """Characters of "-<zone>" and of the digits of a generation, which the names of a pool's node groups have."""
+        return max(map(len, self.node_zones)) + len("--3fa9c1")
 
     def zones_of(self, pool: EksPool) -> tuple[str, ...]:
         """The zones of a pool's nodes. A reservation has machines in one zone."""
