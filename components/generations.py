@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-import grpc
 import pulumi
 from google.protobuf import json_format, struct_pb2
 from pulumi.runtime.proto import resource_pb2
@@ -65,18 +64,15 @@ class Generations:
 
 
 def resources() -> Mapping[str, Any]:
-    """What the state has, as {URN: {"type", "outputs"}}. Raises RunError if the backend refuses.
+    """All resources in the state, as {URN: {"type", "outputs"}}.
 
-    Only for a stack that has outputs: without any state the engine itself fails.
+    Only for a stack that `Generations.read` could read, and that has outputs: without any state the engine itself fails.
     """
     # The SDK's own invoke would look up the resources in the outputs, which the program has not declared yet.
     name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
     asked = json_format.ParseDict({"stackName": name}, struct_pb2.Struct())
     request = resource_pb2.ResourceInvokeRequest(tok="pulumi:pulumi:readStackResourceOutputs", args=asked)
-    try:
-        answer = cast("Any", get_monitor()).Invoke(request)
-    except grpc.RpcError as error:
-        raise pulumi.RunError(f"{name}: the backend does not return the stack's resources: {error}") from error
+    answer = cast("Any", get_monitor()).Invoke(request)
     return cast("Mapping[str, Any]", json_format.MessageToDict(getattr(answer, "return"))["outputs"])
 
 

@@ -36,8 +36,7 @@ def leave(inside: Inside, after: Resources) -> None:
     generations, cluster = inside.generations, f"{inside.name}/"
     if generations is None or inside.git is not None:
         return
-    for name in inside.settings.runners:
-        generations.before(f"{cluster}{name}", "")
+    generations.first.update(dict.fromkeys((f"{cluster}{name}" for name in inside.settings.runners), ""))
     removed = [key for key in generations.recorded if key.startswith(cluster) and key not in generations.first]
     objects = _objects() if removed else {}
     for key in removed:
@@ -57,7 +56,7 @@ def _objects() -> Mapping[str, Objects]:
     for urn, (kind, name) in split.items():
         above, _, own = kind.rpartition("$")
         if above == _SET:
-            of = next(of for of in sets if name.startswith(f"{of}-"))
+            of = next((of for of in sets if name.startswith(f"{of}-")), "")
             objects.setdefault(of, {})[own, name] = state[urn]["outputs"]
     return objects
 
@@ -86,22 +85,17 @@ def _declare(name: str, objects: Objects, inside: Inside, after: Resources) -> N
     for batch in _ORDER:
         before = [*made]
         for (kind, of), outputs in objects.items():
-            if batch != (kind if kind in _ORDER else ""):
-                continue
-            if kind == _RELEASE:
-                made.append(_idle(of, outputs, parent, before))
-            else:
-                opts = pulumi.ResourceOptions(parent=parent, depends_on=before, ignore_changes=["*"])
-                made.append(pulumi.CustomResource(kind, of, {}, opts))
+            if batch == (kind if kind in _ORDER else ""):
+                inputs, kept = _idle(outputs) if kind == _RELEASE else ({}, ["*"])
+                opts = pulumi.ResourceOptions(parent=parent, depends_on=before, ignore_changes=kept)
+                made.append(pulumi.CustomResource(kind, of, inputs, opts))
 
 
-def _idle(name: str, outputs: Mapping[str, Any], parent: pulumi.Resource, before: Resources) -> pulumi.Resource:
-    """A release whose set takes no job, and whose deletion waits for it: ARC needs the Secret until the set is gone."""
-    kept = [f"values.{key}" for key in outputs["values"] if key not in IDLE]
-    opts = pulumi.ResourceOptions(parent=parent, depends_on=[*before], ignore_changes=[*_AS_IT_IS, *kept])
-    values = {**outputs["values"], **IDLE}
-    chart, version = outputs["chart"], outputs["version"]
-    release: pulumi.Resource = kubernetes.helm.v3.Release(
-        name, chart=chart, version=version, values=values, skip_await=False, opts=opts
-    )
-    return release
+def _idle(outputs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Inputs of a release whose set takes no job and whose deletion waits for it, and what stays as it is.
+
+    ARC needs the Secret until the set is gone.
+    """
+    values = outputs["values"]
+    inputs = {"chart": outputs["chart"], "version": outputs["version"], "values": {**values, **IDLE}, "skipAwait": False}
+    return inputs, [*_AS_IT_IS, *(f"values.{key}" for key in values if key not in IDLE)]
