@@ -97,5 +97,5 @@ def _idle(outputs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     ARC needs the Secret until the set is gone.
     """
     values = outputs["values"]
-    inputs = {"chart": outputs["chart"], "version": outputs["version"], "values": {**values, **IDLE}, "skipAwait": False}
+    inputs = {"chart": outputs["chart"], "version": outputs.get("version"), "values": {**values, **IDLE}, "skipAwait": False}
     return inputs, [*_AS_IT_IS, *(f"values.{key}" for key in values if key not in IDLE)]
