@@ -9,9 +9,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pulumi
+from google.protobuf import json_format, struct_pb2
+from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.settings import get_monitor
 
 OUTPUT = "generations"
 """The stack output that has the digest of the first generation, by logical name."""
@@ -58,6 +61,19 @@ class Generations:
         """What the last complete update recorded under a name, of which it is now `now`; None if nothing."""
         self.first[name] = now
         return self.recorded.get(name)
+
+
+def resources() -> Mapping[str, Any]:
+    """All resources in the state, as {URN: {"type", "outputs"}}.
+
+    Only for a stack that `Generations.read` could read, and that has outputs: without any state the engine itself fails.
+    """
+    # The SDK's own invoke would look up the resources in the outputs, which the program has not declared yet.
+    name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
+    asked = json_format.ParseDict({"stackName": name}, struct_pb2.Struct())
+    request = resource_pb2.ResourceInvokeRequest(tok="pulumi:pulumi:readStackResourceOutputs", args=asked)
+    answer = cast("Any", get_monitor()).Invoke(request)
+    return cast("Mapping[str, Any]", json_format.MessageToDict(getattr(answer, "return"))["outputs"])
 
 
 def logical_name(name: str) -> str:

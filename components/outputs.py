@@ -75,7 +75,10 @@ class StackOutputs(TypedDict):
         dict[str, Text],
         "kubeconfig of each cluster, by its name in the settings; always secret; not of a cluster that you name by context",
     ]
-    generations: Annotated[dict[str, str], "what the first generation of each node group and runner set was made of, as a digest"]
+    generations: Annotated[
+        dict[str, str],
+        "what the first generation of each node group and runner set was made of, as a digest; and the names of all runner sets",
+    ]
 
 
 class Built(NamedTuple):

@@ -11,6 +11,7 @@ from components.kubernetes.arc_runner_set import ArcRunnerSet, Read
 from components.kubernetes.enablement import DevicePluginStack, GpuOperator
 from components.kubernetes.gpu_workload import GpuJob, GpuWorkload
 from components.kubernetes.in_cluster import Inside
+from components.kubernetes.leaving import leave
 from components.kubernetes.model_cache import ModelCache
 from components.kubernetes.namespaces import Namespaces
 from components.kubernetes.plain_chart import ArcController, ArgoCd, GpuMonitoring, PlainChart
@@ -65,6 +66,7 @@ def install(
     if inside.settings.gitops is None:
         arc = furnish(inside, fleet, private_keys)
         sets = runner_sets(arc, machine_set)
+        leave(inside, arc.after)
         declare_sweeps(arc, sets)
     else:
         sets = _bootstrap(inside, fleet, inside.settings.gitops, private_keys, machine_set)

@@ -21,7 +21,7 @@ T = TypeVar("T")
 DATA, CLUSTER, PROTECT, CLOUD = "data-lost", "cluster-replaced", "refused-by-protect", "refused-by-cloud"
 POOL, SET, JOB, SHARED, ROLLED = "pool-replaced", "set-replaced", "job-replaced", "connections-broken", "nodes-rolled"
 LEAVES, SPACE = "pool-leaves", "namespace-deleted"
-BESIDE = "set-beside"
+BESIDE, DRAINS = "set-beside", "set-leaves"
 NO_EFFECT = "no-effect"
 CLASSES: Mapping[str, str] = {
     DATA: "data lost",
@@ -36,6 +36,7 @@ CLASSES: Mapping[str, str] = {
     ROLLED: "nodes rolled",
     LEAVES: "node group replaced or deleted once it is idle",
     BESIDE: "runner set registered beside the old one",
+    DRAINS: "runner set removed once it is idle",
     "replaced": "replaced",
     "removed": "removed",
     "updated": "updated in place",
@@ -134,7 +135,7 @@ class Change:
     @property
     def is_told(self) -> bool:
         """Whether its sentence has a line of its own: it is loud, or `pulumi up` has to run again."""
-        return self.is_loud or self.effect in (LEAVES, BESIDE)
+        return self.is_loud or self.effect in (LEAVES, BESIDE, DRAINS)
 
 
 def counts(changes: Iterable[Change]) -> dict[str, int]:
@@ -248,6 +249,8 @@ class Classified:
         """What the program does to the release of a set that goes or changes (components.kubernetes.scale_set)."""
         old, (cluster, _, name) = self._old[release.urn], owner[1].partition("/")
         paths = self.effects[release.urn].paths
+        if self.effects[release.urn].state == "removed" and self._drains(release, cluster, name):
+            return DRAINS
         if self.effects[release.urn].state == "removed" or release.type != RELEASE or touch(paths, (_SECRET,)):
             return SET
         if another_minor(old.inputs["version"], release.inputs["version"]):
@@ -257,6 +260,12 @@ class Classified:
         runner = self.after.fleet.clusters[cluster].runners[name]
         beside = isinstance(runner, PodRunner) and moves_beside(release.inputs["values"]["githubConfigUrl"], name, runner)
         return BESIDE if beside else SET
+
+    def _drains(self, release: Resource, cluster: str, name: str) -> bool:
+        """Whether the program keeps a removed set until it has no runner (components.kubernetes.leaving)."""
+        before, after = self.before.fleet.clusters[cluster].runners[name], self.after.fleet.clusters.get(cluster)
+        stays = after is not None and not after.by_git and name not in after.runners
+        return stays and release.type == RELEASE and isinstance(before, PodRunner)
 
     def _leaves(self, group: Resource, owner: Owner) -> bool:
         """Whether the program keeps a pool's group, as it is, until it has no nodes (components.eks.leaving).
@@ -354,6 +363,7 @@ class Classified:
             POOL: self._pool,
             SET: self._set,
             BESIDE: self._beside,
+            DRAINS: self._set,
             SPACE: self._space,
             JOB: self._job,
             SHARED: self._shared,
@@ -414,6 +424,9 @@ class Classified:
     def _set(self, edit: str, state: str, name: str, releases: Sequence[Resource]) -> str:
         if state == "removed":
             of = "" if edit == f"removal of runner set {name}" else f" removes runner set {name}"
+            if self._drains(releases[0], *self._owner(releases[0])[1].split("/")):
+                later = "it takes no new ones, and a later `pulumi up` deletes it, once it has no runner"
+                return f"{edit}{of} once idle: its running jobs go on, {later} ({_PAGE})"
             return f"{edit}{of}: its running jobs end"
         cluster = _cluster(self._owner(releases[0]))
         host = self.after.fleet.scope_of(cluster, self.after.fleet.clusters[cluster].runners[name]).host

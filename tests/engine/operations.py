@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gpu_ci.offline.effects import effects
 from gpu_ci.offline.recording import Resource
+from policies.rules.kinds import RELEASE
 from tests.engine.cli import Outcome
 from tests.engine.verdicts import events
 
@@ -93,7 +94,11 @@ def mismatches(
 
 
 def _staying(resources: Mapping[str, Resource], group: str) -> Iterator[tuple[str, str]]:
-    """The operations on a group that gets the taint, and on what it needs as long as it has nodes."""
+    """The operations on a group that gets the taint, and on what it needs as long as it has nodes. Or on a runner set."""
+    if resources[group].type == RELEASE:
+        of_set = [urn for urn, resource in resources.items() if resource.parent == resources[group].parent]
+        yield from {**dict.fromkeys(of_set, "same"), group: "update"}.items()
+        return
     stem, needed = resources[group].name.removesuffix("nodes"), resources[group].property_dependencies
     zones = [zone for urn in needed.get("subnetIds", ()) if (zone := resources[urn].inputs.get("availabilityZone"))]
     yield group, "update"

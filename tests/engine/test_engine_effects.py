@@ -17,7 +17,7 @@ import gpu_ci.offline.plan
 from fleet.facts.tables import rows
 from fleet.loading.home import ROOT
 from gpu_ci.offline import effects
-from gpu_ci.offline.changes import BESIDE, CLASSES, LEAVES, PROTECT, Change
+from gpu_ci.offline.changes import BESIDE, CLASSES, DRAINS, LEAVES, PROTECT, Change
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.plan import Plan, make_plan
 from tests.edits import EDITS, edited
@@ -54,7 +54,7 @@ class Edited:
 
     @property
     def mismatches(self) -> dict[str, tuple[str, str]]:
-        left = [urn for change in self.changes if change.effect in (LEAVES, BESIDE) for urn in change.urns]
+        left = [urn for change in self.changes if change.effect in (LEAVES, BESIDE, DRAINS) for urn in change.urns]
         return mismatches(self.before.resources, self.after.resources, self.preview.result(), left)
 
     @cached_property

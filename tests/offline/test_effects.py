@@ -58,7 +58,6 @@ REFUSED = "usw2: edit of {}: the cloud refuses it for usw2-control-plane: EKS mo
                 (ZONES, "[us-west-2b, us-west-2a, us-west-2c]"),
             ),
             "usw2: edit of t4-spot.instanceTypes replaces 3 node groups (instanceTypes): running jobs of gpu-t4 on t4-spot end\n"
-            "usw2: removal of runner set gpu-t4-release: its running jobs end\n"
             "usw2: edit of zones removes the NAT gateway of us-west-2a: open connections of running jobs break, and jobs have "
             "another public address",
         ),
