@@ -56,7 +56,7 @@ def faults(value: Any, hint: Any, path: str = "") -> Iterator[str]:
         yield from () if value in args else (f"{path}: {value!r}",)
     else:
         # The first of what an Input allows is the plain value.
-        plain = get_origin(args[0]) or args[0]
+        plain = get_origin(args[0]) or args[0] if args else hint
         yield from () if isinstance(value, plain) and (plain is str) is isinstance(value, str) else (f"{path}: {value!r}",)
 
 
@@ -89,7 +89,7 @@ def test_the_outputs_name_every_cluster_pool_and_runner_set(stack):
 def test_a_missing_a_strange_and_a_wrong_key_are_faults():
     usw2 = outputs_of("staging")["clusters"]["usw2"]
     broken = {key: value for key, value in usw2.items() if key != "vpcId"} | {"runsOn": [], "subnetIds": {"a": 1}}
-    found = sorted(faults({"clusters": {"usw2": broken}, "kubeconfigs": {}}, StackOutputs))
+    found = sorted(faults({"clusters": {"usw2": broken}, "kubeconfigs": {}, "generations": {}}, StackOutputs))
     assert found == [".clusters.usw2.subnetIds.a: 1", ".clusters.usw2: runsOn", ".clusters.usw2: vpcId"]
 
 

@@ -44,11 +44,11 @@ def test_renames_with_was_leave_every_resource_as_it_is(site, update):
     assert {each["urn"] for each in site.deployment().resources} == {each["urn"] for each in update.resources}
 
 
-def test_without_was_the_groups_of_a_renamed_pool_are_created_and_deleted(site, update):
+def test_without_was_a_renamed_pool_is_another_one_and_the_groups_of_the_first_leave(site, update):
     cli = _renamed(site, "forgotten")
     file = cli.folder / STACK_FILE.format(site.stack)
     file.write_text(file.read_text().replace("          was: t4-spot\n", ""))
     found = _operations(cli, site)
     zones = ("us-west-2a", "us-west-2b", "us-west-2c")
     assert {f"usw2-t4-cheap-{zone}-nodes" for zone in zones} <= found["create"]
-    assert {f"usw2-t4-spot-{zone}-nodes" for zone in zones} <= found["delete"]
+    assert {f"usw2-t4-spot-{zone}-nodes" for zone in zones} <= found["update"]
