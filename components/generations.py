@@ -7,7 +7,7 @@ suffix. A later one has a digest of what it is made of: an edit that is taken ba
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -20,6 +20,10 @@ OUTPUT = "generations"
 """The stack output that has the digest of the first generation, by logical name."""
 _NAME = re.compile(r"(.+-(?:nodes|launch)(?:-[0-9a-f]{6})?)-[0-9a-f]{7}")
 """A name in the cloud: the logical name, perhaps with the digits of a generation, and the digits that Pulumi appends."""
+
+
+Suffix = Callable[[str, Mapping[str, Any]], str]
+"""What follows a logical name, from the name and from what the resource is made of."""
 
 
 @dataclass(frozen=True, slots=True)

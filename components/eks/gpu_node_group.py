@@ -15,7 +15,7 @@ from components.component import PackagedComponent
 from components.eks.launch import interfaces, launch_template
 from components.eks.live_sizes import LiveSizes
 from components.eks.managed_nodes import CUSTOM, managed_nodes
-from components.generations import Generations
+from components.generations import Generations, Suffix
 from components.kubernetes.args import SharingArgs
 from fleet.facts.bill import written
 from fleet.facts.hardware import CAPACITY_BLOCK
@@ -28,6 +28,7 @@ from fleet.facts.scheduling import (
     SCHEDULED_NODES_TAG,
     STARTUP_GATE,
     Taint,
+    has_generations,
     resource_tags,
 )
 from fleet.facts.xid import GPU_CONDITION, REASONS
@@ -298,7 +299,10 @@ class GpuNodeGroup(PackagedComponent[Read]):
         pool, zones = args.settings, tuple(args.subnet_ids)
         labels = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE, pool.flavor or "")
         taints = (*pool.node_taints(EKS_PROFILE), *((STARTUP_GATE,) if pool.startup_gate and pool.has_gpus else ()))
-        template = self.template = self._template(name, args, labels, taints)
+        # Groups without room for the digits in their names are replaced or rolled by EKS, and so their template has none.
+        fits = all(has_generations(f"{name}-{zone}-nodes") for zone in zones)
+        suffix = args.generations.suffix if fits else lambda *_: ""
+        template = self.template = self._template(name, args, labels, taints, suffix)
         """The launch template of all groups."""
         node_group = partial(
             managed_nodes,
@@ -316,7 +320,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
             idle_delay=go_duration(pool.idle_delay),
             time_zone=pool.schedules.time_zone if pool.schedules is not None else None,
             reserved=pool.reservation is not None,
-            suffix=args.generations.suffix,
+            suffix=suffix,
             made_of=template.pulumi_resource_name,
             cluster_name=args.cluster_name,
             node_role_arn=args.node_role_arn,
@@ -346,7 +350,9 @@ class GpuNodeGroup(PackagedComponent[Read]):
         """The digits of the generations of its groups, "" for the first one."""
         return "".join(sorted({group.pulumi_resource_name.partition("-nodes")[2] for group in self.groups.values()})).strip("-")
 
-    def _template(self, name: str, args: Read, labels: Mapping[str, str], taints: Sequence[Taint]) -> aws.ec2.LaunchTemplate:
+    def _template(
+        self, name: str, args: Read, labels: Mapping[str, str], taints: Sequence[Taint], suffix: Suffix
+    ) -> aws.ec2.LaunchTemplate:
         """The launch template of all groups."""
         pool, reservation, group = args.settings, args.settings.reservation, self._placement_group(name, args.settings)
         block, adapters = pool.capacity == CAPACITY_BLOCK, pool.efa_interfaces
@@ -357,7 +363,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
             parent=self,
             performance=pool.disk_performance,
             reservation=reservation.id if reservation is not None else None,
-            suffix=args.generations.suffix,
+            suffix=suffix,
             # With an image of your own the user data has what the control plane alone knows.
             more=[pool.node_config, labels, taints] if pool.image_id else None,
             image_id=pool.image_id,

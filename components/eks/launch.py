@@ -1,11 +1,12 @@
 """The launch template of every EKS node, GPU or not, its network interfaces, and what nodes need of the control plane to join."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
+from components.generations import Suffix
 from fleet.facts.hardware import Machine
 from fleet.providers.eks.node_options import DiskPerformance
 
@@ -42,7 +43,7 @@ def launch_template(
     parent: pulumi.Resource,
     performance: DiskPerformance | None = None,
     reservation: str | None = None,
-    suffix: Callable[[str, Mapping[str, Any]], str] = lambda *_: "",
+    suffix: Suffix = lambda *_: "",
     more: object = None,
     **options: Any,
 ) -> aws.ec2.LaunchTemplate:

@@ -1,12 +1,13 @@
 """Managed node groups: what the system pool and the GPU pools have in common."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
 from components.eks.live_sizes import LiveSizes, scaling
+from components.generations import Suffix
 from components.unordered import require_items, unordered
 from fleet.facts import versions
 from fleet.facts.scheduling import EKS_EFFECT, IDLE_DELAY_TAG, TEMPLATE, Taint
@@ -36,7 +37,7 @@ def managed_nodes(
     actions: Sequence[Action] = (),
     time_zone: str | None = None,
     reserved: bool = False,
-    suffix: Callable[[str, Mapping[str, Any]], str] = lambda *_: "",
+    suffix: Suffix = lambda *_: "",
     made_of: object = None,
     **inputs: Any,
 ) -> aws.eks.NodeGroup:

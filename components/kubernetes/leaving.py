@@ -21,9 +21,6 @@ _QUOTA, _RELEASE = "kubernetes:core/v1:ResourceQuota", "kubernetes:helm.sh/v3:Re
 _ORDER = ("kubernetes:core/v1:Namespace", "", _RELEASE)
 """Types in the order of creation; "" are all others."""
 _OURS = ("values", "skip_await")
-_AS_IT_IS = [to_camel(key) for key in inspect.signature(kubernetes.helm.v3.ReleaseArgs).parameters if key not in _OURS]
-"""All inputs of a release but those that change here."""
-
 Objects = Mapping[tuple[str, str], Mapping[str, Any]]
 """The outputs of a set's resources in the state, by type and logical name."""
 
@@ -96,6 +93,6 @@ def _idle(outputs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
     ARC needs the Secret until the set is gone.
     """
-    values = outputs["values"]
+    values, keys = outputs["values"], inspect.signature(kubernetes.helm.v3.ReleaseArgs).parameters
     inputs = {"chart": outputs["chart"], "version": outputs.get("version"), "values": {**values, **IDLE}, "skipAwait": False}
-    return inputs, [*_AS_IT_IS, *(f"values.{key}" for key in values if key not in IDLE)]
+    return inputs, [*(to_camel(key) for key in keys if key not in _OURS), *(f"values.{key}" for key in values if key not in IDLE)]

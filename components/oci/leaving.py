@@ -3,13 +3,15 @@
 OKE's API has no taint. So the nodes are cordoned, and the autoscaler may start none: it removes each once it is idle.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
-from pulumi_oci.containerengine.outputs import GetNodePoolsNodePoolResult as LivePool
 from pydantic.alias_generators import to_camel
 
 from components.component import Resources
@@ -19,8 +21,9 @@ from components.oci.oke_gpu_pool import OkeGpuPool
 from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG, POOL_LABEL, STORAGE_TAG, SYSTEM_POOL
 from fleet.providers.tags import STACK_TAG
 
-_AS_IT_IS = [to_camel(key) for key in inspect.signature(oci.containerengine.NodePoolArgs).parameters if key != "freeform_tags"]
-"""All inputs of a node pool but its tags."""
+if TYPE_CHECKING:
+    from pulumi_oci.containerengine.outputs import GetNodePoolsNodePoolResult as LivePool
+
 _GONE = ("DELETING", "DELETED")
 """States in which OCI still lists a cluster or a pool."""
 
@@ -57,7 +60,7 @@ def leave(here: InCluster, leaves: Mapping[str, LivePool], pools: Mapping[str, O
             compartment_id=pool.compartment_id,
             node_shape=pool.node_shape,
             freeform_tags=_marked(pool),
-            opts=pulumi.ResourceOptions(parent=parent, depends_on=[here.cluster, *after], ignore_changes=_AS_IT_IS),
+            opts=pulumi.ResourceOptions(parent=parent, depends_on=[here.cluster, *after], ignore_changes=_as_it_is()),
         )
         for node in oci.containerengine.get_node_pool(pool.id, opts=_asked(here)).nodes if _size(pool) else ():
             # Any other node is not in Kubernetes yet, or not for long: the patch would make an object without a machine.
@@ -108,3 +111,8 @@ def _label(pool: LivePool) -> str:
 def _size(pool: LivePool) -> int:
     size: int = pool.node_config_details[0].size
     return size
+
+
+def _as_it_is() -> list[str]:
+    """All inputs of a node pool but its tags."""
+    return [to_camel(key) for key in inspect.signature(oci.containerengine.NodePoolArgs).parameters if key != "freeform_tags"]

@@ -212,6 +212,13 @@ CPU_TOLERATION = Toleration(CPU_TAINT.key)
 # The prefixes are those of Cluster Autoscaler (cluster-autoscaler/utils/taints/taints.go@0af55ac5).
 QUARANTINE_TAINT = Taint("status-taint.cluster-autoscaler.kubernetes.io/gpu-ci-quarantine", "", Effect.NO_SCHEDULE)
 """Taint of a sick GPU node; its value is the reason. The autoscaler counts the node as ready, but as no capacity."""
+
+
+def has_generations(group: str) -> bool:
+    """Whether EKS takes the name of a later generation of the node group with this logical name: 63 characters at most."""
+    return len(group) + len("-3fa9c1-1a2b3c4") <= 63
+
+
 GENERATION_ANNOTATION = "gpu-ci/generation"
 """The digits of the generation of the nodes on which a placeholder is to be."""
 LEAVING = Taint("gpu-ci/leaving", "true", Effect.NO_SCHEDULE)

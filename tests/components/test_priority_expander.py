@@ -52,7 +52,7 @@ def test_a_group_has_the_name_that_the_patterns_know() -> None:
     groups = [each.name for each in of_type(recording, "aws:eks/nodeGroup:NodeGroup") if "system" not in each.name]
     assert len(groups) == 4, "two pools in two zones"
     for name in groups:
-        assert f"^eks-{name}-[0-9a-f]{{7}}-" in found.inputs["data"]["priorities"]
+        assert f"^eks-{name}-([0-9a-f]{{6}}-)?[0-9a-f]{{7}}-" in found.inputs["data"]["priorities"]
 
 
 def test_an_autoscaler_of_the_clusters_own_keeps_its_configmap() -> None:

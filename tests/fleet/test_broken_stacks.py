@@ -1641,7 +1641,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "names-too-long-together": (
         "gpu-ci:clusters.usw2.pools.t4-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-        "cluster and pool names together have at most 30 characters; shorten one",
+        "cluster and pool names together have at most 37 characters; shorten one",
         '"t4-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"',
     ),
     "own-label-on-two-sets-of-one-name": (

@@ -90,10 +90,10 @@ def test_a_group_without_an_order_is_chosen_last_and_never_dropped() -> None:
 def test_the_text_has_the_highest_number_first() -> None:
     made = load(config(clusters={"usw2": cluster(pools={"t4": pool(), "spot": pool()}, runners={"gpu": over("spot", "t4")})}))
     assert eks_priorities("usw2", made.clusters["usw2"]) == (
-        '20: ["^eks-usw2-spot-us-west-2a-nodes-[0-9a-f]{7}-[0-9a-f]{8}-", '
-        '"^eks-usw2-spot-us-west-2b-nodes-[0-9a-f]{7}-[0-9a-f]{8}-"]\n'
-        '10: ["^eks-usw2-t4-us-west-2a-nodes-[0-9a-f]{7}-[0-9a-f]{8}-", '
-        '"^eks-usw2-t4-us-west-2b-nodes-[0-9a-f]{7}-[0-9a-f]{8}-"]\n'
+        '20: ["^eks-usw2-spot-us-west-2a-nodes-([0-9a-f]{6}-)?[0-9a-f]{7}-[0-9a-f]{8}-", '
+        '"^eks-usw2-spot-us-west-2b-nodes-([0-9a-f]{6}-)?[0-9a-f]{7}-[0-9a-f]{8}-"]\n'
+        '10: ["^eks-usw2-t4-us-west-2a-nodes-([0-9a-f]{6}-)?[0-9a-f]{7}-[0-9a-f]{8}-", '
+        '"^eks-usw2-t4-us-west-2b-nodes-([0-9a-f]{6}-)?[0-9a-f]{7}-[0-9a-f]{8}-"]\n'
         '1: [".*"]\n'
     )
 

@@ -188,7 +188,9 @@ def test_what_comes_and_what_goes(tmp_path):
     assert unused == "usw2: pool l4: no runner set uses it, so it gets no jobs; use it in one, or remove it"
     need = "{} vCPUs of quota L-DB2E81BA; write what the account has"
     assert [need.format(24) in remark for remark in quota] == [True], "the need of the quota grows"
-    assert [need.format(16) in remark for remark in back.new_remarks] == [True]
+    leaves, quota_left = back.new_remarks
+    assert leaves == "while old node groups have nodes, the worst hour is ≤13.89 + ≤1.450 = ≤15.34 USD"
+    assert need.format(16) in quota_left
     assert list(there.lines) == [(line.cluster, line.item) for line in after.bill], "in the order of the bill"
     gone = [key for key, pair in back.lines.items() if pair.after is None]
     assert list(back.lines)[-len(gone) :] == gone, "what is gone comes last"

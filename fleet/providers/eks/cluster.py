@@ -154,7 +154,7 @@ class EksPools(Cluster):
     pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
     replace_nodes: ReplaceNodes = "wait"
     """What an edit that needs other nodes does with the old node groups: `wait` keeps them, without new pods, until they are
-    empty; `evict` deletes them at once, and their jobs end (docs/replacing-nodes.md)."""
+    empty; `evict` deletes them at once, and their jobs end (docs/replacing-nodes.md). Example: `evict`"""
     build_caches: BuildCaches | None = None
     """S3 buckets with the compiled objects of CI jobs (docs/build-caches.md)."""
     runners: dict[SetName, EksPodRunner]
@@ -218,8 +218,8 @@ class EksPools(Cluster):
 
     @property
     def group_suffix(self) -> int:
-        """Characters of "-<zone>" and of the digits of a generation, which the names of a pool's node groups have."""
-        return max(map(len, self.node_zones)) + len("--3fa9c1")
+        """Characters of "-<zone>", which the names of a pool's node groups have."""
+        return 1 + max(map(len, self.node_zones))
 
     def zones_of(self, pool: EksPool) -> tuple[str, ...]:
         """The zones of a pool's nodes. A reservation has machines in one zone."""

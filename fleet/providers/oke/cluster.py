@@ -85,7 +85,7 @@ class OkePools(Cluster):
     pools: dict[DnsLabel, OkePool] = Field(default_factory=dict)
     replace_nodes: ReplaceNodes = "wait"
     """What an edit that needs other nodes does with the old node pools: `wait` keeps them, without new pods, until they are
-    empty; `evict` deletes them at once, and their jobs end (docs/replacing-nodes.md)."""
+    empty; `evict` deletes them at once, and their jobs end (docs/replacing-nodes.md). Example: `evict`"""
 
     IMAGES: ClassVar[tuple[str, ...]] = ()
     """Kinds of node images that the cluster needs besides those of its pools."""
