@@ -16,7 +16,7 @@ from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import differing
 from gpu_ci.offline.words import counted, listed
-from policies.rules.kinds import APPLICATION, EKS_NODE_GROUP, NAT_GATEWAY, RELEASE
+from policies.rules.kinds import APPLICATION, NAT_GATEWAY, RELEASE
 
 T = TypeVar("T")
 DATA, CLUSTER, PROTECT, CLOUD = "data-lost", "cluster-replaced", "refused-by-protect", "refused-by-cloud"
@@ -47,7 +47,7 @@ CLASSES: Mapping[str, str] = {
 }
 """Every class in words, the most harmful first."""
 
-_GROUPS = {EKS_NODE_GROUP: "node group", "oci:ContainerEngine/nodePool:NodePool": "node pool"}
+_GROUPS = {"aws:eks/nodeGroup:NodeGroup": "node group", "oci:ContainerEngine/nodePool:NodePool": "node pool"}
 """Resources with the nodes of a pool."""
 _PLACE = ("clusterId", "clusterName", "compartmentId", "nodeRoleArn")
 """Inputs of these whose change makes no generation: the engine replaces the group at once."""
@@ -276,7 +276,7 @@ class Classified:
         written = {path for path, *_ in differing(self._old.get(group.urn, group).inputs, group.inputs, lists=False)}
         made_of = all(path in written or path.startswith("launchTemplate.") for path in self._harmful(group))
         waits = getattr(self.after.fleet.clusters.get(_cluster(owner)), "replace_nodes", "") == "wait"
-        waits = waits and (group.type != EKS_NODE_GROUP or has_generations(group.name))
+        waits = waits and (_GROUPS[group.type] != "node group" or has_generations(group.name))
         return waits and owner[0] == "pool" and made_of and not touch(self._harmful(group), _PLACE)
 
     def _outlives(self, gateway: Resource, cluster: str) -> bool:
