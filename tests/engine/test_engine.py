@@ -10,8 +10,9 @@ import pytest
 
 from fleet.facts.support import EKS_SUPPORT
 from gpu_ci.offline.judge import ENDED
-from gpu_ci.offline.plan import make_plan
-from tests.engine.cli import STACK_FILE
+from gpu_ci.offline.plan import Plan, make_plan
+from tests.engine import staging
+from tests.engine.cli import STACK_FILE, Cli, Outcome
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
 from tests.engine.eks_cluster import ROLE
 from tests.engine.staging import CLEAR, PREVIEW, STACK, broken, recorded
@@ -117,15 +118,21 @@ def test_a_preview_without_the_taint_fails_with_the_plans_message(site):
     assert outcome.text.count(f"{TAINT_RULE} ") >= len(expected), outcome
 
 
-def test_extended_support_is_priced_as_in_the_plan(site):
-    """On the engine the component of the control plane has no inputs, so its child's version counts."""
-    cli = site.variant("extended")
+def _extended(cli: Cli) -> tuple[list[Outcome], Plan]:
+    """The previews of the day before extended support and of its first day, and the plan of that day."""
     stack_file = cli.folder / STACK_FILE.format(STACK)
     stack_file.write_text(stack_file.read_text().replace('kubernetesVersion: "1.36"', 'kubernetesVersion: "1.34"'))
     day = EKS_SUPPORT["1.34"].standard_until
     outcomes = [cli.having(GPU_CI_AS_OF=each.isoformat())(*PREVIEW) for each in (day - timedelta(days=1), day)]
+    return outcomes, make_plan(STACK, cli.folder, as_of=day)
+
+
+def test_extended_support_is_priced_as_in_the_plan(tmp_path):
+    """On the engine the component of the control plane has no inputs, so its child's version counts."""
+    # Of a deployed stack the groups of the other minor would stay until they are empty, and count too.
+    with staging.built(tmp_path) as fresh:
+        outcomes, plan = _extended(fresh.cli)
     assert "stack-cost-ceiling" not in outcomes[0].text, outcomes[0]
-    plan = make_plan(STACK, cli.folder, as_of=day)
     (fault,) = [found.message for found in plan.verdicts if (found.rule, found.kind) == ("stack-cost-ceiling", ENDED)]
     assert plan.passes(), "the engine alone fails because a day has passed"
     assert flat(fault) in outcomes[1].text, outcomes[1]
