@@ -76,7 +76,7 @@ def build(fleet: Fleet, project: str, stack: str, private_keys: PrivateKeys) -> 
     if fleet.permissions_boundary is not None:
         bound_roles(fleet.permissions_boundary)
     declare_guard = guarded(fleet, stack)
-    context = Context(project, stack, dict(fleet.tags), Generations.read(project, stack))
+    context = Context(project, stack, dict(fleet.tags), Generations.read())
     outputs: StackOutputs = {"clusters": {}, "kubeconfigs": {}, "generations": context.generations.first}
     for name, cluster in fleet.clusters_by_name():
         # A stack imports only the SDKs of its own providers: each costs seconds and memory.

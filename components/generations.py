@@ -37,9 +37,9 @@ class Generations:
     first: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, project: str, stack: str) -> "Generations":
+    def read(cls) -> "Generations":
         """Those of the stack itself; none before its first update. Raises RunError if the backend refuses."""
-        name = f"{pulumi.get_organization()}/{project}/{stack}"
+        name = _stack()
         try:
             answer = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": name}).value or {}
         except Exception as error:
@@ -67,14 +67,18 @@ class Generations:
         return self.recorded.get(name)
 
 
+def _stack() -> str:
+    """The full name of the stack, as the engine's functions take it."""
+    return f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
+
+
 def resources() -> Mapping[str, Any]:
     """All resources in the state, as {URN: {"type", "outputs"}}.
 
     Only for a stack that `Generations.read` could read, and that has outputs: without any state the engine itself fails.
     """
     # The SDK's own invoke would look up the resources in the outputs, which the program has not declared yet.
-    name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
-    asked = json_format.ParseDict({"stackName": name}, struct_pb2.Struct())
+    asked = json_format.ParseDict({"stackName": _stack()}, struct_pb2.Struct())
     request = resource_pb2.ResourceInvokeRequest(tok="pulumi:pulumi:readStackResourceOutputs", args=asked)
     answer = cast("Any", get_monitor()).Invoke(request)
     return cast("Mapping[str, Any]", json_format.MessageToDict(getattr(answer, "return"))["outputs"])

@@ -56,6 +56,11 @@ class Site:
         """What is live, and the faults."""
         return self.serving["aws"].cloud
 
+    @property
+    def file(self) -> Path:
+        """The stack's file in the project."""
+        return self.cli.folder / STACK_FILE.format(self.stack)
+
     def up(self, *options: str) -> Outcome:
         """Updates the stack without a preview; raises AssertionError with the output when it fails."""
         return self.cli.ok("up", "--stack", self.stack, "--yes", "--skip-preview", "--suppress-progress", *options, timeout=600)

@@ -6,13 +6,11 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from fleet.facts.scheduling import LEAVING
 from tests.engine import staging
-from tests.engine.cli import STACK_FILE
 from tests.engine.live import Live
 from tests.engine.staging import Site
 
@@ -30,14 +28,10 @@ class Fleet:
 
     site: Site
 
-    @property
-    def file(self) -> Path:
-        return self.site.cli.folder / STACK_FILE.format("staging")
-
     def edit(self, before: str, after: str) -> None:
-        text = self.file.read_text()
+        text = self.site.file.read_text()
         assert before in text, before
-        self.file.write_text(text.replace(before, after, 1))
+        self.site.file.write_text(text.replace(before, after, 1))
 
     def up(self, *options: str) -> list[str]:
         """The groups that are leaving, as the update names them, by zone."""

@@ -10,7 +10,6 @@ import yaml
 
 from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG
 from tests.engine import staging
-from tests.engine.cli import STACK_FILE
 from tests.engine.live import Live
 from tests.engine.staging import Site
 
@@ -22,7 +21,7 @@ OLD = "sjc-a10-nodes"
 
 def edit(site: Site, **changes: Any) -> None:
     """Changes settings of the pool. The EKS cluster and what belongs to it are not in the stack: they take minutes."""
-    file = site.cli.folder / STACK_FILE.format(STACK)
+    file = site.file
     document = yaml.safe_load(file.read_text())
     config = document["config"]
     config.pop("gpu-ci:permissionsBoundary", None)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from tests.engine import staging
-from tests.engine.cli import STACK_FILE
 from tests.engine.live import Live
 from tests.engine.staging import Site
 
@@ -26,14 +24,10 @@ class Fleet:
 
     site: Site
 
-    @property
-    def file(self) -> Path:
-        return self.site.cli.folder / STACK_FILE.format(staging.STACK)
-
     def remove(self) -> None:
         """Removes the class `gpu-t4-release`."""
-        text = self.file.read_text()
-        self.file.write_text(re.sub(r"        gpu-t4-release:\n(          .*\n)+", "", text))
+        text = self.site.file.read_text()
+        self.site.file.write_text(re.sub(r"        gpu-t4-release:\n(          .*\n)+", "", text))
 
     def up(self, *options: str) -> set[str]:
         """The sets that are leaving, as the update names them."""

@@ -14,7 +14,6 @@ import pytest
 from tests.builders import ROOT
 from tests.docs.markdown import assert_written
 from tests.engine import staging
-from tests.engine.cli import STACK_FILE
 from tests.engine.live import Asked
 from tests.engine.operations import COMPONENT, ROLLS
 from tests.engine.staging import Site
@@ -161,7 +160,7 @@ class Drill:
 
     def edit(self, name: str) -> None:
         """Changes the stack file or the pins. Raises AssertionError if neither has what an edit replaces."""
-        file = self.site.cli.folder / STACK_FILE.format(self.site.stack)
+        file = self.site.file
         for stack, pattern, after in EDITS[name]:
             if stack in ("", self.site.stack):
                 made = [(path, *re.subn(pattern, after, path.read_text())) for path in (file, self.pins)]
@@ -193,7 +192,7 @@ def drill(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """The stack at 1.35 with a node in each group of its spot pool, and its upgrades."""
     with staging.built(tmp_path_factory.mktemp("upgrades"), request.param) as site:
         made = Drill(site, {})
-        file = site.cli.folder / STACK_FILE.format(site.stack)
+        file = site.file
         text = file.read_text().replace('kubernetesVersion: "1.36"', 'kubernetesVersion: "1.35"')
         file.write_text(text.replace("ClusterAutoscaler: v1.34.3", "ClusterAutoscaler: v1.34.2"))
         site.up()
