@@ -57,9 +57,8 @@ class Generations:
         return "" if first == digest else f"-{digest}"
 
     def keep(self, name: str) -> None:
-        """Record again what a group or pool is made of that leaves. Its pool may come back, made of something else."""
-        if name in self.recorded:
-            self.first[name] = self.recorded[name]
+        """Record again what a group, pool or set is made of that leaves. It may come back, made of something else."""
+        self.first.update({at: what for at, what in self.recorded.items() if at == name or at.startswith(f"{name}.")})
 
     def before(self, name: str, now: str) -> str | None:
         """What the last complete update recorded under a name, of which it is now `now`; None if nothing."""

@@ -1,10 +1,11 @@
-"""Runner sets whose class the settings do not have: they take no job, and stay until their last runner has ended.
+"""Runner sets that leave: they take no job, and stay until their last runner has ended.
 
 The settings no longer say what such a set is made of, but the stack's state does.
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pulumi
@@ -17,8 +18,8 @@ from components.kubernetes.in_cluster import Inside
 from fleet.charts.runner_sets import IDLE
 
 _SET = "gpu-ci:index:ArcRunnerSet"
-_QUOTA, _RELEASE = "kubernetes:core/v1:ResourceQuota", "kubernetes:helm.sh/v3:Release"
-_ORDER = ("kubernetes:core/v1:Namespace", "", _RELEASE)
+_QUOTA, RELEASE = "kubernetes:core/v1:ResourceQuota", "kubernetes:helm.sh/v3:Release"
+_ORDER = ("kubernetes:core/v1:Namespace", "", RELEASE)
 """Types in the order of creation; "" are all others."""
 _OURS = ("values", "skip_await")
 Objects = Mapping[tuple[str, str], Mapping[str, Any]]
@@ -37,54 +38,72 @@ def leave(inside: Inside, after: Resources) -> None:
     removed = [key for key in generations.recorded if key.startswith(cluster) and key not in generations.first]
     objects = _objects() if removed else {}
     for key in removed:
-        if of_set := objects.get(name := key.replace("/", "-")):
+        if of_set := objects.get((_SET, name := key.replace("/", "-"))):
             # A class that comes back has the generations that it had.
-            of_key = {at: what for at, what in generations.recorded.items() if at == key or at.startswith(f"{name}-chart.")}
-            generations.first.update(of_key)
-            _until_idle(key.removeprefix(cluster), name, of_set, inside, after)
+            generations.keep(key)
+            generations.keep(f"{name}-chart")
+            until_idle(name, of_set, inside.opts, partial(_stay, key.removeprefix(cluster), name, of_set, inside, after))
 
 
-def _objects() -> Mapping[str, Objects]:
-    """What the state has of each set that no other component contains, by the set's logical name."""
+def objects_of(name: str, namespace: str) -> Objects:
+    """What the state has of the set with this logical name, whose releases are in the namespace."""
+    of_name = (of for (_, set_name), of in _objects().items() if set_name == name)
+    return next((of for of in of_name if any(row.get("namespace") == namespace for row in of.values())), {})
+
+
+def _objects() -> Mapping[tuple[str, str], Objects]:
+    """What the state has of each set, by the set's type with those of its parents, and its logical name."""
     state = resources()
     split = {urn: urn.split("::", 3)[2:] for urn in state}
-    sets = sorted((name for kind, name in split.values() if kind == _SET), key=len, reverse=True)
-    objects: dict[str, dict[tuple[str, str], Mapping[str, Any]]] = {}
+    sets = sorted((name, kind) for kind, name in split.values() if kind.endswith(_SET))
+    objects: dict[tuple[str, str], dict[tuple[str, str], Mapping[str, Any]]] = {}
     for urn, (kind, name) in split.items():
         above, _, own = kind.rpartition("$")
-        if above == _SET:
-            of = next((of for of in sets if name.startswith(f"{of}-")), "")
-            objects.setdefault(of, {})[own, name] = state[urn]["outputs"]
+        # The longest name comes last.
+        for of, chain in [each for each in sets if each[1] == above and name.startswith(f"{each[0]}-")][-1:]:
+            objects.setdefault((chain, of), {})[own, name] = state[urn]["outputs"]
     return objects
 
 
-def _until_idle(set_name: str, name: str, objects: Objects, inside: Inside, after: Resources) -> None:
-    """Declare the set, unless it has taken no job since an earlier update and its quota counts no pod."""
+def until_idle(
+    name: str,
+    objects: Objects,
+    opts: pulumi.ResourceOptions,
+    stays: Callable[[], None],
+    goes: Callable[[], None] = lambda: None,
+) -> None:
+    """Call `stays`, or `goes` if the set has taken no job since an earlier update and its quota counts no pod."""
 
-    def declare(status: Any) -> None:
-        if (getattr(status, "used", None) or {}).get("pods") == "0":
-            return
-        later = "it takes no job, its runners finish, and a later pulumi up deletes it with its namespace"
-        pulumi.log.warn(f"runner set {set_name} is leaving: {later}")
-        _declare(name, objects, inside, after)
+    def decide(status: Any) -> None:
+        (goes if (getattr(status, "used", None) or {}).get("pods") == "0" else stays)()
 
-    releases = [of["values"] for (kind, _), of in objects.items() if kind == _RELEASE]
+    releases = [of["values"] for (kind, _), of in objects.items() if kind == RELEASE]
     if not all(IDLE.items() <= values.items() for values in releases):
-        declare(None)
+        stays()
     elif quota := objects.get((_QUOTA, f"{name}-quota")):
         at = "{namespace}/{name}".format_map(quota["metadata"])
-        kubernetes.core.v1.ResourceQuota.get(f"{name}-used", at, inside.opts).status.apply(declare, run_with_unknowns=True)
+        kubernetes.core.v1.ResourceQuota.get(f"{name}-used", at, opts).status.apply(decide, run_with_unknowns=True)
+    else:
+        goes()
 
 
-def _declare(name: str, objects: Objects, inside: Inside, after: Resources) -> None:
+def _stay(set_name: str, name: str, objects: Objects, inside: Inside, after: Resources) -> None:
+    later = "it takes no job, its runners finish, and a later pulumi up deletes it with its namespace"
+    pulumi.log.warn(f"runner set {set_name} is leaving: {later}")
+    declare(objects, pulumi.ComponentResource(_SET, name, {}, inside.opts), after)
+
+
+def declare(objects: Objects, parent: pulumi.Resource, after: Resources) -> None:
     """Declare the resources of a set as the state has them, but for its releases, which take no job."""
-    parent, made = pulumi.ComponentResource(_SET, name, {}, inside.opts), [*after]
+    made = [*after]
     for batch in _ORDER:
         before = [*made]
         for (kind, of), outputs in objects.items():
             if batch == (kind if kind in _ORDER else ""):
-                inputs, kept = _idle(outputs) if kind == _RELEASE else ({}, ["*"])
-                opts = pulumi.ResourceOptions(parent=parent, depends_on=before, ignore_changes=kept)
+                inputs, kept = _idle(outputs) if kind == RELEASE else ({}, ["*"])
+                # What a later edit is compared with (components.unordered).
+                labels = sorted(outputs["values"]["scaleSetLabels"]) if kind == RELEASE else None
+                opts = pulumi.ResourceOptions(parent=parent, depends_on=before, ignore_changes=kept, replacement_trigger=labels)
                 made.append(pulumi.CustomResource(kind, of, inputs, opts))
 
 

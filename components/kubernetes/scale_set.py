@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import pulumi
@@ -14,6 +15,7 @@ from components.generations import Generations
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import deliver
 from components.kubernetes.in_cluster import Inside
+from components.kubernetes.leaving import RELEASE, Objects, declare, objects_of, until_idle
 from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
 from fleet.charts.runner_sets import IDLE, SetSettings, generation, moves_beside
@@ -51,7 +53,7 @@ def isolate(
 # ARC never sends changed labels to GitHub (actions-runner-controller#4424), and a set is registered at one URL.
 # A new controller deletes the sets of another minor version, during an upgrade that Helm then reports as deployed.
 _URL, _VERSION = "values.githubConfigUrl", "version"
-_LABELS = "scaleSetLabels"
+_LABELS, _SECRET = "scaleSetLabels", "kubernetes:core/v1:Secret"
 
 App = tuple[GitHubApp | None, pulumi.Output[str] | None]
 """A GitHub App and its private key, a secret; or neither."""
@@ -103,11 +105,52 @@ def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulu
     if args.companions is not None:
         needed += args.companions(home, parent)
     if of_set.install_chart:
-        _install(f"{name}-chart", args, needed, parent)
+        _install(name, args, needed, parent)
     return pulumi.Output.from_input([chart.name, *chart.values[_LABELS]])
 
 
 def _install(name: str, args: ScaleSetArgs, needed: Resources, parent: pulumi.Resource) -> None:
+    """The release of the set. One that needs another registration under its name stays, without jobs, until it is idle."""
+    generations, chart = args.generations, args.chart
+    if generations is None or args.settings.gitops is not None or not (objects := _replaced(name, args, generations)):
+        _register(f"{name}-chart", args, needed, parent)
+        return
+
+    def stays() -> None:
+        later = "it takes no job, its runners finish, and a later pulumi up registers it again"
+        pulumi.log.warn(f"runner set {chart.name} is leaving: {later}")
+        declared = {resource.pulumi_resource_name for resource in needed}
+        # ARC needs the Secret of an earlier scope until the set is gone.
+        left = {at: row for at, row in objects.items() if at[0] == RELEASE or (at[0] == _SECRET and at[1] not in declared)}
+        declare(left, parent, needed)
+
+    # The next update records what it finds.
+    generations.keep(f"{name}-chart")
+    goes = partial(_register, f"{name}-chart", replace(args, generations=Generations(generations.recorded)), needed, parent)
+    until_idle(name, objects, pulumi.ResourceOptions(provider=parent.get_provider(RELEASE)), stays, goes)
+
+
+def _replaced(name: str, args: ScaleSetArgs, generations: Generations) -> Objects:
+    """What the state has of the set, if it is registered otherwise than it will be, and no set can be registered beside it."""
+    chart, key = args.chart, f"{name}-chart"
+    now = _registration(chart, chart.values)
+    if digits := generations.suffix(f"{key}.registered", now):
+        of_scope = f"{key}.{args.settings.github_secret}" in generations.recorded
+        if not (of_scope and moves_beside(args.settings.github_url, chart.name, args.settings)):
+            objects = objects_of(name, chart.namespace)
+            if any(_registration(chart, row["values"]) != now for (kind, _), row in objects.items() if kind == RELEASE):
+                return objects
+        generations.first[f"{key}.registered"] = digits.removeprefix("-")
+    return {}
+
+
+def _registration(chart: Chart, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What GitHub knows a set by, besides its name, and its Secret."""
+    labels = sorted({*values[_LABELS]} - {chart.name})
+    return {"url": values["githubConfigUrl"], "labels": labels, "secret": values["githubConfigSecret"]}
+
+
+def _register(name: str, args: ScaleSetArgs, needed: Resources, parent: pulumi.Resource) -> None:
     """The release of the set and, in the update that gives the set another generation, that of the one before.
 
     The generation before takes no more jobs then. The next update does not declare it, and its deletion waits for nothing: ARC

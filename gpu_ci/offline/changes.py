@@ -37,7 +37,7 @@ CLASSES: Mapping[str, str] = {
     ROLLED: "nodes rolled",
     LEAVES: "node group replaced or deleted once it is idle",
     BESIDE: "runner set registered beside the old one",
-    DRAINS: "runner set removed once it is idle",
+    DRAINS: "runner set removed or registered again once it is idle",
     "replaced": "replaced",
     "removed": "removed",
     "updated": "updated in place",
@@ -252,15 +252,17 @@ class Classified:
         paths = self.effects[release.urn].paths
         if self.effects[release.urn].state == "removed" and self._drains(release, cluster, name):
             return DRAINS
-        if self.effects[release.urn].state == "removed" or release.type != RELEASE or touch(paths, (_SECRET,)):
+        if self.effects[release.urn].state == "removed" or release.type != RELEASE:
             return SET
         if another_minor(old.inputs["version"], release.inputs["version"]):
             return SET
-        if not touch(paths, _REGISTERED):
+        if not touch(paths, (*_REGISTERED, _SECRET)):
             return "updated"
-        runner = self.after.fleet.clusters[cluster].runners[name]
-        beside = isinstance(runner, PodRunner) and moves_beside(release.inputs["values"]["githubConfigUrl"], name, runner)
-        return BESIDE if beside else SET
+        moves = not touch(paths, (_SECRET,))
+        for side, of in ((self.before, old), (self.after, release)):
+            runner, url = side.fleet.clusters[cluster].runners.get(name), of.inputs["values"]["githubConfigUrl"]
+            moves = moves and isinstance(runner, PodRunner) and moves_beside(url, name, runner)
+        return BESIDE if moves else DRAINS
 
     def _drains(self, release: Resource, cluster: str, name: str) -> bool:
         """Whether the program keeps a removed set until it has no runner (components.kubernetes.leaving)."""
@@ -365,7 +367,7 @@ class Classified:
             POOL: self._pool,
             SET: self._set,
             BESIDE: self._beside,
-            DRAINS: self._set,
+            DRAINS: self._drain,
             SPACE: self._space,
             JOB: self._job,
             SHARED: self._shared,
@@ -423,17 +425,23 @@ class Classified:
         old = "running jobs go on, and the next `pulumi up` deletes the old set, which takes no new ones"
         return f"{edit} registers runner set {name} again on github.com, beside the old one: {old} ({_PAGE})"
 
+    def _drain(self, edit: str, state: str, name: str, releases: Sequence[Resource]) -> str:
+        if state == "removed":
+            does, later = _removes(edit, name), "deletes it"
+        else:
+            does, later = f" registers runner set {name} of {self._host(releases[0], name)} again", "replaces it under its name"
+        waits = f"it takes no new ones, and a later `pulumi up` {later}, once it has no runner"
+        return f"{edit}{does} once idle: its running jobs go on, {waits} ({_PAGE})"
+
+    def _host(self, release: Resource, name: str) -> str:
+        cluster = _cluster(self._owner(release))
+        return self.after.fleet.scope_of(cluster, self.after.fleet.clusters[cluster].runners[name]).host
+
     def _set(self, edit: str, state: str, name: str, releases: Sequence[Resource]) -> str:
         if state == "removed":
-            of = "" if edit == f"removal of runner set {name}" else f" removes runner set {name}"
-            if self._drains(releases[0], *self._owner(releases[0])[1].split("/")):
-                later = "it takes no new ones, and a later `pulumi up` deletes it, once it has no runner"
-                return f"{edit}{of} once idle: its running jobs go on, {later} ({_PAGE})"
-            return f"{edit}{of}: its running jobs end"
-        cluster = _cluster(self._owner(releases[0]))
-        host = self.after.fleet.scope_of(cluster, self.after.fleet.clusters[cluster].runners[name]).host
+            return f"{edit}{_removes(edit, name)}: its running jobs end"
         waits = f"`pulumi up` waits 10 minutes for its running jobs, and fails if one still runs; drain it before ({_PAGE})"
-        return f"{edit} replaces runner set {name} of {host} under its name: {waits}"
+        return f"{edit} replaces runner set {name} of {self._host(releases[0], name)} under its name: {waits}"
 
     def _shared(self, edit: str, state: str, _: str, resources: Sequence[Resource]) -> str:
         if resources[0].type == _FILES:
@@ -502,6 +510,11 @@ def _zone(group: Resource, owner: Owner) -> str:
 
 def _names(resources: Sequence[Resource]) -> str:
     return listed((resource.name for resource in resources), _FEW)
+
+
+def _removes(edit: str, name: str) -> str:
+    """What an edit in words does to a set, unless the edit is its removal."""
+    return "" if edit == f"removal of runner set {name}" else f" removes runner set {name}"
 
 
 def _said(edit: Edit) -> str:

@@ -16,9 +16,9 @@ from fleet.loading.config import load
 from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording, Resource
 from tests.builders import cluster, config, runner
-from tests.components.recorded import ALONE, of_type
+from tests.components.recorded import ALONE, RELEASE, of_type
+from tests.components.test_removed_sets import IDLE, count, state_of
 
-RELEASE = "kubernetes:helm.sh/v3:Release"
 CHART, NAME = "usw2-gpu-t4-chart", "gpu-t4"
 ELSEWHERE = "https://github.com/another"
 LABELS = ["self-hosted", "gpu"]
@@ -26,11 +26,18 @@ EDITS = pytest.mark.parametrize("edit", [{"url": ELSEWHERE}, {"labels": LABELS}]
 
 
 def up(
-    recorded: dict[str, str], *, url: str = "https://github.com/example", name: str = NAME, own: str = "", **changes: Any
+    recorded: dict[str, str],
+    state: dict[str, Any] | None = None,
+    *,
+    url: str = "https://github.com/example",
+    name: str = NAME,
+    own: str = "",
+    **changes: Any,
 ) -> tuple[dict[str, Resource], dict[str, str], Recording]:
     """The releases of sets that an update declares, what it records, and the recording.
 
-    `own` is the URL of a second scope, which the class then has. `changes` are those of the class.
+    `own` is the URL of a second scope, which the class then has. `changes` are those of the class. An update without `state` must
+    not read it.
     """
     app = {"appId": "123456", "installationId": "12345678"}
     github = {"url": url, **app, **({"scopes": {"own": {"url": own, **app}}} if own else {})}
@@ -45,7 +52,8 @@ def up(
         sets = install(inside, described, dict.fromkeys(described.github.every, key))
         pulumi.export("labels", sets[name]["labels"])
 
-    recording = record(program, ALONE, preview=False)
+    answers = {} if state is None else {"pulumi:pulumi:readStackResourceOutputs": lambda _: {"outputs": state}}
+    recording = record(program, ALONE, preview=False, answers=answers)
     of_sets = [each for each in of_type(recording, RELEASE) if each.inputs["chart"].endswith("gha-runner-scale-set")]
     return {each.name: each for each in of_sets}, generations.first, recording
 
@@ -81,7 +89,7 @@ def test_an_edit_makes_a_second_set_with_the_name_of_the_class_as_a_label(first,
     assert values["scaleSetLabels"] == [NAME, *edit.get("labels", [])]
     assert values["githubConfigUrl"] == edit.get("url", "https://github.com/example")
     assert labels(recording) == [NAME, *edit.get("labels", [])], "users still write the name of the class"
-    assert again.items() >= {key: value for key, value in first.items() if not key.endswith(".now")}.items()
+    assert again.items() >= {key: value for key, value in first.items() if not key.endswith((".now", ".registered"))}.items()
 
 
 @EDITS
@@ -131,27 +139,101 @@ def test_a_patch_of_the_controller_updates_a_set_in_place_and_a_minor_replaces_i
     assert "version" in up({}, url=url)[0][CHART].replace_on_changes, "nothing says which version is deployed"
 
 
-@pytest.mark.parametrize(
-    "more",
+REPLACED = pytest.mark.parametrize(
+    ("old", "new"),
     [
-        {"url": "https://ghes.example.com/example"},
-        {"url": "https://acme.ghe.com/example"},
-        {"name": "g" * 39},
-        {"name": "g" * 29, "containers": "job"},
+        ({"url": "https://ghes.example.com/example"}, {"labels": LABELS}),
+        ({"url": "https://ghes.example.com/example"}, {"url": "https://ghes.example.com/another"}),
+        ({"url": "https://acme.ghe.com/example"}, {"labels": LABELS}),
+        ({}, {"url": "https://ghes.example.com/example"}),
+        ({"url": "https://ghes.example.com/example"}, {"url": "https://github.com/example"}),
+        ({"name": "g" * 39}, {"labels": LABELS}),
+        ({"name": "g" * 29, "containers": "job"}, {"labels": LABELS}),
+        ({}, {"own": ELSEWHERE}),
+        ({"own": ELSEWHERE}, {"own": ""}),
     ],
 )
-def test_a_set_whose_jobs_may_wait_or_whose_name_is_long_is_replaced_under_its_name(more):
-    name = more.get("name", NAME)
-    releases, _, _ = up(up({}, **more)[1], labels=LABELS, **more)
-    release = releases[f"usw2-{name}-chart"]
-    assert releases.keys() == {f"usw2-{name}-chart"}
-    assert release.inputs["values"]["runnerScaleSetName"] == name
+"""Edits of sets whose jobs may wait, whose name is long, or whose Secret is another one: they are replaced under their names."""
+
+
+def registration(release: Resource) -> tuple[str, str, set[str]]:
+    values = release.inputs["values"]
+    return values["githubConfigUrl"], values["githubConfigSecret"], {*values["scaleSetLabels"]}
+
+
+def secrets(state: dict[str, Any]) -> set[str]:
+    rows = (row["outputs"] for row in state.values() if row["type"] == "kubernetes:core/v1:Secret")
+    return {row["metadata"]["name"] for row in rows}
+
+
+def after(state: dict[str, Any], recording: Recording) -> dict[str, Any]:
+    """The state after an update: what it leaves as it is, it has from the state before."""
+    entries = state_of(recording)
+    for each in recording.resources:
+        if each.ignore_changes and (old := state.get(each.urn)):
+            changed = {"values": old["outputs"]["values"] | IDLE} if each.type == RELEASE else {}
+            entries[each.urn] = old | {"outputs": old["outputs"] | changed}
+    return entries
+
+
+@REPLACED
+def test_a_set_that_is_replaced_under_its_name_first_takes_no_job(old, new):
+    before, recorded, was = up({}, **old)
+    state = state_of(was)
+    releases, again, recording = up(recorded, state, **old | new)
+    ((logical_name, release),) = releases.items()
+    assert registration(release) == registration(before[logical_name])
+    assert {key: release.inputs["values"][key] for key in IDLE} == IDLE
+    assert "values.githubConfigUrl" in release.ignore_changes
+    assert release.replacement_trigger == sorted(before[logical_name].inputs["values"]["scaleSetLabels"])
+    assert secrets(after(state, recording)) >= secrets(state), "ARC needs the Secret until the set is gone"
+    assert again.items() >= recorded.items()
+    (warning,) = (message.text for message in recording.messages)
+    assert warning.endswith("is leaving: it takes no job, its runners finish, and a later pulumi up registers it again")
+
+
+@REPLACED
+@pytest.mark.parametrize("used", [{"pods": "2"}, {}, None])
+def test_it_stays_while_its_quota_counts_pods_or_says_nothing(monkeypatch, old, new, used):
+    _, recorded, was = up({}, **old)
+    asked = count(monkeypatch, used)
+    first = up(recorded, state := state_of(was), **old | new)
+    assert asked == [], "a job may have come until now"
+    later = up(recorded, idle := after(state, first[2]), **old | new)
+    assert (after(idle, later[2]), later[1]) == (idle, first[1])
+    assert asked == [f"runners-{old.get('name', NAME)}/runners"]
+
+
+@REPLACED
+def test_it_is_registered_again_once_its_quota_counts_no_pod(monkeypatch, old, new):
+    _, recorded, was = up({}, **old)
+    count(monkeypatch, {"pods": "0"})
+    state = state_of(was)
+    idle = after(state, up(recorded, state, **old | new)[2])
+    releases, _, recording = up(recorded, idle, **old | new)
+    fresh, of_fresh, made = up({}, **old | new)
+    ((logical_name, release),) = releases.items()
+    assert registration(release) == registration(fresh[logical_name])
+    assert release.inputs == fresh[logical_name].inputs
     assert "values.githubConfigUrl" in release.replace_on_changes
-    assert release.replacement_trigger == sorted(LABELS)
-    assert release.inputs["atomic"] is True
+    assert (secrets(state_of(recording)), recording.messages) == (secrets(state_of(made)), ())
+    _, again, last = up(recorded, state_of(recording), **old | new)
+    assert (again, last.messages) == (of_fresh, ())
+    up(again, **old | new)
 
 
-def test_a_set_of_another_scope_is_replaced_because_its_old_secret_goes(first):
-    releases, _, _ = up(first, own="https://github.com/another")
-    assert releases.keys() == {CHART}
-    assert "values.githubConfigUrl" in releases[CHART].replace_on_changes
+@REPLACED
+def test_an_edit_that_is_taken_back_before_that_lets_the_set_take_jobs_again(old, new):
+    _, recorded, was = up({}, **old)
+    between = up(recorded, state_of(was), **old | new)[1]
+    _, again, back = up(between, **old)
+    assert (state_of(back), again, back.messages) == (state_of(was), recorded, ())
+
+
+def test_a_set_that_an_interrupted_update_replaced_already_is_left_alone():
+    old, new = {"url": "https://ghes.example.com/example"}, {"labels": LABELS}
+    recorded, made = up({}, **old)[1], up({}, **old, **new)
+    releases, again, recording = up(recorded, state_of(made[2]), **old, **new)
+    assert (releases.keys(), again, recording.messages) == (made[0].keys(), made[1], ())
+    gone = {urn: row for urn, row in state_of(made[2]).items() if row["type"] != RELEASE}
+    assert up(recorded, gone, **old, **new)[1] == made[1], "also between the deletion and the creation"
