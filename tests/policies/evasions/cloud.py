@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.policies.evasions.manifests import EVERY, OURS, PAT, bound
-from tests.policies.evasions.objects import GPU, Object, deployment, spec, thing
+from tests.policies.evasions.manifests import EVERY, OURS, PAT, bound, secured, volume
+from tests.policies.evasions.objects import GPU, Object, deployment, gpu_spec, job, pod, thing
 
 KUBERNETES = "pulumi:providers:kubernetes"
 NAME = "gpu-ci-{stack}-{cluster}"
@@ -619,14 +619,11 @@ KEPT = (
         HELD,
         Add("aws:ec2/instance:Instance", {"instanceType": "p5.48xlarge", "ami": "ami-0123456789abcdef0", "tags": TAGS}),
     ),
-    case(
-        "privileged-pods",
-        "runs privileged pods in the cluster",
-        HELD,
-        added(
-            deployment(spec({"name": "train", "image": "nvcr.io/nvidia/cuda:13.0.1", "securityContext": {"privileged": True}}))
-        ),
-    ),
+    case("privileged-pods", "runs privileged pods in the cluster", HELD, added(deployment(secured(privileged=True)))),
+    case("privileged-patch", "makes pods privileged by a Patch", HELD, added(deployment(secured(privileged=True)), "Patch")),
+    case("many-gpus", "runs 64 pods with a GPU in the cluster", HELD, added(deployment(gpu_spec(), 64))),
+    case("gpus-by-job", "runs a Job of 64 pods with a GPU in the cluster", HELD, added(job(gpu_spec(), parallelism=64))),
+    case("node-of-pods", "runs a pod with the node's file system", HELD, added(pod(volume({"hostPath": {"path": "/"}})))),
     case(
         "root-group",
         "opens the namespace of runners",

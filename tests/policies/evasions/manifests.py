@@ -598,12 +598,6 @@ KEPT = (
     case("chart-of-any-version", "installs the newest version of a chart", HELD, chart("train", {}, version="*")),
     case("karpenter-pool", "writes a pool of Karpenter for the most expensive machines", HELD, karpenter("karpenter.sh/v1")),
     case(
-        "untainted-patch",
-        "patches a Deployment to run privileged",
-        HELD,
-        changed(deployment(secured(privileged=True)), "kind", "DeploymentPatch"),
-    ),
-    case(
         "list-in-list",
         "hides a pod in a list of a list",
         HELD,

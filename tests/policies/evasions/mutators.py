@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from fleet.facts.quantities import quantity
-from tests.policies.evasions.cloud import Add, Cloud, Edit
+from tests.policies.evasions.cloud import Add, Cloud, Edit, added
 from tests.policies.evasions.objects import Manifest, Object, container, thing
 from tests.policies.evasions.pod_kinds import KINDS, moved
 
@@ -351,10 +351,21 @@ OF_PROGRAMS: dict[str, Callable[[Cloud], Cloud | None]] = {
     "halves": halves,
     "as-patch": as_patch,
 }
-"""Mutators of changes of a program. They leave nothing to chance."""
+"""Mutators of changes of a program. They leave nothing to chance. Objects of Kubernetes also have those of manifests."""
+
+
+def _of_objects(case: Cloud, name: str) -> Cloud | None:
+    """The objects of Kubernetes that a change adds, by a mutator of manifests."""
+    objects = tuple(part.props for part in case.parts if isinstance(part, Add) and {"apiVersion", "kind"} <= part.props.keys())
+    if len(objects) < len(case.parts):
+        return None
+    others = MUTATORS[name](objects, Random(f"{case.id} {name}"))  # noqa: S311 - no secret
+    if others is None or others == objects:
+        return None
+    return replace(case, parts=tuple(replace(added(one), name=f"evasion-{number}") for number, one in enumerate(others)))
 
 
 def mutated_program(case: Cloud, name: str) -> Cloud | None:
     """The case in another form; None if it has nothing for this mutator."""
-    other = OF_PROGRAMS[name](case)
+    other = OF_PROGRAMS[name](case) if name in OF_PROGRAMS else _of_objects(case, name)
     return None if other is None else replace(other, id=f"{case.id}~{name}")

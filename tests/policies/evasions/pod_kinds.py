@@ -58,6 +58,11 @@ def _task(body: Object) -> Object:
     return {"taskSpec": {"steps": [one | {"computeResources": requests} for one in steps]} | volumes, "podTemplate": pods}
 
 
+def _of_runner(body: Object) -> Object:
+    """The fields that ARC's legacy runner shares with a pod."""
+    return {key: value for key, value in body.items() if key != "restartPolicy"}
+
+
 KINDS: dict[str, tuple[str, str, Callable[[Object], Object]]] = {
     "ray-job": ("ray.io/v1", "RayJob", lambda body: {"entrypoint": "python train.py", "rayClusterSpec": _ray(body)}),
     "ray-cluster": ("ray.io/v1", "RayCluster", _ray),
@@ -124,7 +129,7 @@ KINDS: dict[str, tuple[str, str, Callable[[Object], Object]]] = {
     "ephemeral-runner-set": (
         ARC,
         "EphemeralRunnerSet",
-        lambda body: {"replicas": 500, "ephemeralRunnerSpec": _ephemeral(body)},
+        lambda body: {"replicas": 500, "patchID": 0, "ephemeralRunnerSpec": _ephemeral(body)},
     ),
     "runner-set-of-another-version": (
         "actions.github.com/v1beta1",
@@ -139,7 +144,7 @@ KINDS: dict[str, tuple[str, str, Callable[[Object], Object]]] = {
     "runner-deployment": (
         "actions.summerwind.dev/v1alpha1",
         "RunnerDeployment",
-        lambda body: {"replicas": 500, "template": {"spec": {"repository": "example/app", "ephemeral": True} | body}},
+        lambda body: {"replicas": 500, "template": {"spec": {"repository": "example/app", "ephemeral": True} | _of_runner(body)}},
     ),
 }
 """By id of a case: API version, kind, and the object's `spec` around the spec of a pod."""

@@ -47,7 +47,7 @@ def excepted(urn: str, expires: str = "2027-05-31", reason: str = "The pool is t
     return {name: {"exceptions": [own, of_stack]} for name in _LIMITS}
 
 
-ROLE = "role: release"
+ROLE, HELD = "role: release", "policies.md"
 BIG = {"nodes: {min: 0, max: 2}": "nodes: {min: 0, max: 500}"}
 """A pool far above what the policies allow."""
 SECOND = """\
@@ -123,5 +123,22 @@ CASES = (
         {**_SHARED, _SETS: SECOND + _SETS},
         innocent=innocent({**_SHARED, _SETS: _TOGETHER + _SETS}),
     ),
-    Settings("pool-of-500", "lets a pool grow to 500 nodes", "what held", BIG),
+    Settings("mistyped-name", "hides the tags of the stack behind a mistyped name", HELD, {"gpu-ci:tags:": "gpuci:tags:"}),
+    Settings(
+        "default-providers",
+        "lets resources use the default provider of the machine that updates",
+        HELD,
+        {'  pulumi:disable-default-providers: ["*"]\n': ""},
+    ),
+    Settings("name-of-github", "takes the name of a runner of GitHub", HELD, {_SETS: "        ubuntu-latest:\n"}),
+    Settings(
+        "label-of-github", "takes the label of a runner of GitHub", HELD, {_SETS: f"{_SETS}          labels: [ubuntu-latest]\n"}
+    ),
+    Settings(
+        "burst-for-releases",
+        "runs releases on spot",
+        HELD,
+        {"capacity: on-demand\n          role: release": "capacity: spot\n          role: release"},
+    ),
+    Settings("pool-of-500", "lets a pool grow to 500 nodes", HELD, BIG),
 )

@@ -1,0 +1,33 @@
+"""A policy that somebody empties, with a `return` at the start of its check, is found: the tests of its suite fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from policies.rules import RULES, AnyRule, StackRule
+from tests.policies import test_suites
+from tests.policies.suite import decided
+
+
+def emptied(rule: AnyRule) -> AnyRule:
+    """The rule as it is after somebody wrote `return` at the start of its check."""
+    nothing: Any = lambda *_: ()  # noqa: E731 - mypy knows no type of both kinds of check
+    in_manifests = None if rule.in_manifests is None else (rule.in_manifests[0], nothing)
+    return replace(rule, check=nothing, in_manifests=in_manifests)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_policy_that_is_emptied_is_found(rule: AnyRule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests of all suites fail for each policy that says nothing any more."""
+    monkeypatch.setattr(test_suites, "RULES", [emptied(rule)])
+    monkeypatch.setattr(test_suites, "STACK_RULES", [emptied(rule)] if isinstance(rule, StackRule) else [])
+    finds = (
+        test_suites.test_what_breaks_it_is_told_word_for_word_in_whatever_order_resources_come
+        if rule in decided()
+        else test_suites.test_what_leaves_it_undeterminable_is_told_word_for_word_and_whatever_a_resource_of_it_says
+    )
+    with pytest.raises(AssertionError):
+        finds()
