@@ -22,12 +22,16 @@ FOREIGN = "999999999999"
 
 @dataclass(frozen=True)
 class Add:
-    """One more resource. `comes_from` says for properties the end of the name of the resource that they come from."""
+    """One more resource. `comes_from` says for properties the end of the name of the resource that they come from.
+
+    `below` is a pattern of the name of its parent, "" for the stack itself.
+    """
 
     token: str
     props: Object
     comes_from: Mapping[str, str] = field(default_factory=dict)
     name: str = "evasion"
+    below: str = ""
 
 
 @dataclass(frozen=True)

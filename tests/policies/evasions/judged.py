@@ -162,8 +162,10 @@ def _added(part: Add, resources: Sequence[Resource], stack: str) -> Resource:
         name: (next(one.urn for one in reversed(resources) if one.name.endswith(ending)),)
         for name, ending in part.comes_from.items()
     }
-    root = recorded(stack).resources[0].urn
-    urn = f"{root.partition('::pulumi:')[0]}::{part.token}::{part.name}"
+    # A pattern of no parent finds the stack, which is the first.
+    parent = next(one for one in resources if re.search(part.below, one.name) and not (part.below and one.custom))
+    lineage = f"{parent.urn.split('::')[2]}$" if part.below else ""
+    urn = f"{parent.urn.partition('::gpu-ci::')[0]}::gpu-ci::{lineage}{part.token}::{part.name}"
     # Objects of Kubernetes are of the EKS cluster of the stack.
     of_cluster = (one for one in resources if one.type.startswith("kubernetes:") and one.name.startswith(CLUSTERS[stack]))
     like = next(of_cluster) if part.token.startswith("kubernetes:") else None
@@ -171,7 +173,7 @@ def _added(part: Add, resources: Sequence[Resource], stack: str) -> Resource:
         urn,
         part.token,
         part.name,
-        parent=root,
+        parent=parent.urn,
         custom=True,
         remote=False,
         read=False,

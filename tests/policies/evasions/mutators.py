@@ -15,6 +15,8 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
+import yaml
+
 from fleet.facts.quantities import quantity
 from tests.policies.evasions.cloud import Add, Cloud, Edit, added
 from tests.policies.evasions.objects import Manifest, Object, container, thing
@@ -31,7 +33,7 @@ OWN = {
     "Deployment": "apps/v1",
     "Job": "batch/v1",
     "CronJob": "batch/v1",
-    "PodTemplate": "v1",
+    "ReplicationController": "v1",
 }
 """Kinds of Kubernetes with a template of pods, and their API version."""
 OTHER_VERSIONS = {
@@ -45,6 +47,9 @@ OTHER_VERSIONS = {
 """By kind and version: others that had or have the same fields here."""
 SERVING = ("exporter", "kube-proxy", "nvidia-device-plugin-ctr", "aws-node")
 """Names of containers that serve a node."""
+FREE = ("train", "node", "settings", "fast", "metadata", "research", "team-a")
+"""Names that the cases choose themselves: with other ones they mean the same."""
+ANNOTATIONS = "annotations"
 
 
 def _spec(one: Object) -> Object | None:
@@ -77,18 +82,13 @@ def own_kind(objects: Objects, chance: Random) -> Objects | None:
 
 def _as_own(body: Object, kind: str) -> Object:
     template = {"metadata": {"labels": {"app": "train"}}, "spec": body}
-    if kind == "PodTemplate":
-        return thing("v1", kind, None, template=template)
     ends: Object = {"activeDeadlineSeconds": 3600, "ttlSecondsAfterFinished": 3600, "backoffLimit": 0, "template": template}
     if kind == "Job":
         return thing(OWN[kind], kind, ends)
     if kind == "CronJob":
         return thing(OWN[kind], kind, {"schedule": "0 6 * * *", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": ends}})
-    selector = {
-        "selector": {"matchLabels": {"app": "train"}},
-        "template": template | {"spec": body | {"restartPolicy": "Always"}},
-    }
-    return thing(OWN[kind], kind, selector)
+    labels: Object = {"app": "train"} if kind == "ReplicationController" else {"matchLabels": {"app": "train"}}
+    return thing(OWN[kind], kind, {"selector": labels, "template": template | {"spec": body | {"restartPolicy": "Always"}}})
 
 
 def other_kind(objects: Objects, chance: Random) -> Objects | None:
@@ -98,14 +98,34 @@ def other_kind(objects: Objects, chance: Random) -> Objects | None:
 
 def _moved(objects: Objects, make: Callable[[Object], Object]) -> Objects | None:
     bodies = [_spec(one) for one in objects]
-    # Where the number of pods or the end of a Job is what is refused, it would have to move as well.
-    if not any(bodies) or any(body and _bounds_more(one) for one, body in zip(objects, bodies, strict=True)):
+    # What scales an object names its kind. A refused number of pods, or end of a Job, would have to move too.
+    if not any(bodies) or any("scaleTargetRef" in (one.get("spec") or {}) or _bounds_more(one) for one in objects):
         return None
-    return tuple(one if body is None else make(body) for one, body in zip(objects, bodies, strict=True))
+    others = tuple(_at_place(make(body), one) if body else one for one, body in zip(objects, bodies, strict=True))
+    return None if None in others else tuple(filter(None, others))
+
+
+def _at_place(made: Object, before: Object) -> Object | None:
+    """The object with name, namespace and annotations of another one; None if its pods can have no annotations."""
+    metadata = before["metadata"]
+    of_pods = metadata.get(ANNOTATIONS)
+    templates = [holder for holder in _tables(made["spec"]) if {"metadata", "spec"} <= holder.keys()]
+    for holder in templates:
+        holder["metadata"] |= {ANNOTATIONS: of_pods} if of_pods else {}
+    made["metadata"] = {key: value for key, value in metadata.items() if key != ANNOTATIONS}
+    return made if templates or not of_pods else None
+
+
+def _tables(value: Any) -> Iterator[Object]:
+    """Every table in a value, itself first."""
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from _tables(inner)
 
 
 def _bounds_more(one: Object) -> bool:
-    return _many(one) or one["spec"].get("activeDeadlineSeconds", 0) > 3600
+    return _spec(one) is not None and (_many(one) or one["spec"].get("activeDeadlineSeconds", 0) > 3600)
 
 
 def _many(one: Object) -> bool:
@@ -113,17 +133,18 @@ def _many(one: Object) -> bool:
 
 
 def renamed(objects: Objects, chance: Random) -> Objects | None:
-    """Another name of the object and its containers, in another namespace of a team."""
-    word = "".join(chance.choices("abcdefghij", k=8))
+    """Other names of objects, containers and namespaces, wherever a case has chosen them."""
+    words = {name: "".join(chance.choices("abcdefghij", k=8)) for name in FREE}
+    return tuple(deep(one, lambda value: words.get(value, value) if isinstance(value, str) else value) for one in objects)
 
-    def rename(body: Object) -> Object:
-        return body | {"containers": [one | {"name": f"{word}-{at}"} for at, one in enumerate(body["containers"])]}
 
-    copied = copy.deepcopy(_each_spec(objects, rename) or objects)
-    for one in copied:
-        if "metadata" in one:
-            one["metadata"]["name"] = f"{word}-{one['metadata']['name']}"
-    return copied if any("metadata" in one for one in copied) else None
+def deep(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The value with each scalar in it changed."""
+    if isinstance(value, dict):
+        return {key: deep(inner, change) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [deep(inner, change) for inner in value]
+    return change(value)
 
 
 def serving_name(objects: Objects, chance: Random) -> Objects | None:
@@ -201,28 +222,83 @@ def _encoded(one: Object) -> Object:
     return {key: value for key, value in one.items() if key != "stringData"} | {"data": texts}
 
 
+def pod_level(objects: Objects, _: Random) -> Objects | None:
+    """What the security context of a container says, for the whole pod."""
+
+    def change(body: Object) -> Object | None:
+        (first, *more) = body["containers"]
+        security = first.get("securityContext", {})
+        shared = {key: value for key, value in security.items() if key in _OF_PODS}
+        own = {key: value for key, value in security.items() if key not in _OF_PODS}
+        whole = body.get("securityContext", {}) | shared
+        return body | {"containers": [first | {"securityContext": own}, *more], "securityContext": whole} if shared else None
+
+    return _each_spec(objects, change)
+
+
+_OF_PODS = ("seccompProfile", "appArmorProfile", "seLinuxOptions", "windowsOptions", "runAsUser")
+"""Fields that a security context of a container and of a pod have."""
+
+
+def values_as_text(objects: Objects, _: Random) -> Objects | None:
+    """The values of an Application's chart as a text of YAML."""
+    return _each_source(objects, lambda source: source | {"helm": _as_text(source["helm"])} if "helm" in source else None)
+
+
+def _as_text(helm: Object) -> Object:
+    rest = {key: value for key, value in helm.items() if key != "valuesObject"}
+    return rest | {"values": yaml.safe_dump(helm.get("valuesObject", {}))}
+
+
+def _each_source(objects: Objects, change: Callable[[Object], Object | None]) -> Objects | None:
+    sources = [change(one["spec"]["source"]) if one["kind"] == "Application" else None for one in objects]
+    if not any(sources):
+        return None
+    pairs = zip(objects, sources, strict=True)
+    return tuple(one | {"spec": one["spec"] | {"source": source}} if source else one for one, source in pairs)
+
+
+def several_sources(objects: Objects, _: Random) -> Objects | None:
+    """The source of an Application as the second of several."""
+    first = {"repoURL": "https://github.com/example/manifests", "path": "values", "targetRevision": "main"}
+    return _each_application(
+        objects, lambda one: one | {"spec": _without(one["spec"]) | {"sources": [first, one["spec"]["source"]]}}
+    )
+
+
+def application_set(objects: Objects, _: Random) -> Objects | None:
+    """An Application as the template of an ApplicationSet."""
+
+    def change(one: Object) -> Object:
+        template = {"metadata": {"name": "train"}, "spec": one["spec"]}
+        generators = [{"list": {"elements": [{"cluster": "home"}]}}]
+        return one | {"kind": "ApplicationSet", "spec": {"generators": generators, "template": template}}
+
+    return _each_application(objects, change)
+
+
+def _without(body: Object) -> Object:
+    return {key: value for key, value in body.items() if key != "source"}
+
+
+def _each_application(objects: Objects, change: Callable[[Object], Object]) -> Objects | None:
+    if not any(one["kind"] == "Application" for one in objects):
+        return None
+    return tuple(change(one) if one["kind"] == "Application" else one for one in objects)
+
+
 def requoted(objects: Objects, chance: Random) -> Objects | None:
     """Each quantity in another of the forms that Kubernetes reads as the same number."""
     copied = copy.deepcopy(objects)
     changed = False
-    for holder in _quantities(copied):
-        for key, value in holder.items():
-            if not isinstance(value, bool) and (number := quantity(value)) is not None and number > 0:
-                holder[key], changed = chance.choice(_forms(number)), True
+    for holder in _tables(copied):
+        amounts = [inner for key, inner in holder.items() if key in ("limits", "requests", "hard") and isinstance(inner, dict)]
+        for table, keys in ((holder, holder.keys() & {"nominalQuota"}), *((amount, amount.keys()) for amount in amounts)):
+            for key in sorted(keys):
+                number = quantity(table[key])
+                if number:
+                    table[key], changed = chance.choice(_forms(number)), True
     return copied if changed else None
-
-
-def _quantities(value: Any) -> Iterator[Object]:
-    """Every table of quantities below a value."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key in ("limits", "requests", "hard") and isinstance(inner, dict):
-                yield inner
-            else:
-                yield from _quantities(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _quantities(inner)
 
 
 def _forms(number: Fraction | float) -> list[Any]:
@@ -244,6 +320,10 @@ MUTATORS: dict[str, Mutator] = {
     "split-tolerations": split_tolerations,
     "split-replicas": split_replicas,
     "as-list": as_list,
+    "pod-level": pod_level,
+    "values-as-text": values_as_text,
+    "several-sources": several_sources,
+    "application-set": application_set,
     "other-version": other_version,
     "data-of-secret": data_of_secret,
     "requoted": requoted,
@@ -272,15 +352,6 @@ def _values(case: Cloud, change: Callable[[Any], Any]) -> Cloud | None:
     return None if parts == case.parts else replace(case, parts=parts)
 
 
-def _deep(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The value with each scalar in it changed."""
-    if isinstance(value, dict):
-        return {key: _deep(inner, change) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_deep(inner, change) for inner in value]
-    return change(value)
-
-
 def other_name(case: Cloud) -> Cloud | None:
     """Another logical name of an added resource."""
     parts = tuple(replace(part, name=f"usw2-gpu-{part.name}") if isinstance(part, Add) else part for part in case.parts)
@@ -294,7 +365,7 @@ def as_text(case: Cloud) -> Cloud | None:
     def change(value: Any) -> Any:
         return words[value] if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
 
-    return _values(case, lambda value: _deep(value, change))
+    return _values(case, lambda value: deep(value, change))
 
 
 def documents_in_other_form(case: Cloud) -> Cloud | None:
@@ -311,7 +382,7 @@ def documents_in_other_form(case: Cloud) -> Cloud | None:
         }
         return json.dumps(document | {"Statement": [listed, *more] if more else listed}, indent=2)
 
-    return _values(case, lambda value: _deep(value, change))
+    return _values(case, lambda value: deep(value, change))
 
 
 def halves(case: Cloud) -> Cloud | None:
@@ -333,6 +404,12 @@ def halves(case: Cloud) -> Cloud | None:
     return None if tuple(parts) == case.parts else replace(case, parts=tuple(parts))
 
 
+def below_component(case: Cloud) -> Cloud | None:
+    """An added resource as the child of one of our components."""
+    parts = tuple(replace(part, below="us.*-autoscaler$") if isinstance(part, Add) else part for part in case.parts)
+    return None if parts == case.parts else replace(case, parts=parts)
+
+
 def as_patch(case: Cloud) -> Cloud | None:
     """An object of Kubernetes by the Patch of its kind."""
     parts = tuple(
@@ -350,6 +427,7 @@ OF_PROGRAMS: dict[str, Callable[[Cloud], Cloud | None]] = {
     "documents-in-other-form": documents_in_other_form,
     "halves": halves,
     "as-patch": as_patch,
+    "below-component": below_component,
 }
 """Mutators of changes of a program. They leave nothing to chance. Objects of Kubernetes also have those of manifests."""
 

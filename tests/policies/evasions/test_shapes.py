@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
 
+from fleet.facts.quantities import quantity
 from tests.builders import reference
-from tests.policies.evasions import manifests, pod_kinds
-from tests.policies.evasions.mutators import MUTATORS, OTHER_VERSIONS, mutated
+from tests.policies.evasions import cloud, manifests, pod_kinds
+from tests.policies.evasions.mutators import MUTATORS, OF_PROGRAMS, OTHER_VERSIONS, deep, mutated, mutated_program
 from tests.policies.evasions.objects import Object
 
 MINOR = "1.36"
@@ -41,6 +43,26 @@ def singles(one: Object) -> Iterator[Object]:
 def is_of_kubernetes(version: str) -> bool:
     group = version.rpartition("/")[0]
     return "." not in group or (group.endswith(".k8s.io") and not group.endswith(".x-k8s.io"))
+
+
+def test_each_mutator_changes_some_case() -> None:
+    unused = [name for name in MUTATORS if not any(mutated(case, name) for case in CASES)]
+    unused += [name for name in OF_PROGRAMS if not any(mutated_program(case, name) for case in cloud.CASES)]
+    assert not unused
+
+
+def test_a_requoted_quantity_is_the_same_number() -> None:
+    pairs = [(case, mutated(case, "requoted")) for case in CASES]
+    numbers = [(numbers_of(case.objects), numbers_of(form.objects)) for case, form in pairs if form]
+    assert numbers
+    assert all(before == after for before, after in numbers)
+
+
+def numbers_of(value: Any) -> list[Any]:
+    """Each scalar, a quantity as its number."""
+    scalars: list[Any] = []
+    deep(list(value), lambda one: scalars.append(quantity(one) or one))
+    return scalars
 
 
 def test_objects_of_kubernetes_have_the_fields_of_its_api() -> None:
