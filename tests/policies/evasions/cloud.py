@@ -22,7 +22,7 @@ FOREIGN = "999999999999"
 
 @dataclass(frozen=True)
 class Add:
-    """One more resource. `comes_from` says for properties the end of the name of the resource that they come from.
+    """One more resource. `comes_from` has for properties a pattern of the name of the resource that they come from.
 
     `below` is a pattern of the name of its parent, "" for the stack itself.
     """
@@ -36,12 +36,16 @@ class Add:
 
 @dataclass(frozen=True)
 class Edit:
-    """The first resource of a type whose name has this in it, as a pattern, with another value at a path."""
+    """The first resource of a type whose name has this in it, as a pattern, with another value at a path.
+
+    `comes_from` is as in `Add`; by "" a property comes from none any more.
+    """
 
     token: str
     named: str
     path: tuple[str | int, ...]
     value: Any
+    comes_from: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,7 @@ POWER = (
         "gives a role of pods every right",
         S5,
         Add(ROLE, {"assumeRolePolicy": TRUSTED, "tags": TAGS}),
-        Add(ATTACHMENT, {"policyArn": ADMINISTRATOR, "role": "evasion"}, {"role": "evasion"}, "rights"),
+        Add(ATTACHMENT, {"policyArn": ADMINISTRATOR, "role": "evasion"}, {"role": "evasion$"}, "rights"),
     ),
     case(
         "role-of-another-account",
@@ -252,7 +256,7 @@ POWER = (
         Add(
             ATTACHMENT,
             {"policyArn": "arn:aws:iam::123456789012:policy/AmazonEKS_CNI_Policy", "role": "node"},
-            {"role": "node-role"},
+            {"role": "us.*-node-role$"},
         ),
     ),
     case(
@@ -282,9 +286,15 @@ POWER = (
     case("ssh-key", "puts an SSH key on nodes", S5, Edit(TEMPLATE, "t4-spot-launch", ("keyName",), "debug")),
     case(
         "public-subnet",
-        "puts nodes into a subnet of the internet",
+        "puts nodes into the subnet of our network that has a route to the internet",
         S5,
-        Edit(NODE_GROUP, "t4-spot-.*a-nodes", ("subnetIds",), ["subnet-0123456789abcdef0"]),
+        Edit(NODE_GROUP, "t4-spot-.*a-nodes", ("subnetIds",), ["public"], {"subnetIds": "us.*-network-public-.*a$"}),
+    ),
+    case(
+        "subnet-of-others",
+        "puts nodes into a subnet that the stack did not make",
+        S5,
+        Edit(NODE_GROUP, "t4-spot-.*a-nodes", ("subnetIds",), ["subnet-0123456789abcdef0"], {"subnetIds": ""}),
     ),
     case(
         "kubelet-for-all",
@@ -606,7 +616,7 @@ KEPT = (
         "administrator-nodes",
         "gives nodes every right",
         HELD,
-        Add(ATTACHMENT, {"policyArn": ADMINISTRATOR, "role": "node"}, {"role": "node-role"}),
+        Add(ATTACHMENT, {"policyArn": ADMINISTRATOR, "role": "node"}, {"role": "us.*-node-role$"}),
     ),
     case(
         "notebook-machine",

@@ -28,7 +28,7 @@ from policies.rules import Rule
 from tests.builders import ROOT
 from tests.components.recorded import recorded
 from tests.day import AS_OF
-from tests.policies.evasions.cloud import Add, Cloud
+from tests.policies.evasions.cloud import Add, Cloud, Edit
 from tests.policies.evasions.objects import Manifest, Object
 from tests.policies.evasions.settings import Settings, innocent
 from tests.policies.test_own_stacks import BY_DAY, configured
@@ -142,7 +142,8 @@ def changed_by(case: Cloud, stack: str) -> tuple[Recording, tuple[Resource, ...]
         else:
             index = next(at for at, one in enumerate(resources) if one.type == part.token and re.search(part.named, one.name))
             props = with_value(raw(resources[index].wire), part.path, _filled(part.value, stack))
-            resources[index] = replace(resources[index], wire=_wired(props))
+            sources = {**resources[index].property_dependencies, **_sources(part, resources)}
+            resources[index] = replace(resources[index], wire=_wired(props), property_dependencies=sources)
             new.append(resources[index])
     return replace(recording, resources=tuple(resources)), tuple(new)
 
@@ -158,10 +159,7 @@ def with_value(props: Any, path: Sequence[str | int], value: Any) -> Any:
 
 
 def _added(part: Add, resources: Sequence[Resource], stack: str) -> Resource:
-    sources = {
-        name: (next(one.urn for one in reversed(resources) if one.name.endswith(ending)),)
-        for name, ending in part.comes_from.items()
-    }
+    sources = _sources(part, resources)
     # A pattern of no parent finds the stack, which is the first.
     parent = next(one for one in resources if re.search(part.below, one.name) and not (part.below and one.custom))
     lineage = f"{parent.urn.split('::')[2]}$" if part.below else ""
@@ -184,6 +182,14 @@ def _added(part: Add, resources: Sequence[Resource], stack: str) -> Resource:
         dependencies=tuple(urn for urns in sources.values() for urn in urns),
         property_dependencies=sources,
     )
+
+
+def _sources(part: Add | Edit, resources: Sequence[Resource]) -> dict[str, tuple[str, ...]]:
+    """The URN of the resource from which each property comes."""
+    return {
+        name: (next(one.urn for one in resources if re.search(pattern, one.name)),) if pattern else ()
+        for name, pattern in part.comes_from.items()
+    }
 
 
 def _wired(props: Object) -> struct_pb2.Struct:
