@@ -34,7 +34,7 @@ class Generations:
     """
 
     recorded: Mapping[str, str] = field(default_factory=dict)
-    first: dict[str, str] = field(default_factory=dict)
+    first: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls) -> "Generations":
@@ -53,7 +53,7 @@ class Generations:
         """
         text = json.dumps(made_of, sort_keys=True, default=lambda value: None if isinstance(value, pulumi.Output) else str(value))
         digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-        first = self.first[name] = self.recorded.get(name, digest)
+        self.first[name] = first = self.recorded.get(name, digest)
         return "" if first == digest else f"-{digest}"
 
     def keep(self, name: str) -> None:

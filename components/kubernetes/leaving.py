@@ -71,20 +71,22 @@ def until_idle(
     opts: pulumi.ResourceOptions,
     stays: Callable[[], None],
     goes: Callable[[], None] = lambda: None,
-) -> None:
-    """Call `stays`, or `goes` if the set has taken no job since an earlier update and its quota counts no pod."""
+) -> pulumi.Output[bool]:
+    """Call `stays`, or `goes` if the set has taken no job since an earlier update and its quota counts no pod. Says which."""
 
-    def decide(status: Any) -> None:
-        (goes if (getattr(status, "used", None) or {}).get("pods") == "0" else stays)()
+    def decide(pods: str) -> bool:
+        (goes if pods == "0" else stays)()
+        return pods == "0"
 
     releases = [of["values"] for (kind, _), of in objects.items() if kind == RELEASE]
-    if not all(IDLE.items() <= values.items() for values in releases):
-        stays()
-    elif quota := objects.get((_QUOTA, f"{name}-quota")):
-        at = "{namespace}/{name}".format_map(quota["metadata"])
-        kubernetes.core.v1.ResourceQuota.get(f"{name}-used", at, opts).status.apply(decide, run_with_unknowns=True)
-    else:
-        goes()
+    took_none = all(IDLE.items() <= values.items() for values in releases)
+    quota = objects.get((_QUOTA, f"{name}-quota"))
+    if not took_none or quota is None:
+        return pulumi.Output.from_input(decide("0" if took_none else ""))
+    at = "{namespace}/{name}".format_map(quota["metadata"])
+    status: pulumi.Output[Any] = kubernetes.core.v1.ResourceQuota.get(f"{name}-used", at, opts).status
+    pods = status.apply(lambda status: (getattr(status, "used", None) or {}).get("pods", ""), run_with_unknowns=True)
+    return pods.apply(decide)
 
 
 def _stay(set_name: str, name: str, objects: Objects, inside: Inside, after: Resources) -> None:

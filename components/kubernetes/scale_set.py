@@ -124,10 +124,12 @@ def _install(name: str, args: ScaleSetArgs, needed: Resources, parent: pulumi.Re
         left = {at: row for at, row in objects.items() if at[0] == RELEASE or (at[0] == _SECRET and at[1] not in declared)}
         declare(left, parent, needed)
 
-    # The next update records what it finds.
     generations.keep(f"{name}-chart")
     goes = partial(_register, f"{name}-chart", replace(args, generations=Generations(generations.recorded)), needed, parent)
-    until_idle(name, objects, pulumi.ResourceOptions(provider=parent.get_provider(RELEASE)), stays, goes)
+    went = until_idle(name, objects, pulumi.ResourceOptions(provider=parent.get_provider(RELEASE)), stays, goes)
+    key = f"{name}-chart.registered"
+    digits = generations.suffix(key, _registration(chart, chart.values))[1:]
+    generations.first[key] = went.apply(lambda goes: digits if goes else generations.recorded[key])
 
 
 def _replaced(name: str, args: ScaleSetArgs, generations: Generations) -> Objects:
@@ -140,7 +142,7 @@ def _replaced(name: str, args: ScaleSetArgs, generations: Generations) -> Object
             objects = objects_of(name, chart.namespace)
             if any(_registration(chart, row["values"]) != now for (kind, _), row in objects.items() if kind == RELEASE):
                 return objects
-        generations.first[f"{key}.registered"] = digits.removeprefix("-")
+        generations.first[f"{key}.registered"] = digits[1:]
     return {}
 
 

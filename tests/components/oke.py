@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 
 from components.context import Context
+from components.generations import Generations
 from components.oci.stack import build
 from fleet.loading.config import load
 from fleet.providers.fleet import Fleet
@@ -56,8 +57,20 @@ def answered(answers: Mapping[str, Answer], **changes: Any) -> Recording:
     return build_alone(lambda: _build(fleet(**changes)), preview=False, answers={**ANSWERS, **answers})
 
 
-def _build(described: Fleet) -> None:
-    context = Context("gpu-ci", "test", TAGS)
+def updated(recorded: Any, state: Mapping[str, Any], **changes: Any) -> Recording:
+    """An update with what the last one recorded and what it left in the state. Its output `generations` is what it records."""
+    generations = Generations(recorded)
+
+    def program() -> None:
+        _build(fleet(**changes), generations)
+        pulumi.export("generations", generations.first)
+
+    answers = {**ANSWERS, "pulumi:pulumi:readStackResourceOutputs": lambda _: {"outputs": state}}
+    return build_alone(program, preview=False, answers=answers)
+
+
+def _build(described: Fleet, generations: Generations | None = None) -> None:
+    context = Context("gpu-ci", "test", TAGS, generations or Generations())
     build("sjc", described.clusters["sjc"], described, context, {"default": pulumi.Output.secret(KEY)})
 
 

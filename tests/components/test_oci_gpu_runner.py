@@ -7,6 +7,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,11 @@ from components.oci.rights import NETWORK, PER_JOB, STANDING, allowed, calls
 from fleet.providers.oke.launcher_set import LAUNCHER
 from fleet.providers.oke.machine import launcher
 from fleet.providers.oke.machine.launch import LAUNCHER_SOURCE
+from gpu_ci.offline.recording import Recording
 from tests.builders import THERE, vm, vm_per_job
-from tests.components.oke import CNCF, KEY, MACHINES, POLICY, RULE, TAGS, made, planned, the
+from tests.components.oke import CNCF, KEY, MACHINES, POLICY, RULE, TAGS, made, planned, the, updated
 from tests.components.recorded import ROOT, before, named, of_type
+from tests.components.test_removed_sets import IDLE, count, state_of
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
@@ -430,3 +433,29 @@ def test_no_drain_ends_a_launcher_and_with_it_the_job_on_its_machine(preview, na
     }
     release = named(preview, f"sjc-{name}-set-chart", RELEASE)
     assert budget.urn in release.dependencies, "it exists before the first launcher and goes after the last"
+
+
+# -- another registration ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pods", ["1", "0"])
+def test_sets_with_other_labels_keep_their_registration_until_no_launcher_is_left(monkeypatch, pods):
+    asked = count(monkeypatch, {"pods": pods})
+
+    def runners(label: str) -> dict[str, Any]:
+        return {"vm": vm(labels=[f"{label}-vm"]), "job": vm_per_job(labels=[label])}
+
+    def values(recording: Recording) -> dict[str, Any]:
+        return {name: named(recording, f"sjc-{name}-set-chart", RELEASE).inputs["values"] for name in OF}
+
+    was = updated({}, {}, runners=runners("a10"))
+    recorded = was.outputs["generations"]
+    first = updated(recorded, state := state_of(was), runners=runners("gpu-a10"))
+    assert values(first) == {name: old | IDLE for name, old in values(was).items()}
+    assert (asked, first.outputs["generations"]) == ([], recorded)
+    idle = {urn: {**state[urn], "outputs": {**state[urn]["outputs"], **row["outputs"]}} for urn, row in state_of(first).items()}
+    second = updated(recorded, idle, runners=runners("gpu-a10"))
+    assert sorted(asked) == [f"runners-{name}/runners" for name in sorted(OF)]
+    made_now = updated({}, {}, runners=runners("gpu-a10"))
+    assert values(second) == values(made_now if pods == "0" else first)
+    assert second.outputs["generations"] == (made_now if pods == "0" else was).outputs["generations"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pytest
@@ -20,7 +20,7 @@ from tests.components.recorded import ALONE, RELEASE, of_type
 from tests.components.test_removed_sets import IDLE, count, state_of
 
 CHART, NAME = "usw2-gpu-t4-chart", "gpu-t4"
-ELSEWHERE = "https://github.com/another"
+ELSEWHERE, GHES = "https://github.com/another", "https://ghes.example.com/example"
 LABELS = ["self-hosted", "gpu"]
 EDITS = pytest.mark.parametrize("edit", [{"url": ELSEWHERE}, {"labels": LABELS}])
 
@@ -51,11 +51,12 @@ def up(
         inside = Inside("usw2", described.clusters["usw2"], [ready], opts, generations=generations)
         sets = install(inside, described, dict.fromkeys(described.github.every, key))
         pulumi.export("labels", sets[name]["labels"])
+        pulumi.export("generations", generations.first)
 
     answers = {} if state is None else {"pulumi:pulumi:readStackResourceOutputs": lambda _: {"outputs": state}}
     recording = record(program, ALONE, preview=False, answers=answers)
     of_sets = [each for each in of_type(recording, RELEASE) if each.inputs["chart"].endswith("gha-runner-scale-set")]
-    return {each.name: each for each in of_sets}, generations.first, recording
+    return {each.name: each for each in of_sets}, cast("dict[str, str]", recording.outputs["generations"]), recording
 
 
 @pytest.fixture(scope="module")
@@ -142,11 +143,11 @@ def test_a_patch_of_the_controller_updates_a_set_in_place_and_a_minor_replaces_i
 REPLACED = pytest.mark.parametrize(
     ("old", "new"),
     [
-        ({"url": "https://ghes.example.com/example"}, {"labels": LABELS}),
-        ({"url": "https://ghes.example.com/example"}, {"url": "https://ghes.example.com/another"}),
+        ({"url": GHES}, {"labels": LABELS}),
+        ({"url": GHES}, {"url": "https://ghes.example.com/another"}),
         ({"url": "https://acme.ghe.com/example"}, {"labels": LABELS}),
-        ({}, {"url": "https://ghes.example.com/example"}),
-        ({"url": "https://ghes.example.com/example"}, {"url": "https://github.com/example"}),
+        ({}, {"url": GHES}),
+        ({"url": GHES}, {"url": "https://github.com/example"}),
         ({"name": "g" * 39}, {"labels": LABELS}),
         ({"name": "g" * 29, "containers": "job"}, {"labels": LABELS}),
         ({}, {"own": ELSEWHERE}),
@@ -210,16 +211,15 @@ def test_it_is_registered_again_once_its_quota_counts_no_pod(monkeypatch, old, n
     count(monkeypatch, {"pods": "0"})
     state = state_of(was)
     idle = after(state, up(recorded, state, **old | new)[2])
-    releases, _, recording = up(recorded, idle, **old | new)
+    releases, recorded, recording = up(recorded, idle, **old | new)
     fresh, of_fresh, made = up({}, **old | new)
     ((logical_name, release),) = releases.items()
     assert registration(release) == registration(fresh[logical_name])
     assert release.inputs == fresh[logical_name].inputs
     assert "values.githubConfigUrl" in release.replace_on_changes
     assert (secrets(state_of(recording)), recording.messages) == (secrets(state_of(made)), ())
-    _, again, last = up(recorded, state_of(recording), **old | new)
-    assert (again, last.messages) == (of_fresh, ())
-    up(again, **old | new)
+    _, again, last = up(recorded, **old | new)
+    assert (again, last.messages) == (of_fresh, ()), "and the state is not read again"
 
 
 @REPLACED
@@ -231,9 +231,9 @@ def test_an_edit_that_is_taken_back_before_that_lets_the_set_take_jobs_again(old
 
 
 def test_a_set_that_an_interrupted_update_replaced_already_is_left_alone():
-    old, new = {"url": "https://ghes.example.com/example"}, {"labels": LABELS}
-    recorded, made = up({}, **old)[1], up({}, **old, **new)
-    releases, again, recording = up(recorded, state_of(made[2]), **old, **new)
-    assert (releases.keys(), again, recording.messages) == (made[0].keys(), made[1], ())
-    gone = {urn: row for urn, row in state_of(made[2]).items() if row["type"] != RELEASE}
-    assert up(recorded, gone, **old, **new)[1] == made[1], "also between the deletion and the creation"
+    recorded = up({}, url=GHES)[1]
+    releases, first, made = up({}, url=GHES, labels=LABELS)
+    there, again, recording = up(recorded, state_of(made), url=GHES, labels=LABELS)
+    assert (there.keys(), again, recording.messages) == (releases.keys(), first, ())
+    gone = {urn: row for urn, row in state_of(made).items() if row["type"] != RELEASE}
+    assert up(recorded, gone, url=GHES, labels=LABELS)[1] == first, "also between the deletion and the creation"
