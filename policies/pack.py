@@ -35,12 +35,12 @@ def policy(rule: AnyRule, as_of: date) -> sdk.Policy:
 
 
 def _validate(rule: Rule, as_of: date, args: sdk.ResourceValidationArgs, report: sdk.ReportViolation) -> None:
-    if args.resource_type in rule.reads:
+    if rule.sees(args.resource_type):
         _say(rule.judge(Args(*_fields(args), config=args.get_config()), as_of), args, report)
 
 
 def _remediate(rule: Rule, as_of: date, args: sdk.ResourceValidationArgs) -> Mapping[str, Any] | None:
-    if args.resource_type not in rule.types:
+    if not rule.judges(args.resource_type):
         return None
     after = rule.remedied(Args(*_fields(args, secrets=True), config=args.get_config()), as_of)
     return None if after is None else deserialize_properties(wired(after), True)
@@ -60,7 +60,7 @@ def _validate_stack(rule: StackRule, as_of: date, args: sdk.StackValidationArgs,
 
 def _record(seen: sdk.PolicyResource, rule: StackRule) -> Resource:
     """A resource of a stack. One that the rule does not read has no properties: only the dependencies of others name it."""
-    if seen.resource_type in rule.reads:
+    if rule.sees(seen.resource_type):
         return Resource(*_fields(seen))
     return Resource(seen.resource_type, {}, seen.urn, seen.name)
 

@@ -76,20 +76,21 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
     Disabled policies give no verdict. If a rule raises an exception, it propagates with a note that names the rule and the URN.
     """
     enabled = [configured for configured in policies if configured.level is not Level.DISABLED]
-    of_one = [(rule, rule.reads, configured) for configured in enabled if isinstance(rule := configured.policy, Rule)]
+    of_one = [(rule, configured) for configured in enabled if isinstance(rule := configured.policy, Rule)]
     of_stack = [(rule, configured) for configured in enabled if isinstance(rule := configured.policy, StackRule)]
-    together = frozenset[str]().union(*(rule.reads for rule, _ in of_stack))
+    types = {resource.type for resource in recording.resources}
+    policies_of = {token: [(rule, configured) for rule, configured in of_one if rule.sees(token)] for token in types}
+    together = {token for token in types if any(rule.sees(token) for rule, _ in of_stack)}
     records_by_urn: dict[str, records.Resource] = {}
     verdicts: list[Verdict] = []
     for resource in recording.resources:
-        policies_of_type = [(rule, configured) for rule, types, configured in of_one if resource.type in types]
         # The engine does not analyze resources that are only read.
-        if resource.read or not (policies_of_type or resource.type in together):
+        if resource.read or not (policies_of[resource.type] or resource.type in together):
             continue
         record = record_of(resource, properties_of(resource))
         if resource.type in together:
             records_by_urn[resource.urn] = record
-        for rule, configured in policies_of_type:
+        for rule, configured in policies_of[resource.type]:
             with _noted(rule, resource.urn):
                 outcome = rule.judge(args_of(record, configured.config), configured.as_of)
             verdicts += _verdicts(configured, outcome, resource.urn)
@@ -103,7 +104,7 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
 
 def resources_of(rule: StackRule, recording: Recording) -> list[records.Resource]:
     """The resources that a rule of the stack reads, with their parents and dependencies."""
-    read = (resource for resource in recording.resources if resource.type in rule.reads and not resource.read)
+    read = (resource for resource in recording.resources if rule.sees(resource.type) and not resource.read)
     records_by_urn = {resource.urn: record_of(resource, properties_of(resource)) for resource in read}
     _link(recording, records_by_urn)
     return [*records_by_urn.values()]
@@ -275,7 +276,7 @@ class Remedies:
     def __call__(self, resource: Resource) -> "struct_pb2.Struct | None":
         fixed: struct_pb2.Struct | None = None  # noqa: F823 - annotations of local names are not evaluated
         for rule, configured in self._policies:
-            if resource.type not in rule.reads:
+            if not rule.sees(resource.type):
                 continue
             before = wire.remediable(wire.raw(resource.wire if fixed is None else fixed))
             # Secrets stay marked, so that the new inputs are as secret as the old ones.

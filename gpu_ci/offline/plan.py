@@ -240,7 +240,7 @@ def outcomes_of(
     changed = Counter(remediation.rule for remediation in remediations)
     for configured in policies:
         rule, level = configured.policy, configured.level
-        judged = 0 if level is Level.DISABLED else sum(types[kind] for kind in rule.counted)
+        judged = 0 if level is Level.DISABLED else sum(number for kind, number in types.items() if rule.counts(kind))
         broken, unsure, excepted, ended = (kinds[rule.id, kind] for kind in ("violation", "undeterminable", "excepted", ENDED))
         about = (rule.id, rule.title, rule.severity, level.value)
         yield Outcome(*about, judged, broken, unsure, excepted, changed[rule.id], ended)

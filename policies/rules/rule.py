@@ -184,13 +184,13 @@ class _Common:
     """What both kinds of rule have.
 
     `section` is that of docs/policies.md, and `order` the place among all rules. `types` are the resource tokens that the rule
-    judges; `severity` (low, medium, high or critical) is how much harm a violation does; `levels` has one level for each of
-    STACK_KINDS; `config` maps each property to its JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are
-    for people. `facts` gives the rules of the pack what is plain data. `settings` is the key of the stack file that changes what
-    the rule judges, for all resources or by type ("" for all other types); it is "" if no setting does. A strict plan fails
-    where a `critical` rule is undeterminable. `of_existing` says, by provider, what the rule would have to see of a cluster
-    that the stack did not create. Such a cluster makes the rule undeterminable. With `partly` the rule bounds single values of
-    an object, and reads no more of it.
+    judges, and `others` says of a token whether it is one more, where no list has them all; `severity` (low, medium, high or
+    critical) is how much harm a violation does; `levels` has one level for each of STACK_KINDS; `config` maps each property to
+    its JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people. `facts` gives the rules of the
+    pack what is plain data. `settings` is the key of the stack file that changes what the rule judges, for all resources or by
+    type ("" for all other types); it is "" if no setting does. A strict plan fails where a `critical` rule is undeterminable.
+    `of_existing` says, by provider, what the rule would have to see of a cluster that the stack did not create. Such a cluster
+    makes the rule undeterminable. With `partly` the rule bounds single values of an object, and reads no more of it.
     """
 
     id: str
@@ -200,6 +200,7 @@ class _Common:
     check: Callable[..., Iterable[Any]]
     severity: str
     types: frozenset[str]
+    others: Callable[[str], bool] | None = None
     levels: Mapping[str, str]
     rationale: str
     source: str
@@ -211,15 +212,17 @@ class _Common:
     partly: bool = False
     in_manifests: tuple[frozenset[str], StackCheck] | None = None
 
-    @property
-    def reads(self) -> frozenset[str]:
-        """The resource tokens that the rule must get: those that it judges, and that of existing clusters."""
-        return self.types | {EXISTING_CLUSTER}
+    def judges(self, token: str) -> bool:
+        """Whether it judges resources of this token."""
+        return token in self.types or (self.others is not None and self.others(token))
 
-    @property
-    def counted(self) -> frozenset[str]:
-        """The resource tokens that it has a verdict on."""
-        return self.reads if self.of_existing else self.types
+    def sees(self, token: str) -> bool:
+        """Whether it must get resources of this token: those that it judges, and existing clusters."""
+        return token == EXISTING_CLUSTER or self.judges(token)
+
+    def counts(self, token: str) -> bool:
+        """Whether it has a verdict on resources of this token."""
+        return self.sees(token) if self.of_existing else self.judges(token)
 
     def _unseen(self, existing: Mapping[str, str]) -> Later:
         """What the rule cannot see of the existing clusters."""
@@ -244,8 +247,10 @@ class _Common:
     @property
     def of_manifests(self) -> Self:
         """The rule for manifests without a program: the same, unless it needs resources that only a cloud's program declares."""
-        types, check = self.in_manifests or (self.types, self.check)
-        return replace(self, types=types, check=check)
+        if self.in_manifests is None:
+            return self
+        types, check = self.in_manifests
+        return replace(self, types=types, others=None, check=check)
 
     @property
     def schemas(self) -> Mapping[str, Mapping[str, Any]]:
@@ -294,7 +299,7 @@ class Rule(_Common):
 
     def judge(self, args: Args, as_of: date) -> Outcome:
         """What the rule says of a resource, if it reads that type. `as_of` decides whether an exception is valid."""
-        if args.type not in self.reads:
+        if not self.sees(args.type):
             return Outcome()
         args = replace(args, config=self.bounded(args.config))
         excuse, faults = exceptions.exemption(args.config, args.urn, as_of)
@@ -320,7 +325,7 @@ class Rule(_Common):
 
     def _judges(self, args: Args) -> bool:
         """Whether it is about the resource. Of a component of `eks` without inputs it judges the children."""
-        return args.type in self.types and not kinds.is_hollow(args.type, args.props)
+        return self.judges(args.type) and not kinds.is_hollow(args.type, args.props)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -336,9 +341,8 @@ class StackRule(_Common):
     def judge(self, resources: Iterable[Resource], config: Mapping[str, Any], as_of: date) -> Outcome:
         """What the rule says of the resources of a stack. `as_of` is the day for prices and exceptions."""
         # Sorted, because an engine gives them in no fixed order.
-        reads = self.reads
-        seen = sorted((resource for resource in resources if resource.type in reads), key=lambda resource: resource.urn)
-        existing, judged = _existing(seen), tuple(resource for resource in seen if resource.type in self.types)
+        seen = sorted((resource for resource in resources if self.sees(resource.type)), key=lambda resource: resource.urn)
+        existing, judged = _existing(seen), tuple(resource for resource in seen if self.judges(resource.type))
         stack = Stack(judged, self.bounded(config), as_of, existing)
         outcome = Outcome([(fault, None) for fault in exceptions.expired(config, as_of)])
         hidden: dict[str, str] = {}

@@ -60,10 +60,7 @@ BY_DAY = "nothing-expired"
 
 EVERY = frozenset(rule.id for rule in RULES)
 OF_ONE = frozenset(rule.id for rule in RULES if isinstance(rule, Rule))
-READ = frozenset[str]().union(*(rule.reads for rule in RULES if isinstance(rule, Rule)))
-READERS = {token: [rule.id for rule in RULES if isinstance(rule, Rule) and token in rule.reads] for token in READ}
 OF_STACK = {rule.id: rule for rule in RULES if isinstance(rule, StackRule)}
-READ_TOGETHER = frozenset[str]().union(*(rule.reads for rule in OF_STACK.values()))
 
 
 def verdicts(recording: Recording, stack: str, rules: Set[str] = EVERY) -> tuple[Verdict, ...]:
@@ -405,7 +402,7 @@ def verdicts_with(changed: Mapping[str, Resource], stack: str) -> tuple[Verdict,
     for urn, resource in changed.items():
         of_resources[urn] = verdicts(dataclasses.replace(recorded(stack), resources=(resource,)), stack, OF_ONE)
     types = {resource.type for resource in changed.values()}
-    reading = {name for name, rule in OF_STACK.items() if types & rule.reads}
+    reading = {name for name, rule in OF_STACK.items() if any(map(rule.sees, types))}
     of_stack = {name: [each for each in as_declared(stack) if each.rule == name] for name in OF_STACK.keys() - reading}
     again = verdicts(among(changed, stack), stack, reading)
     of_stack |= {name: [each for each in again if each.rule == name] for name in reading}
@@ -523,7 +520,7 @@ def test_every_exception_of_our_own_hides_something(stack):
 
 def test_every_policy_judges_something_of_our_own_or_is_named_here():
     types = {resource.type for stack in STACKS for resource in recorded(stack).resources}
-    assert {rule.id for rule in RULES if not types & rule.types} == NOTHING_OF_OURS
+    assert {rule.id for rule in RULES if not any(map(rule.judges, types))} == NOTHING_OF_OURS
 
 
 NOTHING_OF_OURS: set[str] = set()
@@ -610,9 +607,14 @@ def said_of(pack: Pack, recording: Recording, analyzed: Iterable[Resource] | Non
 
 def _shape(resource: Resource, configs: Mapping[str, Any]) -> tuple[Any, ...]:
     """What decides how the pack reads a resource: of a type that no rule reads only the type, else the configs, too."""
-    if resource.type not in READ:
+    if not (readers := _readers(resource.type)):
         return (resource.type,)
-    return resource.type, _kinds(resource.inputs), *(configs[name] for name in READERS[resource.type])
+    return resource.type, _kinds(resource.inputs), *(configs[name] for name in readers)
+
+
+@cache
+def _readers(token: str) -> list[str]:
+    return [rule.id for rule in RULES if isinstance(rule, Rule) and rule.sees(token)]
 
 
 def _unlike(stack: str, sent: set[tuple[Any, ...]]) -> list[Resource]:
@@ -634,7 +636,7 @@ def _together(stack: str, types: set[str]) -> Recording:
     """The stack with what rules of a stack read, and of each other type, unless it was sent before, one resource."""
     resources = []
     for resource in recorded(stack).resources:
-        if resource.type in READ_TOGETHER or resource.type not in types:
+        if any(rule.sees(resource.type) for rule in OF_STACK.values()) or resource.type not in types:
             resources.append(resource)
             types.add(resource.type)
     return dataclasses.replace(recorded(stack), resources=tuple(resources))

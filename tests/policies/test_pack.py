@@ -255,7 +255,7 @@ def in_process(token: str, props: dict[str, Any]) -> list[Diagnostic]:
         diagnostic
         for rule in RULES
         # The process shows that the other rules report nothing.
-        if isinstance(rule, Rule) and rule.levels["staging"] != "disabled" and token in rule.types
+        if isinstance(rule, Rule) and rule.levels["staging"] != "disabled" and rule.judges(token)
         for diagnostic in as_told(rule, judge(rule, token, props, STAGING_CONFIG.get(rule.id)))
     ]
 

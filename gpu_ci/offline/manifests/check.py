@@ -177,8 +177,8 @@ class Unjudged:
 
 def unjudged(manifests: Sequence[Manifest], rules: Iterable[AnyRule]) -> tuple[Unjudged, ...]:
     """The objects that no rule reads, by type, in the order of the files."""
-    types = frozenset[str]().union(*(rule.types for rule in rules if not rule.partly))
-    unread = [manifest for manifest in manifests if manifest.resource.type not in types]
+    reading = [rule for rule in rules if not rule.partly]
+    unread = [manifest for manifest in manifests if not any(rule.judges(manifest.resource.type) for rule in reading)]
     # The schema of a definition may have containers, but it runs nothing.
     able = (manifest for manifest in unread if manifest.kind != "CustomResourceDefinition")
     working = {manifest.resource.type for manifest in able if _runs(manifest.resource.inputs)}

@@ -117,7 +117,7 @@ def of_cloud(case: Cloud, stack: str) -> Judged:
     with patch.object(judging, "properties_of", _properties):
         for configuration in configured(stack):
             rule = configuration.policy
-            if any(token in rule.reads for token in types):
+            if any(map(rule.sees, types)):
                 verdicts.update(judge(alone if isinstance(rule, Rule) else recording, (configuration,)))
     return of_verdicts(verdicts - declared(stack))
 
