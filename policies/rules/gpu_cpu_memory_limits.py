@@ -12,7 +12,7 @@ from functools import partial
 from fleet.facts.quantities import quantity
 
 from .charts import Container
-from .kinds import PODS
+from .kinds import PODS, may_have_pods
 from .pods import PodSpec, containers_of, gpu_count, pod_specs, volumes_of
 from .read import Data, Faults, Later, entries, provided, shown, some, text, walk
 from .rule import Args, Rule, facts, setting
@@ -83,4 +83,4 @@ def _size(amount: Data) -> Fraction:
     return quantity(amount) or Fraction(0)
 
 
-RULE = Rule(**facts(__name__), types=PODS, check=_check)
+RULE = Rule(**facts(__name__), types=PODS, others=may_have_pods, check=_check)

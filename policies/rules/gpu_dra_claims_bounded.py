@@ -11,7 +11,7 @@ A request asks for a device class: directly (v1alpha3, v1beta1), under `exactly`
 from collections.abc import Iterator, Sequence
 
 from .exceptions import matches
-from .kinds import PODS, api_tokens, each, kind_of
+from .kinds import PODS, api_tokens, each, kind_of, may_have_pods
 from .pods import PodSpec, pod_specs
 from .read import Data, Faults, Later, bound, count, entries, shown, strings, text, walk, whole
 from .rule import Args, Rule, facts, setting
@@ -87,4 +87,4 @@ def _asked(path: str, body: Data, classes: Sequence[str], most: int, faults: lis
     return number
 
 
-RULE = Rule(**facts(__name__), types=CLAIMS | PODS, check=_check)
+RULE = Rule(**facts(__name__), types=CLAIMS | PODS, others=may_have_pods, check=_check)

@@ -16,7 +16,7 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import is_gpu_resource
 
 from .charts import REGULAR, Container
-from .kinds import HELM, PODS, QUEUES, kind_of
+from .kinds import HELM, PODS, QUEUES, kind_of, may_have_pods
 from .pods import PodSpec, containers_of, gpu_count, pod_specs
 from .read import Data, Faults, Later, bound, entries, gpus, shown, text, walk, whole
 from .rule import Args, Stack, StackRule, Violations, each, facts, setting
@@ -89,7 +89,12 @@ def _effective(counted: list[tuple[Container, int]], later: Later) -> int:
 
 def _workload_faults(pod: PodSpec, kind: str, per_pod: int, most: int, later: Later) -> Faults:
     path = _RUNNERS.get(kind) or _COUNTS.get(kind)
-    if path is None:
+    if pod.times > 1 and pod.times * per_pod > most:
+        yield (
+            f"{pod.path} is the template of up to {pod.times} pods with {gpus(per_pod)} each: together they take at most "
+            f"{gpus(most)}; lower the numbers around it, or raise {setting('maxPerWorkload')}"
+        )
+    if path is None or pod.times > 1:
         return
     with later:
         amount = walk(pod.owner, *path)
@@ -113,4 +118,4 @@ def _queue_faults(props: Data, most: int, later: Later) -> Faults:
         )
 
 
-RULE = StackRule(**facts(__name__), types=PODS | QUEUES, check=_check)
+RULE = StackRule(**facts(__name__), types=PODS | QUEUES, others=may_have_pods, check=_check)

@@ -17,7 +17,7 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, VISIBLE_DEVICES, is_gpu_resource
 
 from .charts import Container
-from .kinds import PODS, SERVING
+from .kinds import PODS, SERVING, may_have_pods
 from .pods import (
     NO_DEVICES,
     NODE_TERMS,
@@ -154,4 +154,4 @@ def _sees_gpus(variable: Data) -> bool:
     return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in NO_DEVICES
 
 
-RULE = Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=PODS, check=_check)
+RULE = Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=PODS, others=may_have_pods, check=_check)

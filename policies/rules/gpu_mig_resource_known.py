@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from fleet.facts.scheduling import GPU_RESOURCE
 
 from .gpu_shared_resource_single import SHARED, configs_of
-from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, PODS, QUEUES
+from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, PODS, QUEUES, may_have_pods
 from .pods import PodSpec, containers_of, pod_specs
 from .read import Data, Faults, Later, entries, keys, line, shown, strings, text, walk
 from .releases import releases
@@ -86,4 +86,4 @@ def _strategies(token: str, props: Data, later: Later) -> Iterator[tuple[str, st
         yield "spec.mig.strategy", text(later.walk(props, "spec", "mig", "strategy"))
 
 
-RULE = Rule(**facts(__name__), types=PODS | QUEUES | CLUSTER_POLICY, check=_check)
+RULE = Rule(**facts(__name__), types=PODS | QUEUES | CLUSTER_POLICY, others=may_have_pods, check=_check)

@@ -9,7 +9,7 @@ from functools import partial
 
 from fleet.facts.scheduling import EKS_PROFILE, FLAVOR_LABEL, POOL_LABEL
 
-from .kinds import PODS
+from .kinds import PODS, may_have_pods
 from .pods import NODE_TERMS, PodSpec, of_gpu_pods
 from .pools import INSTANCE_TYPE_LABEL
 from .read import Data, Faults, Later, count, entries, items, label, line, some, strings, text, walk
@@ -63,4 +63,4 @@ def _selects(term: Data, labels: tuple[str, ...], later: Later) -> bool:
     return some(partial(entries, term, "matchExpressions"), requires, later)
 
 
-RULE = Rule(**facts(__name__, labels=list(LABELS)), types=PODS, check=of_gpu_pods(_faults))
+RULE = Rule(**facts(__name__, labels=list(LABELS)), types=PODS, others=may_have_pods, check=of_gpu_pods(_faults))

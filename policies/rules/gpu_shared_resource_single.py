@@ -14,7 +14,7 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.facts.yaml_text import helm_values
 
-from .kinds import CLUSTER_POLICY, CONFIG_MAPS, OPERATOR_CHART, PLUGIN_CHART, PODS, each
+from .kinds import CLUSTER_POLICY, CONFIG_MAPS, OPERATOR_CHART, PLUGIN_CHART, PODS, each, may_have_pods
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
 from .read import Data, Faults, Later, keys, shown, text, true, walk
 from .releases import Release, releases
@@ -144,4 +144,4 @@ def _files(path: str, files: Data, later: Later, sign: str = "") -> Iterator[Plu
                 yield f"{path}[{shown(name)}]", helm_values(content)
 
 
-RULE = Rule(**facts(__name__), types=PODS | CLUSTER_POLICY, check=_check)
+RULE = Rule(**facts(__name__), types=PODS | CLUSTER_POLICY, others=may_have_pods, check=_check)

@@ -12,7 +12,7 @@ from typing import Any
 from fleet.facts.scheduling import GPU_TAINT_KEY, Effect, Taint, Toleration
 
 from .draft import Draft
-from .kinds import CONFIG_MAPS, HELM, PODS, RELEASE
+from .kinds import CONFIG_MAPS, HELM, PODS, RELEASE, may_have_pods
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus, tolerations
 from .pools import GPU_TAINTS
 from .read import Data, Faults, Later, line, shown, strings, text
@@ -76,6 +76,7 @@ def _remediate(args: Args, draft: Draft) -> None:
 RULE = Rule(
     **facts(__name__, key=GPU_TAINT_KEY, values=list(VALUES), effect=Effect.NO_SCHEDULE.value),
     types=PODS,
+    others=may_have_pods,
     check=of_gpu_pods(_faults),
     remedy=_remediate,
 )

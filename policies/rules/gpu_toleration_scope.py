@@ -70,4 +70,4 @@ def _fault(path: str, index: int, toleration: Toleration, why: str) -> str:
     return f"{place} tolerates {line(toleration.key)}: {why}; remove the toleration"
 
 
-RULE = Rule(**facts(__name__, allowNames=list(kinds.SERVING)), types=kinds.PODS, check=_check)
+RULE = Rule(**facts(__name__, allowNames=list(kinds.SERVING)), types=kinds.PODS, others=kinds.may_have_pods, check=_check)

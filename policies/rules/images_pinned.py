@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from . import charts
-from .kinds import CLUSTER_POLICY, OPERATOR_CHART, PODS
+from .kinds import CLUSTER_POLICY, OPERATOR_CHART, PODS, may_have_pods
 from .pods import containers_of, pod_specs, volumes_of
 from .read import Data, Faults, Later, keys, label, line, shown, strings, text, true, walk
 from .releases import SCHEDULING, Release, objects, passed_over, releases
@@ -205,4 +205,4 @@ def _joined(parts: Mapping[str, str]) -> str:
     return f"{whole}{f':{tag}' if tag else ''}{f'@{digest}' if digest else ''}"
 
 
-RULE = Rule(**facts(__name__), types=PODS | CLUSTER_POLICY, check=_check)
+RULE = Rule(**facts(__name__), types=PODS | CLUSTER_POLICY, others=may_have_pods, check=_check)

@@ -131,6 +131,12 @@ CONFIG_MAPS = frozenset((CONFIG_MAP, f"{CONFIG_MAP}Patch", CONFIG_MAP_LIST))
 PODS = POD | RUNNER_SET | HELM | CONFIG_MAPS
 """Every kind in which `pods.pod_specs` finds pods. A ConfigMap may have templates of the pods of jobs in containers."""
 
+
+def may_have_pods(token: str) -> bool:
+    """Whether this is another kind of Kubernetes: `embedded.py` finds its pods, if it has any."""
+    return token.startswith("kubernetes:") and token not in PODS
+
+
 ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING = (
     f"kubernetes:rbac.authorization.k8s.io/v1:{kind}" for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 )

@@ -1,9 +1,10 @@
 """no-long-lived-credentials: a stack has no credentials that stay valid until somebody revokes them.
 
 Judged: AWS and OCI resources that are such a credential, and all places that can contain one in plain text: containers of every
-kind with a pod spec and of ARC's runner set (environment, commands, probes), values of Helm releases, Secrets, ConfigMaps, user
-data of machines and nodes. The rule reads texts as they are and decoded from base64, compressed or not. A GitHub App's private
-key belongs in a Secret, under the key that ARC reads.
+kind with a pod spec and of ARC's runner set (environment, commands, probes), annotations of pods, values of Helm releases,
+Secrets, ConfigMaps, user data of machines and nodes, all of an object of another kind. The rule reads texts as they are and
+decoded from base64, compressed or not. A variable that is named as a token or a password, with letters and digits as its value,
+is one, too. A GitHub App's private key belongs in a Secret, under the key that ARC reads; a file of manifests has none.
 
 No message shows a value. If a preview does not know a value under `lateKeys`, the rule is not undeterminable: the update knows
 the value, and judges it before it creates the resource.
@@ -16,9 +17,9 @@ from fleet.facts.credentials import AWS_KEY_ID, GITHUB_FINE_GRAINED_TOKEN, GITHU
 
 from . import kinds
 from .pods import containers_of, pod_specs
-from .read import Data, Faults, Later, keys, strings, text, walk
+from .read import Data, Faults, Later, entries, keys, line, strings, text, walk
 from .releases import Release, releases, sources, step, texts
-from .rule import Args, Rule, facts
+from .rule import Args, Rule, facts, in_files
 from .userdata import MACHINES, readings
 
 FORBIDDEN = {
@@ -39,12 +40,20 @@ FORBIDDEN = {
 """Kinds that are a credential, or a user who needs one."""
 
 _PRIVATE_KEY = "a private key"
-_KINDS = {"github": "a GitHub token", "aws": "an AWS access key id", "key": _PRIVATE_KEY}
+_KINDS = {
+    "github": "a GitHub token",
+    "aws": "an AWS access key id",
+    "hub": "a Hugging Face token",
+    "key": _PRIVATE_KEY,
+}
 _CREDENTIAL = re.compile(
     rf"(?P<github>\b(?:{GITHUB_TOKEN}[A-Za-z0-9]{{36}}|{GITHUB_FINE_GRAINED_TOKEN}[A-Za-z0-9_]{{22}}))"
     rf"|(?P<aws>\b{AWS_KEY_ID}\b)"
+    r"|(?P<hub>\bhf_[A-Za-z0-9]{34}\b)"
     rf"|(?P<key>{PRIVATE_KEY})"
 )
+_NAMED = re.compile(r"(?i)(.*_)?(token|password|passwd|secret|api_?key)")
+_OPAQUE = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+/=_.~-]{16,}")
 # Fields of a container without free text. A preview often does not know their values.
 _IDLE = frozenset(("name", "image", "imagePullPolicy", "resources", "securityContext", "ports", "volumeMounts"))
 
@@ -62,11 +71,25 @@ def _check(args: Args, later: Later) -> Faults:
                     f"{release.values_path}.githubConfigSecret is an object: everybody who may read Helm "
                     "releases can read their values; write the name of a Secret"
                 )
+    if in_files(args.urn):
+        allowed = frozenset()
     for path, key, content in _texts(token, args.props, late, later):
         for kind in _credentials(content):
             if not (kind == _PRIVATE_KEY and token in kinds.SECRETS and key in allowed):
                 fix = "remove it, and use a role, a workload identity or a GitHub App instead"
                 yield f"{path} holds {kind}: it works for anybody who reads it, until it is revoked; {fix}"
+    yield from _named(token, args.props, later)
+
+
+def _named(token: str, props: Data, later: Later) -> Faults:
+    """The variables that are named as a token or a password, and have one as their value."""
+    for pod in pod_specs(token, props, later):
+        for container in containers_of(pod, later):
+            for path, variable in entries(container.body, "env", later):
+                name, value = (text(later.walk(variable, key)) for key in ("name", "value"))
+                if _NAMED.fullmatch(name) and _OPAQUE.fullmatch(value) and not _credentials(value):
+                    where = f"{pod.path}.{container.path}.{path}"
+                    yield f"{where} is {line(name)} with a value, which everybody reads who may read pods; use a Secret"
 
 
 def _texts(token: str, props: Data, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
@@ -84,13 +107,17 @@ def _texts(token: str, props: Data, late: frozenset[str], later: Later) -> Itera
         for prefix, holder in kinds.bodies(token, props, later):
             for way in _FIELDS[token]:
                 yield from _below(f"{prefix}{'.'.join(way)}", later.walk(holder, *way), later)
+    elif kinds.may_have_pods(token):
+        # A preview often does not know a value of such an object. An update knows it, and judges it again.
+        for name in keys(props):
+            yield from _below(name, Later().walk(props, name), Later())
     else:
         yield from _of_pods(token, props, later)
 
 
 def _of_values(release: Release, later: Later) -> Iterator[tuple[str, str, str]]:
     with later:
-        given = later.walk(release.values, "githubConfigSecret")
+        given = later.walk(release.values, "githubConfigSecret") if release.is_scale_set else None
         yield from _inside(release.values_path, release.values, ("githubConfigSecret",) if keys(given) else (), later)
 
 
@@ -107,6 +134,8 @@ def _of_source(source: Release, later: Later) -> Iterator[tuple[str, str, str]]:
 
 def _of_pods(token: str, props: Data, later: Later) -> Iterator[tuple[str, str, str]]:
     for pod in pod_specs(token, props, later):
+        for name in keys(pod.annotations):
+            yield f"{pod.path}: annotation {line(name)}", "", text(Later().walk(pod.annotations, name))
         for container in containers_of(pod, later):
             yield from _inside(f"{pod.path}.{container.path}", container.body, _IDLE, later)
 
@@ -145,4 +174,9 @@ _FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 _TYPES = frozenset((*FORBIDDEN, *_FIELDS)) | kinds.PODS | kinds.SECRETS
-RULE = Rule(**facts(__name__), types=_TYPES, check=_check)
+RULE = Rule(
+    **facts(__name__),
+    types=_TYPES,
+    others=kinds.may_have_pods,
+    check=_check,
+)

@@ -73,5 +73,8 @@ _MINORS = {
 }
 
 RULE = StackRule(
-    **facts(__name__), types=frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.PODS | kinds.CLUSTER_POLICY, check=apart(_faults)
+    **facts(__name__),
+    types=frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.PODS | kinds.CLUSTER_POLICY,
+    others=kinds.may_have_pods,
+    check=apart(_faults),
 )

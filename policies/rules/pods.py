@@ -24,7 +24,8 @@ from fleet.facts.scheduling import (
 
 from . import charts
 from .charts import INIT, REGULAR, Container
-from .kinds import CONFIG_MAPS, LIST_PATHS, POD_PATHS, RUNNER_SET, each
+from .embedded import embedded
+from .kinds import CONFIG_MAPS, LIST_PATHS, POD_PATHS, RUNNER_SET, each, may_have_pods
 from .read import Data, Faults, Later, UndeterminableError, entries, items, keys, parsed, provided, some, text, walk
 from .releases import Release, releases
 from .rule import Args, Check
@@ -42,7 +43,8 @@ class PodSpec:
     `added` and `volumes` are what a chart adds to its values; `left_out` names regular containers that the chart leaves out.
     `owner` is the object that says how many such pods there are: the resource's properties, an item of a list, or a chart's
     values. `owner_path` is its path ("", "items[0].", "values."). There is one listener: its owner is its own template.
-    `step` marks the template of a container action: its pod runs where a job's pod runs, which has the GPU.
+    `step` marks the template of a container action: its pod runs where a job's pod runs, which has the GPU. `annotations` are
+    those of the pod. `times` is the number of such pods, if the kind of the owner does not say where it has that number.
     """
 
     path: str
@@ -53,6 +55,8 @@ class PodSpec:
     owner: Data = None
     owner_path: str = ""
     step: bool = False
+    annotations: Data = None
+    times: int = 1
 
 
 def pod_specs(token: str, props: Data, later: Later) -> Iterator[PodSpec]:
@@ -70,6 +74,8 @@ def pod_specs(token: str, props: Data, later: Later) -> Iterator[PodSpec]:
     for place, template in hook_templates(token, props, later):
         # The runner set has their number (`RunnerSet.job_pods`).
         yield PodSpec(f"{place}.spec", walk(template, "spec"), owner=props, step=STEP_TEMPLATE in place)
+    for pod in embedded(props, later) if may_have_pods(token) else ():
+        yield PodSpec(pod.path, pod.spec, pod.added, owner=props, annotations=pod.annotations, times=pod.times)
 
 
 def hook_templates(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
@@ -96,8 +102,8 @@ def pods_of(release: Release, later: Later) -> Iterator[PodSpec]:
 
 
 def containers_of(pod: PodSpec, later: Later) -> Iterator[Container]:
-    """All containers of a pod: init, regular, then those that a chart adds. `later` collects unknown ones."""
-    for field in (INIT, REGULAR):
+    """All containers of a pod: init, regular, of debuggers, then those that a chart adds. `later` collects unknown ones."""
+    for field in (INIT, REGULAR, "ephemeralContainers"):
         for path, body in entries(pod.spec, field, later):
             with later:
                 if field == REGULAR and pod.left_out and text(walk(body, "name")) in pod.left_out:
@@ -194,7 +200,8 @@ def _is_gpu(name: str, amounts: Data) -> bool:
 
 def _at(prefix: str, value: Data, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:
     if (spec := later.walk(value, *path)) is not None:
-        yield PodSpec(prefix + ".".join(path), spec, owner=value, owner_path=prefix)
+        annotations = Later().walk(value, *path[:-1], "metadata", "annotations")
+        yield PodSpec(prefix + ".".join(path), spec, owner=value, owner_path=prefix, annotations=annotations)
 
 
 def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
@@ -204,7 +211,10 @@ def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
     left_out = later.get(partial(charts.left_out, values), frozenset((charts.DIND,)))
     with later:
         spec = walk(values, "template", "spec")
-        yield PodSpec(f"{prefix}template.spec", {} if spec is None else spec, added, volumes, left_out, values, prefix)
+        annotations = Later().walk(values, "template", "metadata", "annotations")
+        yield PodSpec(
+            f"{prefix}template.spec", {} if spec is None else spec, added, volumes, left_out, values, prefix, False, annotations
+        )
 
 
 def _listener_pod(prefix: str, holder: Data, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:

@@ -78,14 +78,18 @@ def filled(message: str, policy: str, urn: str, key: str = "") -> str:
         name = f"{policy}.{mark[2]}"
         if not mark[1]:
             return f"policies/config/{stack}.json: {name}" if _by_hand(stack) else f"policies/stacks.toml: {stack}.{name}"
-        # That of `gpu-ci check`.
-        if project == "check":
+        if in_files(urn):
             return urn.rpartition("::")[2].partition("#")[0]
         return f"Pulumi.{stack}.yaml: gpu-ci:{mark[2]}"
 
     if key and project == "gpu-ci" and not _MARKED.search(message):
         message = f"{message}. Change {stack_file(key)}"
     return _MARKED.sub(place, message)
+
+
+def in_files(urn: str) -> bool:
+    """Whether the resource of this URN is a manifest of `gpu-ci check`."""
+    return urn.split("::")[1:2] == ["check"]
 
 
 def key_of(settings: str | Mapping[str, str], urn: str) -> str:

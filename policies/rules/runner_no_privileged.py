@@ -1,4 +1,4 @@
-"""runner-no-privileged: no pod has root access to its node.
+"""runner-no-privileged: no pod has root access to its node, nor what Pod Security refuses at level `baseline`.
 
 Judged: every kind with a pod spec, ARC's runner set, releases of charts. In a release the rule judges the pods of chart
 gha-runner-scale-set with the containers that the chart adds (in mode `dind` a privileged one). Of other charts it judges
@@ -18,14 +18,13 @@ from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL
 
 from . import charts
 from .exceptions import matches
-from .kinds import HELM, LIST_PATHS, PODS
+from .kinds import HELM, LIST_PATHS, PODS, may_have_pods
 from .node_labels import wanted
-from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volumes_of
-from .read import Data, Faults, Later, entries, keys, line, shown, strings, text, true, walk, whole
+from .pod_security import PRIVILEGED, PROFILES, ROOT, SHARED, UNCONFINED, baseline, is_root, mount
+from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations
+from .read import Data, Faults, Later, entries, keys, shown, strings, text, true, walk
 from .releases import Release, objects, passed_over, releases, step
 from .rule import Args, Rule, facts, setting
-
-_SHARED = {"hostNetwork": "network, metadata included", "hostPID": "processes", "hostIPC": "shared memory"}
 
 _Named = Callable[[str], str]
 """Returns the "namespace" or the "name" of the judged pods. Raises UnknownError."""
@@ -78,33 +77,27 @@ def _exempt(of: _Named, exempt: tuple[str, ...], later: Later) -> bool:
 
 
 def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
-    for flag, what in _SHARED.items():
-        if true(later.walk(pod.spec, flag)):
-            yield f"{pod.path}.{flag} is true: the pod then uses the node's {what}; remove it"
-    if _is_root(later.walk(pod.spec, "securityContext"), later):
-        yield f"{pod.path}.securityContext.runAsUser is 0: {_ROOT}"
-    for path, volume in volumes_of(pod, later):
-        with later:
-            if (host := walk(volume, "hostPath")) is not None:
-                yield f"{pod.path}.{path}.hostPath {_mount(text(walk(host, 'path')))}"
+    for control, fault in baseline(pod, later, allowed):
+        if control not in PROFILES:
+            yield fault + (f", or list it in {setting('capabilities')}" if control == "capabilities" else "")
+    if is_root(later.walk(pod.spec, "securityContext"), later):
+        yield f"{pod.path}.securityContext.runAsUser is 0: {ROOT}"
     for container in containers_of(pod, later):
-        with later:
-            security = walk(container.body, "securityContext")
-            path = f"{pod.path}.{container.path}"
-            if container.made and true(walk(security, "privileged")):
-                why = f"{path}.securityContext.privileged is true, made by {container.made}"
-                fix = f"leave that empty, or add the set to {setting('exempt')} and give it its own nodes"
-                yield f"{why}: {_PRIVILEGED}; {fix}"
-            else:
-                yield from _security_faults(f"{path}.securityContext", security, allowed, later)
+        path = f"{pod.path}.{container.path}.securityContext"
+        security = later.walk(container.body, "securityContext")
+        if container.made and true(later.walk(security, "privileged")):
+            fix = f"leave that empty, or add the set to {setting('exempt')} and give it its own nodes"
+            yield f"{path}.privileged is true, made by {container.made}: {PRIVILEGED}; {fix}"
+        if is_root(security, later):
+            yield f"{path}.runAsUser is 0: {ROOT}"
 
 
 def _security_faults(path: str, security: Data, allowed: frozenset[str], later: Later) -> Faults:
-    """Faults of a container's security context, or of an object in values that looks like one."""
+    """Faults of an object in values that looks like a container's security context."""
     if true(later.walk(security, "privileged")):
-        yield f"{path}.privileged is true: {_PRIVILEGED}; remove it"
-    if _is_root(security, later):
-        yield f"{path}.runAsUser is 0: {_ROOT}"
+        yield f"{path}.privileged is true: {PRIVILEGED}; remove it"
+    if is_root(security, later):
+        yield f"{path}.runAsUser is 0: {ROOT}"
     for inner, capability in entries(security, "capabilities.add", later):
         if text(capability) not in allowed:
             yield (
@@ -115,9 +108,8 @@ def _security_faults(path: str, security: Data, allowed: frozenset[str], later: 
 
 def _profile_faults(pod: PodSpec, later: Later) -> Faults:
     """The profiles that the pod or a container turns off."""
-    containers = ((f"{pod.path}.{container.path}", container.body) for container in containers_of(pod, later))
-    for path, holder in ((pod.path, pod.spec), *containers):
-        yield from _unconfined(f"{path}.securityContext", later.walk(holder, "securityContext"), later)
+    faults = (fault for control, fault in baseline(pod, later) if control in PROFILES)
+    return (f"{fault}, or list it in {setting('unconfined')}" for fault in faults)
 
 
 def _value_profiles(release: Release, later: Later) -> Faults:
@@ -127,9 +119,9 @@ def _value_profiles(release: Release, later: Later) -> Faults:
 
 
 def _unconfined(path: str, security: Data, later: Later) -> Faults:
-    for profile in _PROFILES:
+    for profile in PROFILES:
         if text(later.walk(security, profile, "type")) == "Unconfined":
-            yield f'{path}.{profile}.type is "Unconfined": {_UNCONFINED}'
+            yield f'{path}.{profile}.type is "Unconfined": {UNCONFINED}; remove it, or list it in {setting("unconfined")}'
 
 
 def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> Faults:
@@ -142,7 +134,7 @@ def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> 
         passing, values = passed_over(release), release.values
         for path, holder in objects(values, release.values_path, later, passing):
             yield from _security_faults(path, holder, allowed, later)
-            for key in (*_SHARED, "hostPath"):
+            for key in (*SHARED, "hostPath"):
                 if key in keys(holder):
                     with later:
                         yield from _value_faults(step(path, key), key, walk(holder, key))
@@ -151,9 +143,9 @@ def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> 
 def _value_faults(path: str, key: str, value: Data) -> Faults:
     if key != "hostPath":
         if true(value):
-            yield f"{path} is true: the pod then uses the node's {_SHARED[key]}; remove it"
+            yield f"{path} is true: the pod then uses the node's {SHARED[key]}; remove it"
     elif value and (where := text(value) or text(walk(value, "path"))):
-        yield f"{path} {_mount(where)}"
+        yield f"{path} {mount(where)}"
 
 
 def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> Faults:
@@ -178,22 +170,4 @@ def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> Fa
             later.join(unsure)
 
 
-def _is_root(security: Data, later: Later) -> bool:
-    user = later.walk(security, "runAsUser")
-    return not isinstance(user, bool) and whole(user) == 0
-
-
-def _mount(path: str) -> str:
-    where = f'is "{line(path)}"'
-    if path.endswith(".sock"):
-        return f"{where}: a pod with that socket can start privileged containers; remove the volume"
-    return f"{where}: a folder of the node, with files of the node and of other pods; use emptyDir, or a claim"
-
-
-_PRIVILEGED = "a privileged container is root on its node, with all GPUs, credentials and pods there"
-_PROFILES = ("seccompProfile", "appArmorProfile")
-_UNCONFINED = f"the pod may then make system calls that others may not; remove it, or list it in {setting('unconfined')}"
-_ROOT = "a kernel vulnerability could then give root on the node; write the image's own user, above 0"
-
-
-RULE = Rule(**facts(__name__), types=PODS, check=_check)
+RULE = Rule(**facts(__name__), types=PODS, others=may_have_pods, check=_check)

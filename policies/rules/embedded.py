@@ -1,0 +1,126 @@
+"""Pods in objects of any kind: whatever has containers as a pod has them, where it is, and how many pods the object makes of it.
+
+Argo's templates have one container (`container`, `script`), Tekton's tasks have `steps`. Some kinds name an image and its
+resources, and their controller writes the pod around them: TrainJob's `trainer`, KServe's `model`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+
+from fleet.facts.scheduling import is_gpu_resource
+
+from .charts import INIT, REGULAR, Container
+from .read import Data, Later, UndeterminableError, count, entries, items, keys, parsed, text, walk, whole
+
+_LISTS, _ALONE = ("steps", "sidecars"), ("container", "script")
+_RESOURCES = ("resources", "resourcesPerNode", "computeResources")
+_NUMBERS = (
+    *("replicas", "minReplicas", "maxReplicas", "minReplicaCount", "maxReplicaCount", "minRunners", "maxRunners"),
+    *("parallelism", "completions", "numNodes", "size", "minAvailable"),
+)
+_SCALES = ("autoscaling.knative.dev/min-scale", "autoscaling.knative.dev/max-scale")
+"""Annotations of Knative with numbers of pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A pod spec at a path of an object ("" for the object itself), with containers that it has in other forms.
+
+    `times` is the most such pods that the numbers around it make. `annotations` are those of the template.
+    """
+
+    path: str
+    spec: Data
+    added: tuple[Container, ...]
+    times: int
+    annotations: Data
+
+
+def embedded(props: Data, later: Later) -> Iterator[Embedded]:
+    """The pods of an object. `later` collects patches that cannot be read.
+
+    An unknown value may be anything, so it is taken for none: an update knows it, and judges again.
+    """
+    body = {key: value for key, value in props.items() if key not in ("metadata", "status")} if isinstance(props, dict) else {}
+    unread = Later()
+    beside: Data = next((named for one in _mappings(body, unread) if keys(named := unread.walk(one, "podTemplate"))), {})
+    fan = max(sum(_fan(one, unread) for one in _mappings(body, unread)), 1)
+    for pod in _find("", body, 1, unread, props):
+        # Tekton has the fields of the pod beside its steps.
+        of_steps = any(container.path.startswith("steps") for container in pod.added)
+        spec = {**beside, **pod.spec} if of_steps else pod.spec
+        yield replace(pod, spec=_patched(pod.path, spec, later), times=pod.times * fan)
+
+
+def _find(path: str, value: Data, times: int, later: Later, around: Data = None) -> Iterator[Embedded]:
+    if not isinstance(value, dict):
+        for index, item in items(value, later):
+            yield from _find(f"{path}[{index}]", item, times, later, around)
+        return
+    times *= _times(value, later)
+    added = tuple(_added(value, later))
+    if added or any(keys(body) for field in (REGULAR, INIT) for _, body in entries(value, field, later)):
+        yield Embedded(path, value, added, times, later.walk(around, "metadata", "annotations"))
+        return
+    for key in keys(value):
+        yield from _find(f"{path}.{key}" if path else key, later.walk(value, key), times, later, value)
+
+
+def _added(value: Data, later: Later) -> Iterator[Container]:
+    """The containers of a mapping that are not in a field of a pod."""
+    listed = chain.from_iterable(entries(value, field, later) for field in _LISTS)
+    alone = ((key, later.walk(value, key)) for key in keys(value) if key not in (REGULAR, INIT))
+    for path, body in chain(listed, alone):
+        if "image" in keys(body) and (path.startswith((*_LISTS, *_ALONE)) or later.get(partial(_works, body), True)):
+            resources = (walk(body, name) for name in _RESOURCES)
+            amounts = next((amount for amount in resources if amount is not None), None)
+            yield Container(path, REGULAR, body if amounts is None else {**body, "resources": amounts})
+
+
+def _works(body: Data) -> bool:
+    """Whether a mapping with an image asks for GPUs, or for rights."""
+    amounts = (walk(body, name, field) for name in _RESOURCES for field in ("limits", "requests"))
+    named = chain(chain.from_iterable(map(keys, amounts)), keys(walk(body, "resourcesPerNode")))
+    return any(map(is_gpu_resource, named)) or bool(keys(walk(body, "securityContext")))
+
+
+def _patched(path: str, value: Data, later: Later) -> Data:
+    """The spec with the fields of Argo's `podSpecPatch`, which the controller writes over it."""
+    patch = text(later.walk(value, "podSpecPatch"))
+    fields = parsed(patch) if patch else {}
+    if not isinstance(fields, dict):
+        later.note(UndeterminableError(f"{path}.podSpecPatch is not JSON, so nothing shows the pod that it makes"))
+        return value
+    return {**value, **fields}
+
+
+def _times(value: Data, later: Later) -> int:
+    """How many pods the numbers of a mapping ask for."""
+    annotations = later.walk(value, "metadata", "annotations")
+    numbers = [later.walk(value, key) for key in _NUMBERS] + [later.walk(annotations, key) for key in _SCALES]
+    return max(1, *(_number(number) for number in numbers))
+
+
+def _fan(value: Data, later: Later) -> int:
+    """How many pods a step of Argo makes of its template; 0 for another mapping."""
+    return count(later.walk(value, "withItems")) or _number(later.walk(value, "withSequence", "count"))
+
+
+def _number(value: Data) -> int:
+    """A number of pods, also one in a text. A text with a unit is none."""
+    if isinstance(value, bool) or (isinstance(value, str) and not value.isdecimal()):
+        return 0
+    return min(max(whole(value) or 0, 0), 10**6)
+
+
+def _mappings(value: Data, later: Later) -> Iterator[Data]:
+    """Each mapping in a value."""
+    if isinstance(value, dict):
+        yield value
+        for key in keys(value):
+            yield from _mappings(later.walk(value, key), later)
+    else:
+        for _, item in items(value, later):
+            yield from _mappings(item, later)
