@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from fleet.facts.pods import Level
+from fleet.facts.scheduling import RUNNERS
 from fleet.settings.model import DnsLabel, problem, refuses
 
 SMOKE_NAMESPACE = "gpu-smoke"
@@ -18,7 +19,6 @@ MONITORING_TAKEN = (
     "this namespace belongs to the system, a chart, a runner set or a team; give Prometheus its own, such as monitoring"
 )
 """The error for a namespace of Prometheus that is already used."""
-_RUNNERS = "runners-"
 JOBS = "-jobs"
 """What the namespace of the jobs' pods has behind the name of the runners' namespace."""
 _LEVELS: tuple[Level, ...] = ("restricted", "baseline", "privileged")
@@ -27,7 +27,7 @@ _LEVELS: tuple[Level, ...] = ("restricted", "baseline", "privileged")
 
 def runner_namespace(runner_set: str) -> str:
     """The namespace of a runner set. It contains only the runners and the GitHub App secret."""
-    return f"{_RUNNERS}{runner_set}"
+    return f"{RUNNERS}{runner_set}"
 
 
 def jobs_namespace(runner_set: str) -> str:
@@ -37,7 +37,7 @@ def jobs_namespace(runner_set: str) -> str:
 
 def reserved(namespace: str) -> bool:
     """Whether a namespace belongs to Kubernetes or to runner sets, or is `default`."""
-    return namespace == "default" or namespace.startswith(("kube-", _RUNNERS))
+    return namespace == "default" or namespace.startswith(("kube-", RUNNERS))
 
 
 def _free(name: str) -> None:
