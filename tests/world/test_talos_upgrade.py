@@ -43,13 +43,15 @@ ON_PAGE = "talos-cluster-gpu-worker-00"
 CORDON, WAIT, UNCORDON = calls(section(ROOT / "docs" / "homelab.md", "upgrade-the-driver"), "homelab.md")
 AWAY = 5
 """Seconds for which a machine is away."""
-RELEASE, MINOR = {"osImage": f"Talos ({versions.TALOS['1.13'].release})"}, {"kubeletVersion": "v1.37.0"}
+RELEASE = {"osImage": f"Talos ({versions.TALOS['1.13'].release})"}
+MINOR = {"kubeletVersion": versions.TALOS_KUBERNETES["1.36"]}
 
 
 @pytest.fixture(scope="module")
 def homelab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with world("homelab", "home", tmp_path_factory.mktemp("homelab"), parts.find()) as made:
-        made.github.lost_after = 2
+        # GitHub answers a listener after 50 s, and gives a vanished runner 10 minutes.
+        made.github.poll, made.github.lost_after = 5, 2
         made.plane.wait(lambda: len(made.nodes.values()) == 3, "the machines")
         made.cloud.delete("home-system", ["system-2"])
         made.install()
@@ -119,7 +121,9 @@ def control_plane_restarts(homelab: World, meanwhile: Callable[[], object]) -> N
         plane.run(name, {"kubeconfig": plane.kubeconfig(plane.tokens[f"system:{name}"])})
 
 
-def restart(homelab: World, machine: str, became: object, *, whole: bool = True, meanwhile: Callable[[], object] = int) -> None:
+def restart(
+    homelab: World, machine: str, became: object, *, whole: bool = True, meanwhile: Callable[[], object] = lambda: None
+) -> None:
     """A machine restarts, or not the `whole` one but its kubelet alone, and then shows the version that it `became`."""
     for pod in [pod for pod in homelab.pods.values() if whole and pod["spec"].get("nodeName") == machine]:
         if owner_of(pod)[0] == "EphemeralRunner":
@@ -128,13 +132,15 @@ def restart(homelab: World, machine: str, became: object, *, whole: bool = True,
         with suppress(KeyError):
             homelab.hands.run(pod["metadata"]["namespace"], pod["metadata"]["name"]).send(signal.SIGTERM)
     homelab.cloud.silence(machine)
-    node_status(homelab, machine, conditions=[{"type": "Ready", "status": "False", "reason": "KubeletNotReady"}])
     if whole and machine == CONTROL:
         control_plane_restarts(homelab, meanwhile)
     else:
         meanwhile()
-        time.sleep(AWAY)
-    assert not is_ready(homelab, machine)
+        for _ in range(AWAY):
+            # A last heartbeat may be under way.
+            node_status(homelab, machine, conditions=[{"type": "Ready", "status": "False", "reason": "KubeletNotReady"}])
+            time.sleep(1)
+        assert not is_ready(homelab, machine)
     node_status(homelab, machine, nodeInfo=became)
     homelab.cloud.silence(machine, silent=False)
     homelab.plane.wait(lambda: is_ready(homelab, machine), "the kubelet")
@@ -165,9 +171,7 @@ def test_the_steps_of_the_page_end_no_job(
     late += queued(homelab, 2)
     until(homelab, lambda: len(pods(homelab, None)) == 2)
     end(busy, after=3)
-    began = time.monotonic()
     kubectl(homelab, WAIT.words)
-    waited = time.monotonic() - began
     assert pods(homelab, GPU) == []
     upgrade(homelab, late)
     until(homelab, lambda: len(pods(homelab, None)) == 3)
@@ -176,17 +180,21 @@ def test_the_steps_of_the_page_end_no_job(
     freed = time.time()
     until(homelab, lambda: all(job.state == "completed" for job in late))
     assert results([*busy, *during, *late]) == GOOD
-    more = "".join(f", {job.started - job.queued:.0f} s without the control plane" for job in during)
-    longest = max(job.started - job.queued for job in late)
-    after = max(job.started for job in late) - freed
+    waits = [job.started - job.queued for job in (*late, *during)]
+    after, without = (
+        max(job.started for job in late) - freed,
+        "".join(f", {each:.0f} s without a control plane" for each in waits[3:]),
+    )
     record_property(
         SUMMARY,
-        f"{upgrade.__name__}: 0 of {len(busy + during + late)} jobs ended; kubectl wait took {waited:.0f} s; {len(late)} runners were "
-        f"Pending, their jobs waited {longest:.0f} s at most and ran {after:.1f} s after the uncordon{more}",
+        f"{upgrade.__name__}: all {len(busy) + len(waits)} jobs succeeded; {len(late)} had Pending runners, waited "
+        f"{max(waits[:3]):.0f} s at most and ran {after:.1f} s after the uncordon{without}",
     )
 
 
-def test_where_the_pool_has_another_machine_new_jobs_go_there(homelab: World, record_property: Callable[[str, object], None]) -> None:
+def test_where_the_pool_has_another_machine_new_jobs_go_there(
+    homelab: World, record_property: Callable[[str, object], None]
+) -> None:
     homelab.cloud.sizes["home-gpu"] = 2
     homelab.plane.wait(lambda: is_ready(homelab, "gpu-2"), "the second machine")
     busy = running(homelab, 1)
