@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from fleet.facts.errors import FleetError, Problem
 from fleet.loading.deployments import Branch, Name, Organization, Repository, RoleArn, StackName
-from fleet.settings.model import AccountId, Model, matching, problem
+from fleet.settings.model import AccountId, Model, matching, problem, refuse
 from fleet.settings.reading import read
 
 NAMESPACE = "gpu-ci-bootstrap"
@@ -42,8 +42,7 @@ class Source(Model):
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        if (self.environment is None) == (self.branch is None):
-            raise problem("source", "names no jobs or two kinds of them; write either environment or branch")
+        refuse(source=(self.environment is None) == (self.branch is None))
         return self
 
     @property
@@ -92,15 +91,10 @@ class Bootstrap(Model):
     def _rules(self) -> Self:
         """Refuse a deploy role that no principal can assume, and a stack name that is the bootstrap's own or too long."""
         for name, stack in self.stacks.items():
-            if name == OWN_TAG:
-                message = "the bootstrap tags its own resources with this name, so the stack could delete them; rename it"
-                raise problem("reserved_stack", message, at=("stacks", name))
+            refuse("stacks", name, reserved_stack=name == OWN_TAG)
             if len(name) > _LONGEST:
-                message = f"has {len(name)} characters, and the name of its deploy role allows {_LONGEST}; rename the stack"
-                raise problem("stack_length", message, at=("stacks", name))
-            if self.organization is None and stack.deploy_from is None and not stack.operators:
-                message = "no principal can assume its deploy role; set organization, deployFrom or operators"
-                raise problem("nobody", message, at=("stacks", name))
+                raise problem("stack_length", at=("stacks", name), length=len(name), most=_LONGEST)
+            refuse("stacks", name, nobody=self.organization is None and stack.deploy_from is None and not stack.operators)
         return self
 
     def subject(self, source: Source) -> str:

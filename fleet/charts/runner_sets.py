@@ -30,7 +30,7 @@ from fleet.settings.egress import CLOSED, LINK_LOCAL, within
 from fleet.settings.existing import ServiceAccount
 from fleet.settings.github import APP_SECRET, DEFAULT_SCOPE, GitHub, ScopeUrl
 from fleet.settings.gitops import GitOps, ObjectName
-from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue, matching, problem
+from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue, matching, problem, refuse
 from fleet.settings.namespaces import JOBS, runner_namespace
 from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner, RunnerPod, SetName
 
@@ -178,16 +178,14 @@ class PodSet(RunnerPod, SetSettings):
     @model_validator(mode="after")
     def _one_choice_of_nodes(self) -> Self:
         """Refuse both ways to name nodes at once."""
-        if self.node_selector and self.node_selectors:
-            raise problem("two_selectors", "is instead of nodeSelector; remove one of the two", at=("nodeSelectors",))
+        refuse("nodeSelectors", two_selectors=self.node_selector and self.node_selectors)
         return self
 
     @model_validator(mode="after")
     def _no_app_for_jobs(self) -> Self:
         """Refuse that jobs read the Secret of the App, whatever its name."""
         if self.reads(self.github_secret):
-            message = "it has the private key of the GitHub App, and a pod of the set would read it; name another Secret there"
-            raise problem("app_for_jobs", message, at=("githubSecret",), value=self.github_secret)
+            raise problem("app_for_jobs", at=("githubSecret",), value=self.github_secret)
         return self
 
     @property

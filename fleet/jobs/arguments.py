@@ -13,7 +13,7 @@ from fleet.facts.errors import instead
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.jobs.profiles import COUNTS, DEFAULT_GPU_TYPE, PROFILES, gpu_type
-from fleet.settings.model import Cpu, Duration, LabelKey, LabelValue, Memory, accepted, matching, problem, refuses
+from fleet.settings.model import Cpu, Duration, LabelKey, LabelValue, Memory, accepted, matching, problem, refuse, refuses
 
 _LONGEST_TEXT = 131_071
 """Bytes of one argument or variable of a process on Linux (execve, MAX_ARG_STRLEN)."""
@@ -27,10 +27,9 @@ def _text(value: str) -> None:
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        raise problem("text", "it contains half of a surrogate pair; correct it") from None
+        raise problem("text__surrogate") from None
     if "\0" in value or size > _LONGEST_TEXT:
-        message = f"must have no NUL and at most {_LONGEST_TEXT} bytes, the limit for a process; shorten it, or use a file"
-        raise problem("text", message)
+        raise problem("text", most=_LONGEST_TEXT)
 
 
 Text = Annotated[str, refuses(_text)]
@@ -42,9 +41,7 @@ TaskId = Annotated[Text, accepted("task_id", _TASK, lambda name: bool(name.strip
 
 
 def _several(value: object) -> object:
-    if isinstance(value, str):
-        message = "must be a list of words, because Kubernetes does not start a shell; write ['python', '-m', 'train']"
-        raise problem("list", message)
+    refuse(list=isinstance(value, str))
     return tuple(value) if isinstance(value, Sequence) else value
 
 
@@ -95,8 +92,7 @@ SecretEnv = Annotated[dict[Variable, SecretRef], BeforeValidator(_dict)]
 
 def _free_key(key: str) -> None:
     domain = f".{key.rpartition('/')[0]}"
-    if "/" in key and domain.endswith((".kubernetes.io", ".k8s.io", "x-k8s.io", ".gpu-ci")):
-        raise problem("reserved_key", "the domains of Kubernetes and gpu-ci are reserved; use another domain")
+    refuse(reserved_key="/" in key and domain.endswith((".kubernetes.io", ".k8s.io", "x-k8s.io", ".gpu-ci")))
 
 
 FreeKey = Annotated[LabelKey, refuses(_free_key)]
@@ -118,9 +114,7 @@ def _image(reference: str) -> None:
     match = _IMAGE.fullmatch(reference) if len(reference) <= 400 else None
     tag = (match["tag"] or "").lower() if match else ""
     is_version = any(map(str.isdigit, tag)) and "latest" not in re.findall(r"[a-z0-9]+", tag)
-    if match is None or not (match["digest"] or is_version):
-        message = "an image needs a version or a digest, and latest is neither; write name:1.2, name@sha256:… or both"
-        raise problem("image", message)
+    refuse(image=match is None or not (match["digest"] or is_version))
 
 
 Image = Annotated[str, refuses(_image)]
@@ -138,7 +132,7 @@ def _gpu_type(name: object) -> object:
         return name
     if gpu_type(name) not in PROFILES:
         fix = instead(gpu_type(name), PROFILES, "write for example t4, l4 or rtx-4090 (docs/jobs.md#sizes)")
-        raise problem("gpu_type", f"no NVIDIA GPU of fleet/facts/data/gpus.csv; {fix}")
+        raise problem("gpu_type", fix=fix)
     return gpu_type(name)
 
 
@@ -175,10 +169,8 @@ Deadline = Annotated[Time, accepted("deadline", _TOO_SHORT, lambda seconds: seco
 
 def _path(path: str) -> None:
     parts = path.split("/")[1:]
-    if not path.startswith("/") or not all(parts) or {".", ".."} & set(parts) or ":" in path:
-        raise problem("path", "a mount point is an absolute path below /, without ':', '..' and a slash at its end; correct it")
-    if path == "/dev" or path.startswith(("/dev/", "/proc/", "/sys/")) or path in ("/proc", "/sys"):
-        raise problem("path", "/dev, /proc and /sys cannot be mount points; write one such as /models")
+    refuse(path=not path.startswith("/") or not all(parts) or {".", ".."} & set(parts) or ":" in path)
+    refuse(path__system=path == "/dev" or path.startswith(("/dev/", "/proc/", "/sys/")) or path in ("/proc", "/sys"))
 
 
 MountPath = Annotated[Text, refuses(_path)]
@@ -190,7 +182,7 @@ def _devices(value: object) -> object:
     if isinstance(value, Sequence) and not isinstance(value, str):
         value = ",".join(map(str, value))
     if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,3}( *, *[0-9]{1,3})*", value):
-        raise problem("visible_devices", "GPUs are named by their numbers in the container, from 0; write '0,1', [0, 1] or True")
+        raise problem("visible_devices")
     return ",".join(str(int(number)) for number in value.split(","))
 
 

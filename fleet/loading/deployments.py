@@ -18,7 +18,7 @@ from fleet.facts.tables import toml
 from fleet.loading.stackfile import StackConfig, load as load_stack, wrong
 from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import Duration, Model, QuotedText, between, go_duration, matching, problem, refusal
+from fleet.settings.model import Duration, Model, QuotedText, between, go_duration, matching, problem, refusal, refuse
 from fleet.settings.reading import read
 from fleet.settings.runner import ImageReference
 
@@ -134,27 +134,16 @@ class Deployment(Model):
     @refusal
     def _rules(self) -> None:
         """Refuse settings that bypass the approval or the plan, path filters without effect, and a secret in clear text."""
-        if self.deploy_on_push and self.approval is not None:
-            why = "a push has no approved grant, so its run would always fail; set deployOnPush: false, or remove approval"
-            raise problem("push_and_approval", why, at=("deployOnPush",))
-        if self.paths and not self.deploy_on_push:
-            message = "paths selects the pushes that deploy, and no push deploys this stack; remove paths"
-            raise problem("paths", message, at=("paths",))
+        refuse("deployOnPush", push_and_approval=self.deploy_on_push and self.approval is not None)
+        refuse("paths", paths=self.paths and not self.deploy_on_push)
         if self.approval is not None and self.drift is not None and self.drift.auto_remediate:
-            message = "remediation is an update without an approval; remove autoRemediate, or approval"
-            raise problem("remediate_past_approval", message, at=("drift", "autoRemediate"))
+            raise problem("remediate_past_approval", at=("drift", "autoRemediate"))
         for key, names in (("variables", self.variables), ("secrets", self.secrets)):
-            if OPERATION in names:
-                why = "Pulumi Deployments sets it, and a run decides by it whether it needs a plan and an approval; remove it"
-                raise problem("operation_set", why, at=(key, OPERATION))
+            refuse(key, OPERATION, operation_set=OPERATION in names)
         for name in self.variables:
-            if name in self.secrets:
-                raise problem("variable_twice", "it is also in secrets; remove one of them", at=("variables", name))
+            refuse("variables", name, variable_twice=name in self.secrets)
             if _CLEAR_SECRET.search(name):
-                message = (
-                    "by its name a secret, but here in clear text; list it under secrets, with the config key that contains it"
-                )
-                raise problem("variable_secret", message, at=("variables", name), value="(not shown)")
+                raise problem("variable_secret", at=("variables", name), value="(not shown)")
 
 
 class Deployments(Model):
@@ -173,8 +162,7 @@ class Deployments(Model):
         for name, stack in self.stacks.items():
             for variable, key in stack.secrets.items():
                 if key in CONFIG_KEYS:
-                    message = "that key is a setting; use another key for the secret"
-                    raise problem("secret_is_setting", message, at=("stacks", name, "secrets", variable), value=key)
+                    raise problem("secret_is_setting", at=("stacks", name, "secrets", variable), value=key)
 
     @property
     def agent_pools(self) -> tuple[str, ...]:

@@ -51,4 +51,4 @@ def require_objectives(alerts: Alerts, sets: Collection[str], *, at: tuple[str, 
     for name in alerts.objectives:
         if name not in sets:
             choices = f"name one of: {', '.join(sets)}" if sets else "remove it, because the cluster has none"
-            raise problem("objective_set", f"no runner set of that name in this cluster; {choices}", at=(*at, name))
+            raise problem("objective_set", at=(*at, name), choices=choices)

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleet.settings.model import DnsLabel, Memory, Model, between, memory_text, problem, refusal
+from fleet.settings.model import DnsLabel, Memory, Model, between, memory_text, problem, refusal, refuse
 from fleet.settings.namespaces import TeamNamespace
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteMany"]
@@ -73,9 +73,7 @@ class Cache(Model):
     def _one_claim_each(self) -> None:
         """Refuse a namespace given twice."""
         for index, name in enumerate(self.namespaces):
-            if name in self.namespaces[:index]:
-                message = "the cache has this namespace already; remove one"
-                raise problem("cache_namespace_twice", message, at=("namespaces", str(index)))
+            refuse("namespaces", str(index), cache_namespace_twice=name in self.namespaces[:index])
 
 
 def class_name(cache: str) -> str:
@@ -86,5 +84,4 @@ def class_name(cache: str) -> str:
 def require_size(cache: Cache, least: int, most: int, what: str) -> None:
     """Refuse a size that is not between `least` and `most` GiB. Raises a settings problem."""
     if not least <= cache.gib <= most:
-        message = f"{what} has {least} to {most} GiB; write a size between"
-        raise problem("cache_range", message, at=("size",), value=memory_text(cache.size))
+        raise problem("cache_range", at=("size",), value=memory_text(cache.size), what=what, least=least, most=most)

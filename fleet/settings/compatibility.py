@@ -12,15 +12,14 @@ from typing import Annotated
 from fleet.facts import hardware
 from fleet.facts.tables import entry, rows
 from fleet.facts.versions import minor
-from fleet.settings.model import Model, matching, problem
+from fleet.settings.model import Model, matching, problem, refuse
 
 _DRIVER = re.compile(r"([0-9]{3})\.[0-9]{2,3}(\.[0-9]{2})?")
 
 
 def driver_version(version: str) -> str:
     """Validate the version of an NVIDIA driver. Raises a settings problem."""
-    if not _DRIVER.fullmatch(version):
-        raise problem("driver_version", "not a driver's version; write it as nvidia-smi shows it, for example 580.159.03")
+    refuse(driver_version=not _DRIVER.fullmatch(version))
     return version
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fleet.settings.model import YAML_WORDS, DnsLabel, Form, Model, QuotedText, matching, problem, refusal, refuses
+from fleet.settings.model import YAML_WORDS, DnsLabel, Form, Model, QuotedText, matching, problem, refusal, refuse, refuses
 
 _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
 
@@ -14,9 +14,7 @@ _SCOPE_RULE = "not a GitHub scope; write https://github.com/<organization> or â€
 
 
 def _scope_url(url: str) -> None:
-    if "/enterprises/" in url:
-        message = "a GitHub App cannot register runners of an enterprise; give the URL of an organization or repository"
-        raise problem("github_scope", message)
+    refuse(github_scope="/enterprises/" in url)
     if not _SCOPE.fullmatch(url) or "/orgs/" in url:
         raise problem("github_scope", _SCOPE_RULE)
 
@@ -122,13 +120,11 @@ class GitHub(GitHubScope):
     def _scope_rules(self) -> None:
         """Refuse the name of the default scope, and two names of one organization or repository."""
         if DEFAULT_SCOPE in self.scopes:
-            message = "this name means the organization or repository of gpu-ci:github itself; rename the scope"
-            raise problem("default_scope", message, at=("scopes", DEFAULT_SCOPE), value=DEFAULT_SCOPE)
+            raise problem("default_scope", at=("scopes", DEFAULT_SCOPE), value=DEFAULT_SCOPE)
         names: dict[str, str] = {}
         for name, scope in self.every.items():
             if (first := names.setdefault(scope.path, name)) != name:
-                message = f"scope {first} has the same url; write github: {first} for its classes, with a group if they differ"
-                raise problem("scope_twice", message, at=("scopes", name, "url"), value=scope.url)
+                raise problem("scope_twice", at=("scopes", name, "url"), value=scope.url, first=first)
 
     @property
     def every(self) -> dict[str, GitHubScope]:

@@ -7,11 +7,13 @@ not a string. Each quantity has one unit: millicores, MiB, seconds.
 import ipaddress
 import math
 import re
+import tomllib
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import wraps
+from functools import cache, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
@@ -61,13 +63,30 @@ IN_ANY_ORDER = AfterValidator(lambda items: tuple(sorted(items)))
 Where a later rule refuses one item by its place in the file, what writes the resource sorts the list instead."""
 
 
-def problem(rule: str, message: str, **context: object) -> PydanticCustomError:
-    """The error of a settings rule: `rule` is its short name, `message` says what is wrong and how to fix it.
+_TOLD = frozenset(("at", "value", "private"))
 
-    `at` is the path of the wrong value below the model; default: the model itself. The error line shows what the stack file has
-    there. `value` is shown instead, and `private=True` shows nothing.
+
+@cache
+def _refusals() -> dict[str, str]:
+    return tomllib.loads(Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8"))
+
+
+def problem(rule: str, message: str = "", **context: object) -> PydanticCustomError:
+    """The error of a settings rule: `rule` is its short name, and what is wrong and how to fix it is its row in refusals.toml.
+
+    `context` fills in the row. `message` is instead of a row, for a rule whose words depend on its caller. `at` is the path of
+    the wrong value below the model; default: the model itself. The error line shows what the stack file has there. `value` is
+    shown instead, and `private=True` shows nothing.
     """
-    return PydanticCustomError(f"gpu_ci_{rule}", "{message}", {"message": message, **context})
+    told = {"message": message or _refusals()[rule].format(**context)} | {key: context[key] for key in _TOLD & context.keys()}
+    return PydanticCustomError(f"gpu_ci_{rule.partition('__')[0]}", "{message}", told)
+
+
+def refuse(*at: str, **broken: object) -> None:
+    """Raise the problem of the rule, a row of refusals.toml, whose condition is true: `refuse("max", scale=low > high)`."""
+    for rule, holds in broken.items():
+        if holds:
+            raise problem(rule, at=at) if at else problem(rule)
 
 
 def refusal(check: Callable[[Any], None]) -> Any:
@@ -206,7 +225,7 @@ RuntimeHandler = Annotated[str, matching("runtime_handler", _RUNTIME_HANDLER_RUL
 def _quoted(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
         drops = " (1.30 as 1.3)" if isinstance(value, float) else ""
-        raise problem("quote", f"must be text, and YAML reads a number here{drops}; put quotes around what you wrote")
+        raise problem("quote", drops=drops)
     return value
 
 
@@ -259,7 +278,7 @@ def _mebibytes(value: object) -> int:
         raise problem("memory", _MEMORY_RULE)
     size = int(match[1]) * (1024 if match[2] == "Gi" else 1)
     if size > _MOST_MEMORY:
-        raise problem("memory_size", f"a quantity has at most {memory_text(_MOST_MEMORY)}; correct it")
+        raise problem("memory_size", most=memory_text(_MOST_MEMORY))
     return size
 
 
@@ -280,7 +299,7 @@ def seconds_of(value: object) -> int:
         raise problem("duration", _DURATION_RULE)
     seconds = int(match[1]) * _SECONDS[match[2]]
     if seconds > _MOST_SECONDS:
-        raise problem("duration_length", f"a duration has at most {_MOST_SECONDS // 3600}h, ten years; correct it")
+        raise problem("duration_length", hours=_MOST_SECONDS // 3600)
     return seconds
 
 
@@ -308,7 +327,7 @@ def _cidr(text: str) -> str:
     try:
         network = ipaddress.ip_network(text)
     except ValueError as error:
-        raise problem("cidr", f"not a CIDR block ({error}); write a network such as 203.0.113.0/24") from None
+        raise problem("cidr", error=error) from None
     return str(network)
 
 
@@ -384,8 +403,7 @@ class Span(Model):
     @refusal
     def _rules(self) -> None:
         """Refuse a limit below the request, as the API server does."""
-        if self.limit < self.request:
-            raise problem("limit", "limit is below request; raise limit or lower request")
+        refuse(limit=self.limit < self.request)
 
 
 class CpuSpan(Span):
@@ -422,7 +440,7 @@ class Scale(Model):
     def _rules(self) -> None:
         """Refuse min above max."""
         if self.min > self.max:
-            raise problem("scale", f"min is above max {self.max}; lower min or raise max", at=("min",))
+            raise problem("scale", at=("min",), max=self.max)
 
 
 class Nodes(Scale):

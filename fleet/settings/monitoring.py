@@ -6,7 +6,19 @@ from pydantic import Field
 
 from fleet.settings.alerts import Alerts
 from fleet.settings.github import RepositoryName
-from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Duration, Labels, Memory, Model, between, matching, problem, refusal
+from fleet.settings.model import (
+    IN_ANY_ORDER,
+    DnsLabel,
+    Duration,
+    Labels,
+    Memory,
+    Model,
+    between,
+    matching,
+    problem,
+    refusal,
+    refuse,
+)
 
 NAMESPACE = "monitoring"
 _OF_AN_INSTALLED_ONE = {"storage": "storage", "storage_class": "storageClass", "retention": "retention"}
@@ -61,15 +73,9 @@ class Monitoring(Model):
     @refusal
     def _one_kind(self) -> None:
         """Refuse labels for an installed Prometheus, which selects every monitor and rule, and a volume for an existing one."""
-        if self.installs and self.labels:
-            raise problem("monitoring_labels", "an installed Prometheus selects every monitor; remove labels", at=("labels",))
-        if self.installs and self.remote_write_url is not None:
-            message = "the program knows the URL of a Prometheus that it installs; remove remoteWriteUrl"
-            raise problem("monitoring_remote_write", message, at=("remoteWriteUrl",))
-        if self.installs and self.operator_installed:
-            message = "the program installs the operator with prometheus: install; remove operatorInstalled"
-            raise problem("monitoring_operator", message, at=("operatorInstalled",))
+        refuse("labels", monitoring_labels=self.installs and self.labels)
+        refuse("remoteWriteUrl", monitoring_remote_write=self.installs and self.remote_write_url is not None)
+        refuse("operatorInstalled", monitoring_operator=self.installs and self.operator_installed)
         for field, key in _OF_AN_INSTALLED_ONE.items():
             if not self.installs and field in self.model_fields_set:
-                message = f"{key} is a setting of a Prometheus that the program installs; remove it, or write prometheus: install"
-                raise problem("monitoring_existing", message, at=(key,))
+                raise problem("monitoring_existing", at=(key,), key=key)

@@ -42,9 +42,9 @@ def reserved(namespace: str) -> bool:
 
 def _free(name: str) -> None:
     if name == SMOKE_NAMESPACE:
-        raise problem("smoke_namespace", f"{SMOKE_NAMESPACE} is only for smoke tests; use another, such as ai")
+        raise problem("smoke_namespace", smoke_namespace=SMOKE_NAMESPACE)
     if name == PLACEHOLDER_NAMESPACE:
-        raise problem("placeholder_namespace", f"{PLACEHOLDER_NAMESPACE} is only for placeholder pods; use another, such as ai")
+        raise problem("placeholder_namespace", placeholder_namespace=PLACEHOLDER_NAMESPACE)
     if reserved(name):
         raise problem("namespace_taken", TAKEN)
 

@@ -56,5 +56,4 @@ class OperatorSettings(Model):
     def _rules(self) -> None:
         """Refuse a license secret without the private repository of the vGPU driver."""
         if self.driver.license_secret is not None and self.driver.repository in (None, _PUBLIC):
-            message = "no public registry has a licensed vGPU driver; name your own in repository"
-            raise problem("vgpu_repository", message, at=("driver", "repository"))
+            raise problem("vgpu_repository", at=("driver", "repository"))

@@ -23,6 +23,7 @@ from fleet.settings.model import (
     memory_text,
     problem,
     refusal,
+    refuse,
     refuses,
     require_once,
 )
@@ -31,7 +32,7 @@ from fleet.settings.template import Template
 
 def _job_secret(name: str) -> None:
     if is_app_secret(name):
-        raise problem("app_secret", f"{name} has the private key of the GitHub App, which no job may read; name another Secret")
+        raise problem("app_secret", name=name)
 
 
 JobSecret = Annotated[ObjectName, refuses(_job_secret)]
@@ -55,7 +56,7 @@ def _mount_path(path: str) -> None:
     mounted = PurePosixPath(path)
     for taken in map(PurePosixPath, _TAKEN):
         if mounted.is_relative_to(taken) or taken.is_relative_to(mounted):
-            raise problem("mount_taken", f"{taken} belongs to the runner, its system or /dev/shm; write a path such as /data")
+            raise problem("mount_taken", taken=taken)
 
 
 _PATH_FORM = Form("mount path", _PATH_RULE, "/[^:]*[^:/]", 4096)
@@ -116,14 +117,9 @@ class ExtraVolume(Model):
     def _rules(self) -> None:
         """Refuse none or several kinds of volumes, and settings of an empty directory for another kind."""
         kinds = [self.size, self.claim, self.config_map, self.secret]
-        if sum(kind is not None for kind in kinds) != 1:
-            raise problem("volume_kind", "a volume has one of size, claim, configMap and secret; give one of them")
-        if self.in_memory and self.size is None:
-            message = "only an empty directory can be in memory; remove inMemory, or give size"
-            raise problem("volume_memory", message, at=("inMemory",))
-        if self.read_only and self.size is not None:
-            message = "an empty directory that is read-only stays empty; remove readOnly"
-            raise problem("volume_read_only", message, at=("readOnly",))
+        refuse(volume_kind=sum(kind is not None for kind in kinds) != 1)
+        refuse("inMemory", volume_memory=self.in_memory and self.size is None)
+        refuse("readOnly", volume_read_only=self.read_only and self.size is not None)
 
 
 _PROXY_RULE = "not the URL of a proxy; write http://<host>:<port>, without user and password, which a Secret has"
@@ -268,28 +264,24 @@ class PodFields(Model):
     def _pod_rules(self) -> None:
         """Refuse a variable, pull secret or path that occurs twice, and the names of our own volumes."""
         if both := sorted(self.env.keys() & self.secret_env.keys()):
-            raise problem("env_twice", "env has the variable too; remove one of the two", at=("secretEnv", both[0]))
+            raise problem("env_twice", at=("secretEnv", both[0]))
         for key, names in (("env", self.env), ("secretEnv", self.secret_env)):
             if self.ca_bundle is not None and (taken := sorted({*CA_VARIABLES, "NODE_EXTRA_CA_CERTS"} & names.keys())):
-                raise problem("env_bundle", "caBundle sets the variable; remove one of the two", at=(key, taken[0]))
+                raise problem("env_bundle", at=(key, taken[0]))
         require_once("pull_secrets", "a Secret is given twice; remove one", self.pull_secrets, at=("pullSecrets",))
         paths: dict[str, str] = {}
         for extra in self.template.volumes if self.template is not None else ():
             if extra["name"] in (*VOLUMES_TAKEN, *self.volumes):
-                message = "the pod has a volume of that name already; rename this one"
-                raise problem("template_volume_name", message, at=("template", "volumes"), value=extra["name"])
+                raise problem("template_volume_name", at=("template", "volumes"), value=extra["name"])
         if self.template is not None:
             there = {"shm", *self.volumes, *(extra["name"] for extra in self.template.volumes)}
             if missing := [name for name in self.template.mounted() if name not in there]:
-                message = "a container mounts a volume that the pod lacks; add it to volumes of the template, or correct the name"
-                raise problem("template_mount", message, at=("template",), value=missing[0])
+                raise problem("template_mount", at=("template",), value=missing[0])
         for name, volume in self.volumes.items():
             if name in VOLUMES_TAKEN:
-                message = f"{VOLUMES_TAKEN[name]} has a volume of that name; rename yours"
-                raise problem("volume_name", message, at=("volumes", name), value=name)
+                raise problem("volume_name", at=("volumes", name), value=name, owner=VOLUMES_TAKEN[name])
             if (other := paths.setdefault(volume.path, name)) != name:
-                message = f"volume {other} is mounted there; give yours another path"
-                raise problem("mount_twice", message, at=("volumes", name, "path"))
+                raise problem("mount_twice", at=("volumes", name, "path"), other=other)
 
 
 VOLUMES_TAKEN = {"shm": "gpu-ci", "keep-failed": "gpu-ci", "github-server-tls-cert": "ARC's chart", "work": "ARC's chart"}

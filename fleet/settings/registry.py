@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
-from fleet.settings.model import Model, matching, problem, refusal, require_once
+from fleet.settings.model import Model, matching, refusal, refuse, require_once
 from fleet.settings.runner import ImageReference
 
 _DOCKER_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
@@ -119,10 +119,7 @@ class Registry(Model):
     def _copies_once(self) -> None:
         """Refuse an image without a tag or that is listed twice, and copies that nodes must pull but that are not listed."""
         for index, reference in enumerate(self.copies):
-            if not parts(reference).version.startswith(":"):
-                message = "the registry deletes images without a tag after some days; write name:tag, or name:tag@sha256:…"
-                raise problem("copy_tag", message, at=("copies", str(index)))
+            refuse("copies", str(index), copy_tag=not parts(reference).version.startswith(":"))
         exact = [parts(reference).exact for reference in self.copies]
         require_once("copy_twice", "an image is listed twice; remove one", exact, at=("copies",))
-        if self.use_copies and not self.copies:
-            raise problem("no_copies", "there are no copies to use; list images in copies, or remove it", at=("useCopies",))
+        refuse("useCopies", no_copies=self.use_copies and not self.copies)

@@ -12,7 +12,7 @@ from fleet.facts.cloud_limits import limit
 from fleet.facts.hardware import Machine
 from fleet.facts.pods import Amount
 from fleet.settings.compatibility import CudaFields
-from fleet.settings.container_jobs import HOOK_CONTAINERS, HOOK_FOLDERS, HOOK_VOLUMES, ONLY_CONTAINERS, ContainerFields
+from fleet.settings.container_jobs import HOOK_CONTAINERS, HOOK_FOLDERS, HOOK_VOLUMES, ContainerFields
 from fleet.settings.github import RunnerGroup
 from fleet.settings.kept_jobs import DEFAULT_TIMEOUT, KeepFailed
 from fleet.settings.model import (
@@ -31,6 +31,7 @@ from fleet.settings.model import (
     memory_text,
     problem,
     refusal,
+    refuse,
     refuses,
     require_once,
 )
@@ -66,7 +67,7 @@ def short_name(rule: str, of: str, most: int) -> AfterValidator:
 def _set_name(name: str) -> None:
     # gha-runner-scale-set 0.14.2 writes the name without quotes (templates/autoscalingrunnerset.yaml).
     if name in YAML_WORDS:
-        raise problem("set_name_word", f"YAML reads {name} as no text, and the chart does not quote it; rename the set")
+        raise problem("set_name_word", name=name)
 
 
 _SET_LENGTH = short_name("set_name", "a runner set's", MAX_SET_NAME)
@@ -195,7 +196,7 @@ class Runner(Model):
         """Refuse a label given twice."""
         counts = Counter(label.lower() for label in self.labels)
         if repeated := sorted({label for label in self.labels if counts[label.lower()] > 1}):
-            raise problem("labels", f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one", at=("labels",))
+            raise problem("labels", at=("labels",), repeated=", ".join(repeated))
 
 
 class RunnerPod(Runner, PodFields, ContainerFields):
@@ -256,21 +257,14 @@ class RunnerPod(Runner, PodFields, ContainerFields):
             if (fault := limit("RunnerPod", kind).fault(value)) is not None:
                 raise problem("runner_floor", fault, at=at)
         require_shm("shm", self.shm, self.memory.limit)
-        if self.keep_failed is not None and self.in_containers:
-            message = "GitHub's hooks delete the pod of a job in a container before anything can keep it; remove one of the two"
-            raise problem("keep_containers", message, at=("keepFailed",))
+        refuse("keepFailed", keep_containers=self.keep_failed is not None and self.in_containers)
         if not self.gpus and (of_gpus := [label for label in self.labels if label.lower() in GPU_LABELS]):
-            message = f"label {of_gpus[0]} promises a GPU, and the class has gpus: 0; remove the label"
-            raise problem("cpu_label", message, at=("labels",))
+            raise problem("cpu_label", at=("labels",), label=of_gpus[0])
         for name, extra in self.volumes.items() if self.in_containers else ():
             if name in HOOK_VOLUMES or f"{extra.path}/".startswith(HOOK_FOLDERS):
-                message = "GitHub's hooks have a volume of that name or at that path in each job; give yours another"
-                raise problem("volume_hooks", message, at=("volumes", name), value=name)
+                raise problem("volume_hooks", at=("volumes", name), value=name)
         if self.shm + (in_memory := self.volume_memory) >= self.memory.limit:
-            message = (
-                "what is in memory counts against the memory limit, and would fill it with shm; lower it or raise memory.limit"
-            )
-            raise problem("volume_fills", message, at=("volumes",), value=memory_text(in_memory))
+            raise problem("volume_fills", at=("volumes",), value=memory_text(in_memory))
 
     @refusal
     def _hook_rules(self) -> None:
@@ -281,8 +275,7 @@ class RunnerPod(Runner, PodFields, ContainerFields):
         for key, entries in rows:
             for name in (entry["name"] for entry in entries):
                 if name in (HOOK_VOLUMES if key == "volumes" else HOOK_CONTAINERS):
-                    message = "GitHub's hooks have one of that name in each job's pod; rename yours"
-                    raise problem("template_hooks", message, at=("template", key), value=name)
+                    raise problem("template_hooks", at=("template", key), value=name)
 
 
 class PodRunner(CudaFields, RunnerPod):
@@ -361,19 +354,13 @@ class PodRunner(CudaFields, RunnerPod):
     def _pool_rules(self) -> None:
         """Refuse a class without a pool, both keys together, a pool twice, CUDA without GPUs, and windows beyond `scale`."""
         if (self.pool is None) == (not self.pools):
-            message = "a class names one pool in pool, or several in pools with the first choice first; give one of the two"
-            raise problem("runner_pools", message, at=("pools",) if self.pools else ("pool",))
+            raise problem("runner_pools", at=("pools",) if self.pools else ("pool",))
         require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
         if self.runner_pool is not None and not self.in_containers:
-            raise problem("containers_none", ONLY_CONTAINERS, at=("runnerPool",))
-        if self.same_as_order is not None and self.same_as is None:
-            message = "only a set with sameAs has a place after others; add sameAs, or remove this"
-            raise problem("same_order_alone", message, at=("sameAsOrder",))
-        if self.rerun_first_on is not None and self.rerun_on is None:
-            message = "the second rerun has no set; name one without spot pools in rerunOn, or remove this"
-            raise problem("rerun_first", message, at=("rerunFirstOn",))
-        if self.cuda is not None and not self.gpus:
-            raise problem("cuda_without_gpus", "the class has gpus: 0, so no image uses CUDA; remove it", at=("cuda",))
+            raise problem("containers_none", at=("runnerPool",))
+        refuse("sameAsOrder", same_order_alone=self.same_as_order is not None and self.same_as is None)
+        refuse("rerunFirstOn", rerun_first=self.rerun_first_on is not None and self.rerun_on is None)
+        refuse("cuda", cuda_without_gpus=self.cuda is not None and not self.gpus)
         if self.keep_failed is not None and self.max_lifetime < (least := DEFAULT_TIMEOUT * 60 + self.keep_failed.time):
             message = (
                 f"GitHub ends a job after {DEFAULT_TIMEOUT} minutes by default, and the reaper takes a runner older than "

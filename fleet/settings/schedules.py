@@ -13,7 +13,19 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts import bill
 from fleet.facts.remark import todo
-from fleet.settings.model import IN_ANY_ORDER, Day, DnsLabel, Model, QuotedText, matching, problem, refusal, refuses, require_once
+from fleet.settings.model import (
+    IN_ANY_ORDER,
+    Day,
+    DnsLabel,
+    Model,
+    QuotedText,
+    matching,
+    problem,
+    refusal,
+    refuse,
+    refuses,
+    require_once,
+)
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: tuple[str, ...] = get_args(Weekday)
@@ -37,8 +49,7 @@ _AREAS = frozenset(
 
 def _time_zone(name: str) -> None:
     # EC2 Auto Scaling takes canonical names alone (PutScheduledUpdateGroupAction). US/Pacific is an old alias.
-    if name.partition("/")[0] not in _AREAS or name not in available_timezones():
-        raise problem("time_zone", "not an IANA time zone; write area and city, such as America/Los_Angeles, or Etc/UTC")
+    refuse(time_zone=name.partition("/")[0] not in _AREAS or name not in available_timezones())
 
 
 _CLOCK_RULE = 'not a time; write quoted hours and minutes from "00:00" to "23:59"'
@@ -79,11 +90,8 @@ class Window(Model):
         """Refuse a day given twice, and a window of no or all hours."""
         require_once("repeated_day", "a day is given twice; remove one", self.days, at=("days",))
         if 0 < self.minutes < _SHORTEST:
-            message = f"a window has at least {_SHORTEST} minutes, because EC2 may act two minutes late; move start or end"
-            raise problem("short_window", message, at=("end",))
-        if self.start == self.end:
-            message = "start and end are equal; write two times, or raise the minimum for all hours"
-            raise problem("empty_window", message, at=("end",))
+            raise problem("short_window", at=("end",), least=_SHORTEST)
+        refuse("end", empty_window=self.start == self.end)
 
     @property
     def count(self) -> int:
@@ -137,8 +145,7 @@ class Schedules(Model):
     @refusal
     def _schedule_rules(self) -> None:
         """Refuse no or many windows, windows that meet, and a holiday given twice."""
-        if not 1 <= len(self.windows) <= 3:
-            raise problem("windows", "schedules have 1 to 3 windows; add one, or join some", at=("windows",))
+        refuse("windows", windows=not 1 <= len(self.windows) <= 3)
         require_once("repeated_holiday", "a holiday is given twice; remove one", self.holidays, at=("holidays",))
         owners: dict[int, str] = {}
         for name, window in self.windows.items():
@@ -146,8 +153,7 @@ class Schedules(Model):
                 first = WEEKDAYS.index(day) * _DAY + _minute(window.start)
                 for minute in range(first, first + window.minutes + _GAP):
                     if (owner := owners.setdefault(minute % (7 * _DAY), name)) != name:
-                        message = f"it overlaps {owner}, or less than {_GAP} minutes are between them; move one"
-                        raise problem("overlapping_windows", message, at=("windows", name))
+                        raise problem("overlapping_windows", at=("windows", name), owner=owner, gap=_GAP)
 
     @property
     def zone(self) -> ZoneInfo:
@@ -177,10 +183,9 @@ class Schedules(Model):
         for name, window in self.windows.items():
             at = ("schedules", "windows", name, window.KEY)
             if window.count > most:
-                raise problem("window_above_max", f"{key}.max is {most}; lower it, or raise {key}.max", at=at)
+                raise problem("window_above_max", at=at, key=key, most=most)
             if window.count <= least:
-                message = f"{key}.min is {least}, so the window adds nothing; raise it, or remove it"
-                raise problem("window_below_min", message, at=at)
+                raise problem("window_below_min", at=at, key=key, least=least)
 
     def _utc(self, day: date, text: str) -> datetime:
         return datetime.combine(day, time.fromisoformat(text), self.zone).astimezone(UTC)

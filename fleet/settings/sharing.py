@@ -74,8 +74,7 @@ class Mps(Replicated):
         most = 48 if tuple(map(int, capability.split("."))) >= (7, 5) else 16
         if self.replicas > most:
             name = machine.gpu.name if machine.gpu else machine.name
-            message = f"MPS has at most {most} clients on {name} ({machine.name}); lower replicas"
-            raise problem("mps_clients", message, at=("sharing", "replicas"))
+            raise problem("mps_clients", at=("sharing", "replicas"), most=most, name=name, machine=machine.name)
 
 
 class Mig(Model):
@@ -110,8 +109,7 @@ class Mig(Model):
         names = profiles(machine)
         name = machine.gpu.name if machine.gpu else machine.name
         if not names:
-            message = f"{name} ({machine.name}) has no MIG; use time-slicing or mps, or another type"
-            raise problem("mig_gpu", message, at=("sharing", "strategy"))
+            raise problem("mig_gpu", at=("sharing", "strategy"), name=name, machine=machine.name)
         if self.profile not in names:
             fix = f"use one of: {', '.join(names)}"
             message = f"{name} of {machine.gpu_memory_mib / 1024:.0f} GiB ({machine.name}) does not have this profile; {fix}"

@@ -45,6 +45,7 @@ from fleet.settings.model import (
     matching,
     problem,
     refusal,
+    refuse,
     refuses,
     require_once,
 )
@@ -87,7 +88,7 @@ EksVersion = Annotated[QuotedText, refuses(_minor), _MINORS]
 def _quota(code: str) -> None:
     codes = sorted({quota_code(machine, way) or "" for machine in machines("aws") for way in get_args(Capacity)} - {""})
     if code not in codes:
-        raise problem("quota_code", f"not an EC2 quota that a pool counts against; use one of: {', '.join(codes)}")
+        raise problem("quota_code", codes=", ".join(codes))
 
 
 QuotaCode = Annotated[str, refuses(_quota)]
@@ -113,18 +114,15 @@ class Network(Model):
     def _network_rules(self) -> None:
         """Refuse settings that mix a new VPC with an existing one, and values that EC2 refuses."""
         if bool(self.private_subnets) != (self.vpc_id is not None):
-            message = "an existing network needs both vpcId and privateSubnets; give both or neither"
-            raise problem("given_network", message, at=("vpcId",) if self.vpc_id is None else ("privateSubnets",))
+            raise problem("given_network", at=("vpcId",) if self.vpc_id is None else ("privateSubnets",))
         if self.vpc_id is None:
             # Below /22 there is no room for a public and a private subnet in each of several zones.
             if ":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 22:
-                message = "a new VPC is an IPv4 network from /16 to /22; write for example 10.0.0.0/16"
-                raise problem("vpc_cidr", message, at=("cidr",), value=self.new_cidr)
+                raise problem("vpc_cidr", at=("cidr",), value=self.new_cidr)
             return
         require_once("repeated_subnet", REPEATED_SUBNET, self.private_subnets.values(), at=("privateSubnets",))
         if self.cidr or self.nat_gateways:
-            message = "cidr and natGateways belong to a new VPC; remove them, or remove vpcId"
-            raise problem("given_network", message, at=("cidr",) if self.cidr else ("natGateways",))
+            raise problem("given_network__new", at=("cidr",) if self.cidr else ("natGateways",))
 
     @property
     def new_cidr(self) -> str:
@@ -174,8 +172,7 @@ class EksPools(Cluster):
             for index, pool in enumerate(budget.pools):
                 if pool not in self.pools:
                     fix = instead(pool, self.pools, f"name some of: {', '.join(self.pools) or 'none, so remove the budget'}")
-                    message = f"no pool of that name in this cluster; {fix}"
-                    raise problem("budget_pool", message, at=("poolBudgets", name, "pools", str(index)))
+                    raise problem("budget_pool", at=("poolBudgets", name, "pools", str(index)), fix=fix)
 
     def disk_parts(self, gib: int) -> Mapping[str, float]:
         """As in the base class: a gp3 volume."""
@@ -200,8 +197,7 @@ class EksPools(Cluster):
         """Refuse a role of another account for jobs."""
         for name, runner in self.runners.items():
             if runner.role and self.accounts and runner.role.split(":")[4] not in self.accounts:
-                message = f"EKS gives pods only roles of its own account, {', '.join(sorted(self.accounts))}; correct it"
-                raise problem("role_elsewhere", message, at=("runners", name, "role"))
+                raise problem("role_elsewhere", at=("runners", name, "role"), accounts=", ".join(sorted(self.accounts)))
 
     SETS_TAINTS: ClassVar[bool] = True
     ZONES_AT: ClassVar[tuple[str, ...]] = ("zones",)
@@ -382,12 +378,11 @@ class EksPools(Cluster):
     @refusal
     def _eks_rules(self) -> None:
         """Refuse a region that is not AWS's, and zones of another region."""
-        if not _REGION.fullmatch(self.region):
-            raise problem("region", "not a commercial AWS region; write for example us-west-2", at=("region",))
+        refuse("region", region=not _REGION.fullmatch(self.region))
         for at, zones in self._zone_settings():
             for zone in zones:
                 if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
-                    raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=at, value=zone)
+                    raise problem("zone", at=at, value=zone, region=self.region)
 
     @refusal
     def _eks_ami_rules(self) -> None:
@@ -395,11 +390,7 @@ class EksPools(Cluster):
         for name, ami in self.amis.items():
             require_image(ami, self.kubernetes_version, at=("amis", name))
             for index, region in enumerate(ami.regions):
-                if region == self.region or not _REGION.fullmatch(region):
-                    message = (
-                        "not another commercial AWS region (the cluster's own has the image anyway); write one such as us-east-2"
-                    )
-                    raise problem("ami_region", message, at=("amis", name, "regions", str(index)))
+                refuse("amis", name, "regions", str(index), ami_region=region == self.region or not _REGION.fullmatch(region))
         for name, pool in self.pools.items():
             if pool.ami_entry is not None:
                 require_pool_image(name, pool, pool.ami_entry, self.amis, self.kubernetes_version)
@@ -416,31 +407,24 @@ class EksPools(Cluster):
         for name, pool in self.pools.items():
             at, reservation = ("pools", name), pool.reservation
             if reservation is not None and reservation.owner is not None and reservation.owner == self.account:
-                message = "that is the cluster's own account, which needs no share; remove owner"
-                raise problem("reservation_owner", message, at=(*at, "reservation", "owner"))
+                raise problem("reservation_owner", at=(*at, "reservation", "owner"))
             if reservation is not None and reservation.zone not in self.node_zones:
-                message = f"the reservation's zone is not one of the cluster's; add it to {zones_at}"
-                raise problem("reservation_zone", message, at=(*at, "reservation", "zone"))
+                raise problem("reservation_zone", at=(*at, "reservation", "zone"), zones_at=zones_at)
             message = f"the zone is not one of the cluster's; use one of {zones_at}"
             require_in_zones("pool_zone", message, pool.zones, self.node_zones, at=(*at, "zones"))
             for machine in pool.machines:
                 if machine.cloud != "aws":
-                    message = "not an EC2 instance type; give this cluster EC2 types"
-                    raise problem("foreign_type", message, at=(*at, "instanceTypes"), value=machine.name)
+                    raise problem("foreign_type", at=(*at, "instanceTypes"), value=machine.name)
             require_own_labels("reserved_label", "EKS or kubelet refuses", EKS_PROFILE, pool.labels, at=at)
             most = SPREAD_PER_ZONE * len(self.zones_of(pool))
             if pool.placement_group is not None and pool.placement_group.strategy == "spread" and pool.nodes.max > most:
-                message = (
-                    f"a spread placement group has up to {SPREAD_PER_ZONE} machines in a zone, here {most} in all; lower max"
-                )
-                raise problem("spread_size", message, at=(*at, "nodes", "max"))
+                raise problem("spread_size", at=(*at, "nodes", "max"), per_zone=SPREAD_PER_ZONE, most=most)
 
 
 def _known_zones(zones: tuple[str, ...], read: ValidationInfo) -> tuple[str, ...]:
     region = read.data.get("region")
     if not zones and region is not None and not zones_of(region):
-        message = f"fleet/facts/data/zones.csv has no region {region}; write the zones here, or correct region"
-        raise problem("zones", message, value=region)
+        raise problem("zones", value=region)
     return zones
 
 
@@ -598,25 +582,21 @@ class EksCluster(EksPools):
     def _own_rules(self) -> None:
         """Refuse settings that EKS refuses: a single zone, a zone without a subnet, subnets of other zones."""
         for at, zones in self._zone_settings():
-            if self.network.vpc_id is None and any(zone[-1] > "g" for zone in zones):
-                raise problem("zone_letter", "a new VPC has subnets for zones a to g; use those", at=at)
+            refuse(*at, zone_letter=self.network.vpc_id is None and any(zone[-1] > "g" for zone in zones))
             require_once("repeated_zone", "a zone is given twice; remove one", zones, at=at)
         if len(self.fixed_zones) < 2:
             key = "controlPlaneZones" if self.control_plane_zones else "zones"
-            raise problem("zones", "an EKS control plane needs at least two different zones; add one", at=(key,))
+            raise problem("zones__control_plane", at=(key,))
         if self.registry is not None:
             self.registry.require_region(self.region)
             if self.build_caches is not None and self.build_caches.account != self.registry.account:
                 other = self.build_caches.account
-                message = f"the cluster is in one AWS account, and buildCaches names {other}; correct one of them"
-                raise problem("two_accounts", message, at=("registry", "account"))
+                raise problem("two_accounts", at=("registry", "account"), other=other)
         require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
         require_once("repeated_viewer", "a principal is given twice; remove one", self.viewers, at=("viewers",))
         for index, principal in enumerate(self.viewers):
             if principal in self.admins:
-                message = "also one of admins, and EKS has one access entry for each principal; remove it here or there"
-                raise problem("admin_and_viewer", message, at=("viewers", str(index)), value=principal)
+                raise problem("admin_and_viewer", at=("viewers", str(index)), value=principal)
         subnets = self.network.private_subnets
         if self.network.vpc_id is not None and set(subnets) != set(self.network_zones):
-            message = "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones"
-            raise problem("subnet_zones", message, at=("network", "privateSubnets"), value=sorted(subnets))
+            raise problem("subnet_zones", at=("network", "privateSubnets"), value=sorted(subnets))

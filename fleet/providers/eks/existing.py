@@ -64,8 +64,7 @@ class ExistingEksCluster(EksPools):
         cluster.
         """
         if len(self.accounts) > 1:
-            message = f"the cluster is in account {self.account}, and a node's role is of its own account; correct one"
-            raise problem("node_role_account", message, at=("existing", "nodeRoleArn"))
+            raise problem("node_role_account", at=("existing", "nodeRoleArn"), account=self.account)
         self._require_existing(self.existing)
 
     @property

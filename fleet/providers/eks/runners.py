@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fleet.providers.eks.ecr import NO_ROLE, ROLE
-from fleet.settings.model import matching, problem, refusal
+from fleet.settings.model import matching, refusal, refuse
 from fleet.settings.runner import PodRunner
 
 POD_IDENTITY_AGENT = "169.254.170.23/32"
@@ -30,6 +30,4 @@ class EksPodRunner(PodRunner):
     @refusal
     def _role_rules(self) -> None:
         """Refuse a role without the service account that gets it."""
-        if self.role and not self.service_account:
-            message = "EKS gives a role to a service account, which the program creates; name it in serviceAccount, such as jobs"
-            raise problem("role_account", message, at=("role",))
+        refuse("role", role_account=self.role and not self.service_account)

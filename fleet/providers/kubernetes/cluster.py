@@ -14,7 +14,7 @@ from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
 from fleet.settings.existing import NO_CACHES, ExistingContext
 from fleet.settings.kubelet import DescribedKubelet
 from fleet.settings.machines import WithMachines
-from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, refusal, without
+from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, refusal, refuse, without
 from fleet.settings.pool import MachineName, Pool
 from fleet.settings.runner import PodRunner, SetName
 
@@ -82,7 +82,7 @@ class DescribedPool(Pool):
         """Refuse settings that would change nodes which exist already."""
         for key in sorted({"cdi", "idle_delay", "labels", "sharing"} & self.model_fields_set):
             name = "idleDelay" if key == "idle_delay" else key
-            raise problem("described_pool", f"{name} is a setting of nodes that the program creates; remove it", at=(name,))
+            raise problem("described_pool", at=(name,), name=name)
 
 
 class KubernetesCluster(Cluster, WithMachines):
@@ -136,14 +136,9 @@ class KubernetesCluster(Cluster, WithMachines):
         self._require_existing(self.existing)
         for (first, earlier), (second, later) in combinations(self.pools.items(), 2):
             if earlier.selector.items() <= later.selector.items() or later.selector.items() <= earlier.selector.items():
-                twice = f"pool {first} selects nodes of this pool too, so they would count twice"
-                message = f"{twice}; add a label that only one pool has"
-                raise problem("overlapping_selectors", message, at=("pools", second, "selector"))
+                raise problem("overlapping_selectors", at=("pools", second, "selector"), first=first)
         for key, value in (("budget", self.budget), ("declareQuotas", self.declare_quotas)):
             if value:
-                message = f"{key} is a setting of clouds, and the program buys nothing here; remove it"
-                raise problem("existing_cloud", message, at=(key,))
-        if self.queues is not None:
-            message = "queues select nodes by labels that the program sets, and it sets none here; remove queues"
-            raise problem("existing_queues", message, at=("queues",))
+                raise problem("existing_cloud", at=(key,), key=key)
+        refuse("queues", existing_queues=self.queues is not None)
         self._require_enablement()

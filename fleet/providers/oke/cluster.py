@@ -34,7 +34,7 @@ from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster, ReplaceNodes
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import DnsLabel, problem, refusal
+from fleet.settings.model import DnsLabel, problem, refusal, refuse
 from fleet.settings.pool import IdleDelay, require_in_zones, unused_disks
 from fleet.settings.runner import SetName
 
@@ -253,41 +253,32 @@ class OkePools(Cluster):
             "oke_zone", f"not an availability domain of {self.region}; use its own", self.zones, self.region, at=("zones",)
         )
         if self.kubernetes_version not in versions.OKE_KUBERNETES:
-            message = f"no OKE version is known for this minor; use one of: {', '.join(versions.OKE_KUBERNETES)}"
-            raise problem("oke_version", message, at=("kubernetesVersion",))
+            raise problem("oke_version", at=("kubernetesVersion",), minors=", ".join(versions.OKE_KUBERNETES))
         for name in (*self.IMAGES, *(pool.image for pool in self.pools.values())):
             if name not in self.node_images:
-                source = "one that `oci ce node-pool-options get --node-pool-option-id all` lists"
-                message = f"nodeImages has no image of kind {name}; add {name}: {{id: ocid1.image.oc1.…}}, {source}"
-                raise problem("node_image_id", message, at=("nodeImages",), value=sorted(self.node_images))
+                raise problem("node_image_id", at=("nodeImages",), value=sorted(self.node_images), name=name)
         for kind, image in self.node_images.items():
             if image.driver is not None and not (kind in NODE_IMAGES and NODE_IMAGES[kind].driver):
-                message = f"an image of kind {kind} contains no driver; remove driver"
-                raise problem("node_image_driver", message, at=("nodeImages", kind, "driver"))
+                raise problem("node_image_driver", at=("nodeImages", kind, "driver"), kind=kind)
         for at, ocid in self._here():
             require_region(ocid, self.region, at=at)
         for name, pool in self.pools.items():
             message = "the availability domain is not one of the cluster's; use one of zones"
             require_in_zones("pool_zone", message, pool.zones, self.zones, at=("pools", name, "zones"))
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
-                message = "the reservation's availability domain is not one of the cluster's; add it to zones"
-                raise problem("oke_reservation_zone", message, at=("pools", name, "reservation", "zone"))
+                raise problem("oke_reservation_zone", at=("pools", name, "reservation", "zone"))
 
     @refusal
     def _oke_governance(self) -> None:
         """Refuse budgets and quotas without tenancy or paths, and versions of add-ons that are not installed."""
-        if self.tenancy is None and self.in_tenancy:
-            message = "budgets and quotas are created in the tenancy's root compartment; add tenancy with its OCID"
-            raise problem("tenancy", message, at=("tenancy",))
+        refuse("tenancy", tenancy=self.tenancy is None and self.in_tenancy)
         if self.declare_quotas and set(self.quota_paths) != set(self.quota_scopes):
             key = "compartmentPath" if self.compartment_path is None else "machineCompartmentPath"
-            message = f"quotas name a compartment by its path from the root down; add {key}, such as ci or ci:machines"
-            raise problem("quota_path", message, at=(key,))
+            raise problem("quota_path", at=(key,), key=key)
         installed = {AUTOSCALER_ADDON: bool(self.pools), PLUGIN_ADDON: self.enablement == GPU_PLUGIN_ADDON}
         for name in self.addon_versions:
             if not installed[name]:
-                message = f"this cluster does not install {name}; remove its version"
-                raise problem("addon_absent", message, at=("addonVersions", name))
+                raise problem("addon_absent", at=("addonVersions", name), name=name)
         self._require_autoscaler(self.addon_versions.get(AUTOSCALER_ADDON))
 
     def _require_autoscaler(self, version: str | None) -> None:
@@ -461,13 +452,8 @@ class OkeCluster(OkePools):
         """Refuse a registry without tenancy, where its dynamic group belongs, and one that machines of jobs could read."""
         if self.registry is None:
             return
-        if self.tenancy is None:
-            message = "a dynamic group lets the nodes pull, and it belongs to the tenancy; add tenancy with its OCID"
-            raise problem("registry_tenancy", message, at=("registry",))
-        if self.machines_in == self.compartment and any(self.machine_runners()):
-            fix = "add machineCompartment"
-            message = f"the dynamic group has every machine of the compartment, and machines of jobs must have no rights; {fix}"
-            raise problem("registry_machines", message, at=("registry",))
+        refuse("registry", registry_tenancy=self.tenancy is None)
+        refuse("registry", registry_machines=self.machines_in == self.compartment and any(self.machine_runners()))
 
     @refusal
     def _oke_plugin(self) -> None:
@@ -479,8 +465,7 @@ class OkeCluster(OkePools):
                 if self.gpu_plugin_addon
                 else "nothing would advertise the GPUs"
             )
-            message = f"{reason}; remove gpuPluginAddon, which follows from enablement, or set another enablement"
-            raise problem("addon_advertiser", message, at=("gpuPluginAddon",))
+            raise problem("addon_advertiser", at=("gpuPluginAddon",), reason=reason)
 
     @refusal
     def _oke_volumes_and_addresses(self) -> None:
@@ -490,9 +475,7 @@ class OkeCluster(OkePools):
         """
         metal = {machine.bare_metal for pool in self.pools.values() for machine in pool.machines}
         for name, cache in self.caches.items():
-            if not cache.shared and len(metal) > 1:
-                message = "bare metal and virtual machines attach block volumes differently, and the cluster has both; use fss"
-                raise problem("cache_attachment", message, at=("caches", name, "storage"))
+            refuse("caches", name, "storage", cache_attachment=not cache.shared and len(metal) > 1)
         if self.network.vcn is None:
             least, (subnet, room) = self._addresses()[0], node_subnet(self.network.new_cidr)
             if least > room:

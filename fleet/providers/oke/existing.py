@@ -10,7 +10,7 @@ from fleet.providers.oke.ocid import ClusterId, CompartmentId, SecurityGroupId, 
 from fleet.providers.oke.runners import OkePodRunner
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.existing import AUTOSCALER_CHART, NO_CACHES, ExistingContext
-from fleet.settings.model import DnsLabel, problem, refusal, without
+from fleet.settings.model import DnsLabel, refusal, refuse, without
 from fleet.settings.runner import SetName
 
 
@@ -80,6 +80,4 @@ class ExistingOkeCluster(OkePools):
     def _existing_rules(self) -> None:
         """Refuse settings of a control plane, and settings that do not fit what the cluster has."""
         self._require_existing(self.existing)
-        if self.declare_quotas:
-            message = "an OCI quota also bounds what others have in the cluster's compartment; remove declareQuotas"
-            raise problem("existing_quotas", message, at=("declareQuotas",))
+        refuse("declareQuotas", existing_quotas=self.declare_quotas)

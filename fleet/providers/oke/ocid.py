@@ -49,7 +49,7 @@ def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> Non
     """Refuse an OCID of another region. `at` is its path in the settings. Raises a settings problem."""
     found = region_of(ocid) if ocid is not None else ""
     if found not in ("", region):
-        raise problem("ocid_region", f"this OCID belongs to region {found}; use one of {region}", at=at, value=ocid)
+        raise problem("ocid_region", at=at, value=ocid, owner=found, region=region)
 
 
 def located(kind: Any, region: str) -> Any:

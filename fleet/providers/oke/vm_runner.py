@@ -23,7 +23,7 @@ from fleet.providers.oke.ocid import (
     require_region,
 )
 from fleet.settings import compatibility
-from fleet.settings.model import Duration, Model, Scale, between, matching, problem, refusal, require_once
+from fleet.settings.model import Duration, Model, Scale, between, matching, problem, refusal, refuse, require_once
 from fleet.settings.runner import ImageReference, Runner, WholeMachine
 
 _LIFETIME_RULE = "a lifetime is from 10m to 120h, because GitHub ends every job after 120h; write one between, such as 24h"
@@ -142,9 +142,7 @@ class MachineRunner(compatibility.CudaFields, Runner):
         """Refuse different shapes, a release on spot, spot that OCI does not sell, and tools that are incompatible."""
         self._shapes_are_alike()
         if self.capacity == "spot":
-            if self.role == "release":
-                message = "a release job must not run on preemptible capacity: an interruption would abort it; use on-demand"
-                raise problem("release_vm_spot", message, at=("capacity",))
+            refuse("capacity", release_vm_spot=self.role == "release")
             require_preemptible(self.machines, at=("shapes",))
         if self.image is not None:
             for machine in self.machines:
@@ -153,21 +151,16 @@ class MachineRunner(compatibility.CudaFields, Runner):
         if self.cuda is not None and (wrong := compatibility.lacks_cuda(self.cuda, self.machines, driver)):
             raise problem("cuda", wrong, at=("cuda",))
         if self.nvkind and not any(self.toolkit.startswith(f"{minor}.") for minor in versions.NVKIND.toolkits):
-            fix = "use one, or set nvkind: false"
-            message = f"the pinned nvkind works with toolkit {' and '.join(versions.NVKIND.toolkits)}; {fix}"
-            raise problem("nvkind_toolkit", message, at=("toolkit",))
+            raise problem("nvkind_toolkit", at=("toolkit",), toolkits=" and ".join(versions.NVKIND.toolkits))
 
     def _shapes_are_alike(self) -> None:
         """Refuse shapes with different GPUs or another architecture, because a job can run on any of them."""
         for index, machine in enumerate(self.machines):
             if machine.arch != "x86_64":
-                fix = "name another shape, or use a pool"
-                message = f"machines download their tools for x86_64, {machine.name} is {machine.arch}; {fix}"
-                raise problem("machine_arch", message, at=("shapes", str(index)))
+                raise problem("machine_arch", at=("shapes", str(index)), machine=machine.name, arch=machine.arch)
         if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in self.machines}) > 1:
             kinds = ", ".join(f"{machine.name} {machine.gpus}x {machine.gpu.name}" for machine in self.machines if machine.gpu)
-            message = f"shapes of one set must have the same GPU model and count, and these are {kinds}; give each its own set"
-            raise problem("mixed_shapes", message, at=("shapes",))
+            raise problem("mixed_shapes", at=("shapes",), kinds=kinds)
         require_once("repeated_shape", "a shape is given twice; remove one", self.shapes, at=("shapes",))
 
 
@@ -197,13 +190,9 @@ class VmRunner(MachineRunner):
     @refusal
     def _pool_rules(self) -> None:
         """Refuse settings that an instance pool cannot have."""
-        if self.capacity == "spot":
-            # docs.oracle.com, preemptible instances.
-            message = "OCI does not keep standing machines on preemptible capacity; use on-demand, or kind: vm-per-job"
-            raise problem("standing_spot", message, at=("capacity",))
-        if len(self.shapes) > 1:
-            message = "standing machines have one shape; keep one and add a set for each other shape, or use kind: vm-per-job"
-            raise problem("standing_shapes", message, at=("shapes",))
+        # docs.oracle.com, preemptible instances.
+        refuse("capacity", standing_spot=self.capacity == "spot")
+        refuse("shapes", standing_shapes=len(self.shapes) > 1)
         require_different(self.availability_domains, at=("availabilityDomains",))
 
 
@@ -259,31 +248,25 @@ class VmPerJobRunner(MachineRunner):
         tried: set[str] = set()
         for index, place in enumerate(self.places):
             if again := sorted(tried.intersection(place.availability_domains)):
-                message = "an earlier place has that availability domain; remove one"
-                raise problem("repeated_place", message, at=("places", str(index), "availabilityDomains"), value=again[0])
+                raise problem("repeated_place", at=("places", str(index), "availabilityDomains"), value=again[0])
             tried.update(place.availability_domains)
 
     @refusal
     def _launcher_rules(self) -> None:
         """Refuse settings that the launcher does not support."""
         if self.booted_here:
-            if self.image is None:
-                message = "the launcher needs an image of yours; set image with id and driver"
-                raise problem("machine_image", message, at=("image",))
+            refuse("image", machine_image=self.image is None)
             return
         if self.image is not None:
-            message = "CNCF's launcher finds its image by the name of its operating system; remove image"
-            raise problem("cncf_image", message, at=("image",), value=self.image.id)
+            raise problem("cncf_image", at=("image",), value=self.image.id)
         parts: list[tuple[tuple[str, ...], Model]] = [((), self)]
         parts += [(("places", str(index)), place) for index, place in enumerate(self.places)]
         for at, part in parts:
             for field in sorted(_NOT_CNCF & part.model_fields_set):
                 key = type(part).model_fields[field].alias or field
-                raise problem("cncf_setting", f"CNCF's launcher has no setting for {key}; remove it", at=(*at, key))
+                raise problem("cncf_setting", at=(*at, key), key=key)
         for index, place in enumerate(self.places):
-            if place.subnet is None:
-                message = "CNCF's launcher needs a subnet in each place; add it"
-                raise problem("cncf_subnet", message, at=("places", str(index), "subnet"))
+            refuse("places", str(index), "subnet", cncf_subnet=place.subnet is None)
 
 
 def require_own_network(runner: VmPerJobRunner, region: str, *, at: tuple[str, ...]) -> None:
@@ -294,8 +277,7 @@ def require_own_network(runner: VmPerJobRunner, region: str, *, at: tuple[str, .
         ids = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
         missing = [key for key, ocid in ids.items() if ocid is None]
         if place.region != region and missing:
-            message = f"a place outside of the cluster's region needs its own network and image; add {', '.join(missing)}"
-            raise problem("place_network", message, at=(*at, "places", str(index)), value=place.region)
+            raise problem("place_network", at=(*at, "places", str(index)), value=place.region, missing=", ".join(missing))
 
 
 _NOT_CNCF = frozenset({"toolkit", "nvkind", "lifetime", "security_group", "image"})

@@ -19,7 +19,7 @@ from fleet.settings.enablement import GPU_OPERATOR, Enablement
 from fleet.settings.existing import no_caches
 from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
 from fleet.settings.machines import WithMachines
-from fleet.settings.model import DnsLabel, QuotedText, matching, problem, refusal, without
+from fleet.settings.model import DnsLabel, QuotedText, matching, problem, refusal, refuse, without
 from fleet.settings.runner import PodRunner, SetName
 
 _OPERATOR_FROM = (1, 13)
@@ -166,8 +166,7 @@ class TalosCluster(Cluster, WithMachines):
     def _versions_fit(self) -> None:
         """Refuse a Talos release that is not pinned, and a Kubernetes version that it does not support."""
         if self.talos_version not in versions.TALOS:
-            message = f"no release of this minor is pinned; use one of: {', '.join(versions.TALOS)}"
-            raise problem("talos_version", message, at=("talosVersion",))
+            raise problem("talos_version", at=("talosVersion",), talos=", ".join(versions.TALOS))
         oldest, newest = map(minor, self.release.kubernetes)
         releases = [release for release in versions.TALOS_KUBERNETES if oldest <= minor(release) <= newest]
         if self.kubernetes_version not in releases:
@@ -181,26 +180,21 @@ class TalosCluster(Cluster, WithMachines):
         addresses = Counter(host.address for _, _, host in self.hosts())
         for path, name, host in self.hosts():
             if names[name] > 1:
-                raise problem("host_twice", "another host has that name; give each machine one", at=path, value=name)
+                raise problem("host_twice", at=path, value=name)
             if addresses[host.address] > 1:
-                message = "another host has that address; correct it"
-                raise problem("address_twice", message, at=(*path, "address"), value=host.address)
+                raise problem("address_twice", at=(*path, "address"), value=host.address)
 
     @refusal
     def _own_machines(self) -> None:
         """Refuse settings that only clouds have, such as budgets and quotas, and secrets that only `pulumi up` could write."""
         for key, value in (("budget", self.budget), ("declareQuotas", self.declare_quotas), ("protect", self.protect)):
             if value:
-                raise problem("talos_cloud", f"{key} applies only to clusters in a cloud; remove it", at=(key,))
-        if isinstance(self.gitops.secrets, ByProgram):
-            message = "pulumi up is not available for this cluster; use external-secrets, sealed-secrets or sops"
-            raise problem("talos_secrets", message, at=("gitops", "secrets", "by"))
+                raise problem("talos_cloud", at=(key,), key=key)
+        refuse("gitops", "secrets", "by", talos_secrets=isinstance(self.gitops.secrets, ByProgram))
 
     @refusal
     def _talos_enablement(self) -> None:
         """Refuse pools and an enablement that do not fit each other, and a Talos release that the operator does not support."""
         if self.enablement == GPU_OPERATOR and minor(self.talos_version) < _OPERATOR_FROM:
-            fix = "raise talosVersion, or use enablement: device-plugin"
-            message = f"NVIDIA supports its operator from Talos 1.13 on, not on {self.talos_version}; {fix}"
-            raise problem("talos_operator", message, at=("enablement",), value=self.enablement)
+            raise problem("talos_operator", at=("enablement",), value=self.enablement, talos_version=self.talos_version)
         self._require_enablement(driver_at=lambda name, _: ("pools", name, "driver", "tier"))
