@@ -19,9 +19,8 @@ OWN_TAG = "bootstrap"
 _LONGEST = 64 - len("gpu-ci--deployments")
 """Characters of a stack's name: IAM allows 64 in the name of a role (IAM user guide, IAM and STS quotas)."""
 
-Region = Annotated[str, matching("region", "not an AWS region; write for example us-west-2", r"[a-z]{2}(-[a-z]+)+-\d")]
-_BUCKET = "a bucket name has 3 to 63 lower case letters, digits and hyphens; write for example acme-gpu-ci-state"
-Bucket = Annotated[str, matching("bucket", _BUCKET, r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")]
+Region = Annotated[str, matching("region__state", r"[a-z]{2}(-[a-z]+)+-\d")]
+Bucket = Annotated[str, matching("bucket", r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")]
 
 
 class RepositoryIds(Model):

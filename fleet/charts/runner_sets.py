@@ -152,8 +152,7 @@ def of_cluster(cluster: Cluster, name: str, runner: Runner, github: GitHub) -> d
 
 
 _AMOUNT = r"[0-9]+(\.[0-9]+)?"
-_PRICE_RULE = "not a price; write 0.376, or a range such as 0.188-0.376"
-_Price = Annotated[str, matching("usd_per_hour", _PRICE_RULE, rf"{_AMOUNT}(-{_AMOUNT})?")]
+_Price = Annotated[str, matching("usd_per_hour", rf"{_AMOUNT}(-{_AMOUNT})?")]
 
 
 class PodSet(RunnerPod, SetSettings):

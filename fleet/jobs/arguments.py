@@ -36,8 +36,7 @@ Text = Annotated[str, refuses(_text)]
 """A string that a process can take as an argument or a variable."""
 
 
-_TASK = "a task's name has 1 to 253 printable characters; rename it"
-TaskId = Annotated[Text, accepted("task_id", _TASK, lambda name: bool(name.strip()) and name.isprintable() and len(name) <= 253)]
+TaskId = Annotated[Text, accepted("task_id", lambda name: bool(name.strip()) and name.isprintable() and len(name) <= 253)]
 
 
 def _several(value: object) -> object:
@@ -61,30 +60,25 @@ def _dict(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-_VARIABLE = "a variable's name has letters, digits and '_', and does not start with a digit; rename it"
-Variable = Annotated[str, matching("variable", _VARIABLE, r"[A-Za-z_][A-Za-z0-9_]*", most=253)]
+Variable = Annotated[str, matching("variable__job", r"[A-Za-z_][A-Za-z0-9_]*", most=253)]
 Env = Annotated[dict[Variable, Text], BeforeValidator(_dict)]
 """Environment variables. Errors never show their values."""
 
 # -- names of objects --------------------------------------------------------------------------------------------------
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_OBJECT = "an object's name has lower-case letters, digits, '-' and '.', at most 253; rename it"
-ObjectName = Annotated[str, matching("object_name", _OBJECT, rf"{_LABEL}(\.{_LABEL})*", most=253)]
+ObjectName = Annotated[str, matching("object_name__job", rf"{_LABEL}(\.{_LABEL})*", most=253)]
 """Name of a claim, a Secret or a priority class."""
 ObjectNames = Annotated[tuple[ObjectName, ...], BeforeValidator(_one_or_several)]
 """One or several names of objects."""
 
-_SHORT = "lower-case letters, digits and '-', a letter or digit at both ends, at most 63; rename it"
-ShortName = Annotated[str, matching("name", _SHORT, _LABEL, most=63)]
+ShortName = Annotated[str, matching("name__job", _LABEL, most=63)]
 """Name of a namespace or a queue: a DNS label."""
 
 
-_PRIORITY = "Kubernetes reserves classes named system-… for system pods; name one of the fleet's"
-PriorityName = Annotated[ObjectName, matching("priority", _PRIORITY, "(?!system-).*")]
+PriorityName = Annotated[ObjectName, matching("priority", "(?!system-).*")]
 
-_KEY = "a Secret's key has letters, digits, '-', '_' and '.'; correct it"
-_SecretKey = Annotated[str, matching("secret_key", _KEY, r"(?!\.\.|\.$)[-._a-zA-Z0-9]{1,253}")]
+_SecretKey = Annotated[str, matching("secret_key__job", r"(?!\.\.|\.$)[-._a-zA-Z0-9]{1,253}")]
 SecretRef = Annotated[tuple[ObjectName, _SecretKey], BeforeValidator(_one_or_several)]
 """The name of a Secret, and a key in it."""
 SecretEnv = Annotated[dict[Variable, SecretRef], BeforeValidator(_dict)]
@@ -123,8 +117,7 @@ Image = Annotated[str, refuses(_image)]
 # -- amounts -----------------------------------------------------------------------------------------------------------
 
 
-_COUNTS = f"a job takes {', '.join(map(str, COUNTS))} GPUs, because other counts leave GPUs of a machine idle; name one"
-GpuCount = Annotated[int, accepted("gpu_count", _COUNTS, lambda count: count in COUNTS)]
+GpuCount = Annotated[int, accepted("gpu_count", lambda count: count in COUNTS, counts=", ".join(map(str, COUNTS)))]
 
 
 def _gpu_type(name: object) -> object:
@@ -143,8 +136,7 @@ Weight = Annotated[int, Field(ge=1, le=100)]
 Preferences = Annotated[dict[GpuType, Weight], BeforeValidator(_dict)]
 
 
-_RESOURCE = f"not a resource of NVIDIA's device plugin; write one such as {GPU_RESOURCE}.shared, or leave it out"
-_nvidia = accepted("resource", _RESOURCE, lambda name: name.startswith("nvidia.com/") and is_gpu_resource(name))
+_nvidia = accepted("resource", lambda name: name.startswith("nvidia.com/") and is_gpu_resource(name), gpu_resource=GPU_RESOURCE)
 Resource = Annotated[str, _nvidia]
 
 
@@ -161,10 +153,9 @@ def _as_text(value: object) -> object:
     return f"{value}s" if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-_TOO_LONG, _TOO_SHORT = "longer than 30 days; write a shorter time", "a deadline is at least 1 second; write one such as 2h"
-Time = Annotated[Duration, BeforeValidator(_as_text), accepted("time", _TOO_LONG, lambda seconds: seconds <= _LONGEST_TIME)]
+Time = Annotated[Duration, BeforeValidator(_as_text), accepted("time", lambda seconds: seconds <= _LONGEST_TIME)]
 """Seconds as a number, or a string with a unit."""
-Deadline = Annotated[Time, accepted("deadline", _TOO_SHORT, lambda seconds: seconds >= 1)]
+Deadline = Annotated[Time, accepted("deadline", lambda seconds: seconds >= 1)]
 
 
 def _path(path: str) -> None:

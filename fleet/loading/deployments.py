@@ -32,42 +32,27 @@ OPERATION = "PULUMI_CI_OPERATION"
 """The variable with the operation of a run: a preview or a change. Pulumi Deployments sets it."""
 
 
-_ORGANIZATION_RULE = "an organization of Pulumi Cloud is lower case; write it as its URL does"
-Organization = Annotated[str, matching("organization", _ORGANIZATION_RULE, r"[a-z0-9][a-z0-9_-]*")]
-_REPOSITORY_RULE = "not a GitHub repository; write owner/name without https://"
-Repository = Annotated[str, matching("repository", _REPOSITORY_RULE, r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+")]
-Branch = Annotated[str, matching("branch", "not the short name of a branch; write for example main", r"(?!refs/)[^\s:~^?*\[\\]+")]
-_STACK_RULE = "a stack's name has 1 to 100 letters, digits, _ . or -; correct it"
-StackName = Annotated[str, matching("stack_name", _STACK_RULE, r"[A-Za-z0-9_.-]{1,100}")]
-_NAME_RULE = "a name has letters, digits, _ . and -, no space; correct it"
-Name = Annotated[str, matching("cloud_name", _NAME_RULE, r"[A-Za-z0-9][A-Za-z0-9_.-]*")]
-_ENVIRONMENT_NAME_RULE = "not an ESC environment; write project/name without the organization"
-EnvironmentName = Annotated[str, matching("environment_name", _ENVIRONMENT_NAME_RULE, r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")]
-_FILTER = "a path filter is a glob for the whole path in the repository, and a leading ! excludes; write for example fleet/**"
-PathFilter = Annotated[str, matching("path_filter", _FILTER, r"!?(?!\./|/)[^\s!]+")]
-_VARIABLE_RULE = "an environment variable has letters, digits and _; rename it"
-Variable = Annotated[str, matching("variable", _VARIABLE_RULE, r"[A-Za-z_][A-Za-z0-9_]*")]
-_KEY_RULE = "a config key of this project has letters and digits; rename it"
-SecretKey = Annotated[str, matching("secret_key", _KEY_RULE, r"[A-Za-z][A-Za-z0-9]*")]
-Version = Annotated[QuotedText, matching("version", 'not a published version; write for example "0.1.0"', r"\d+\.\d+\.\d+")]
-_ROLE = "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>"
-RoleArn = Annotated[str, matching("role_arn", _ROLE, r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")]
+Organization = Annotated[str, matching("organization", r"[a-z0-9][a-z0-9_-]*")]
+Repository = Annotated[str, matching("repository__github", r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+")]
+Branch = Annotated[str, matching("branch", r"(?!refs/)[^\s:~^?*\[\\]+")]
+StackName = Annotated[str, matching("stack_name", r"[A-Za-z0-9_.-]{1,100}")]
+Name = Annotated[str, matching("cloud_name", r"[A-Za-z0-9][A-Za-z0-9_.-]*")]
+EnvironmentName = Annotated[str, matching("environment_name", r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")]
+PathFilter = Annotated[str, matching("path_filter", r"!?(?!\./|/)[^\s!]+")]
+Variable = Annotated[str, matching("variable__deployment", r"[A-Za-z_][A-Za-z0-9_]*")]
+SecretKey = Annotated[str, matching("secret_key__config", r"[A-Za-z][A-Za-z0-9]*")]
+Version = Annotated[QuotedText, matching("version", r"\d+\.\d+\.\d+")]
+RoleArn = Annotated[str, matching("role_arn", r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")]
 _IN_NAMES = r"organization\.name|project\.name|stack\.name|deployment\.version|deployment\.id"
-_SESSION = (
-    "a session name has letters, digits, _ + = , . @ - and ${organization.name}, ${project.name}, ${stack.name}, "
-    "${deployment.version} or ${deployment.id}; correct it"
-)
-SessionName = Annotated[str, matching("session_name", _SESSION, rf"(?=.{{2,}})([\w+=,.@-]|\$\{{({_IN_NAMES})\}})+")]
-_LINE_RULE = "a pre-run command is one line, and each runs in its own shell; write one command per entry"
-Line = Annotated[str, matching("command", _LINE_RULE, r"\S(.*\S)?")]
+SessionName = Annotated[str, matching("session_name", rf"(?=.{{2,}})([\w+=,.@-]|\$\{{({_IN_NAMES})\}})+")]
+Line = Annotated[str, matching("command", r"\S(.*\S)?")]
 
 _CRON_FIELD = r"[\d*/,A-Za-z-]+"
-_CRON_RULE = 'a schedule has five fields, in UTC; write for example "0 5 * * *"'
-Cron = Annotated[str, matching("cron", _CRON_RULE, rf"{_CRON_FIELD}( {_CRON_FIELD}){{4}}")]
+Cron = Annotated[str, matching("cron", rf"{_CRON_FIELD}( {_CRON_FIELD}){{4}}")]
 
 
 # AWS STS, AssumeRoleWithWebIdentity: DurationSeconds.
-_LENGTH = between("session", "AWS allows a session of 15m to 12h, up to the role's own limit; correct it", 900, 43200)
+_LENGTH = between("session", 900, 43200)
 _CLEAR_SECRET = re.compile(r"(key|secret|token|password|passphrase|credential)(?!.*_(path|file)$)", re.IGNORECASE)
 """Names of variables that contain a secret instead of the path to one."""
 

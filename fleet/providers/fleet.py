@@ -26,8 +26,7 @@ def guard_urn(stack: str) -> str:
     return f"urn:pulumi:{stack}::{NAMESPACE}::{NAMESPACE}:index:DestroyGuard::destroy-guard"
 
 
-_POLICY_ARN_RULE = "not the ARN of an IAM policy; write arn:aws:iam::, the account, :policy/ and the policy's name"
-PolicyArn = Annotated[str, matching("policy_arn", _POLICY_ARN_RULE, r"arn:aws:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]{1,512}")]
+PolicyArn = Annotated[str, matching("policy_arn", r"arn:aws:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]{1,512}")]
 
 
 @dataclass(frozen=True, slots=True)

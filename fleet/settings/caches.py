@@ -15,8 +15,7 @@ from fleet.settings.namespaces import TeamNamespace
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteMany"]
 """`ReadWriteOnce` allows one node at a time, with any number of pods."""
-_SIZE_RULE = "a volume is a whole number of Gi; write for example 100Gi"
-VolumeSize = Annotated[Memory, between("storage_size", _SIZE_RULE, 1024, step=1024)]
+VolumeSize = Annotated[Memory, between("storage_size", 1024, step=1024)]
 """Size of a volume of one user, in MiB."""
 Binding = Literal["WaitForFirstConsumer", "Immediate"]
 
@@ -39,7 +38,7 @@ class Cache(Model):
 
     storage: str
     """Kind of storage (docs/storage.md)."""
-    size: Annotated[Memory, between("cache_size", "a volume is a whole number of Gi; write for example 500Gi", 1024, step=1024)]
+    size: Annotated[Memory, between("cache_size", 1024, step=1024)]
     """Size of each namespace's volume. A shared file system has no size: there it is the worst case of the bill."""
     namespaces: Annotated[tuple[TeamNamespace, ...], Field(min_length=1)]
     """Namespaces of the jobs that mount the cache. The program creates those that no team has."""

@@ -482,7 +482,7 @@ class Cluster(Model):
         of_runners = self.runner_pools
         for name, pool in self.pools.items():
             refuse("pools", name, "placeholders", placeholder_runner=pool.placeholders and name not in of_runners)
-        require_once("private_egress", "a network is given twice; remove one", self.private_egress, at=("privateEgress",))
+        require_once("private_egress__twice", self.private_egress, at=("privateEgress",))
         for index, cidr in enumerate(self.private_egress):
             if not may_open(cidr, self.closed_networks):
                 raise problem("private_egress", at=("privateEgress", str(index)), value=cidr)

@@ -33,13 +33,12 @@ class Cuda:
 
 
 CUDA = {row["major"]: entry(Cuda, row) for row in rows("cuda.csv")}
-_CUDA_RULE = f'not a version of CUDA {", ".join(CUDA)}; write major and minor version in quotes, for example "13.0"'
 
 
 class CudaFields(Model):
     """What a runner class says about the images of its jobs."""
 
-    cuda: Annotated[str, matching("cuda_version", _CUDA_RULE, rf"({'|'.join(CUDA)})\.[0-9]")] | None = None
+    cuda: Annotated[str, matching("cuda_version", rf"({'|'.join(CUDA)})\.[0-9]", cuda=", ".join(CUDA))] | None = None
     """The newest CUDA version of the images that jobs use. The plan refuses a class if the driver or a GPU of its nodes is too
     old for it. Source: docs.nvidia.com, CUDA compatibility, minor version compatibility. Example: `"13.0"`"""
 

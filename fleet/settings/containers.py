@@ -15,10 +15,9 @@ from fleet.facts.quantities import quantity
 from fleet.settings.environment import ENV_NAME, refuse_ours
 from fleet.settings.model import Model, accepted, matching, problem, refuses
 
-_LABEL_RULE = "a name here has lower-case letters, digits and hyphens, at most 63 characters; rename it"
-_Name = Annotated[str, matching("kubernetes_name", _LABEL_RULE, r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
+_Name = Annotated[str, matching("kubernetes_name", r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
 _HOSTNAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_HostName = Annotated[str, matching("host_name", "not a host name; write one such as mirror.example.com", _HOSTNAME, most=253)]
+_HostName = Annotated[str, matching("host_name", _HOSTNAME, most=253)]
 _Port = Annotated[int, Field(ge=1, le=65535)]
 
 
@@ -32,7 +31,7 @@ def _ip(text: str) -> str:
 _Ip = Annotated[str, AfterValidator(_ip)]
 
 
-_NO_ROOT = accepted("root", "the namespace admits no pod with root; write another user, such as 1001", lambda user: user != 0)
+_NO_ROOT = accepted("root", lambda user: user != 0)
 
 
 class _Capabilities(Model):
@@ -72,7 +71,7 @@ class _Source(Model):
 
 
 class _Variable(Model):
-    name: Annotated[str, matching("env_name", "not the name of a variable; rename it", ENV_NAME), refuses(refuse_ours)]
+    name: Annotated[str, matching("env_name__container", ENV_NAME), refuses(refuse_ours)]
     value: str | None = None
     value_from: _Source | None = None
 

@@ -5,13 +5,9 @@ from typing import Annotated
 from fleet.facts.credentials import mask
 from fleet.settings.model import QuotedText, accepted, matching, problem, refuse, refuses
 
-_ENV_RULE = "an environment variable has letters, digits, '_', '-' and '.', and no digit first; rename it"
 ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
 """Kubernetes' envVarNameFmt (apimachinery, pkg/util/validation)."""
 _OURS = ("NVIDIA_", "ACTIONS_", "RUNNER_", "GITHUB_", "GPU_CI_")
-_VALUE_RULE = (
-    "looks like a credential, and everybody who reads the stack file reads it: put it into a Secret and name that in secretEnv"
-)
 _PROXY_NAMES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 
 
@@ -27,7 +23,7 @@ def _env_name(name: str) -> None:
     refuse_ours(name)
 
 
-EnvName = Annotated[str, matching("env_name", _ENV_RULE, ENV_NAME), refuses(_env_name)]
+EnvName = Annotated[str, matching("env_name", ENV_NAME), refuses(_env_name)]
 """Name of an environment variable that a class may set."""
-EnvValue = Annotated[QuotedText, accepted("env_credential", _VALUE_RULE, lambda value: mask(value) == value, private=True)]
+EnvValue = Annotated[QuotedText, accepted("env_credential", lambda value: mask(value) == value, private=True)]
 """Value of an environment variable, without the form of a credential."""

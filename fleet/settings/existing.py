@@ -27,8 +27,7 @@ ENABLEMENTS = ("device-plugin", "gpu-operator")
 EXISTS, CREATED = "existing", "created"
 """The tags of a provider's two models: a cluster that exists already, and one that the program creates."""
 
-_SERVICE_ACCOUNT_RULE = "not the name of a service account; write it as kubectl get serviceaccounts shows it"
-ServiceAccount = Annotated[str, matching("service_account", _SERVICE_ACCOUNT_RULE, r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", most=253)]
+ServiceAccount = Annotated[str, matching("service_account", r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", most=253)]
 
 
 class Controller(Model):
@@ -100,8 +99,7 @@ class Existing(Model):
             raise problem("existing_controller", message, at=("controller",) if self.controller is not None else ("installed",))
 
 
-_CONTEXT_RULE = "not a kubeconfig context; write it as kubectl config get-contexts shows it"
-Context = Annotated[str, matching("context", _CONTEXT_RULE, r"[^\s\x00-\x1f\x7f]+", most=160)]
+Context = Annotated[str, matching("context", r"[^\s\x00-\x1f\x7f]+", most=160)]
 
 
 class ExistingContext(Existing):

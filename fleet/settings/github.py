@@ -5,28 +5,22 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fleet.settings.model import YAML_WORDS, DnsLabel, Form, Model, QuotedText, matching, problem, refusal, refuse, refuses
+from fleet.settings.model import YAML_WORDS, DnsLabel, Form, Model, QuotedText, matching, problem, refusal, refuse, refuses, words
 
 _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
 
 
-_SCOPE_RULE = "not a GitHub scope; write https://github.com/<organization> or …/<organization>/<repository>"
-
-
 def _scope_url(url: str) -> None:
     refuse(github_scope="/enterprises/" in url)
-    if not _SCOPE.fullmatch(url) or "/orgs/" in url:
-        raise problem("github_scope", _SCOPE_RULE)
+    refuse(github_scope__form=not _SCOPE.fullmatch(url) or "/orgs/" in url)
 
 
-ScopeUrl = Annotated[str, refuses(_scope_url), Form("GitHub scope", _SCOPE_RULE, _SCOPE.pattern)]
-_REPOSITORY_NAME_RULE = "not a repository; write owner/name, such as example/app"
+ScopeUrl = Annotated[str, refuses(_scope_url), Form("GitHub scope", words("github_scope__form"), _SCOPE.pattern)]
 _REPOSITORY_NAME = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}"
-RepositoryName = Annotated[str, matching("repository_name", _REPOSITORY_NAME_RULE, _REPOSITORY_NAME)]
+RepositoryName = Annotated[str, matching("repository_name", _REPOSITORY_NAME)]
 """A GitHub repository as `owner/name`."""
 
-_ID_RULE = 'an id is a quoted number from 1, for example "123456"'
-Identifier = Annotated[QuotedText, matching("github_id", _ID_RULE, "[1-9][0-9]{0,18}")]
+Identifier = Annotated[QuotedText, matching("github_id", "[1-9][0-9]{0,18}")]
 
 _GROUP = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]*")
 _GROUP_RULE = "a runner group starts with a letter, then has letters, digits, spaces, _ . or -, and is not a YAML word such as on"

@@ -96,7 +96,7 @@ class StackJob(Model):
         if sum((self.pool is not None, bool(self.pools), self.gpu_type is not None)) != 1:
             # The error does not show the job, because its variables may be secrets.
             raise problem("job_place", private=True)
-        require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+        require_once("repeated_pool", self.pools, at=("pools",))
         if self.ordered:
             for key, value in (("spot", self.spot), ("shared", self.shared)):
                 if value:

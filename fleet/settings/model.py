@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import cache, wraps
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,22 +63,23 @@ IN_ANY_ORDER = AfterValidator(lambda items: tuple(sorted(items)))
 Where a later rule refuses one item by its place in the file, what writes the resource sorts the list instead."""
 
 
+_REFUSALS: dict[str, str] = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8"))
 _TOLD = frozenset(("at", "value", "private"))
 
 
-@cache
-def _refusals() -> dict[str, str]:
-    return tomllib.loads(Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8"))
+def words(rule: str, **context: object) -> str:
+    """What a row of refusals.toml says, with its fields filled in."""
+    return _REFUSALS[rule].format(**context)
 
 
-def problem(rule: str, message: str = "", **context: object) -> PydanticCustomError:
+def problem(rule: str, message: str = "", /, **context: object) -> PydanticCustomError:
     """The error of a settings rule: `rule` is its short name, and what is wrong and how to fix it is its row in refusals.toml.
 
     `context` fills in the row. `message` is instead of a row, for a rule whose words depend on its caller. `at` is the path of
     the wrong value below the model; default: the model itself. The error line shows what the stack file has there. `value` is
     shown instead, and `private=True` shows nothing.
     """
-    told = {"message": message or _refusals()[rule].format(**context)} | {key: context[key] for key in _TOLD & context.keys()}
+    told = {"message": message or words(rule, **context)} | {key: context[key] for key in _TOLD & context.keys()}
     return PydanticCustomError(f"gpu_ci_{rule.partition('__')[0]}", "{message}", told)
 
 
@@ -110,12 +111,12 @@ def refuses(check: Callable[[Any], None]) -> AfterValidator:
     return AfterValidator(validator)
 
 
-def accepted(rule: str, message: str, accepts: Callable[[Any], object], **context: object) -> AfterValidator:
+def accepted(rule: str, accepts: Callable[[Any], object], **context: object) -> AfterValidator:
     """A validator that refuses what `accepts` does not take. `context` as of `problem`."""
 
     def check(value: Any) -> None:
         if not accepts(value):
-            raise problem(rule, message, **context)
+            raise problem(rule, **context)
 
     return refuses(check)
 
@@ -158,21 +159,20 @@ class _Described(AfterValidator):
         return {**handler(source), **self.keywords()}
 
 
-def matching(
-    rule: str, message: str, pattern: str, *, most: int | None = None, private: bool = False, form: Form | None = None
-) -> AfterValidator:
+def matching(rule: str, pattern: str, *, most: int | None = None, form: Form | None = None, **context: object) -> AfterValidator:
     """A validator that refuses a text unless the whole of it matches `pattern` and it has at most `most` characters.
 
-    `form` replaces what the JSON Schema says of it, where a pattern of Python has another meaning in JavaScript.
+    `form` replaces what the JSON Schema says of it, where a pattern of Python has another meaning in JavaScript. `context` as of
+    `problem`.
     """
-    compiled = re.compile(pattern)
+    compiled, title = re.compile(pattern), rule.partition("__")[0].replace("_", " ")
 
     def check(text: str) -> str:
         if (most is not None and len(text) > most) or not compiled.fullmatch(text):
-            raise problem(rule, message, **({"private": True} if private else {}))
+            raise problem(rule, **context)
         return text
 
-    return _Described(check, (form or Form(rule.replace("_", " "), message, pattern, most)).keywords)
+    return _Described(check, (form or Form(title, words(rule, **context), pattern, most)).keywords)
 
 
 def limited(of: str, path: str, kind: str = "") -> AfterValidator:
@@ -196,29 +196,30 @@ def limited(of: str, path: str, kind: str = "") -> AfterValidator:
     return _Described(check, keywords)
 
 
-def between(rule: str, message: str, least: int, most: float = math.inf, *, step: int = 1) -> AfterValidator:
-    """A validator that refuses a number below `least` or above `most`, and one that `step` does not divide."""
+def between(rule: str, least: int, most: float = math.inf, *, step: int = 1, **context: object) -> AfterValidator:
+    """A validator that refuses a number below `least` or above `most`, and one that `step` does not divide.
+
+    `context` as of `problem`.
+    """
 
     def check(number: int) -> None:
         if not least <= number <= most or number % step:
-            raise problem(rule, message)
+            raise problem(rule, **context)
 
     return refuses(check)
 
 
-def require_once(rule: str, message: str, values: Collection[object], *, at: tuple[str, ...]) -> None:
+def require_once(rule: str, values: Collection[object], *, at: tuple[str, ...]) -> None:
     """Refuse a list that has a value twice. Raises a settings problem."""
     if len(set(values)) < len(values):
-        raise problem(rule, message, at=at)
+        raise problem(rule, at=at)
 
 
-_NAME_RULE = "a name is a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63 characters; rename it"
-DnsLabel = Annotated[str, matching("name", _NAME_RULE, r"[a-z]([-a-z0-9]*[a-z0-9])?", most=63)]
+DnsLabel = Annotated[str, matching("name", r"[a-z]([-a-z0-9]*[a-z0-9])?", most=63)]
 """A name that becomes part of Kubernetes objects and label values."""
 
 
-_RUNTIME_HANDLER_RULE = "not the name of a container runtime; write lower-case letters, digits and hyphens, such as nvidia"
-RuntimeHandler = Annotated[str, matching("runtime_handler", _RUNTIME_HANDLER_RULE, r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
+RuntimeHandler = Annotated[str, matching("runtime_handler", r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
 """Name of a runtime in containerd's configuration, as a RuntimeClass has it (Kubernetes node/v1, `handler`)."""
 
 
@@ -233,9 +234,7 @@ QuotedText = Annotated[str, BeforeValidator(_quoted)]
 """A string that YAML would read as a number if left unquoted (1.30 becomes 1.3)."""
 
 
-AccountId = Annotated[
-    QuotedText, matching("account_id", 'an AWS account is 12 quoted digits, for example "111122223333"', "[0-9]{12}")
-]
+AccountId = Annotated[QuotedText, matching("account_id", "[0-9]{12}")]
 
 
 def cpu_text(millicores: int) -> str:
@@ -248,7 +247,6 @@ def memory_text(mebibytes: int) -> str:
     return f"{mebibytes // 1024}Gi" if mebibytes % 1024 == 0 else f"{mebibytes}Mi"
 
 
-_CPU_RULE = "a CPU quantity is a positive number of cores (4, 0.5) or of millicores (500m)"
 _CPU = re.compile(r"([0-9]{1,9})m|([0-9]{1,6}(?:\.[0-9]{1,3})?)")
 
 
@@ -256,17 +254,14 @@ def _millicores(value: object) -> int:
     text = str(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else ""
     match = _CPU.fullmatch(text)
     cores = 0 if match is None else int(match[1]) if match[1] else round(float(match[2]) * 1000)
-    if cores <= 0:
-        raise problem("cpu", _CPU_RULE)
+    refuse(cpu=cores <= 0)
     return cores
 
 
-Cpu = Annotated[
-    int, BeforeValidator(_millicores), PlainSerializer(cpu_text), Form("CPU", _CPU_RULE, _CPU.pattern, types=("number", "string"))
-]
+_CPU_FORM = Form("CPU", words("cpu"), _CPU.pattern, types=("number", "string"))
+Cpu = Annotated[int, BeforeValidator(_millicores), PlainSerializer(cpu_text), _CPU_FORM]
 """CPU in millicores."""
 
-_MEMORY_RULE = "a memory quantity is a positive whole number with its unit, Mi or Gi: 16Gi"
 _MOST_MEMORY = 2**30
 """1 PiB. No disk, bucket or machine of a fleet is larger, so a larger one is a typo."""
 _MEMORY = re.compile(r"([0-9]{1,9})(Mi|Gi)")
@@ -275,17 +270,17 @@ _MEMORY = re.compile(r"([0-9]{1,9})(Mi|Gi)")
 def _mebibytes(value: object) -> int:
     match = _MEMORY.fullmatch(value) if isinstance(value, str) else None
     if match is None or int(match[1]) == 0:
-        raise problem("memory", _MEMORY_RULE)
+        raise problem("memory")
     size = int(match[1]) * (1024 if match[2] == "Gi" else 1)
     if size > _MOST_MEMORY:
         raise problem("memory_size", most=memory_text(_MOST_MEMORY))
     return size
 
 
-Memory = Annotated[int, BeforeValidator(_mebibytes), PlainSerializer(memory_text), Form("memory", _MEMORY_RULE, _MEMORY.pattern)]
+_MEMORY_FORM = Form("memory", words("memory"), _MEMORY.pattern)
+Memory = Annotated[int, BeforeValidator(_mebibytes), PlainSerializer(memory_text), _MEMORY_FORM]
 """Memory or storage in MiB."""
 
-_DURATION_RULE = "a duration is a whole number with its unit, s, m or h: 10m"
 _MOST_SECONDS = 87600 * 3600
 """Go, which reads the durations, counts nanoseconds in 64 bits: 292 years. Ten years are a typo already."""
 _DURATION = re.compile(r"([0-9]{1,9})(s|m|h)")
@@ -296,19 +291,16 @@ def seconds_of(value: object) -> int:
     """The seconds of a duration such as 10m."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise problem("duration", _DURATION_RULE)
+        raise problem("duration")
     seconds = int(match[1]) * _SECONDS[match[2]]
     if seconds > _MOST_SECONDS:
         raise problem("duration_length", hours=_MOST_SECONDS // 3600)
     return seconds
 
 
-DURATION = Form("duration", _DURATION_RULE, _DURATION.pattern)
+DURATION = Form("duration", words("duration"), _DURATION.pattern)
 Duration = Annotated[int, BeforeValidator(seconds_of), PlainSerializer(lambda value: f"{value}s"), DURATION]
 """A length of time in seconds."""
-
-
-_DAY_RULE = "not a day; write year, month and day such as 2026-12-19"
 
 
 def _day(text: str) -> str:
@@ -316,10 +308,10 @@ def _day(text: str) -> str:
         # Python also reads 20261219 and 2026-W51-6.
         if date.fromisoformat(text).isoformat() == text:
             return text
-    raise problem("day", _DAY_RULE)
+    raise problem("day")
 
 
-Day = Annotated[str, AfterValidator(_day), Form("day", _DAY_RULE, r"[0-9]{4}-[0-9]{2}-[0-9]{2}")]
+Day = Annotated[str, AfterValidator(_day), Form("day", words("day"), r"[0-9]{4}-[0-9]{2}-[0-9]{2}")]
 """A day as year-month-day."""
 
 
@@ -346,12 +338,10 @@ def is_label_value(text: str) -> bool:
     return len(text) <= 63 and re.fullmatch(_LABEL_NAME, text) is not None
 
 
-_KEY_RULE = "a label's key is a name, or domain/name, of letters, digits, '-', '_' and '.', at most 63 characters; rename it"
-LabelKey = Annotated[str, matching("label_key", _KEY_RULE, rf"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL_NAME}", most=63)]
+LabelKey = Annotated[str, matching("label_key", rf"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL_NAME}", most=63)]
 """Key of a node label. 63 characters in all is the EKS API's limit (labelKey); Kubernetes allows a longer domain."""
 
-_LABEL_VALUE_RULE = "a label's value has 1 to 63 letters, digits, '-', '_' and '.', a letter or digit at both ends; rename it"
-LabelValue = Annotated[str, matching("label_value", _LABEL_VALUE_RULE, _LABEL_NAME, most=63)]
+LabelValue = Annotated[str, matching("label_value", _LABEL_NAME, most=63)]
 """Value of a node label. Kubernetes allows an empty one, the EKS API (labelValue) does not."""
 
 Labels = dict[LabelKey, LabelValue]
@@ -381,15 +371,11 @@ YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", 
 """Words that YAML does not read as text without quotes, which some charts omit."""
 
 
-_TAG_KEY_RULE = "a tag's key has 1 to 128 letters, digits, spaces or _.:/=+-@, and does not start with aws:; rename it"
-_TAG_VALUE_RULE = "a tag's value has at most 256 letters, digits, spaces or _.:/=+-@; correct it"
 _TAG = r"[\w .:/=+@-]"
 TagKey = Annotated[
-    str, matching("tag", _TAG_KEY_RULE, rf"(?![aA][wW][sS]:){_TAG}{{1,128}}", form=Form("tag key", _TAG_KEY_RULE, most=128))
+    str, matching("tag__key", rf"(?![aA][wW][sS]:){_TAG}{{1,128}}", form=Form("tag key", words("tag__key"), most=128))
 ]
-TagValue = Annotated[
-    str, matching("tag", _TAG_VALUE_RULE, rf"{_TAG}{{0,256}}", form=Form("tag value", _TAG_VALUE_RULE, most=256))
-]
+TagValue = Annotated[str, matching("tag__value", rf"{_TAG}{{0,256}}", form=Form("tag value", words("tag__value"), most=256))]
 
 
 class Span(Model):

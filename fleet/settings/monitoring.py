@@ -24,13 +24,9 @@ NAMESPACE = "monitoring"
 _OF_AN_INSTALLED_ONE = {"storage": "storage", "storage_class": "storageClass", "retention": "retention"}
 _SMALLEST = 50 * 1024
 """MiB of the smallest block volume of OCI."""
-_VOLUME = between("monitoring_storage", "a whole number of Gi, 50Gi at least; write for example 100Gi", _SMALLEST, step=1024)
+_VOLUME = between("monitoring_storage", _SMALLEST, step=1024)
 
-_REMOTE_WRITE_RULE = (
-    "not the URL of Prometheus' remote write without user and password; write for example "
-    "http://prometheus.metrics.svc:9090/api/v1/write"
-)
-REMOTE_WRITE = matching("remote_write_url", _REMOTE_WRITE_RULE, r"https?://[a-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._/-]+", private=True)
+REMOTE_WRITE = matching("remote_write_url", r"https?://[a-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._/-]+", private=True)
 
 
 class Monitoring(Model):

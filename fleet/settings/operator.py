@@ -10,10 +10,8 @@ from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Model, matching, proble
 
 _PUBLIC = "nvcr.io/nvidia"
 """NVIDIA's public registry of driver images. Driver images of vGPU guests are in no public registry."""
-_HOST_PATH_RULE = "not an absolute path on the node; write for example /etc/containerd/config.toml"
-_HOST_PATH = matching("host_path", _HOST_PATH_RULE, r"/[A-Za-z0-9._/-]+")
-_REPOSITORY_RULE = "not a registry path without tag; write for example nvcr.io/nvidia"
-_REPOSITORY = matching("repository", _REPOSITORY_RULE, r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*")
+_HOST_PATH = matching("host_path", r"/[A-Za-z0-9._/-]+")
+_REPOSITORY = matching("repository__registry", r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*")
 
 
 class Driver(Model):

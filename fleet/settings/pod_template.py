@@ -26,6 +26,7 @@ from fleet.settings.model import (
     refuse,
     refuses,
     require_once,
+    words,
 )
 from fleet.settings.template import Template
 
@@ -39,14 +40,11 @@ JobSecret = Annotated[ObjectName, refuses(_job_secret)]
 """Name of a Secret in the namespace of the class that its jobs may read."""
 
 
-_ACCOUNT_RULE = "other pods and the policies know that account; write another name, such as jobs"
-Account = Annotated[DnsLabel, accepted("account_name", _ACCOUNT_RULE, lambda name: name not in ("default", "launcher"))]
+Account = Annotated[DnsLabel, accepted("account_name", lambda name: name not in ("default", "launcher"))]
 """Name of a service account of the program's."""
-_KEY_RULE = "not a key of a Secret; write letters, digits, '-', '_' and '.'"
-DataKey = Annotated[str, matching("data_key", _KEY_RULE, r"[-._a-zA-Z0-9]+", most=253)]
+DataKey = Annotated[str, matching("data_key", r"[-._a-zA-Z0-9]+", most=253)]
 """A key of a Secret or ConfigMap (Kubernetes core/v1, Secret, `data`)."""
 
-_PATH_RULE = "not a path for a mount; write an absolute path without .., ':' or a slash at its end, such as /data"
 _PATH = r"(/(?!\.\.?(/|$))[^/:\s]+)+"
 _TAKEN = ("/dev", "/proc", "/sys", "/home/runner", "/var/run/secrets", "/run/secrets", "/etc/gpu-ci")
 """Where the container runtime, the runner's image and we have files. A mount there hides them."""
@@ -59,8 +57,8 @@ def _mount_path(path: str) -> None:
             raise problem("mount_taken", taken=taken)
 
 
-_PATH_FORM = Form("mount path", _PATH_RULE, "/[^:]*[^:/]", 4096)
-MountPath = Annotated[str, matching("mount_path", _PATH_RULE, _PATH, form=_PATH_FORM), refuses(_mount_path)]
+_PATH_FORM = Form("mount path", words("mount_path"), "/[^:]*[^:/]", 4096)
+MountPath = Annotated[str, matching("mount_path", _PATH, form=_PATH_FORM), refuses(_mount_path)]
 """Where a container has a volume."""
 
 
@@ -122,9 +120,7 @@ class ExtraVolume(Model):
         refuse("readOnly", volume_read_only=self.read_only and self.size is not None)
 
 
-_PROXY_RULE = "not the URL of a proxy; write http://<host>:<port>, without user and password, which a Secret has"
 _PROXY = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
-_HOST_RULE = "not a host; write a host, a domain or a network such as 10.0.0.0/8"
 API_SERVER = ("kubernetes.default.svc", ".svc", ".cluster.local", "10.96.0.1", "10.97.0.1", "10.100.0.1", "172.20.0.1")
 """Names of services, and the addresses that the API server has in the pods of OKE, Talos and EKS: the first of the services.
 
@@ -142,13 +138,13 @@ def _covers(name: str, host: str) -> bool:
     return name == "*" or f".{host}".endswith(f".{name.removeprefix('*').lstrip('.')}")
 
 
-_ProxyHost = Annotated[str, matching("proxy_host", _HOST_RULE, r"[A-Za-z0-9*.:/-]+", most=253)]
+_ProxyHost = Annotated[str, matching("proxy_host", r"[A-Za-z0-9*.:/-]+", most=253)]
 
 
 class Proxy(Model):
     """The HTTP proxy by which listener and jobs of a class reach everything."""
 
-    url: Annotated[str, matching("proxy_url", _PROXY_RULE, _PROXY, private=True)]
+    url: Annotated[str, matching("proxy_url", _PROXY, private=True)]
     """URL of the proxy, without credentials. Example: `http://proxy.example.com:3128`"""
     secret: JobSecret | None = None
     """Name of a Secret in the namespace of the class with the keys `username` and `password`. Jobs can read both. Example:
@@ -268,7 +264,7 @@ class PodFields(Model):
         for key, names in (("env", self.env), ("secretEnv", self.secret_env)):
             if self.ca_bundle is not None and (taken := sorted({*CA_VARIABLES, "NODE_EXTRA_CA_CERTS"} & names.keys())):
                 raise problem("env_bundle", at=(key, taken[0]))
-        require_once("pull_secrets", "a Secret is given twice; remove one", self.pull_secrets, at=("pullSecrets",))
+        require_once("pull_secrets", self.pull_secrets, at=("pullSecrets",))
         paths: dict[str, str] = {}
         for extra in self.template.volumes if self.template is not None else ():
             if extra["name"] in (*VOLUMES_TAKEN, *self.volumes):

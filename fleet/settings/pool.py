@@ -89,10 +89,9 @@ NodeType = Annotated[str, AfterValidator(_any_machine), _of_table("machine type"
 _NAME_RULE = "neither a machine of the cluster nor a type with GPUs of fleet/facts/data/instances.csv; write for example tower"
 MachineName = Annotated[str, AfterValidator(_described), Form("GPU machine", _NAME_RULE, "[A-Za-z0-9][A-Za-z0-9.-]*")]
 """A machine type of a pool whose cluster may describe machines."""
-_SMALL_DISK = "a root disk is a whole number of Gi, 30Gi at least for the node image; write for example 100Gi"
-Disk = Annotated[Memory, between("disk", _SMALL_DISK, 30 * 1024, step=1024)]
+Disk = Annotated[Memory, between("disk", 30 * 1024, step=1024)]
 """Size of a root volume in MiB, whole GiB."""
-_IDLE_DELAY = between("idle_delay", "an idle delay is from 1m to 24h; write one between, such as 10m", 60, 86_400)
+_IDLE_DELAY = between("idle_delay", 60, 86_400)
 IdleDelay = Annotated[Duration, _IDLE_DELAY]
 """Seconds that a node stays unneeded before the autoscaler removes it."""
 
@@ -358,7 +357,7 @@ def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> Non
     if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
         kinds = ", ".join(map(_gpus, machines))
         raise problem("mixed_gpus", at=at, kinds=kinds)
-    require_once("repeated_type", "an instance type is given twice; remove one", machines, at=at)
+    require_once("repeated_type", machines, at=at)
 
 
 def _gpus(machine: hardware.Machine) -> str:

@@ -29,7 +29,7 @@ class Flavor(Model):
     @refusal
     def _each_pool_once(self) -> None:
         """Refuse a pool given twice, and fewer than two pools."""
-        require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+        require_once("repeated_pool", self.pools, at=("pools",))
         refuse("pools", flavor_alone=len(self.pools) < 2)
 
 

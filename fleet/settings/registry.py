@@ -15,13 +15,8 @@ from fleet.settings.runner import ImageReference
 
 _DOCKER_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
 
-_VERSION_RULE = "not a version by digest; write sha256: and 64 hexadecimal digits, or tag@sha256:…"
-Version = Annotated[str, matching("image_version", _VERSION_RULE, r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?sha256:[0-9a-f]{64}")]
-_PREFIX_RULE = (
-    "a prefix has 2 to 10 lower-case letters, digits and single hyphens, because ECR allows 30 characters with the name of "
-    "the cached registry; shorten it"
-)
-Prefix = Annotated[str, matching("registry_prefix", _PREFIX_RULE, r"[a-z0-9]+(-[a-z0-9]+)*", most=10)]
+Version = Annotated[str, matching("image_version", r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?sha256:[0-9a-f]{64}")]
+Prefix = Annotated[str, matching("registry_prefix", r"[a-z0-9]+(-[a-z0-9]+)*", most=10)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,5 +116,5 @@ class Registry(Model):
         for index, reference in enumerate(self.copies):
             refuse("copies", str(index), copy_tag=not parts(reference).version.startswith(":"))
         exact = [parts(reference).exact for reference in self.copies]
-        require_once("copy_twice", "an image is listed twice; remove one", exact, at=("copies",))
+        require_once("copy_twice", exact, at=("copies",))
         refuse("useCopies", no_copies=self.use_copies and not self.copies)

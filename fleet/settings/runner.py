@@ -89,21 +89,11 @@ _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|
 _LABEL_FORM = Form("runner label", _LABEL_RULE, "[^,]+", 255)
 RunnerLabel = Annotated[str, refuses(_runner_label), limited("github.com", "runs-on"), _LABEL_FORM]
 
-_SET_REFERENCE_RULE = "not a runner set of another cluster; write <cluster>/<set>, for example usw2/gpu-t4"
 _SET_REFERENCE = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-SetReference = Annotated[str, matching("set_reference", _SET_REFERENCE_RULE, _SET_REFERENCE)]
+SetReference = Annotated[str, matching("set_reference", _SET_REFERENCE)]
 
-_IMAGE_REFERENCE_RULE = (
-    "an image must name a version or digest, not latest; write registry/name:version, registry/name@sha256:… or both"
-)
-ImageReference = Annotated[str, Field(min_length=1, max_length=512), matching("image", _IMAGE_REFERENCE_RULE, _IMAGE)]
+ImageReference = Annotated[str, Field(min_length=1, max_length=512), matching("image__runner", _IMAGE)]
 """A container image by version or digest."""
-
-
-_MAX_LIFETIME_RULE = (
-    "a maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; "
-    "write more than the longest timeout-minutes of the class's jobs, such as 7h"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +279,7 @@ class PodRunner(CudaFields, RunnerPod):
     runner_pool: DnsLabel | None = None
     """The pool without GPUs for the runners' own pods, which start the jobs' pods. Only with `containers: job`. Default: the
     system pool. Example: `cpu`"""
-    max_lifetime: Annotated[Duration, between("max_lifetime", _MAX_LIFETIME_RULE, 600, 144 * 3600)] = 23_400
+    max_lifetime: Annotated[Duration, between("max_lifetime", 600, 144 * 3600)] = 23_400
     """Age at which a runner is deleted, unless GitHub says that its job runs, from 10m to 144h. GitHub ends a job after 6 hours
     by default; the rest is for its last steps. Source: docs.github.com, workflow syntax, timeout-minutes. Example: `7h`"""
     schedules: RunnerSchedules | None = None
@@ -355,7 +345,7 @@ class PodRunner(CudaFields, RunnerPod):
         """Refuse a class without a pool, both keys together, a pool twice, CUDA without GPUs, and windows beyond `scale`."""
         if (self.pool is None) == (not self.pools):
             raise problem("runner_pools", at=("pools",) if self.pools else ("pool",))
-        require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+        require_once("repeated_pool", self.pools, at=("pools",))
         if self.runner_pool is not None and not self.in_containers:
             raise problem("containers_none", at=("runnerPool",))
         refuse("sameAsOrder", same_order_alone=self.same_as_order is not None and self.same_as is None)
@@ -386,4 +376,4 @@ class RunnerQuota(Model):
     @refusal
     def _each_class_once(self) -> None:
         """Refuse a class given twice: it counts once."""
-        require_once("repeated_runner", "a runner class is given twice; remove one", self.runners, at=("runners",))
+        require_once("repeated_runner", self.runners, at=("runners",))

@@ -52,8 +52,7 @@ def _time_zone(name: str) -> None:
     refuse(time_zone=name.partition("/")[0] not in _AREAS or name not in available_timezones())
 
 
-_CLOCK_RULE = 'not a time; write quoted hours and minutes from "00:00" to "23:59"'
-Clock = Annotated[QuotedText, matching("clock", _CLOCK_RULE, r"([01]\d|2[0-3]):[0-5]\d")]
+Clock = Annotated[QuotedText, matching("clock", r"([01]\d|2[0-3]):[0-5]\d")]
 """A wall-clock time, such as 09:00."""
 
 
@@ -88,7 +87,7 @@ class Window(Model):
     @refusal
     def _window_rules(self) -> None:
         """Refuse a day given twice, and a window of no or all hours."""
-        require_once("repeated_day", "a day is given twice; remove one", self.days, at=("days",))
+        require_once("repeated_day", self.days, at=("days",))
         if 0 < self.minutes < _SHORTEST:
             raise problem("short_window", at=("end",), least=_SHORTEST)
         refuse("end", empty_window=self.start == self.end)
@@ -146,7 +145,7 @@ class Schedules(Model):
     def _schedule_rules(self) -> None:
         """Refuse no or many windows, windows that meet, and a holiday given twice."""
         refuse("windows", windows=not 1 <= len(self.windows) <= 3)
-        require_once("repeated_holiday", "a holiday is given twice; remove one", self.holidays, at=("holidays",))
+        require_once("repeated_holiday", self.holidays, at=("holidays",))
         owners: dict[int, str] = {}
         for name, window in self.windows.items():
             for day in window.days:

@@ -4488,7 +4488,7 @@ def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
     paths = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "loading" / "deployments.py", *SOURCE.glob("jobs/*.py")})
     shared = {name: message for path in _with_call(paths, "problem") for name, message in _shared(parsed(path))}
     assert len(shared) > 5, "the shared checks were found"
-    for path in _with_call(paths, "problem", "refuse", "Violation", *shared):
+    for path in _with_call(paths, "refuse", "Violation", *_BY_ROW, *shared):
         tree = parsed(path)
         for line, key, _ in _rows(tree):
             yield f"{path.name}:{line}", key.partition("__")[0], re.compile(_row(key), re.DOTALL)
@@ -4508,12 +4508,17 @@ def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
                 yield f"{path.name}:{node.lineno}", str(rule.value), re.compile(_pattern(message), re.DOTALL)
 
 
+_BY_ROW = ("problem", "words", "accepted", "between", "matching", "require_once")
+"""Functions whose first argument is a key of refusals.toml."""
+
+
 def _rows(tree: ast.Module) -> Iterator[tuple[int, str, set[str]]]:
-    """(line, key, context) of each row of refusals.toml that a module raises, by `problem(key, …)` or by `refuse(key=…)`."""
+    """(line, key, context) of each row of refusals.toml that a module raises, by `refuse(key=…)` or by a call of `_BY_ROW`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             names = {keyword.arg for keyword in node.keywords if keyword.arg is not None}
-            if node.func.id == "problem" and len(node.args) == 1 and isinstance(node.args[0], ast.Constant):
+            message = node.func.id == "problem" and len(node.args) > 1
+            if node.func.id in _BY_ROW and isinstance(node.args[0], ast.Constant) and not message:
                 yield node.lineno, str(node.args[0].value), names
             if node.func.id == "refuse":
                 yield from ((node.lineno, name, set()) for name in names)
@@ -4603,12 +4608,12 @@ def test_every_rule_of_the_settings_has_a_broken_file() -> None:
 
 def test_every_row_of_the_refusals_is_raised_with_its_fields() -> None:
     """A row without one of its fields would be an error of Python in place of the error of the settings."""
-    paths = [path for folder in (SOURCE, ROOT / "bootstrap") for path in folder.rglob("*.py")]
-    raised = [row for path in _with_call(paths, "problem", "refuse") for row in _rows(parsed(path))]
+    paths = [path for folder in (SOURCE, ROOT / "bootstrap", ROOT / "components") for path in folder.rglob("*.py")]
+    raised = [row for path in _with_call(paths, "refuse", *_BY_ROW) for row in _rows(parsed(path))]
     assert {key for _, key, _ in raised} == set(REFUSALS)
     for _, key, context in raised:
         fields = {field for _, field, *_ in Formatter().parse(REFUSALS[key]) if field is not None}
-        assert fields <= context <= fields | {"at", "value", "private"}, key
+        assert fields <= context <= fields | {"at", "value", "private", "most", "form", "step"}, key
 
 
 def test_every_rule_of_pydantic_that_has_words_of_ours_has_a_broken_file() -> None:

@@ -17,17 +17,13 @@ from fleet.settings import compatibility
 from fleet.settings.model import Model, limited, matching, problem, refusal, refuse, require_once
 from fleet.settings.pool import Disk, GpuType
 
-_RELEASE_RULE = "not a release of an EKS image; write it as AWS does, for example 1.36.3-20260911"
-_Release = Annotated[str, matching("ami_release", _RELEASE_RULE, r"1\.[0-9]{2}\.[0-9]+-20[0-9]{6}")]
-_TOOLKIT_RULE = f"not a package version; write for example {versions.AMI_TOOLKIT}"
-_Toolkit = Annotated[str, matching("ami_toolkit", _TOOLKIT_RULE, r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")]
-_IMAGE_RULE = "an image of an AMI has its registry and its digest; write registry.example.com/name@sha256:…"
+_Release = Annotated[str, matching("ami_release", r"1\.[0-9]{2}\.[0-9]+-20[0-9]{6}")]
+_Toolkit = Annotated[str, matching("ami_toolkit", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+", such=versions.AMI_TOOLKIT)]
 _IMAGE = r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?@sha256:[0-9a-f]{64}"
-_Image = Annotated[str, matching("pre_pull", _IMAGE_RULE, _IMAGE)]
-_CRON_RULE = "not a schedule of EC2 Image Builder; write for example cron(0 4 1 * ? *)"
+_Image = Annotated[str, matching("pre_pull", _IMAGE)]
 _Cron = Annotated[
     str,
-    matching("ami_schedule", _CRON_RULE, r"cron\([0-9A-Z*?/,# -]+\)"),
+    matching("ami_schedule", r"cron\([0-9A-Z*?/,# -]+\)"),
     limited("aws:imagebuilder/imagePipeline:ImagePipeline", "schedule.scheduleExpression"),
 ]
 
@@ -78,8 +74,8 @@ class GpuAmi(Model):
         driver = eks_images.driver_of(self.release) if self.release else None
         if driver is not None and self.driver_branch not in (None, compatibility.branch(driver)):
             raise problem("ami_driver", at=("driverBranch",), release=self.release, driver=driver)
-        require_once("pre_pull_twice", "an image is given twice; remove one", self.pre_pull, at=("prePull",))
-        require_once("ami_region_twice", "a region is given twice; remove one", self.regions, at=("regions",))
+        require_once("pre_pull_twice", self.pre_pull, at=("prePull",))
+        require_once("ami_region_twice", self.regions, at=("regions",))
 
     def base(self, minor: str) -> str:
         """The release of AWS' image from which the pipeline builds, for a cluster of that Kubernetes minor."""

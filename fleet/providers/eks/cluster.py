@@ -57,16 +57,14 @@ _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|centr
 _NODES, _GROUPS = 450, 30
 """Default quotas: nodes per managed node group, and groups per cluster (docs.aws.amazon.com, EKS service quotas). AWS raises
 both on request."""
-VpcId = Annotated[str, matching("vpc_id", "not a VPC id; write vpc-… as AWS shows it", r"vpc-[0-9a-f]{8,17}")]
-SubnetId = Annotated[str, matching("subnet_id", "not a subnet id; write subnet-…", r"subnet-[0-9a-f]{8,17}")]
-REPEATED_SUBNET = "a subnet is in one zone, and here several have the same; give each zone its own"
+VpcId = Annotated[str, matching("vpc_id", r"vpc-[0-9a-f]{8,17}")]
+SubnetId = Annotated[str, matching("subnet_id", r"subnet-[0-9a-f]{8,17}")]
 UpgradePolicy = Literal["STANDARD", "EXTENDED"]
 """Values of `upgradePolicy.supportType` (EKS API)."""
 LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 LogRetention = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
 """Days that CloudWatch Logs accepts (API, PutRetentionPolicy)."""
-_PRINCIPAL_RULE = "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)"
-Principal = Annotated[str, matching("principal", _PRINCIPAL_RULE, r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")]
+Principal = Annotated[str, matching("principal", r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")]
 
 
 def control_plane_logs(cluster_name: str) -> str:
@@ -120,7 +118,7 @@ class Network(Model):
             if ":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 22:
                 raise problem("vpc_cidr", at=("cidr",), value=self.new_cidr)
             return
-        require_once("repeated_subnet", REPEATED_SUBNET, self.private_subnets.values(), at=("privateSubnets",))
+        require_once("repeated_subnet", self.private_subnets.values(), at=("privateSubnets",))
         if self.cidr or self.nat_gateways:
             raise problem("given_network__new", at=("cidr",) if self.cidr else ("natGateways",))
 
@@ -168,7 +166,7 @@ class EksPools(Cluster):
     def _pool_budget_rules(self) -> None:
         """Refuse a budget of a pool that the cluster does not have, or with one pool twice."""
         for name, budget in self.pool_budgets.items():
-            require_once("budget_pool", "a pool is given twice; remove one", budget.pools, at=("poolBudgets", name, "pools"))
+            require_once("budget_pool__twice", budget.pools, at=("poolBudgets", name, "pools"))
             for index, pool in enumerate(budget.pools):
                 if pool not in self.pools:
                     fix = instead(pool, self.pools, f"name some of: {', '.join(self.pools) or 'none, so remove the budget'}")
@@ -583,7 +581,7 @@ class EksCluster(EksPools):
         """Refuse settings that EKS refuses: a single zone, a zone without a subnet, subnets of other zones."""
         for at, zones in self._zone_settings():
             refuse(*at, zone_letter=self.network.vpc_id is None and any(zone[-1] > "g" for zone in zones))
-            require_once("repeated_zone", "a zone is given twice; remove one", zones, at=at)
+            require_once("repeated_zone", zones, at=at)
         if len(self.fixed_zones) < 2:
             key = "controlPlaneZones" if self.control_plane_zones else "zones"
             raise problem("zones__control_plane", at=(key,))
@@ -592,8 +590,8 @@ class EksCluster(EksPools):
             if self.build_caches is not None and self.build_caches.account != self.registry.account:
                 other = self.build_caches.account
                 raise problem("two_accounts", at=("registry", "account"), other=other)
-        require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
-        require_once("repeated_viewer", "a principal is given twice; remove one", self.viewers, at=("viewers",))
+        require_once("repeated_admin", self.admins, at=("admins",))
+        require_once("repeated_viewer", self.viewers, at=("viewers",))
         for index, principal in enumerate(self.viewers):
             if principal in self.admins:
                 raise problem("admin_and_viewer", at=("viewers", str(index)), value=principal)

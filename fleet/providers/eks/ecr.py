@@ -17,14 +17,9 @@ KEPT_IMAGES = 20
 _NEED_SECRET = ("docker.io", "ghcr.io", "registry.gitlab.com")
 _SECRET = "ecr-pullthroughcache/"  # noqa: S105 - the start of a secret's name, which ECR requires
 
-NO_ROLE = "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>"
 ROLE = r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+"
-_NO_SECRET = (
-    f"not the ARN of a secret {_SECRET}…, the only ones that ECR reads; write arn:aws:secretsmanager:<region>:<account>:"
-    f"secret:{_SECRET}<name>, never the credential itself"
-)
 _SECRET_ARN = rf"arn:aws:secretsmanager:[a-z0-9-]+:[0-9]{{12}}:secret:{_SECRET}[A-Za-z0-9/_+=.@-]+"
-SecretArn = Annotated[str, matching("cache_secret", _NO_SECRET, _SECRET_ARN, most=612, private=True)]
+SecretArn = Annotated[str, matching("cache_secret", _SECRET_ARN, most=612, private=True, secret=_SECRET)]
 
 
 class Upstream(Model):
@@ -41,7 +36,7 @@ class EcrRegistry(Registry):
 
     account: AccountId
     """AWS account of the registry, in quotes. `pulumi up` fails if the credentials belong to another one."""
-    push_role: Annotated[str, matching("push_role", NO_ROLE, ROLE)] | None = None
+    push_role: Annotated[str, matching("push_role", ROLE)] | None = None
     """ARN of the IAM role of the workflow that builds and copies images. Besides the nodes only this role can pull."""
     pull_through: dict[str, Upstream] = Field(default_factory=dict)
     """Public registries that ECR caches, by host. Example: `{quay.io: {}}`"""

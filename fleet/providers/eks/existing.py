@@ -6,15 +6,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from fleet.facts.scheduling import STARTUP_GATE
-from fleet.providers.eks.cluster import REPEATED_SUBNET, EksPools, SubnetId
-from fleet.providers.eks.ecr import NO_ROLE, ROLE
+from fleet.providers.eks.cluster import EksPools, SubnetId
+from fleet.providers.eks.ecr import ROLE
 from fleet.providers.eks.runners import EksPodRunner
 from fleet.settings.existing import AUTOSCALER_CHART, NO_CACHES, NODE_AGENT, Existing
 from fleet.settings.model import DnsLabel, matching, problem, refusal, require_once, without
 from fleet.settings.runner import SetName
 
-_CLUSTER_NAME_RULE = "not the name of an EKS cluster; write it as aws eks list-clusters shows it"
-ClusterName = Annotated[str, matching("eks_name", _CLUSTER_NAME_RULE, r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")]
+ClusterName = Annotated[str, matching("eks_name", r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")]
 
 
 class ExistingEks(Existing):
@@ -25,7 +24,7 @@ class ExistingEks(Existing):
 
     name: ClusterName
     """Name of the EKS cluster."""
-    node_role_arn: Annotated[str, matching("role_arn", NO_ROLE, ROLE)]
+    node_role_arn: Annotated[str, matching("role_arn", ROLE)]
     """ARN of the IAM role of the new nodes. It needs the policies of a node and no others. Source: EKS user guide, node IAM
     role."""
     subnets: Annotated[dict[str, SubnetId], Field(min_length=1)]
@@ -35,7 +34,7 @@ class ExistingEks(Existing):
     @refusal
     def _subnet_rules(self) -> None:
         """Refuse one subnet for several zones."""
-        require_once("repeated_subnet", REPEATED_SUBNET, self.subnets.values(), at=("subnets",))
+        require_once("repeated_subnet", self.subnets.values(), at=("subnets",))
 
 
 class ExistingEksCluster(EksPools):

@@ -22,13 +22,10 @@ MOST_IN_BLOCK = 64
 
 
 _AMI_ID = r"ami-[0-9a-f]{8,17}"
-AmiId = Annotated[str, matching("ami_id", "not the id of an AMI; write ami-… as AWS shows it", _AMI_ID)]
-_AMI_NAME_RULE = (
-    "the name of an AMI has lower-case letters, digits and hyphens, at most 27, and does not start with ami-; rename it"
-)
-AmiName = Annotated[str, matching("ami_name", _AMI_NAME_RULE, r"(?!ami-)[a-z]([-a-z0-9]*[a-z0-9])?", most=27)]
+AmiId = Annotated[str, matching("ami_id", _AMI_ID)]
+AmiName = Annotated[str, matching("ami_name", r"(?!ami-)[a-z]([-a-z0-9]*[a-z0-9])?", most=27)]
 _POOL_AMI = rf"{_AMI_ID}|(?!ami-)[a-z][-a-z0-9]*"
-PoolAmi = Annotated[str, matching("pool_ami", "neither an entry of amis nor the id of an AMI; write one of them", _POOL_AMI)]
+PoolAmi = Annotated[str, matching("pool_ami", _POOL_AMI)]
 
 
 class EksReservation(Reservation):
@@ -38,7 +35,7 @@ class EksReservation(Reservation):
     """The day on which the reservation starts, as AWS shows it. Default: it has started."""
     end_date: Day | None = None
     """The day on which the reservation or block ends, as AWS shows it."""
-    owner: Annotated[str, matching("owner", "not an AWS account; write its 12 digits in quotes", r"[0-9]{12}")] | None = None
+    owner: Annotated[str, matching("owner", r"[0-9]{12}")] | None = None
     """The AWS account that shares the reservation through AWS RAM, in quotes. Default: the account of the cluster."""
 
     @property
@@ -118,7 +115,7 @@ class EksPool(Pool):
         if self.reservation is not None and not re.fullmatch(r"cr-[0-9a-f]{8,17}", self.reservation.id):
             raise problem("reservation_id", at=("reservation", "id"))
         refuse("zones", reserved_zones=self.reservation is not None and self.zones)
-        require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
+        require_once("repeated_zone", self.zones, at=("zones",))
         refuse("ami", ami_image=self.ami is not None and self.image != "al2023-nvidia")
         _capacity_block(self)
         _efa(self)

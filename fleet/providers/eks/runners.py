@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fleet.providers.eks.ecr import NO_ROLE, ROLE
+from fleet.providers.eks.ecr import ROLE
 from fleet.settings.model import matching, refusal, refuse
 from fleet.settings.runner import PodRunner
 
@@ -13,7 +13,7 @@ POD_IDENTITY_AGENT = "169.254.170.23/32"
 class EksPodRunner(PodRunner):
     """A runner scale set whose runners are pods of an EKS cluster."""
 
-    role: Annotated[str, matching("job_role", NO_ROLE, ROLE)] | None = None
+    role: Annotated[str, matching("job_role", ROLE)] | None = None
     """IAM role that every job of the class has, by EKS Pod Identity (docs/pod-template.md#a-cloud-role). It must exist. Needs
     `serviceAccount`. Example: `arn:aws:iam::111122223333:role/use1-models`"""
 

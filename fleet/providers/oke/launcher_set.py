@@ -34,7 +34,7 @@ _PATIENCE = 600
 """Seconds that a launcher has to terminate its machine after Kubernetes asks its pod to stop."""
 
 
-_KEY = matching("provider_tag", f"OCI has tags with keys of {OCI_TAGS.words}; rename it", OCI_TAGS.key.pattern)
+_KEY = matching("provider_tag", OCI_TAGS.key.pattern, allowed=OCI_TAGS.words)
 FreeformTags = Annotated[dict[Annotated[TagKey, _KEY], TagValue], Field(max_length=OCI_TAGS.most)]
 
 

@@ -80,8 +80,9 @@ def _shapes() -> Iterator[str]:
 _SHAPE_FORM = Form("GPU shape", "not a shape of OCI with NVIDIA GPUs; write for example VM.GPU.A10.1", values=_shapes)
 Shape = Annotated[GpuType, BeforeValidator(_of_oci), refuses(_nvidia), _SHAPE_FORM]
 """A shape with NVIDIA GPUs."""
-_VOLUME_RULE = f"an OCI boot volume has {_LEAST_VOLUME}Gi to {_MOST_VOLUME}Gi; write for example 400Gi"
-BootVolume = Annotated[Disk, between("boot_volume", _VOLUME_RULE, _LEAST_VOLUME * 1024, _MOST_VOLUME * 1024)]
+BootVolume = Annotated[
+    Disk, between("boot_volume", _LEAST_VOLUME * 1024, _MOST_VOLUME * 1024, low=_LEAST_VOLUME, high=_MOST_VOLUME)
+]
 """Size of a boot volume in MiB, whole GiB."""
 
 

@@ -20,7 +20,7 @@ _BY_KEY = {row["key"]: row["region"] for row in rows("oci_regions.csv")}
 
 def _kind(kind: str) -> AfterValidator:
     pattern = _OCID.pattern.replace("([a-z0-9]+)", kind, 1)
-    return matching("ocid", f"not an OCID of kind {kind}; write ocid1.{kind}.oc1.… as the console shows it", pattern)
+    return matching("ocid", pattern, kind=kind)
 
 
 TenancyId = Annotated[str, _kind("tenancy")]
@@ -59,7 +59,7 @@ def located(kind: Any, region: str) -> Any:
 
 def require_different(domains: tuple[str, ...], *, at: tuple[str, ...]) -> None:
     """Refuse a list that has an availability domain twice; `at` is its path in the settings."""
-    require_once("repeated_domain", "an availability domain is given twice; remove one", domains, at=at)
+    require_once("repeated_domain", domains, at=at)
 
 
 def require_domains(rule: str, message: str, domains: tuple[str, ...], region: str, *, at: tuple[str, ...]) -> None:
@@ -92,13 +92,9 @@ def _close(text: str) -> list[str]:
 
 _REGION_RULE = "not a commercial OCI region; write for example us-sanjose-1"
 Region = Annotated[str, refuses(_region), Form("OCI region", _REGION_RULE, values=lambda: sorted(_BY_KEY.values()))]
-_COMPARTMENT_PATH_RULE = "not a compartment's path; write the names of compartments from the root down, such as ci or ci:machines"
-CompartmentPath = Annotated[str, matching("compartment_path", _COMPARTMENT_PATH_RULE, r"(?a:[\w.-]{1,100}(:[\w.-]{1,100}){0,5})")]
+CompartmentPath = Annotated[str, matching("compartment_path", r"(?a:[\w.-]{1,100}(:[\w.-]{1,100}){0,5})")]
 """Names of compartments from below the root (docs.oracle.com, managing compartments: six levels)."""
-_AVAILABILITY_DOMAIN_RULE = (
-    "not an availability domain; write it with the tenancy's prefix, as `oci iam availability-domain list` gives it"
-)
-AvailabilityDomain = Annotated[str, matching("availability_domain", _AVAILABILITY_DOMAIN_RULE, _DOMAIN.pattern)]
+AvailabilityDomain = Annotated[str, matching("availability_domain", _DOMAIN.pattern)]
 
 
 def in_region(domain: str, region: str) -> bool:

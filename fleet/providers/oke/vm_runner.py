@@ -26,12 +26,7 @@ from fleet.settings import compatibility
 from fleet.settings.model import Duration, Model, Scale, between, matching, problem, refusal, refuse, require_once
 from fleet.settings.runner import ImageReference, Runner, WholeMachine
 
-_LIFETIME_RULE = "a lifetime is from 10m to 120h, because GitHub ends every job after 120h; write one between, such as 24h"
-"""GitHub ends a job of a self-hosted runner after five days (docs.github.com, usage limits)."""
-
-
-_TOOLKIT_RULE = f"not a package version; write for example {versions.VM_TOOLKIT}"
-_TOOLKIT = matching("toolkit_version", _TOOLKIT_RULE, r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")
+_TOOLKIT = matching("toolkit_version", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+", such=versions.VM_TOOLKIT)
 
 
 class Place(Model):
@@ -161,7 +156,7 @@ class MachineRunner(compatibility.CudaFields, Runner):
         if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in self.machines}) > 1:
             kinds = ", ".join(f"{machine.name} {machine.gpus}x {machine.gpu.name}" for machine in self.machines if machine.gpu)
             raise problem("mixed_shapes", at=("shapes",), kinds=kinds)
-        require_once("repeated_shape", "a shape is given twice; remove one", self.shapes, at=("shapes",))
+        require_once("repeated_shape", self.shapes, at=("shapes",))
 
 
 class VmRunner(MachineRunner):
@@ -209,7 +204,8 @@ class VmPerJobRunner(MachineRunner):
     """Where machines boot. The launcher tries each shape in every place, in this order, before the next shape."""
     launcher: Literal["gpu-ci", "cncf"] = "gpu-ci"
     """The program that boots the machine: this project's, or CNCF's published one (docs/oci-runners.md compares them)."""
-    lifetime: Annotated[Duration, between("lifetime", _LIFETIME_RULE, 600, 5 * 86_400)] = 86_400
+    # GitHub ends a job of a self-hosted runner after five days (docs.github.com, usage limits).
+    lifetime: Annotated[Duration, between("lifetime", 600, 5 * 86_400)] = 86_400
     """Maximum age of a machine. Older machines are terminated even if a job runs, so none stays by mistake. Example: `12h`"""
 
     def places_in(self, region: str) -> tuple[Place, ...]:

@@ -29,8 +29,7 @@ _POLICIES_FROM = (1, 13)
 
 
 _PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-_ENDPOINT_RULE = "not the control plane's URL; write for example https://192.0.2.10:6443"
-_ENDPOINT = matching("talos_endpoint", _ENDPOINT_RULE, rf"https://([A-Za-z0-9.-]+|\[[0-9a-f:]+\]):{_PORT}")
+_ENDPOINT = matching("talos_endpoint", rf"https://([A-Za-z0-9.-]+|\[[0-9a-f:]+\]):{_PORT}")
 
 
 _NO_CACHES = no_caches("talos_cache", "a cache is a cloud volume, which Talos clusters do not have")

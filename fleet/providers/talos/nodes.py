@@ -8,7 +8,20 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from fleet.facts.hardware import OWNED
 from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.settings.kubelet import KubeletConfig, owned_fields, unowned
-from fleet.settings.model import DnsLabel, Form, Memory, Model, Nodes, matching, memory_text, problem, refusal, refuse, without
+from fleet.settings.model import (
+    DnsLabel,
+    Form,
+    Memory,
+    Model,
+    Nodes,
+    matching,
+    memory_text,
+    problem,
+    refusal,
+    refuse,
+    without,
+    words,
+)
 from fleet.settings.pool import MachineName, Pool, require_own_labels
 
 _TURING = (7, 5)
@@ -16,9 +29,6 @@ _TURING = (7, 5)
 _BLACKWELL = (10, 0)
 """The lowest compute capability that only the open kernel modules support (developer.nvidia.com, NVIDIA transitions fully towards
 open-source GPU kernel modules; getsolus/packages#5575 shows the error on an RTX 5090)."""
-
-
-_HOST_ADDRESS = "not the IP address of a host; write the one at which other machines reach it, such as 192.0.2.20"
 
 
 def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -32,15 +42,13 @@ def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 def _address(text: str) -> str:
     found = ip_address(text)
     if found is None or found.is_loopback or found.is_unspecified or found.is_multicast or found.is_link_local:
-        raise problem("host_address", _HOST_ADDRESS)
+        raise problem("host_address")
     return str(found)
 
 
-HostAddress = Annotated[str, AfterValidator(_address), Form("host address", _HOST_ADDRESS, "[0-9a-fA-F.:]+")]
-_DISK_PATH_RULE = "not a disk; write its device, such as /dev/nvme0n1 or /dev/disk/by-id/…"
-DiskPath = Annotated[str, matching("install_disk", _DISK_PATH_RULE, r"/dev/[A-Za-z0-9/_.:-]+")]
-_VOLUME_NAME_RULE = "not a user volume's name: letters, digits and hyphens, 34 at most; write for example models"
-VolumeName = Annotated[str, matching("volume_name", _VOLUME_NAME_RULE, r"[A-Za-z0-9-]{1,34}")]
+HostAddress = Annotated[str, AfterValidator(_address), Form("host address", words("host_address"), "[0-9a-fA-F.:]+")]
+DiskPath = Annotated[str, matching("install_disk", r"/dev/[A-Za-z0-9/_.:-]+")]
+VolumeName = Annotated[str, matching("volume_name__talos", r"[A-Za-z0-9-]{1,34}")]
 """siderolabs/talos v1.13.9 pkg/machinery/config/types/block/user_volume_config.go: a partition's label is `u-` and the name."""
 
 
