@@ -21,7 +21,7 @@ from fleet.providers.starter import Starter
 from fleet.providers.tags import TagRules
 from fleet.settings.cluster import Cluster
 from fleet.settings.github import GitHub
-from fleet.settings.model import Nodes
+from fleet.settings.model import Nodes, words
 from fleet.settings.pool import SystemMachines
 
 ClusterT = TypeVar("ClusterT", bound=Cluster)
@@ -51,6 +51,11 @@ class Violation:
     message: str
     at: tuple[str, ...]
     value: object = IN_CONFIG
+
+
+def violation(rule: str, at: tuple[str, ...], value: object = IN_CONFIG, /, **context: object) -> Violation:
+    """The violation of a rule with a row in refusals.toml, which `context` fills in."""
+    return Violation(rule.partition("__")[0], words(rule, value=value, **context), at, value)
 
 
 def conflicts(claims: Iterable[Claim]) -> Iterator[tuple[Claim, str]]:

@@ -25,7 +25,7 @@ from fleet.settings.health import Health
 from fleet.settings.jobs import StackJob, require_jobs
 from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem, refusal, refuse, require_once
 from fleet.settings.monitoring import Monitoring
-from fleet.settings.namespaces import ARGO_TAKEN, JOBS, MONITORING_TAKEN, PLACEHOLDER_NAMESPACE, jobs_namespace, levels, reserved
+from fleet.settings.namespaces import JOBS, PLACEHOLDER_NAMESPACE, jobs_namespace, levels, reserved
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool, require_no_shm, require_one_share, require_own_pool, require_pool
 from fleet.settings.queues import Queues, require_queues, units
@@ -493,7 +493,7 @@ class Cluster(Model):
         if self.by_git != (self.gitops is not None):
             raise problem("gitops", at=("delivery",) if self.gitops is None else ("gitops",))
         if self.gitops is not None and (reserved(self.gitops.namespace) or self.gitops.namespace in self.team_namespaces):
-            raise problem("git_namespace", ARGO_TAKEN, at=("gitops", "namespace"), value=self.gitops.namespace)
+            raise problem("git_namespace", at=("gitops", "namespace"), value=self.gitops.namespace)
         if isinstance(self.secrets_by, Sops) and isinstance(self.SECRETS_BY, ByProgram):
             raise problem("program_sops", at=("gitops", "secrets", "by"))
         for name, secrets in (self.gitops.scope_secrets if self.gitops is not None else {}).items():
@@ -518,7 +518,7 @@ class Cluster(Model):
             return
         owned = self.gitops is not None and monitoring.namespace == self.gitops.namespace
         if owned or reserved(monitoring.namespace) or monitoring.namespace in self.team_namespaces:
-            raise problem("monitoring_namespace", MONITORING_TAKEN, at=("monitoring", "namespace"), value=monitoring.namespace)
+            raise problem("monitoring_namespace", at=("monitoring", "namespace"), value=monitoring.namespace)
         refuse("monitoring", monitoring_class=monitoring.storage_class is None and not (self.SELLS_VOLUMES or self.DEFAULT_CLASS))
 
     @refusal

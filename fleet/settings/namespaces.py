@@ -4,20 +4,12 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from fleet.facts.pods import Level
-from fleet.settings.model import DnsLabel, problem, refuses
+from fleet.settings.model import DnsLabel, problem, refuse, refuses
 
 SMOKE_NAMESPACE = "gpu-smoke"
 """Only smoke tests run there. It is deleted after them."""
 PLACEHOLDER_NAMESPACE = "gpu-placeholders"
 """Only placeholder pods run there."""
-TAKEN = "this namespace belongs to the system, a chart or a runner set; use another for teams"
-"""The error for a team's namespace that is already used. `fleet.prove.rules` checks the namespaces of charts."""
-ARGO_TAKEN = "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd"
-"""The error for a namespace of ArgoCD that is already used."""
-MONITORING_TAKEN = (
-    "this namespace belongs to the system, a chart, a runner set or a team; give Prometheus its own, such as monitoring"
-)
-"""The error for a namespace of Prometheus that is already used."""
 _RUNNERS = "runners-"
 JOBS = "-jobs"
 """What the namespace of the jobs' pods has behind the name of the runners' namespace."""
@@ -45,8 +37,8 @@ def _free(name: str) -> None:
         raise problem("smoke_namespace", smoke_namespace=SMOKE_NAMESPACE)
     if name == PLACEHOLDER_NAMESPACE:
         raise problem("placeholder_namespace", placeholder_namespace=PLACEHOLDER_NAMESPACE)
-    if reserved(name):
-        raise problem("namespace_taken", TAKEN)
+    # fleet.prove.rules refuses the namespaces of charts.
+    refuse(namespace_taken=reserved(name))
 
 
 TeamNamespace = Annotated[DnsLabel, refuses(_free)]

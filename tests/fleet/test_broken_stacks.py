@@ -4495,7 +4495,7 @@ def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
         inside = {
             id(node)
             for each in ast.walk(tree)
-            if isinstance(each, ast.FunctionDef) and each.name in shared
+            if isinstance(each, ast.FunctionDef) and each.name in (*shared, "violation")
             for node in ast.walk(each)
         }
         for node in ast.walk(tree):
@@ -4508,7 +4508,7 @@ def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
                 yield f"{path.name}:{node.lineno}", str(rule.value), re.compile(_pattern(message), re.DOTALL)
 
 
-_BY_ROW = ("problem", "words", "accepted", "between", "matching", "require_once")
+_BY_ROW = ("problem", "violation", "words", "accepted", "between", "matching", "require_once")
 """Functions whose first argument is a key of refusals.toml."""
 
 
@@ -4517,6 +4517,8 @@ def _rows(tree: ast.Module) -> Iterator[tuple[int, str, set[str]]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             names = {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+            if node.func.id == "violation":
+                names.add("value")
             message = node.func.id == "problem" and len(node.args) > 1
             if node.func.id in _BY_ROW and isinstance(node.args[0], ast.Constant) and not message:
                 yield node.lineno, str(node.args[0].value), names
