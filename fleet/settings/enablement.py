@@ -68,11 +68,8 @@ def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> No
     if len(names) > 1:
         raise problem("two_advertisers", at=("pools", name, "image"), value=held.image.name, names=" and ".join(names))
     if held.pool.sharing is not None and enablement not in _SHARES[held.pool.sharing.strategy]:
-        message = (
-            f"sharing by {held.pool.sharing.strategy} works only with enablement "
-            f"{' or '.join(_SHARES[held.pool.sharing.strategy])}; use that, or remove sharing"
-        )
-        raise problem("sharing_enablement", message, at=("pools", name, "sharing", "strategy"), value=held.pool.sharing.strategy)
+        strategy, at = held.pool.sharing.strategy, ("pools", name, "sharing", "strategy")
+        raise problem("sharing_enablement", at=at, value=strategy, enablements=" or ".join(_SHARES[strategy]))
     if enablement == GPU_PLUGIN_ADDON and held.pool.cdi:
         raise problem("addon_cdi", at=("pools", name, "cdi"), value=True, device_plugin=DEVICE_PLUGIN)
 
@@ -80,9 +77,8 @@ def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> No
 def _require_driver(name: str, held: EnabledPool, enablement: str, operator: OperatorSettings) -> None:
     image = held.image
     if not image.driver and enablement != GPU_OPERATOR:
-        why = f"image {image.name} contains no driver and enablement {enablement} installs none"
-        message = f"{why}; use an image with one, or enablement: {GPU_OPERATOR}"
-        raise problem("image_without_driver", message, at=("pools", name, "image"), value=image.name)
+        of_image = ("pools", name, "image")
+        raise problem("image_without_driver", at=of_image, value=image.name, enablement=enablement, operator=GPU_OPERATOR)
     if image.licensed and operator.driver.license_secret is None:
         raise problem("vgpu_license", at=("pools", name, "image"), value=image.name)
     version, at, fix = _driver(name, held, operator)
@@ -128,10 +124,7 @@ def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSett
             raise problem("mig_naming", message, at=("pools", name, "sharing", "naming"), value=naming[name])
         other, first = next(iter(pools.items()))
         if held.pool.cdi != first.pool.cdi:
-            fix = f"set the same, or use enablement: {DEVICE_PLUGIN}"
-            message = f"the operator has one CDI setting per cluster, and pool {other} has the other; {fix}"
-            raise problem("operator_cdi", message, at=("pools", name, "cdi"), value=held.pool.cdi)
+            raise problem("operator_cdi", at=("pools", name, "cdi"), value=held.pool.cdi, other=other, plugin=DEVICE_PLUGIN)
         if _installed(held.image) != _installed(first.image):
-            why = f"the operator installs driver and toolkit on all nodes or none, and pool {other} has image {first.image.name}"
-            message = f"{why}; use images of one kind in a cluster"
-            raise problem("operator_images", message, at=("pools", name, "image"), value=held.image.name)
+            at, image = ("pools", name, "image"), first.image.name
+            raise problem("operator_images", at=at, value=held.image.name, other=other, image=image)

@@ -94,9 +94,8 @@ class Existing(Model):
     def _controller_rules(self) -> None:
         """Refuse an installed ARC controller that is not described, and a description of one that is not installed."""
         if (CONTROLLER_CHART in self.installed) != (self.controller is not None):
-            fix = "give both or none"
-            message = f"{CONTROLLER_CHART} in installed and controller (namespace, serviceAccount) belong together; {fix}"
-            raise problem("existing_controller", message, at=("controller",) if self.controller is not None else ("installed",))
+            at = ("controller",) if self.controller is not None else ("installed",)
+            raise problem("existing_controller", at=at, chart=CONTROLLER_CHART)
 
 
 Context = Annotated[str, matching("context", r"[^\s\x00-\x1f\x7f]+", most=160)]

@@ -164,13 +164,8 @@ class Queues(Model):
     def _preemption_rules(self, at: tuple[str, ...], preemption: Preemption) -> None:
         reclaim, borrow = preemption.reclaim_within_cohort, preemption.borrow_within_cohort
         refuse(*at, "reclaimWithinCohort", queue_reclaim=reclaim != NEVER and self.cohort is None)
-        if borrow != NEVER and (reclaim == NEVER or self.fair_sharing):
-            why = (
-                "Kueue does not support this with fair sharing; remove it, or fairSharing"
-                if self.fair_sharing
-                else "Kueue allows this only together with reclaimWithinCohort; set reclaimWithinCohort, or remove it"
-            )
-            raise problem("queue_borrow_preemption", why, at=(*at, "borrowWithinCohort"))
+        refuse(*at, "borrowWithinCohort", queue_borrow_preemption__fair=borrow != NEVER and self.fair_sharing)
+        refuse(*at, "borrowWithinCohort", queue_borrow_preemption=borrow != NEVER and reclaim == NEVER)
 
     @refusal
     def _one_team_a_namespace(self) -> None:
@@ -178,9 +173,8 @@ class Queues(Model):
         holders: dict[str, str] = {}
         for name, team in self.teams.items():
             for index, namespace in enumerate(team.namespaces):
-                if namespace in holders:
-                    message = f"team {holders[namespace]} has this namespace already; remove one"
-                    raise problem("queue_namespace_twice", message, at=("teams", name, "namespaces", str(index)))
+                if (holder := holders.get(namespace)) is not None:
+                    raise problem("queue_namespace_twice", at=("teams", name, "namespaces", str(index)), holder=holder)
                 holders[namespace] = name
 
 

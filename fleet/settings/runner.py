@@ -352,11 +352,7 @@ class PodRunner(CudaFields, RunnerPod):
         refuse("rerunFirstOn", rerun_first=self.rerun_first_on is not None and self.rerun_on is None)
         refuse("cuda", cuda_without_gpus=self.cuda is not None and not self.gpus)
         if self.keep_failed is not None and self.max_lifetime < (least := DEFAULT_TIMEOUT * 60 + self.keep_failed.time):
-            message = (
-                f"GitHub ends a job after {DEFAULT_TIMEOUT} minutes by default, and the reaper takes a runner older than "
-                f"maxLifetime for one that hangs; raise maxLifetime to {math.ceil(least / 60)}m or more, or lower this"
-            )
-            raise problem("keep_lifetime", message, at=("keepFailed", "time"))
+            raise problem("keep_lifetime", at=("keepFailed", "time"), default=DEFAULT_TIMEOUT, least=math.ceil(least / 60))
         if self.schedules is not None:
             self.schedules.require_within(self.scale.min, self.scale.max, "scale")
 

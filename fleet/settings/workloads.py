@@ -307,11 +307,8 @@ def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any
         holder = holders.setdefault(workload.namespace, name)
         required = "restricted" if workload.namespace in confined else workloads[holder].level
         if required != workload.level:
-            message = (
-                f"another user of that namespace requires the Pod Security Standard {required}, {workload.kind} needs "
-                f"{workload.level}; give it its own namespace"
-            )
-            raise problem("workload_level", message, at=("workloads", name, "namespace"), value=workload.namespace)
+            at, taken = ("workloads", name, "namespace"), workload.namespace
+            raise problem("workload_level", at=at, value=taken, required=required, kind=workload.kind, level=workload.level)
         if isinstance(workload, NotebookWorkload) and workload.node_port is not None:
             port = workload.node_port.port
             if (first := ports.setdefault(port, name)) != name:
@@ -347,9 +344,8 @@ def require_unqueued(workloads: Mapping[str, Workload], teams: Mapping[str, str]
     """Refuse Jobs in namespaces of `teams` (by namespace): Kueue would keep them in a queue without a quota for them."""
     for name, workload in workloads.items():
         if not workload.stands and workload.namespace in teams:
-            why = f"Jobs of that namespace wait in the queue of team {teams[workload.namespace]}, and {workload.kind} is of none"
-            message = f"{why}; give it its own namespace"
-            raise problem("workload_queued", message, at=("workloads", name, "namespace"), value=workload.namespace)
+            at, taken = ("workloads", name, "namespace"), workload.namespace
+            raise problem("workload_queued", at=at, value=taken, team=teams[taken], kind=workload.kind)
 
 
 def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> None:

@@ -4508,7 +4508,7 @@ def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
                 yield f"{path.name}:{node.lineno}", str(rule.value), re.compile(_pattern(message), re.DOTALL)
 
 
-_BY_ROW = ("problem", "violation", "words", "accepted", "between", "matching", "require_once")
+_BY_ROW = ("problem", "violation", "_refused", "words", "accepted", "between", "matching", "require_once")
 """Functions whose first argument is a key of refusals.toml."""
 
 

@@ -479,9 +479,8 @@ class OkeCluster(OkePools):
         if self.network.vcn is None:
             least, (subnet, room) = self._addresses()[0], node_subnet(self.network.new_cidr)
             if least > room:
-                why = f"permanent nodes and standing machines take {least} addresses of the node subnet, {subnet} has {room}"
-                message = f"{why}; set a larger cidr, or lower nodes.min"
-                raise problem("vcn_addresses", message, at=("network", "cidr"), value=self.network.new_cidr)
+                net = self.network.new_cidr
+                raise problem("vcn_addresses", at=("network", "cidr"), value=net, least=least, subnet=subnet, room=room)
 
     @refusal
     def _oke_machine_rules(self) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from fleet.facts.tables import rows
-from fleet.settings.model import Form, matching, problem, refuses, require_once
+from fleet.settings.model import Form, matching, problem, refuses, require_once, words
 
 _OCID = re.compile(r"ocid1\.([a-z0-9]+)\.oc1\.([a-z0-9-]*)\.([A-Za-z0-9._-]+)")
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")
@@ -79,8 +79,7 @@ def require_place(domains: tuple[str, ...], region: str) -> None:
 def _region(text: str) -> None:
     if text not in _BY_KEY.values():
         close = _close(text.lower())
-        fix = f"not a commercial OCI region; did you mean {' or '.join(close)}?"
-        raise problem("oci_region", fix if close else _REGION_RULE)
+        raise problem("oci_region__close", close=" or ".join(close)) if close else problem("oci_region")
 
 
 def _close(text: str) -> list[str]:
@@ -90,8 +89,7 @@ def _close(text: str) -> list[str]:
     return difflib.get_close_matches(text, _BY_KEY.values(), cutoff=0.7)
 
 
-_REGION_RULE = "not a commercial OCI region; write for example us-sanjose-1"
-Region = Annotated[str, refuses(_region), Form("OCI region", _REGION_RULE, values=lambda: sorted(_BY_KEY.values()))]
+Region = Annotated[str, refuses(_region), Form("OCI region", words("oci_region"), values=lambda: sorted(_BY_KEY.values()))]
 CompartmentPath = Annotated[str, matching("compartment_path", r"(?a:[\w.-]{1,100}(:[\w.-]{1,100}){0,5})")]
 """Names of compartments from below the root (docs.oracle.com, managing compartments: six levels)."""
 AvailabilityDomain = Annotated[str, matching("availability_domain", _DOMAIN.pattern)]

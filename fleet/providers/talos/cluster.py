@@ -169,8 +169,7 @@ class TalosCluster(Cluster, WithMachines):
         oldest, newest = map(minor, self.release.kubernetes)
         releases = [release for release in versions.TALOS_KUBERNETES if oldest <= minor(release) <= newest]
         if self.kubernetes_version not in releases:
-            message = f"no pinned release of this minor works with Talos {self.talos_version}; use one of: {', '.join(releases)}"
-            raise problem("talos_kubernetes", message, at=("kubernetesVersion",))
+            raise problem("talos_kubernetes", at=("kubernetesVersion",), talos=self.talos_version, releases=", ".join(releases))
 
     @refusal
     def _hosts_once(self) -> None:

@@ -186,6 +186,5 @@ class ControlPlane(Model):
     def _odd(self) -> None:
         """Refuse an even number of hosts. For example, etcd with two members loses its quorum if either of them fails."""
         if len(self.hosts) % 2 == 0:
-            fix = "use an odd number"
-            message = f"etcd of {len(self.hosts)} members tolerates no more failures than of {len(self.hosts) - 1}; {fix}"
-            raise problem("etcd_members", message, at=("hosts",), value=sorted(self.hosts))
+            count = len(self.hosts)
+            raise problem("etcd_members", at=("hosts",), value=sorted(self.hosts), members=count, fewer=count - 1)
