@@ -9,8 +9,9 @@ from pydantic import Field, model_validator
 
 from fleet.facts.errors import FleetError, Problem
 from fleet.loading.deployments import Branch, Name, Organization, Repository, RoleArn, StackName
-from fleet.settings.model import AccountId, Model, matching, problem, refuse
+from fleet.settings.model import AccountId, Model
 from fleet.settings.reading import read
+from fleet.settings.refusals import matching, problem, refuse
 
 NAMESPACE = "gpu-ci-bootstrap"
 """The project in `bootstrap/`, whose config these settings are."""

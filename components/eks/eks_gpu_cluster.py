@@ -28,7 +28,8 @@ from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, 
 from fleet.providers.eks.fallback import autoscaler
 from fleet.providers.eks.runners import EksPodRunner
 from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
-from fleet.settings.model import TagKey, TagValue, matching
+from fleet.settings.model import TagKey, TagValue
+from fleet.settings.refusals import matching
 from fleet.settings.runner import SetName
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")

@@ -30,8 +30,9 @@ from fleet.settings.egress import CLOSED, LINK_LOCAL, within
 from fleet.settings.existing import ServiceAccount
 from fleet.settings.github import APP_SECRET, DEFAULT_SCOPE, GitHub, ScopeUrl
 from fleet.settings.gitops import GitOps, ObjectName
-from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue, matching, problem, refuse
+from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue
 from fleet.settings.namespaces import JOBS, runner_namespace
+from fleet.settings.refusals import matching, problem, refuse
 from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner, RunnerPod, SetName
 
 _LISTENER_METRICS = fixed("arc-listener")

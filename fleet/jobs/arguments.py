@@ -13,7 +13,8 @@ from fleet.facts.errors import instead
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.jobs.profiles import COUNTS, DEFAULT_GPU_TYPE, PROFILES, gpu_type
-from fleet.settings.model import Cpu, Duration, LabelKey, LabelValue, Memory, accepted, matching, problem, refuse, refuses
+from fleet.settings.model import Cpu, Duration, LabelKey, LabelValue, Memory
+from fleet.settings.refusals import accepted, matching, problem, refuse, refuses
 
 _LONGEST_TEXT = 131_071
 """Bytes of one argument or variable of a process on Linux (execve, MAX_ARG_STRLEN)."""

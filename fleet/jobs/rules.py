@@ -21,8 +21,9 @@ from fleet.jobs.ask import MEMORY_A_GPU, cpu_of, is_shared, memory_of, settled
 from fleet.jobs.errors import JobError, JobProblem
 from fleet.jobs.profiles import PROFILES
 from fleet.prove.placement import Host, fit, shortage
-from fleet.settings.model import cpu_text, memory_text, words
+from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.reading import hint
+from fleet.settings.refusals import words
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

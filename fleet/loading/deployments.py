@@ -18,8 +18,9 @@ from fleet.facts.tables import toml
 from fleet.loading.stackfile import StackConfig, load as load_stack, wrong
 from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import Duration, Model, QuotedText, between, go_duration, matching, problem, refusal, refuse
+from fleet.settings.model import Duration, Model, QuotedText, go_duration
 from fleet.settings.reading import read
+from fleet.settings.refusals import between, matching, problem, refusal, refuse
 from fleet.settings.runner import ImageReference
 
 PROJECT = fleet_settings.NAMESPACE

@@ -15,7 +15,8 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.existing import CREATED, EXISTS
 from fleet.settings.github import GitHub, GitHubScope
 from fleet.settings.gitops import ByProgram
-from fleet.settings.model import DnsLabel, Model, TagKey, TagValue, matching, problem, refusal, refuse
+from fleet.settings.model import DnsLabel, Model, TagKey, TagValue
+from fleet.settings.refusals import matching, problem, refusal, refuse
 from fleet.settings.runner import Runner
 
 NAMESPACE = "gpu-ci"

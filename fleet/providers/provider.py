@@ -21,8 +21,9 @@ from fleet.providers.starter import Starter
 from fleet.providers.tags import TagRules
 from fleet.settings.cluster import Cluster
 from fleet.settings.github import GitHub
-from fleet.settings.model import Nodes, words
+from fleet.settings.model import Nodes
 from fleet.settings.pool import SystemMachines
+from fleet.settings.refusals import words
 
 ClusterT = TypeVar("ClusterT", bound=Cluster)
 

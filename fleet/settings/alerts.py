@@ -5,7 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fleet.settings.model import Duration, Memory, Model, between, problem
+from fleet.settings.model import Duration, Memory, Model
+from fleet.settings.refusals import between, problem
 
 Share = Annotated[float, Field(gt=0, le=1)]
 """A part of the whole, such as 0.05 for 5 %."""

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleet.settings.model import IN_ANY_ORDER, AccountId, Memory, Model, limited, matching
+from fleet.settings.model import IN_ANY_ORDER, AccountId, Memory, Model
+from fleet.settings.refusals import limited, matching
 
 _BUCKET = matching("bucket_name", r"[a-z0-9][-a-z0-9]{1,56}[a-z0-9]")
 BucketName = Annotated[str, _BUCKET, limited("aws:s3/bucket:Bucket", "bucket")]

@@ -10,8 +10,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleet.settings.model import DnsLabel, Memory, Model, between, memory_text, problem, refusal, refuse
+from fleet.settings.model import DnsLabel, Memory, Model, memory_text
 from fleet.settings.namespaces import TeamNamespace
+from fleet.settings.refusals import between, problem, refusal, refuse
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteMany"]
 """`ReadWriteOnce` allows one node at a time, with any number of pods."""

@@ -23,12 +23,13 @@ from fleet.settings.github import DEFAULT_SCOPE
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.health import Health
 from fleet.settings.jobs import StackJob, require_jobs
-from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem, refusal, refuse, require_once
+from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import JOBS, PLACEHOLDER_NAMESPACE, jobs_namespace, levels, reserved
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool, require_no_shm, require_one_share, require_own_pool, require_pool
 from fleet.settings.queues import Queues, require_queues, units
+from fleet.settings.refusals import problem, refusal, refuse, require_once
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import GPU_LABELS, PodRunner, Runner, RunnerQuota, SetName
 from fleet.settings.sharing import Mig

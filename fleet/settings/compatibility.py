@@ -12,7 +12,8 @@ from typing import Annotated
 from fleet.facts import hardware
 from fleet.facts.tables import entry, rows
 from fleet.facts.versions import minor
-from fleet.settings.model import Model, matching, problem, refuse
+from fleet.settings.model import Model
+from fleet.settings.refusals import matching, problem, refuse
 
 _DRIVER = re.compile(r"([0-9]{3})\.[0-9]{2,3}(\.[0-9]{2})?")
 

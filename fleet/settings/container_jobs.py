@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleet.settings.model import Cpu, Memory, Model, refusal, refuse
+from fleet.settings.model import Cpu, Memory, Model
+from fleet.settings.refusals import refusal, refuse
 
 MAX_SET_NAME = 35
 """Maximum characters of the name of a set whose jobs run in containers. ARC adds 19, and GitHub's hooks cut that to 54 before

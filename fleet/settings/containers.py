@@ -13,7 +13,8 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationEr
 from fleet.facts.errors import instead
 from fleet.facts.quantities import quantity
 from fleet.settings.environment import ENV_NAME, refuse_ours
-from fleet.settings.model import Model, accepted, matching, problem, refuses
+from fleet.settings.model import Model
+from fleet.settings.refusals import accepted, matching, problem, refuses
 
 _Name = Annotated[str, matching("kubernetes_name", r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
 _HOSTNAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"

@@ -7,9 +7,9 @@ from typing import Literal
 
 from fleet.facts.node_image import NodeImage
 from fleet.settings import compatibility
-from fleet.settings.model import problem
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool
+from fleet.settings.refusals import problem
 from fleet.settings.sharing import Mig, Mps
 
 DEVICE_PLUGIN = "device-plugin"

@@ -3,7 +3,8 @@
 import ipaddress
 from typing import Annotated, Literal
 
-from fleet.settings.model import Cidr, Model, limited, problem, refusal, refuse, refuses
+from fleet.settings.model import Cidr, Model
+from fleet.settings.refusals import limited, problem, refusal, refuse, refuses
 
 _WIDEST = {4: 8, 6: 32}
 """Shortest allowed prefix of a public network, by IP version. No single organization owns a larger one."""

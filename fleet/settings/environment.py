@@ -3,7 +3,8 @@
 from typing import Annotated
 
 from fleet.facts.credentials import mask
-from fleet.settings.model import QuotedText, accepted, matching, problem, refuse, refuses
+from fleet.settings.model import QuotedText
+from fleet.settings.refusals import accepted, matching, problem, refuse, refuses
 
 ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
 """Kubernetes' envVarNameFmt (apimachinery, pkg/util/validation)."""

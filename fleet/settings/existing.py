@@ -7,7 +7,8 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts.scheduling import GPU_TAINT_KEY
 from fleet.facts.versions import CHARTS
-from fleet.settings.model import DnsLabel, Labels, Model, matching, problem, refusal, refuses
+from fleet.settings.model import DnsLabel, Labels, Model
+from fleet.settings.refusals import matching, problem, refusal, refuses
 
 CONTROLLER_CHART, AUTOSCALER_CHART = "arc-controller", "cluster-autoscaler"
 NODE_AGENT = "eks-node-monitoring-agent"

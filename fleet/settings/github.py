@@ -5,7 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fleet.settings.model import YAML_WORDS, DnsLabel, Form, Model, QuotedText, matching, problem, refusal, refuse, refuses, words
+from fleet.settings.model import YAML_WORDS, DnsLabel, Model, QuotedText
+from fleet.settings.refusals import Form, matching, problem, refusal, refuse, refuses, words
 
 _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
 

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
-from fleet.settings.model import DnsLabel, Model, matching, selected_by
+from fleet.settings.model import DnsLabel, Model, selected_by
+from fleet.settings.refusals import matching
 
 SECRET_WAYS = ("external-secrets", "sealed-secrets", "sops", "program")
 

@@ -6,7 +6,8 @@ from typing import Annotated
 from pydantic import Field
 
 from fleet.settings.alerts import Share, Time
-from fleet.settings.model import Duration, Model, between
+from fleet.settings.model import Duration, Model
+from fleet.settings.refusals import between
 
 MISSING_FOR = 180
 """Seconds that GPUs must be missing: a device plugin that is updated is away for as long as its image is pulled."""

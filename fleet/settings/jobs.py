@@ -10,10 +10,11 @@ from pydantic import Field
 
 from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES
 from fleet.settings.caches import Cache
-from fleet.settings.model import Cpu, DnsLabel, Duration, Labels, Memory, Model, problem, refusal, refuses, require_once
+from fleet.settings.model import Cpu, DnsLabel, Duration, Labels, Memory, Model
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_pool, require_same_gpus
 from fleet.settings.queues import Queues
+from fleet.settings.refusals import problem, refusal, refuses, require_once
 from fleet.settings.workloads import Workload
 
 

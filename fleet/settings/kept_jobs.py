@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from fleet.settings.model import Duration, Model, between, matching
+from fleet.settings.model import Duration, Model
+from fleet.settings.refusals import between, matching
 
 # kubernetes.io, Using RBAC Authorization, "Referring to subjects".
 _GROUP = r"(?!system:)[A-Za-z0-9][A-Za-z0-9._:/@-]*"

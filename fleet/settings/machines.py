@@ -6,8 +6,9 @@ from pydantic import Field, ValidatorFunctionWrapHandler, field_validator
 
 from fleet.facts import hardware
 from fleet.facts.errors import instead
-from fleet.settings.model import DnsLabel, Form, Memory, Model, problem, refusal, refuses
+from fleet.settings.model import DnsLabel, Memory, Model
 from fleet.settings.pool import DESCRIBED
+from fleet.settings.refusals import Form, problem, refusal, refuses
 
 
 def _nvidia() -> list[str]:

@@ -6,19 +6,8 @@ from pydantic import Field
 
 from fleet.settings.alerts import Alerts
 from fleet.settings.github import RepositoryName
-from fleet.settings.model import (
-    IN_ANY_ORDER,
-    DnsLabel,
-    Duration,
-    Labels,
-    Memory,
-    Model,
-    between,
-    matching,
-    problem,
-    refusal,
-    refuse,
-)
+from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Duration, Labels, Memory, Model
+from fleet.settings.refusals import between, matching, problem, refusal, refuse
 
 NAMESPACE = "monitoring"
 _OF_AN_INSTALLED_ONE = {"storage": "storage", "storage_class": "storageClass", "retention": "retention"}

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from fleet.facts.pods import Level
-from fleet.settings.model import DnsLabel, problem, refuse, refuses
+from fleet.settings.model import DnsLabel
+from fleet.settings.refusals import problem, refuse, refuses
 
 SMOKE_NAMESPACE = "gpu-smoke"
 """Only smoke tests run there. It is deleted after them."""

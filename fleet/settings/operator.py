@@ -6,7 +6,8 @@ from pydantic import AfterValidator
 
 from fleet.facts import versions
 from fleet.settings import compatibility
-from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Model, matching, problem, refusal
+from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Model
+from fleet.settings.refusals import matching, problem, refusal
 
 _PUBLIC = "nvcr.io/nvidia"
 """NVIDIA's public registry of driver images. Driver images of vGPU guests are in no public registry."""

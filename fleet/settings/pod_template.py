@@ -12,22 +12,8 @@ from fleet.facts.pods import Mount, claimed
 from fleet.settings.environment import EnvName, EnvValue
 from fleet.settings.github import is_app_secret
 from fleet.settings.gitops import ObjectName
-from fleet.settings.model import (
-    IN_ANY_ORDER,
-    DnsLabel,
-    Form,
-    Memory,
-    Model,
-    accepted,
-    matching,
-    memory_text,
-    problem,
-    refusal,
-    refuse,
-    refuses,
-    require_once,
-    words,
-)
+from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Memory, Model, memory_text
+from fleet.settings.refusals import Form, accepted, matching, problem, refusal, refuse, refuses, require_once, words
 from fleet.settings.template import Template
 
 

@@ -13,21 +13,8 @@ from fleet.facts.offer import Offer
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Taint, Toleration, own_labels, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import (
-    DnsLabel,
-    Duration,
-    Form,
-    Labels,
-    Memory,
-    Model,
-    Nodes,
-    between,
-    cpu_text,
-    problem,
-    refusal,
-    refuse,
-    require_once,
-)
+from fleet.settings.model import DnsLabel, Duration, Labels, Memory, Model, Nodes, cpu_text
+from fleet.settings.refusals import Form, between, problem, refusal, refuse, require_once
 from fleet.settings.schedules import PoolSchedules
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 

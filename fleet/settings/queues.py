@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleet.settings.model import DnsLabel, Model, problem, refusal, refuse, require_once
+from fleet.settings.model import DnsLabel, Model
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import Pool, require_pool, require_same_gpus
+from fleet.settings.refusals import problem, refusal, refuse, require_once
 
 NEVER = "Never"
 

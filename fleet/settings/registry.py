@@ -10,7 +10,8 @@ from typing import Annotated
 from pydantic import Field
 
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
-from fleet.settings.model import Model, matching, refusal, refuse, require_once
+from fleet.settings.model import Model
+from fleet.settings.refusals import matching, refusal, refuse, require_once
 from fleet.settings.runner import ImageReference
 
 _DOCKER_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")

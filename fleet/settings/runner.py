@@ -15,27 +15,9 @@ from fleet.settings.compatibility import CudaFields
 from fleet.settings.container_jobs import HOOK_CONTAINERS, HOOK_FOLDERS, HOOK_VOLUMES, ContainerFields
 from fleet.settings.github import RunnerGroup
 from fleet.settings.kept_jobs import DEFAULT_TIMEOUT, KeepFailed
-from fleet.settings.model import (
-    YAML_WORDS,
-    CpuSpan,
-    DnsLabel,
-    Duration,
-    Form,
-    Memory,
-    MemorySpan,
-    Model,
-    Scale,
-    between,
-    limited,
-    matching,
-    memory_text,
-    problem,
-    refusal,
-    refuse,
-    refuses,
-    require_once,
-)
+from fleet.settings.model import YAML_WORDS, CpuSpan, DnsLabel, Duration, Memory, MemorySpan, Model, Scale, memory_text
 from fleet.settings.pod_template import PodFields
+from fleet.settings.refusals import Form, between, limited, matching, problem, refusal, refuse, refuses, require_once
 from fleet.settings.schedules import RunnerSchedules
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")

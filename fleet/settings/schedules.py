@@ -13,19 +13,8 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts import bill
 from fleet.facts.remark import todo
-from fleet.settings.model import (
-    IN_ANY_ORDER,
-    Day,
-    DnsLabel,
-    Model,
-    QuotedText,
-    matching,
-    problem,
-    refusal,
-    refuse,
-    refuses,
-    require_once,
-)
+from fleet.settings.model import IN_ANY_ORDER, Day, DnsLabel, Model, QuotedText
+from fleet.settings.refusals import matching, problem, refusal, refuse, refuses, require_once
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: tuple[str, ...] = get_args(Weekday)

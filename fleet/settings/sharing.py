@@ -11,7 +11,8 @@ from pydantic import Field, Tag
 from fleet.facts import hardware
 from fleet.facts.scheduling import GPU_RESOURCE, MIG_RESOURCE, PLUGIN_CONFIG_CDI, SHARED_SUFFIX
 from fleet.facts.tables import rows
-from fleet.settings.model import Model, problem, selected_by
+from fleet.settings.model import Model, selected_by
+from fleet.settings.refusals import problem
 
 STRATEGIES = ("time-slicing", "mps", "mig")
 

@@ -13,7 +13,8 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import NO_GPU, is_gpu_resource
 from fleet.settings.containers import DNS_CONFIG, HOST_ALIAS, refuse_container, refuse_sizes, refuse_volume
 from fleet.settings.github import is_app_secret
-from fleet.settings.model import Model, problem, refusal, refuse, refuses, require_once
+from fleet.settings.model import Model
+from fleet.settings.refusals import problem, refusal, refuse, refuses, require_once
 
 _WHILE_IT_RUNS = frozenset({"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"})
 _SIZES = ("requests", "limits")

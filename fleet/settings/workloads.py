@@ -9,21 +9,10 @@ from fleet.facts.pods import Level
 from fleet.facts.versions import IMAGES, Image
 from fleet.settings.caches import Cache, VolumeSize, class_name
 from fleet.settings.endpoint import BoundedCidr
-from fleet.settings.model import (
-    IN_ANY_ORDER,
-    CpuSpan,
-    DnsLabel,
-    Labels,
-    Memory,
-    MemorySpan,
-    Model,
-    problem,
-    refusal,
-    refuse,
-    selected_by,
-)
+from fleet.settings.model import IN_ANY_ORDER, CpuSpan, DnsLabel, Labels, Memory, MemorySpan, Model, selected_by
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_no_shm, require_one_share, require_pool
+from fleet.settings.refusals import problem, refusal, refuse
 from fleet.settings.runner import ImageReference, PodRunner, Runner, SetName, require_shm, short_name
 
 WORKLOAD_IMAGES: dict[str, Image] = {

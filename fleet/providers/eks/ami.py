@@ -14,8 +14,9 @@ from fleet.facts import eks_images, versions
 from fleet.facts.hardware import machine
 from fleet.providers.eks.nodes import AmiId, EksPool
 from fleet.settings import compatibility
-from fleet.settings.model import Model, limited, matching, problem, refusal, refuse, require_once
+from fleet.settings.model import Model
 from fleet.settings.pool import Disk, GpuType
+from fleet.settings.refusals import limited, matching, problem, refusal, refuse, require_once
 
 _Release = Annotated[str, matching("ami_release", r"1\.[0-9]{2}\.[0-9]+-20[0-9]{6}")]
 _Toolkit = Annotated[str, matching("ami_toolkit", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+", such=versions.AMI_TOOLKIT)]

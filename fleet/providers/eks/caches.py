@@ -9,7 +9,7 @@ from fleet.facts.disks import GP3_IOPS, GP3_IOPS_PER_GIB, GP3_IOPS_PER_MIBPS, GP
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.pricing import gp3_volume
 from fleet.settings.caches import Cache, Volumes, require_size
-from fleet.settings.model import problem, refusal
+from fleet.settings.refusals import problem, refusal
 
 EBS_DRIVER, EFS_DRIVER = "aws-ebs-csi-driver", "aws-efs-csi-driver"
 """EKS add-ons."""

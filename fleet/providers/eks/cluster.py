@@ -34,22 +34,9 @@ from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.existing import NODE_AGENT
 from fleet.settings.health import Health
-from fleet.settings.model import (
-    Cidr,
-    DnsLabel,
-    Form,
-    Model,
-    Nodes,
-    QuotedText,
-    limited,
-    matching,
-    problem,
-    refusal,
-    refuse,
-    refuses,
-    require_once,
-)
+from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, QuotedText
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
+from fleet.settings.refusals import Form, limited, matching, problem, refusal, refuse, refuses, require_once
 from fleet.settings.runner import SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")

@@ -6,7 +6,8 @@ from pydantic import Field
 
 from fleet.facts.hardware import unit_price
 from fleet.facts.pricing import quoted
-from fleet.settings.model import AccountId, Model, matching, problem, refusal, refuse
+from fleet.settings.model import AccountId, Model
+from fleet.settings.refusals import matching, problem, refusal, refuse
 from fleet.settings.registry import Mirror, Registry, RunnerImage, parts
 
 _BY_HOST = ("ghcr.io", "public.ecr.aws", "quay.io", "registry.gitlab.com", "registry.k8s.io")

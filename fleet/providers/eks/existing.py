@@ -10,7 +10,8 @@ from fleet.providers.eks.cluster import EksPools, SubnetId
 from fleet.providers.eks.ecr import ROLE
 from fleet.providers.eks.runners import EksPodRunner
 from fleet.settings.existing import AUTOSCALER_CHART, NO_CACHES, NODE_AGENT, Existing
-from fleet.settings.model import DnsLabel, matching, problem, refusal, require_once, without
+from fleet.settings.model import DnsLabel, without
+from fleet.settings.refusals import matching, problem, refusal, require_once
 from fleet.settings.runner import SetName
 
 ClusterName = Annotated[str, matching("eks_name", r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")]

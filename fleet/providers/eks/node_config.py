@@ -18,7 +18,8 @@ from fleet.facts.credentials import holds_credential
 from fleet.facts.scheduling import Taint
 from fleet.facts.yaml_text import yaml_text
 from fleet.settings.kubelet import PLACEMENT, KubeletConfig, owned_fields, unowned
-from fleet.settings.model import Model, limited, problem, refusal, refuse, refuses
+from fleet.settings.model import Model
+from fleet.settings.refusals import limited, problem, refusal, refuse, refuses
 
 MOST_BYTES = 8 * 1024
 """EC2 takes 16 KiB of user data (EC2 user guide, user data). The rest is for the cluster and all labels of the node. EKS

@@ -6,7 +6,8 @@ from pydantic import Field
 
 from fleet.facts.disks import GP3_IOPS, GP3_IOPS_PER_MIBPS, GP3_MIBPS, GP3_MOST_IOPS, GP3_MOST_MIBPS
 from fleet.facts.pricing import gp3_volume
-from fleet.settings.model import Model, problem, refusal, refuse
+from fleet.settings.model import Model
+from fleet.settings.refusals import problem, refusal, refuse
 
 SPREAD_PER_ZONE = 7
 """Running machines of a spread placement group in one zone (EC2 user guide, placement group rules and limitations)."""

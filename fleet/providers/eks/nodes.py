@@ -14,8 +14,9 @@ from fleet.providers.eks.groups import WarmPool
 from fleet.providers.eks.node_config import NodeConfig
 from fleet.providers.eks.node_options import DiskPerformance, PlacementGroup
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import Day, Nodes, matching, problem, refusal, refuse, require_once
+from fleet.settings.model import Day, Nodes
 from fleet.settings.pool import NodeType, Pool, Reservation, require_local_disks
+from fleet.settings.refusals import matching, problem, refusal, refuse, require_once
 
 MOST_IN_BLOCK = 64
 """Machines of one capacity block (EC2 user guide, how Capacity Blocks work)."""

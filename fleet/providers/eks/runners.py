@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fleet.providers.eks.ecr import ROLE
-from fleet.settings.model import matching, refusal, refuse
+from fleet.settings.refusals import matching, refusal, refuse
 from fleet.settings.runner import PodRunner
 
 POD_IDENTITY_AGENT = "169.254.170.23/32"

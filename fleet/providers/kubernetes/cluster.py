@@ -14,8 +14,9 @@ from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
 from fleet.settings.existing import NO_CACHES, ExistingContext
 from fleet.settings.kubelet import DescribedKubelet
 from fleet.settings.machines import WithMachines
-from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, refusal, refuse, without
+from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, without
 from fleet.settings.pool import MachineName, Pool
+from fleet.settings.refusals import problem, refusal, refuse
 from fleet.settings.runner import PodRunner, SetName
 
 

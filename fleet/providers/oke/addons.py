@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fleet.settings.model import matching
+from fleet.settings.refusals import matching
 
 AUTOSCALER_ADDON: Literal["ClusterAutoscaler"] = "ClusterAutoscaler"
 PLUGIN_ADDON: Literal["NvidiaGpuPlugin"] = "NvidiaGpuPlugin"

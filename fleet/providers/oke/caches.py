@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from fleet.facts.pricing import oci_volume
 from fleet.settings.caches import Cache, Volumes, require_size
-from fleet.settings.model import problem, refusal, refuse
+from fleet.settings.refusals import problem, refusal, refuse
 
 Attachment = Literal["paravirtualized", "iscsi"]
 

@@ -34,8 +34,9 @@ from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster, ReplaceNodes
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import DnsLabel, problem, refusal, refuse
+from fleet.settings.model import DnsLabel
 from fleet.settings.pool import IdleDelay, require_in_zones, unused_disks
+from fleet.settings.refusals import problem, refusal, refuse
 from fleet.settings.runner import SetName
 
 

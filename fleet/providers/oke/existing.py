@@ -10,7 +10,8 @@ from fleet.providers.oke.ocid import ClusterId, CompartmentId, SecurityGroupId, 
 from fleet.providers.oke.runners import OkePodRunner
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.existing import AUTOSCALER_CHART, NO_CACHES, ExistingContext
-from fleet.settings.model import DnsLabel, refusal, refuse, without
+from fleet.settings.model import DnsLabel, without
+from fleet.settings.refusals import refusal, refuse
 from fleet.settings.runner import SetName
 
 

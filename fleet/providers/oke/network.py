@@ -9,7 +9,8 @@ import math
 from typing import Annotated
 
 from fleet.providers.oke.ocid import CompartmentId, SubnetId, VcnId
-from fleet.settings.model import Cidr, Model, limited, problem, refusal, refuse
+from fleet.settings.model import Cidr, Model
+from fleet.settings.refusals import limited, problem, refusal, refuse
 
 _PODS_PER_CARD = 31
 """Pod addresses per network card (the same page)."""

@@ -16,8 +16,9 @@ from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, ImageId, require_different
 from fleet.settings import compatibility
 from fleet.settings.kubelet import KubeletFlags, owned_fields, unowned
-from fleet.settings.model import Form, Memory, Model, between, problem, refusal, refuse, refuses, without
+from fleet.settings.model import Memory, Model, without
 from fleet.settings.pool import Disk, GpuType, Pool, Reservation, require_local_disks, require_own_labels
+from fleet.settings.refusals import Form, between, problem, refusal, refuse, refuses
 
 _FLAGS = {
     "podPidsLimit": "pod-max-pids",

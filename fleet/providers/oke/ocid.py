@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from fleet.facts.tables import rows
-from fleet.settings.model import Form, matching, problem, refuses, require_once, words
+from fleet.settings.refusals import Form, matching, problem, refuses, require_once, words
 
 _OCID = re.compile(r"ocid1\.([a-z0-9]+)\.oc1\.([a-z0-9-]*)\.([A-Za-z0-9._-]+)")
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")

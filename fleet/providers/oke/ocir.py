@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fleet.settings.model import matching
+from fleet.settings.refusals import matching
 from fleet.settings.registry import Mirror, Registry
 
 Namespace = Annotated[str, matching("registry_namespace", r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?", most=255)]

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Discriminator, Tag
 
 from fleet.providers.oke.vm_runner import VmPerJobRunner, VmRunner
-from fleet.settings.model import problem, refusal, refuse
+from fleet.settings.refusals import problem, refusal, refuse
 from fleet.settings.runner import KINDS, PodRunner
 
 _LEAST_REASON, _MOST_REASON = 20, 200

@@ -23,7 +23,8 @@ from fleet.providers.oke.ocid import (
     require_region,
 )
 from fleet.settings import compatibility
-from fleet.settings.model import Duration, Model, Scale, between, matching, problem, refusal, refuse, require_once
+from fleet.settings.model import Duration, Model, Scale
+from fleet.settings.refusals import between, matching, problem, refusal, refuse, require_once
 from fleet.settings.runner import ImageReference, Runner, WholeMachine
 
 _TOOLKIT = matching("toolkit_version", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+", such=versions.VM_TOOLKIT)

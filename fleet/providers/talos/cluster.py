@@ -19,7 +19,8 @@ from fleet.settings.enablement import GPU_OPERATOR, Enablement
 from fleet.settings.existing import no_caches
 from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
 from fleet.settings.machines import WithMachines
-from fleet.settings.model import DnsLabel, QuotedText, matching, problem, refusal, refuse, without
+from fleet.settings.model import DnsLabel, QuotedText, without
+from fleet.settings.refusals import matching, problem, refusal, refuse
 from fleet.settings.runner import PodRunner, SetName
 
 _OPERATOR_FROM = (1, 13)

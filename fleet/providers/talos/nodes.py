@@ -8,21 +8,9 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from fleet.facts.hardware import OWNED
 from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.settings.kubelet import KubeletConfig, owned_fields, unowned
-from fleet.settings.model import (
-    DnsLabel,
-    Form,
-    Memory,
-    Model,
-    Nodes,
-    matching,
-    memory_text,
-    problem,
-    refusal,
-    refuse,
-    without,
-    words,
-)
+from fleet.settings.model import DnsLabel, Memory, Model, Nodes, memory_text, without
 from fleet.settings.pool import MachineName, Pool, require_own_labels
+from fleet.settings.refusals import Form, matching, problem, refusal, refuse, words
 
 _TURING = (7, 5)
 """The lowest compute capability that NVIDIA's open kernel modules support (NVIDIA/open-gpu-kernel-modules README)."""
