@@ -11,19 +11,8 @@ from fleet.charts.arc import CONTROLLER, GRACE, LISTENER, NAMESPACE, controller_
 from fleet.charts.chart import Chart, fixed, manifests, resources
 from fleet.charts.container_jobs import job_template, own_pod, step_template
 from fleet.charts.enablement import Tolerations
+from fleet.facts import scheduling
 from fleet.facts.pods import CONFINED, CONFINED_POD, Level
-from fleet.facts.scheduling import (
-    CPU_TOLERATION,
-    GPU_RESOURCE,
-    GPU_TOLERATION,
-    JOB_TEMPLATE,
-    PREEMPTING_PRIORITY,
-    RUNNER_PRIORITY,
-    SAFE_TO_EVICT,
-    STEP_TEMPLATE,
-    node_choice,
-    per_node_annotation,
-)
 from fleet.settings.cluster import Cluster
 from fleet.settings.container_jobs import MAX_SET_NAME as MAX_WITH_CONTAINERS
 from fleet.settings.egress import CLOSED, LINK_LOCAL, within
@@ -93,7 +82,7 @@ class SetSettings(Runner):
             "maxRunners": self.span.max,
             # Without this value the chart searches the cluster for the controller, and a preview has no cluster.
             "controllerServiceAccount": {"namespace": self.controller_namespace, "name": self.controller_service_account},
-            "template": {"metadata": {"annotations": {SAFE_TO_EVICT: "false", **annotations}}, "spec": priority | pod},
+            "template": {"metadata": {"annotations": {scheduling.SAFE_TO_EVICT: "false", **annotations}}, "spec": priority | pod},
             "listenerMetrics": _LISTENER_METRICS,
             "listenerTemplate": {
                 "spec": {
@@ -141,7 +130,7 @@ def of_cluster(cluster: Cluster, name: str, runner: Runner, github: GitHub) -> d
         "group": runner.group or scope.group,
         "runner_scale_set_name": name,
         "listener_node_selector": dict(cluster.system_selector),
-        "priority_class": (PREEMPTING_PRIORITY if preempts else RUNNER_PRIORITY).name,
+        "priority_class": (scheduling.PREEMPTING_PRIORITY if preempts else scheduling.RUNNER_PRIORITY).name,
         "closed_networks": cluster.closed_networks,
     }
     if scope_name != DEFAULT_SCOPE and not cluster.by_git:
@@ -159,11 +148,11 @@ _Price = Annotated[str, matching("usd_per_hour", rf"{_AMOUNT}(-{_AMOUNT})?")]
 class PodSet(RunnerPod, SetSettings):
     """A set whose runners are pods."""
 
-    gpu_resource: Annotated[str, Field(min_length=1)] = GPU_RESOURCE
+    gpu_resource: Annotated[str, Field(min_length=1)] = scheduling.GPU_RESOURCE
     mounts_shm: bool = True
     node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     node_selectors: tuple[Annotated[dict[LabelKey, LabelValue], Field(min_length=1)], ...] = ()
-    tolerations: Tolerations = (GPU_TOLERATION,)
+    tolerations: Tolerations = (scheduling.GPU_TOLERATION,)
     runtime_class: str = ""
     usd_per_hour: _Price | None = None
     per_node: Annotated[int, Field(ge=1)] = 1
@@ -196,9 +185,9 @@ class PodSet(RunnerPod, SetSettings):
     @property
     def job(self) -> dict[str, Any]:
         """The spec of the pod that has the GPUs of a job, on the nodes of one of the selectors, the first choice first."""
-        tolerations = self.tolerations if self.gpus or "tolerations" in self.model_fields_set else (CPU_TOLERATION,)
+        tolerations = self.tolerations if self.gpus or "tolerations" in self.model_fields_set else (scheduling.CPU_TOLERATION,)
         pod = runner_pod(self, tolerations, self.gpu_resource, self.mounts_shm, self.usd_per_hour or "")
-        placed = node_choice(self.node_selectors or [self.node_selector]) | pod
+        placed = scheduling.node_choice(self.node_selectors or [self.node_selector]) | pod
         return placed | ({"runtimeClassName": self.runtime_class} if self.runtime_class else {})
 
     @property
@@ -211,8 +200,8 @@ class PodSet(RunnerPod, SetSettings):
         """The templates of the pods that GitHub's hooks make, by the names of their files."""
         pod = ({"priorityClassName": self.priority_class} if self.priority_class else {}) | self.job
         return {
-            JOB_TEMPLATE: job_template(pod, self, self.job_deadline),
-            STEP_TEMPLATE: step_template(pod, self, self.job_deadline),
+            scheduling.JOB_TEMPLATE: job_template(pod, self, self.job_deadline),
+            scheduling.STEP_TEMPLATE: step_template(pod, self, self.job_deadline),
         }
 
     @property
@@ -221,7 +210,7 @@ class PodSet(RunnerPod, SetSettings):
         pod = self.job
         if self.in_containers:
             own = own_pod(self, self.jobs_home, self.prepare_timeout)
-            pod = node_choice([self.runner_node_selector]) | own | {"terminationGracePeriodSeconds": GRACE}
+            pod = scheduling.node_choice([self.runner_node_selector]) | own | {"terminationGracePeriodSeconds": GRACE}
             pod |= {"tolerations": manifests(self.runner_tolerations)}
-        waiting, values = per_node_annotation(self.per_node), self.scale_set_values
+        waiting, values = scheduling.per_node_annotation(self.per_node), self.scale_set_values
         return self.scale_set(pod, annotations=waiting, more=values, declares_minimum=self.declare_min_runners)

@@ -11,20 +11,11 @@ from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.offer import allocatable
 from fleet.facts.remark import below, todo
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, SYSTEM_POOL
+from fleet.providers.oke import ocid
 from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
 from fleet.providers.oke.caches import Attachment, OkeCache, block_class
 from fleet.providers.oke.network import OF_MOUNT_TARGET, OkeNetwork, node_subnet, of_node
 from fleet.providers.oke.nodes import NodeImageId, OkePool, OkeSystemPool
-from fleet.providers.oke.ocid import (
-    AvailabilityDomain,
-    CompartmentId,
-    CompartmentPath,
-    Region,
-    TenancyId,
-    prefix,
-    require_domains,
-    require_region,
-)
 from fleet.providers.oke.ocir import OcirRegistry
 from fleet.providers.oke.runners import AnyRunner, OkePodRunner
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner, require_own_network
@@ -48,7 +39,7 @@ def _minor_of(version: str) -> str:
 class OciBudget(Budget):
     """A budget over a compartment and those below it."""
 
-    compartment: CompartmentId | None = None
+    compartment: ocid.CompartmentId | None = None
     """OCID of the compartment that the budget watches, with those below it. Default: the cluster's. If machines are in
     another one, name a compartment above both. Mark: first."""
 
@@ -58,19 +49,19 @@ class OkePools(Cluster):
 
     provider: Literal["oke"]
     """Oracle Kubernetes Engine (OKE)."""
-    region: Region
+    region: ocid.Region
     """OCI region of the cluster, by its full name."""
-    zones: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
+    zones: Annotated[tuple[ocid.AvailabilityDomain, ...], Field(min_length=1)]
     """Availability domains. Caches of files are mounted from the first. Their prefix belongs to your tenancy: `oci iam
     availability-domain list` shows them."""
-    compartment: CompartmentId
+    compartment: ocid.CompartmentId
     """OCID of the compartment of the cluster, its nodes and its network."""
-    tenancy: TenancyId | None = None
+    tenancy: ocid.TenancyId | None = None
     """OCID of the tenancy. Required with `budget`, `declareQuotas` and `registry`. Mark: first."""
-    compartment_path: CompartmentPath | None = None
+    compartment_path: ocid.CompartmentPath | None = None
     """Names from the tenancy's root down to the compartment, with colons between them. Quotas refer to a compartment by this
     path. Required with `declareQuotas`. Mark: first."""
-    home_region: Region | None = None
+    home_region: ocid.Region | None = None
     """Home region of the tenancy, if it is another one. OCI accepts policies only there."""
     budget: OciBudget | None = None
     """A monthly budget over a compartment, with alarms by email. It stops nothing. Default: none. Mark: first."""
@@ -234,11 +225,11 @@ class OkePools(Cluster):
     def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Prefixes of availability domains. Pools and standing machines use only domains of the cluster."""
         for index, domain in enumerate(self.zones):
-            yield ("zones", str(index)), prefix(domain)
+            yield ("zones", str(index)), ocid.prefix(domain)
         for name, runner in self.machine_runners():
             for number, place in enumerate(runner.places if isinstance(runner, VmPerJobRunner) else ()):
                 for index, domain in enumerate(place.availability_domains):
-                    yield ("runners", name, "places", str(number), "availabilityDomains", str(index)), prefix(domain)
+                    yield ("runners", name, "places", str(number), "availabilityDomains", str(index)), ocid.prefix(domain)
 
     def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
         """(path, OCID) of each resource that must be in the cluster's region."""
@@ -250,7 +241,7 @@ class OkePools(Cluster):
     @refusal
     def _oke_rules(self) -> None:
         """Refuse availability domains, images and other OCIDs of another region, an unknown version, and missing images."""
-        require_domains(
+        ocid.require_domains(
             "oke_zone", f"not an availability domain of {self.region}; use its own", self.zones, self.region, at=("zones",)
         )
         if self.kubernetes_version not in versions.OKE_KUBERNETES:
@@ -261,8 +252,8 @@ class OkePools(Cluster):
         for kind, image in self.node_images.items():
             if image.driver is not None and not (kind in NODE_IMAGES and NODE_IMAGES[kind].driver):
                 raise problem("node_image_driver", at=("nodeImages", kind, "driver"), kind=kind)
-        for at, ocid in self._here():
-            require_region(ocid, self.region, at=at)
+        for at, identifier in self._here():
+            ocid.require_region(identifier, self.region, at=at)
         for name, pool in self.pools.items():
             message = "the availability domain is not one of the cluster's; use one of zones"
             require_in_zones("pool_zone", message, pool.zones, self.zones, at=("pools", name, "zones"))
@@ -308,10 +299,10 @@ class OkeCluster(OkePools):
     """`oci-bv`, block volumes (docs.oracle.com, provisioning PVCs on the Block Volume service)."""
     IMAGES: ClassVar[tuple[str, ...]] = (SYSTEM_POOL,)
 
-    machine_compartment: CompartmentId | None = None
+    machine_compartment: ocid.CompartmentId | None = None
     """OCID of the compartment of the machines that run jobs. With a separate one the launchers have no access to the nodes.
     Default: `compartment`. Mark: first."""
-    machine_compartment_path: CompartmentPath | None = None
+    machine_compartment_path: ocid.CompartmentPath | None = None
     """Names from the tenancy's root down to `machineCompartment`, with colons between them. Required with `declareQuotas` if
     the cluster has machines. Mark: first."""
     endpoint: Endpoint
@@ -374,7 +365,7 @@ class OkeCluster(OkePools):
         """The known paths of the cluster's compartments, by OCID."""
         # The cluster's compartment comes last, because the machines may be in the same one.
         paths = {self.machine_compartment: self.machine_compartment_path, self.compartment: self.compartment_path}
-        return {ocid: path for ocid, path in paths.items() if ocid and path}
+        return {identifier: path for identifier, path in paths.items() if identifier and path}
 
     def _cluster_remarks(self) -> Iterator[str]:
         """Warnings about the registry."""

@@ -11,17 +11,8 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts import hardware, versions
 from fleet.facts.remark import todo
+from fleet.providers.oke import ocid
 from fleet.providers.oke.nodes import BootVolume, Shape, require_preemptible
-from fleet.providers.oke.ocid import (
-    AvailabilityDomain,
-    ImageId,
-    Region,
-    SecurityGroupId,
-    SubnetId,
-    require_different,
-    require_place,
-    require_region,
-)
 from fleet.settings import compatibility
 from fleet.settings.model import Duration, Model, Scale
 from fleet.settings.refusals import between, matching, problem, refusal, refuse, require_once
@@ -33,31 +24,31 @@ _TOOLKIT = matching("toolkit_version", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+", such=ve
 class Place(Model):
     """Availability domains of one region, tried in order. Outside of the cluster's region it needs its own network and image."""
 
-    region: Region
+    region: ocid.Region
     """OCI region of the place."""
-    availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
+    availability_domains: Annotated[tuple[ocid.AvailabilityDomain, ...], Field(min_length=1)]
     """Availability domains of that region. The launcher tries them in this order."""
-    subnet: SubnetId | None = None
+    subnet: ocid.SubnetId | None = None
     """OCID of the subnet of the machines. Required outside of the cluster's region. Default: that of the cluster."""
-    security_group: SecurityGroupId | None = None
+    security_group: ocid.SecurityGroupId | None = None
     """OCID of the network security group of the machines. Required outside of the cluster's region. Default: that of the
     cluster."""
-    image: ImageId | None = None
+    image: ocid.ImageId | None = None
     """OCID of the boot image in that region. Required outside of the cluster's region. Default: `image` of the runner class."""
 
     @refusal
     def _rules(self) -> None:
         """Refuse domains and OCIDs of another region, and a domain given twice."""
-        require_place(self.availability_domains, self.region)
-        require_region(self.subnet, self.region, at=("subnet",))
-        require_region(self.security_group, self.region, at=("securityGroup",))
-        require_region(self.image, self.region, at=("image",))
+        ocid.require_place(self.availability_domains, self.region)
+        ocid.require_region(self.subnet, self.region, at=("subnet",))
+        ocid.require_region(self.security_group, self.region, at=("securityGroup",))
+        ocid.require_region(self.image, self.region, at=("image",))
 
 
 class MachineImage(Model):
     """The boot image: Ubuntu with NVIDIA's driver. The machine checks the driver's version at boot."""
 
-    id: ImageId
+    id: ocid.ImageId
     """OCID of the image in the cluster's region."""
     driver: Annotated[str, AfterValidator(compatibility.driver_version)]
     """Version of the NVIDIA driver in the image. The machine compares it at boot with what `nvidia-smi` shows."""
@@ -169,7 +160,7 @@ class VmRunner(MachineRunner):
     """Standing machines that wait for jobs. Each is replaced after its job (docs/oci-runners.md)."""
     count: Annotated[int, Field(ge=1, le=50)]
     """Machines that are always on. Each is paid for whether a job runs or not. Unit: machines."""
-    availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
+    availability_domains: Annotated[tuple[ocid.AvailabilityDomain, ...], Field(min_length=1)]
     """Availability domains of the machines."""
     image: MachineImage
     """Boot image of the machines: Ubuntu with NVIDIA's driver."""
@@ -189,7 +180,7 @@ class VmRunner(MachineRunner):
         # docs.oracle.com, preemptible instances.
         refuse("capacity", standing_spot=self.capacity == "spot")
         refuse("shapes", standing_shapes=len(self.shapes) > 1)
-        require_different(self.availability_domains, at=("availabilityDomains",))
+        ocid.require_different(self.availability_domains, at=("availabilityDomains",))
 
 
 class VmPerJobRunner(MachineRunner):
@@ -272,7 +263,7 @@ def require_own_network(runner: VmPerJobRunner, region: str, *, at: tuple[str, .
         return
     for index, place in enumerate(runner.places):
         ids = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
-        missing = [key for key, ocid in ids.items() if ocid is None]
+        missing = [key for key, identifier in ids.items() if identifier is None]
         if place.region != region and missing:
             raise problem("place_network", at=(*at, "places", str(index)), value=place.region, missing=", ".join(missing))
 
