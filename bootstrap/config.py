@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 import pulumi
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.facts.errors import FleetError, Problem
 from fleet.loading.deployments import Branch, Name, Organization, Repository, RoleArn, StackName
 from fleet.settings.model import AccountId, Model
 from fleet.settings.reading import read
-from fleet.settings.refusals import matching, problem, refuse
+from fleet.settings.refusals import matching, problem, refusal, refuse
 
 NAMESPACE = "gpu-ci-bootstrap"
 """The project in `bootstrap/`, whose config these settings are."""
@@ -40,10 +40,9 @@ class Source(Model):
     """A branch. Every workflow that runs for it may take the role, also one that a pull request from a fork starts by
     `pull_request_target`: its token names the base branch."""
 
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
+    @refusal
+    def _rules(self) -> None:
         refuse(source=(self.environment is None) == (self.branch is None))
-        return self
 
     @property
     def claim(self) -> str:
@@ -87,15 +86,14 @@ class Bootstrap(Model):
     state: State | None = None
     stacks: Annotated[dict[StackName, Stack], Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
+    @refusal
+    def _rules(self) -> None:
         """Refuse a deploy role that no principal can assume, and a stack name that is the bootstrap's own or too long."""
         for name, stack in self.stacks.items():
             refuse("stacks", name, reserved_stack=name == OWN_TAG)
             if len(name) > _LONGEST:
                 raise problem("stack_length", at=("stacks", name), length=len(name), most=_LONGEST)
             refuse("stacks", name, nobody=self.organization is None and stack.deploy_from is None and not stack.operators)
-        return self
 
     def subject(self, source: Source) -> str:
         """The subject of the OIDC token of these jobs."""

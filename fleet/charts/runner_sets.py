@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.charts.arc import CONTROLLER, GRACE, LISTENER, NAMESPACE, controller_of, runner_pod
 from fleet.charts.chart import Chart, fixed, manifests, resources
@@ -21,7 +21,7 @@ from fleet.settings.github import APP_SECRET, DEFAULT_SCOPE, GitHub, ScopeUrl
 from fleet.settings.gitops import GitOps, ObjectName
 from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue
 from fleet.settings.namespaces import JOBS, runner_namespace
-from fleet.settings.refusals import matching, problem, refuse
+from fleet.settings.refusals import matching, problem, refusal, refuse
 from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner, RunnerPod, SetName
 
 _LISTENER_METRICS = fixed("arc-listener")
@@ -164,18 +164,16 @@ class PodSet(RunnerPod, SetSettings):
     prepare_timeout: Duration = 600
     job_deadline: Duration | None = None
 
-    @model_validator(mode="after")
-    def _one_choice_of_nodes(self) -> Self:
+    @refusal
+    def _one_choice_of_nodes(self) -> None:
         """Refuse both ways to name nodes at once."""
         refuse("nodeSelectors", two_selectors=self.node_selector and self.node_selectors)
-        return self
 
-    @model_validator(mode="after")
-    def _no_app_for_jobs(self) -> Self:
+    @refusal
+    def _no_app_for_jobs(self) -> None:
         """Refuse that jobs read the Secret of the App, whatever its name."""
         if self.reads(self.github_secret):
             raise problem("app_for_jobs", at=("githubSecret",), value=self.github_secret)
-        return self
 
     @property
     def opens(self) -> tuple[str, ...]:
