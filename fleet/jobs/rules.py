@@ -18,19 +18,13 @@ from fleet.facts.errors import instead, shown
 from fleet.facts.scheduling import VISIBLE_DEVICES
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.ask import MEMORY_A_GPU, cpu_of, is_shared, memory_of, settled
-from fleet.jobs.errors import JobError, JobProblem
+from fleet.jobs.errors import JobError, JobProblem, refused
 from fleet.jobs.profiles import PROFILES
 from fleet.prove.placement import Host, fit, shortage
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.reading import hint
-from fleet.settings.refusals import words
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-
-
-def _refused(rule: str, field: str, value: object = None, /, **context: object) -> JobProblem:
-    """The problem with a row of refusals.toml, which `context` fills in."""
-    return JobProblem(field, rule.partition("__")[0], words(rule, **context), "" if value is None else shown(value))
 
 
 Rule = tuple[frozenset[str], Callable[[Any], Iterator[JobProblem]]]
@@ -43,28 +37,28 @@ def _memory(arguments: AskArguments) -> Iterator[JobProblem]:
     want = f"{memory_text(least)}, {memory_text(MEMORY_A_GPU)} for each GPU"
     job = f"a job of {arguments.gpu_count} GPU{'' if arguments.gpu_count == 1 else 's'}"
     if memory.limit < least:
-        yield _refused("least_memory", "memory", limit, job=job, want=want)
+        yield refused("least_memory", "memory", limit, job=job, want=want)
     elif memory.request < least:
-        yield _refused("least_memory__request", "memory_request", request, job=job, want=want)
+        yield refused("least_memory__request", "memory_request", request, job=job, want=want)
     if memory.request > memory.limit:
-        yield _refused("limit__memory", "memory_request", request, limit=limit)
+        yield refused("limit__memory", "memory_request", request, limit=limit)
 
 
 def _cpu(arguments: AskArguments) -> Iterator[JobProblem]:
     cpu = cpu_of(arguments)
     if cpu.request > cpu.limit:
-        yield _refused("limit__cpu", "cpu_request", cpu_text(cpu.request), limit=cpu_text(cpu.limit))
+        yield refused("limit__cpu", "cpu_request", cpu_text(cpu.request), limit=cpu_text(cpu.limit))
 
 
 def _shm(arguments: AskArguments) -> Iterator[JobProblem]:
     limit = memory_of(arguments).limit
     if arguments.shm is not None and arguments.shm >= limit:
-        yield _refused("shm__job", "shm", memory_text(arguments.shm), limit=memory_text(limit))
+        yield refused("shm__job", "shm", memory_text(arguments.shm), limit=memory_text(limit))
 
 
 def _prefer(arguments: AskArguments) -> Iterator[JobProblem]:
     if arguments.prefer and arguments.gpu_type not in arguments.prefer:
-        yield _refused("prefer", "prefer", arguments.prefer, gpu_type=arguments.gpu_type)
+        yield refused("prefer", "prefer", arguments.prefer, gpu_type=arguments.gpu_type)
 
 
 def _instance_types(arguments: AskArguments) -> Iterator[JobProblem]:
@@ -98,13 +92,13 @@ def _devices(arguments: JobArguments) -> Iterator[JobProblem]:
     """A container numbers its own GPUs, from 0 on."""
     in_env = arguments.env.get(VISIBLE)
     if in_env is not None and arguments.visible_devices is not None:
-        yield _refused("visible_devices__twice", "visible_devices", variable=VISIBLE)
+        yield refused("visible_devices__twice", "visible_devices", variable=VISIBLE)
     devices = arguments.visible_devices if in_env is None else in_env
     if devices in (None, False):
         return
     field = "visible_devices" if in_env is None else f"env.{VISIBLE}"
     if is_shared(arguments):
-        yield _refused("visible_devices__share", field)
+        yield refused("visible_devices__share", field)
     elif devices is not True and (message := _wrong_numbers(str(devices), arguments.gpu_count)):
         yield JobProblem(field, "visible_devices", message, shown(devices))
 
@@ -153,12 +147,12 @@ def _secret(name: str, value: str) -> bool:
 
 def _variables(arguments: JobArguments) -> Iterator[JobProblem]:
     for name in arguments.secret_env.keys() & arguments.env.keys():
-        yield _refused("variable_twice__job", f"secret_env.{name}")
+        yield refused("variable_twice__job", f"secret_env.{name}")
     if VISIBLE in arguments.secret_env:
-        yield _refused("visible_devices__secret", f"secret_env.{VISIBLE}")
+        yield refused("visible_devices__secret", f"secret_env.{VISIBLE}")
     for field, names in (("env", arguments.env), ("secret_env", arguments.secret_env)):
         if VISIBLE_DEVICES in names:
-            yield _refused("injected", f"{field}.{VISIBLE_DEVICES}")
+            yield refused("injected", f"{field}.{VISIBLE_DEVICES}")
 
 
 def _mounts(arguments: JobArguments) -> Iterator[JobProblem]:
@@ -166,11 +160,11 @@ def _mounts(arguments: JobArguments) -> Iterator[JobProblem]:
     for field in ("workspace_path", "cache_path", "cache_read_only"):
         claim = field.partition("_")[0]
         if getattr(arguments, claim) is None and getattr(arguments, field) != usual[field].default:
-            yield _refused("volume", field, getattr(arguments, field), claim=claim)
+            yield refused("volume", field, getattr(arguments, field), claim=claim)
     if arguments.workspace and arguments.cache:
         workspace, cache = f"{arguments.workspace_path}/", f"{arguments.cache_path}/"
         if workspace.startswith(cache) or cache.startswith(workspace):
-            yield _refused("mounts", "cache_path", arguments.cache_path)
+            yield refused("mounts", "cache_path", arguments.cache_path)
 
 
 _RULES: tuple[Rule, ...] = (

@@ -114,17 +114,15 @@ class ExistingContext(Existing):
     """Path of the kubeconfig file. Default: as kubectl finds it (KUBECONFIG, ~/.kube/config). Example: `/home/ci/.kube/config`"""
 
 
-def no_caches(rule: str, why: str) -> AfterValidator:
+def no_caches(rule: str) -> AfterValidator:
     """A validator that refuses every cache."""
-    message = f"{why}; remove it, and name a storage class of your cluster in the workload's storage"
 
     def check(caches: dict[str, Any]) -> None:
         for name in caches:
-            raise problem(rule, message, at=(name,), value=name)
+            raise problem(rule, at=(name,), value=name)
 
     return refuses(check)
 
 
-_DRIVER_RULE = "a cache needs a storage driver that the program installs only in its own clusters"
-NO_CACHES = no_caches("existing_cache", _DRIVER_RULE)
+NO_CACHES = no_caches("existing_cache")
 """The program cannot read which storage drivers an existing cluster has."""

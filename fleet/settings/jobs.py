@@ -122,8 +122,7 @@ def require_jobs(
         for index, pool in enumerate(job.ordered):
             path = (*at, *(("pool",) if job.pool is not None else ("pools", str(index))))
             require_pool("job_pool", pool, pools, at=path)
-            why = "a job requests one kind; name pools of one kind, or write a job for each"
-            require_same_gpus("job_pools_mixed", why, pool, job.ordered[0], pools, at=path)
+            require_same_gpus("job_pools_mixed", pool, job.ordered[0], pools, at=path)
         here = [cache for cache, settings in caches.items() if job.namespace in settings.namespaces]
         if job.cache is not None and job.cache not in here:
             raise problem("job_cache", at=(*at, "cache"), namespace=job.namespace, here=", ".join(here) or "no cache")

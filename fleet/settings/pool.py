@@ -409,40 +409,36 @@ def require_pool(rule: str, name: str, pools: Mapping[str, Pool], *, at: tuple[s
         raise problem("pool_with_gpus", at=at, why=why, fix=fix)
 
 
-def require_same_gpus(rule: str, why: str, name: str, first: str, pools: Mapping[str, Pool], *, at: tuple[str, ...]) -> None:
+def require_same_gpus(rule: str, name: str, first: str, pools: Mapping[str, Pool], *, at: tuple[str, ...]) -> None:
     """Refuse a pool of a list whose GPUs, or how it shares them, differ from those of the first. Raises a settings problem."""
     if (pools[name].accelerator, pools[name].sharing) != (pools[first].accelerator, pools[first].sharing):
-        raise problem(rule, f"its GPUs, or how it shares them, differ from those of pool {first}, and {why}", at=at)
+        raise problem(rule, at=at, first=first)
 
 
 def require_one_share(rule: str, name: str, pool: Pool, units: int, *, at: tuple[str, ...]) -> None:
     """Refuse several units of a pool whose sharing gives a container only one. Raises a settings problem."""
     if units > 1 and not pool.several:
-        fix = "write 1, or set allowSeveral in the pool's sharing"
-        message = f"pool {name} shares its GPUs, and several shares do not add up to a larger one; {fix}"
-        raise problem(rule, message, at=at)
+        raise problem(rule, at=at, name=name)
 
 
 def require_no_shm(rule: str, name: str, pool: Pool, user: Model, *, at: tuple[str, ...]) -> None:
     """Refuse `shm` in the settings of a runner or workload whose pool shares by MPS. Raises a settings problem."""
     if "shm" in user.model_fields_set and not pool.mounts_shm:
-        message = f"pool {name} shares its GPUs by MPS, whose device plugin mounts /dev/shm itself; remove shm"
-        raise problem(rule, message, at=(*at, "shm"))
+        raise problem(rule, at=(*at, "shm"), name=name)
 
 
-def require_in_zones(rule: str, message: str, zones: Iterable[str], known: Collection[str], *, at: tuple[str, ...]) -> None:
+def require_in_zones(rule: str, zones: Iterable[str], known: Collection[str], *, at: tuple[str, ...], **context: str) -> None:
     """Refuse a zone that is not one of the cluster's (`known`). `at` is the path of the list. Raises a settings problem."""
     for index, zone in enumerate(zones):
         if zone not in known:
-            raise problem(rule, message, at=(*at, str(index)))
+            raise problem(rule, at=(*at, str(index)), **context)
 
 
-def require_own_labels(rule: str, who: str, profile: SchedulingProfile, labels: Iterable[str], *, at: tuple[str, ...]) -> None:
-    """Refuse node labels of domains that the provider reserves. `who` refuses them, in words. Raises a settings problem."""
+def require_own_labels(rule: str, profile: SchedulingProfile, labels: Iterable[str], *, at: tuple[str, ...]) -> None:
+    """Refuse node labels of domains that the provider reserves. Raises a settings problem."""
     for key in labels:
         if profile.reserves(key):
-            message = f"{who} labels of this domain; use one of your own, such as example.com/team"
-            raise problem(rule, message, at=(*at, "labels", key))
+            raise problem(rule, at=(*at, "labels", key))
 
 
 # -- local NVMe disks of machines as one array (RAID0) for images, logs and files of pods

@@ -220,8 +220,7 @@ def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
             require_pool("flavor_pool", pool, pools, at=here)
             if (owner := owners.setdefault(pool, name)) != name:
                 raise problem("flavor_pool_twice", at=here, owner=owner)
-            why = "a quota counts one kind of units; give each kind its own flavor"
-            require_same_gpus("flavor_mixed", why, pool, flavor.pools[0], pools, at=here)
+            require_same_gpus("flavor_mixed", pool, flavor.pools[0], pools, at=here)
             refuse(*here, flavor_labels=not pools[pool].LABELED)
 
 

@@ -36,12 +36,12 @@ MAX_LABELS = 100
 """Maximum labels per runner (docs.github.com, REST API, "Create configuration for a just-in-time runner": maximum items 100)."""
 
 
-def short_name(rule: str, of: str, most: int) -> AfterValidator:
+def short_name(rule: str, most: int) -> AfterValidator:
     """A validator that refuses a name of more than `most` characters. `of` says whose name it is: "a runner set's"."""
 
     def check(name: str) -> None:
         if len(name) > most:
-            raise problem(rule, f"{of} name has at most {most} characters, this one has {len(name)}; shorten it")
+            raise problem(rule, most=most, length=len(name))
 
     return refuses(check)
 
@@ -52,7 +52,7 @@ def _set_name(name: str) -> None:
         raise problem("set_name_word", name=name)
 
 
-_SET_LENGTH = short_name("set_name", "a runner set's", MAX_SET_NAME)
+_SET_LENGTH = short_name("set_name", MAX_SET_NAME)
 SetName = Annotated[DnsLabel, _SET_LENGTH, refuses(_set_name), limited("github.com", "runs-on")]
 
 
@@ -102,8 +102,7 @@ class WholeMachine:
 def require_shm(rule: str, shm: int, limit: int) -> None:
     """Refuse a /dev/shm that fills the memory limit. Raises a settings problem."""
     if shm >= limit:
-        message = "shm counts against the memory limit and would fill it; lower shm or raise memory.limit"
-        raise problem(rule, message, at=("shm",), value=memory_text(shm))
+        raise problem(rule, at=("shm",), value=memory_text(shm))
 
 
 def request_text(gpus: int, cpu: Amount, memory: Amount) -> str:

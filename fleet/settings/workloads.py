@@ -37,7 +37,7 @@ MAX_NAME = 45
 """Maximum characters of a workload's name. Names of claims and pods add up to 18, and may have 63."""
 
 
-WorkloadName = Annotated[DnsLabel, short_name("workload_name", "a workload's", MAX_NAME)]
+WorkloadName = Annotated[DnsLabel, short_name("workload_name", MAX_NAME)]
 
 
 class Storage(Model):

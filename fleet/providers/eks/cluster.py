@@ -395,12 +395,11 @@ class EksPools(Cluster):
                 raise problem("reservation_owner", at=(*at, "reservation", "owner"))
             if reservation is not None and reservation.zone not in self.node_zones:
                 raise problem("reservation_zone", at=(*at, "reservation", "zone"), zones_at=zones_at)
-            message = f"the zone is not one of the cluster's; use one of {zones_at}"
-            require_in_zones("pool_zone", message, pool.zones, self.node_zones, at=(*at, "zones"))
+            require_in_zones("pool_zone", pool.zones, self.node_zones, at=(*at, "zones"), zones_at=zones_at)
             for machine in pool.machines:
                 if machine.cloud != "aws":
                     raise problem("foreign_type", at=(*at, "instanceTypes"), value=machine.name)
-            require_own_labels("reserved_label", "EKS or kubelet refuses", EKS_PROFILE, pool.labels, at=at)
+            require_own_labels("reserved_label", EKS_PROFILE, pool.labels, at=at)
             most = SPREAD_PER_ZONE * len(self.zones_of(pool))
             if pool.placement_group is not None and pool.placement_group.strategy == "spread" and pool.nodes.max > most:
                 raise problem("spread_size", at=(*at, "nodes", "max"), per_zone=SPREAD_PER_ZONE, most=most)

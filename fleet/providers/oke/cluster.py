@@ -241,9 +241,7 @@ class OkePools(Cluster):
     @refusal
     def _oke_rules(self) -> None:
         """Refuse availability domains, images and other OCIDs of another region, an unknown version, and missing images."""
-        ocid.require_domains(
-            "oke_zone", f"not an availability domain of {self.region}; use its own", self.zones, self.region, at=("zones",)
-        )
+        ocid.require_domains("oke_zone", self.zones, self.region, at=("zones",))
         if self.kubernetes_version not in versions.OKE_KUBERNETES:
             raise problem("oke_version", at=("kubernetesVersion",), minors=", ".join(versions.OKE_KUBERNETES))
         for name in (*self.IMAGES, *(pool.image for pool in self.pools.values())):
@@ -255,8 +253,7 @@ class OkePools(Cluster):
         for at, identifier in self._here():
             ocid.require_region(identifier, self.region, at=at)
         for name, pool in self.pools.items():
-            message = "the availability domain is not one of the cluster's; use one of zones"
-            require_in_zones("pool_zone", message, pool.zones, self.zones, at=("pools", name, "zones"))
+            require_in_zones("pool_zone__domain", pool.zones, self.zones, at=("pools", name, "zones"))
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
                 raise problem("oke_reservation_zone", at=("pools", name, "reservation", "zone"))
 
@@ -479,8 +476,7 @@ class OkeCluster(OkePools):
         """Refuse standing machines outside of the cluster's domains, and places in other regions without network and image."""
         for name, runner in self.machine_runners():
             if isinstance(runner, VmRunner):
-                message = "standing machines are in the cluster's own availability domains; use one of zones"
                 at = ("runners", name, "availabilityDomains")
-                require_in_zones("vm_domain", message, runner.availability_domains, self.zones, at=at)
+                require_in_zones("vm_domain", runner.availability_domains, self.zones, at=at)
             if isinstance(runner, VmPerJobRunner):
                 require_own_network(runner, self.region, at=("runners", name))

@@ -152,7 +152,7 @@ class OkePool(Pool):
             require_local_disks(self, array=True, at=("localStorage",))
         require_different(self.zones, at=("zones",))
         refuse("zones", reserved_zones=self.reservation is not None and self.zones)
-        require_own_labels("oke_reserved_label", "OKE or kubelet refuses", OKE_PROFILE, self.labels, at=())
+        require_own_labels("oke_reserved_label", OKE_PROFILE, self.labels, at=())
 
 
 class NodeImageId(Model):

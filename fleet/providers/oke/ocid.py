@@ -62,18 +62,17 @@ def require_different(domains: tuple[str, ...], *, at: tuple[str, ...]) -> None:
     require_once("repeated_domain", domains, at=at)
 
 
-def require_domains(rule: str, message: str, domains: tuple[str, ...], region: str, *, at: tuple[str, ...]) -> None:
+def require_domains(rule: str, domains: tuple[str, ...], region: str, *, at: tuple[str, ...]) -> None:
     """Refuse an availability domain of another region, and a list that has one twice. `at` is the path of the list."""
     for index, domain in enumerate(domains):
         if not in_region(domain, region):
-            raise problem(rule, message, at=(*at, str(index)))
+            raise problem(rule, at=(*at, str(index)), region=region)
     require_different(domains, at=at)
 
 
 def require_place(domains: tuple[str, ...], region: str) -> None:
     """Refuse `availabilityDomains` of machines that are not in their region, and a list that has one twice."""
-    message = f"not an availability domain of {region}; use that region's"
-    require_domains("place_domain", message, domains, region, at=("availabilityDomains",))
+    require_domains("place_domain", domains, region, at=("availabilityDomains",))
 
 
 def _region(text: str) -> None:

@@ -33,7 +33,7 @@ _PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2]
 _ENDPOINT = matching("talos_endpoint", rf"https://([A-Za-z0-9.-]+|\[[0-9a-f:]+\]):{_PORT}")
 
 
-_NO_CACHES = no_caches("talos_cache", "a cache is a cloud volume, which Talos clusters do not have")
+_NO_CACHES = no_caches("talos_cache")
 
 
 class TalosCluster(Cluster, WithMachines):

@@ -154,7 +154,7 @@ class TalosPool(Pool):
             if kept is not None and kept < self.disk:
                 raise problem("volume_room", at=("disk",), value=memory_text(self.disk), name=name, kept=memory_text(kept))
         refuse("idleDelay", talos_idle="idle_delay" in self.model_fields_set)
-        require_own_labels("talos_reserved_label", "kubelet may not set", TALOS_PROFILE, self.labels, at=())
+        require_own_labels("talos_reserved_label", TALOS_PROFILE, self.labels, at=())
 
 
 class TalosSystem(Model):
