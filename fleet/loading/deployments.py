@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fleet.facts.errors import FleetError, Problem, instead
-from fleet.facts.remark import todo
+from fleet.facts.remark import said, todo
 from fleet.facts.tables import toml
 from fleet.loading.stackfile import StackConfig, load as load_stack, wrong
 from fleet.providers import fleet as fleet_settings
@@ -173,15 +173,9 @@ class Deployments(Model):
                 continue
             networks = [ipaddress.ip_network(cidr) for cidr in endpoint.public_cidrs]
             if out := [ip for ip in hosted_addresses() if not any(ipaddress.ip_address(ip) in block for block in networks)]:
-                yield todo(
-                    f"{name}: endpoint.publicCidrs: Pulumi's own runners deploy this stack and may come from {', '.join(out)}, "
-                    f"which is not allowed; name an agentPool in {FILE}, or add it"
-                )
+                yield todo(said("hosted_runners_closed", name=name, addresses=", ".join(out), file=FILE))
             else:
-                yield (
-                    f"{name}: endpoint.publicCidrs allows Pulumi's own runners, and all of Pulumi's customers share their "
-                    f"addresses; an agentPool in {FILE} uses yours"
-                )
+                yield said("hosted_runners_open", name=name, file=FILE)
 
     def _hosted_endpoints(self, stack: str, fleet: fleet_settings.Fleet) -> Iterator[tuple[str, Endpoint]]:
         """The endpoints that the program creates, by cluster, if Pulumi's own runners deploy the stack.

@@ -10,7 +10,7 @@ from fleet.facts.hardware import SPOT
 from fleet.facts.lifecycle import Use
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pods import Level
-from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
+from fleet.facts.remark import CANNOT_WORK, Remark, below, said, todo
 from fleet.facts.scheduling import FALLBACK, JOB_PRIORITIES, PLACEHOLDER_PRIORITIES, SYSTEM_POOL, SYSTEM_SELECTOR, Priority
 from fleet.settings.alerts import require_objectives
 from fleet.settings.budget import Budget, PoolBudget
@@ -392,10 +392,7 @@ class Cluster(Model):
     def _remarks(self) -> Iterator[str]:
         """Warnings about unused pools, unknown storage classes and MIG naming."""
         if self.monitoring is not None and self.found is not None and self.found.controller is not None:
-            yield (
-                "monitoring: undeterminable: runner sets have metrics only if the controller in "
-                f"{self.found.controller.namespace} turns them on; see docs/monitoring.md#install-or-use-your-own"
-            )
+            yield said("arc_metrics", namespace=self.found.controller.namespace)
         yield from self._without_operator()
         if self.health is not None and self.gpu_pools:
             yield f"health: {self.health.timing}; {self.node_repair} (docs/node-health.md)"
@@ -409,24 +406,15 @@ class Cluster(Model):
             if name not in used:
                 yield todo(f"pool {name}: no runner set uses it, so it gets no jobs; use it in one, or remove it")
             if self.pools[name].placeholders and name in others:
-                yield (
-                    f"pool {name}: only runners end placeholders, so for GPU Jobs and workloads it has "
-                    f"{self.pools[name].nodes.max - self.pools[name].placeholders} nodes at most"
-                )
+                yield said("placeholders", name=name, most=self.pools[name].nodes.max - self.pools[name].placeholders)
         yield from self._shared_with_queues()
         for name, workload in self.workloads.items():
             storage = workload.storage_asked if isinstance(workload, PoolWorkload) else None
             if storage is not None and storage.storage_class not in (None, *map(class_name, self.caches)):
-                yield (
-                    f"workload {name}: the program does not create storage class {storage.storage_class}; check that the "
-                    "cluster has it"
-                )
+                yield said("storage_class", name=name, storage_class=storage.storage_class)
         for name, pool in self.pools.items():
             if isinstance(pool.sharing, Mig) and pool.sharing.naming == "single":
-                yield (
-                    f"pool {name}: until the MIG manager has partitioned a new node's GPUs, naming single gives whole GPUs the "
-                    "same name, and a job may start on one; use naming: mixed"
-                )
+                yield said("mig_single", name=name)
 
     def _shared_with_queues(self) -> Iterator[str]:
         """Warnings about pools that are too small for runner sets and queues together. Runners are not in any queue."""
@@ -448,10 +436,7 @@ class Cluster(Model):
             title = f"{'pool' if name in self.pools else 'flavor'} {name}"
             if handed and others and handed + others > most:
                 users = " and ".join(f"{use} {number}" for use, number in asked.items() if number)
-                yield (
-                    f"{title}: of its {most} {resource} {users}, and queues hand out {handed}; "
-                    "later jobs wait for a node, even Jobs that their queue has admitted"
-                )
+                yield said("pool_and_queues", title=title, most=most, resource=resource, users=users, handed=handed)
 
     def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """(path, description) of each thing that only one cluster of a stack may have."""

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from fleet.facts.remark import said
 from fleet.facts.scheduling import GPU_TAINT_KEY
 from fleet.facts.versions import CHARTS
 from fleet.settings.model import DnsLabel, Labels, Model
@@ -71,25 +72,13 @@ class Existing(Model):
 
     def unseen(self, enablement: str) -> Iterator[str]:
         """What nothing in the settings shows of the cluster, as warnings. `enablement` is what advertises its GPUs."""
-        yield (
-            "existing: undeterminable: other pods and DaemonSets of the cluster are not counted, so a node may hold fewer "
-            "runners than the plan says"
-        )
+        yield said("existing_pods")
         if self.controller is not None:
-            yield (
-                "existing: undeterminable: a controller of another minor version deletes runner sets; check that the controller "
-                f"in {self.controller.namespace} has version {CHARTS['gha-runner-scale-set'].version}"
-            )
+            yield said("existing_controller", namespace=self.controller.namespace, version=CHARTS["gha-runner-scale-set"].version)
         if enablement in self.installed:
-            yield (
-                f"existing: undeterminable: {enablement} of the cluster must tolerate the taint {GPU_TAINT_KEY} and select the "
-                "GPU nodes; look for their GPUs with kubectl describe node"
-            )
+            yield said("existing_enablement", enablement=enablement, taint=GPU_TAINT_KEY)
         if AUTOSCALER_CHART in self.installed:
-            yield (
-                "existing: undeterminable: the cluster's own autoscaler must find the new pools by their tags and may resize "
-                "them; start one job per pool to see it"
-            )
+            yield said("existing_autoscaler")
 
     @refusal
     def _controller_rules(self) -> None:

@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from fleet.facts import hardware
 from fleet.facts.offer import Offer
 from fleet.facts.pricing import Money, quoted
+from fleet.facts.remark import said
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Taint, Toleration, own_labels, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import DnsLabel, Duration, Labels, Memory, Model, Nodes, cpu_text
@@ -465,7 +466,4 @@ def unused_disks(pool: Pool, key: str) -> Iterator[str]:
     if least.nvme_gb:
         smaller = f" with disk {array_gib(least)}Gi or less" if pool.disk // 1024 > array_gib(least) else ""
         # No source has the throughput of local disks (docs/eks-nodes.md).
-        yield (
-            f"{least.nvme_gb} GB of local NVMe on {least.name} are unused; {key} RAID0{smaller} puts images there at no charge "
-            "(no source says how many seconds that saves)"
-        )
+        yield said("unused_disks", gb=least.nvme_gb, machine=least.name, key=key, smaller=smaller)

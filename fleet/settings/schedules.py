@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import AfterValidator, Field
 
 from fleet.facts import bill
-from fleet.facts.remark import todo
+from fleet.facts.remark import said, todo
 from fleet.settings.model import IN_ANY_ORDER, Day, DnsLabel, Model, QuotedText
 from fleet.settings.refusals import matching, problem, refusal, refuse, refuses, require_once
 
@@ -198,10 +198,7 @@ class PoolSchedules(Schedules):
                         continue
                     local = datetime.combine(candidate, time.fromisoformat(text), self.zone)
                     if local.utcoffset() != local.replace(fold=1).utcoffset():
-                        yield todo(
-                            f"window {name}: on {candidate} clocks change in {self.time_zone}, and {text} does not exist or "
-                            f"occurs twice; AWS does not document when EC2 Auto Scaling acts then; change {key}"
-                        )
+                        yield todo(said("clocks_change", name=name, day=candidate, zone=self.time_zone, time=text, key=key))
                         break
 
 

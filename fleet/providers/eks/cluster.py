@@ -13,7 +13,7 @@ from fleet.facts import eks_images, versions
 from fleet.facts.errors import instead
 from fleet.facts.hardware import machines, quota_code
 from fleet.facts.lifecycle import Use, of_node_image
-from fleet.facts.remark import below, costs, todo
+from fleet.facts.remark import below, costs, said, todo
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.facts.xid import OTHER_WAIT
 from fleet.facts.zones import zones_of
@@ -277,27 +277,18 @@ class EksPools(Cluster):
         groups = {name: self.groups_of(pool) for name, pool in self.pools.items()}
         for name, sizes in groups.items():
             if max(size.max for size in sizes.values()) > _NODES:
-                yield todo(
-                    f"pool {name}: by default EKS allows {_NODES} nodes per node group, and a pool has one group per zone; ask "
-                    "AWS for more, add a zone, or lower nodes.max"
-                )
+                yield todo(said("nodes_per_group", name=name, most=_NODES))
         created = self.found is None
         if (count := created + sum(map(len, groups.values()))) > _GROUPS:
             remark_end = "and one of the system pool" if created else "without those that the cluster has already"
-            yield todo(
-                f"pools: {count} node groups, one per pool and zone {remark_end}; by default EKS allows {_GROUPS} "
-                "per cluster; ask AWS for more, or give pools fewer zones"
-            )
+            yield todo(said("node_groups", count=count, of_whom=remark_end, most=_GROUPS))
         for name, pool in self.pools.items():
             yield from (below(f"pool {name}", remark) for remark in machine_remarks(pool, self.region))
         for name, sizes in groups.items():
             yield from (below(f"pool {name}: warm", remark) for remark in warm_remarks(self.pools[name], sizes))
         if self.build_caches is not None and self.own_cidr is None:
             endpoint = f"Name=service-name,Values=com.amazonaws.{self.region}.s3"
-            yield (
-                "buildCaches: undeterminable: jobs read without credentials only through a VPC endpoint for S3; look for one "
-                f"with aws ec2 describe-vpc-endpoints --region {self.region} --filters {endpoint}"
-            )
+            yield said("s3_endpoint", region=self.region, endpoint=endpoint)
         yield from self._tied_to_a_zone(groups)
         yield from self._ami_remarks()
         for name, pool in self.gpu_pools.items():
@@ -306,10 +297,7 @@ class EksPools(Cluster):
                 fix = f"run nvidia-smi on a node of {image} first"
                 yield f"pool {name}: {compatibility.undeterminable(pool.machines, fix)}"
             if pool.cdi and self._image(name)[2] is None:
-                yield (
-                    f"pool {name}: cdi is undeterminable: no source names the container toolkit of node image "
-                    f"{image}; read `nvidia-ctk --version` on a node and compare with docs/cdi.md"
-                )
+                yield said("cdi_toolkit", name=name, image=image)
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """Starts and ends of reservations."""
@@ -334,10 +322,7 @@ class EksPools(Cluster):
                 running = f"; until then {who} AWS' image {self.kubernetes.ami_release}" if users else ""
                 yield todo(f"ami {name}: not built; run its pipeline and write built (docs/ami.md#build){running}")
             if ami.driver(self.kubernetes_version) is None:
-                yield todo(
-                    f"ami {name}: no source names the driver of release {ami.base(self.kubernetes_version)}; write driverBranch, "
-                    "so that the plan checks the GPUs of its pools and the build the driver"
-                )
+                yield todo(said("ami_driver", name=name, release=ami.base(self.kubernetes_version)))
 
     def _cluster_remarks(self) -> Iterator[str]:
         """Warnings about the cluster itself."""
@@ -347,18 +332,11 @@ class EksPools(Cluster):
         """Limits of disks. A pool starts no node in a zone where it has no node group. `groups` are the pools' zones."""
         disks = [name for name, cache in self.caches.items() if not cache.shared]
         for name in disks:
-            yield (
-                f"cache {name}: an EBS volume is in one zone and mounts on one node at a time, so its jobs run only "
-                "there; storage efs has neither limit"
-            )
+            yield said("ebs_zone", name=name)
         everywhere = dict.fromkeys(zone for sizes in groups.values() for zone in sizes)
         for name, held in groups.items():
             if disks and (missing := [zone for zone in everywhere if zone not in held]):
-                yield (
-                    f"pool {name}: it has no node group in {' and '.join(missing)}, so its jobs wait forever if a job of another "
-                    f"pool created their volume of {' or '.join(disks)} there; give all pools that share it the same zones, and "
-                    "nodes.max of one per zone or more"
-                )
+                yield said("volume_elsewhere", name=name, missing=" and ".join(missing), disks=" or ".join(disks))
 
     @refusal
     def _eks_rules(self) -> None:
@@ -520,10 +498,7 @@ class EksCluster(EksPools):
     def _cluster_remarks(self) -> Iterator[str]:
         """Warnings about Prometheus' volume, the registry, the control plane's zones and the endpoint."""
         if self.makes_class and len(self.fixed_zones) > self.system.nodes.min:
-            yield todo(
-                f"monitoring: the volume of Prometheus is in one of {len(self.fixed_zones)} zones. Without a node of the system "
-                f"pool there Prometheus would wait; raise system.nodes.min to {len(self.fixed_zones)}"
-            )
+            yield todo(said("prometheus_zone", zones=len(self.fixed_zones)))
         yield from self._registry_remarks()
         key = "controlPlaneZones" if self.control_plane_zones else "zones"
         yield from (below(key, remark) for remark in refused_zone(self.region))
@@ -538,15 +513,9 @@ class EksCluster(EksPools):
         for name, ami in self.amis.items():
             for image in ami.pre_pull:
                 if (target := mirror.through(image)) != image:
-                    yield todo(
-                        f"ami {name}: pods name {image.partition('@')[0]} as {target.partition('@')[0]}, so they do not find the "
-                        "image that prePull has; write the second name in prePull"
-                    )
+                    yield todo(said("pre_pull_name", name=name, image=image.partition("@")[0], target=target.partition("@")[0]))
         if self.network.vpc_id is not None:
-            yield costs(
-                f"registry: ECR's layers come from S3; {self.network.vpc_id} needs a gateway endpoint for S3, which is free, or "
-                "they pass its NAT gateway"
-            )
+            yield costs(said("ecr_layers", vpc=self.network.vpc_id))
         elif self.registry.runner_image is not None:
             yield costs(cold_start_nat(self.registry.runner_image, self.region))
         if self.registry.pull_through or self.registry.copies:

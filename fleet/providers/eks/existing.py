@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
+from fleet.facts.remark import said
 from fleet.facts.scheduling import STARTUP_GATE
 from fleet.providers.eks.cluster import EksPools, SubnetId
 from fleet.providers.eks.ecr import ROLE
@@ -75,25 +76,12 @@ class ExistingEksCluster(EksPools):
     def _cluster_remarks(self) -> Iterator[str]:
         """As in the base class: what nothing here shows of the cluster."""
         yield from self.existing.unseen(self.enablement)
-        yield (
-            f"existing: undeterminable: the control plane of {self.existing.name} may have another Kubernetes version than "
-            f"{self.kubernetes_version}, and its subnets and node role other zones and rights than these settings say"
-        )
+        yield said("existing_eks", name=self.existing.name, minor=self.kubernetes_version)
         if self.monitoring is not None and NODE_AGENT not in self.existing.installed:
-            yield (
-                f"monitoring: undeterminable: with the add-on {NODE_AGENT} each GPU node would run two DCGM engines; look for it "
-                f"with aws eks list-addons --cluster-name {self.existing.name}, and if it is there, add it to existing.installed"
-            )
+            yield said("existing_dcgm", agent=NODE_AGENT, name=self.existing.name)
         if self.health is not None and self.health.startup_gate and self.enablement in self.existing.installed:
-            yield (
-                f"health: undeterminable: {self.enablement} of the cluster must tolerate {STARTUP_GATE.key}, or no new node ever "
-                "offers its GPUs; check its tolerations, or remove startupGate"
-            )
+            yield said("existing_gate", enablement=self.enablement, taint=STARTUP_GATE.key)
         users = [] if AUTOSCALER_CHART in self.existing.installed else ["the autoscaler"]
         users += [f"runner class {name}" for name, runner in self.runners.items() if runner.role]
         if users:
-            yield (
-                "existing: undeterminable: the add-on eks-pod-identity-agent must be there for the rights of "
-                f"{' and '.join(users)}; check "
-                f"it with aws eks describe-addon --cluster-name {self.existing.name} --addon-name eks-pod-identity-agent"
-            )
+            yield said("existing_pod_identity", users=" and ".join(users), name=self.existing.name)

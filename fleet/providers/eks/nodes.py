@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fleet.facts.disks import FAST_PULL_MIBPS, GP3_IOPS_PER_GIB, ebs_mibps, gp3_on
 from fleet.facts.hardware import CAPACITY_BLOCK, PREPAID, RESERVED, SPOT, Machine, machines
-from fleet.facts.remark import todo
+from fleet.facts.remark import said, todo
 from fleet.providers.eks.groups import WarmPool
 from fleet.providers.eks.node_config import NodeConfig
 from fleet.providers.eks.node_options import DiskPerformance, PlacementGroup
@@ -162,10 +162,7 @@ def warm_remarks(pool: EksPool, zones: Mapping[str, Nodes]) -> Iterator[str]:
     machines = pool.warm.machines(zones)
     if bare := [zone for zone, nodes in zones.items() if nodes.min < nodes.max and not machines.get(zone)]:
         prepared = min(pool.nodes.min + len(zones), pool.nodes.max)
-        yield todo(
-            f"no machine waits in {' and '.join(bare)}, and the autoscaler does not know where one waits; raise maxPrepared to "
-            f"{prepared}, or write one zone in zones"
-        )
+        yield todo(said("warm_zones", bare=" and ".join(bare), most=prepared))
 
 
 def _capacity_block(pool: EksPool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from fleet.facts.pricing import Money, quoted
-from fleet.facts.remark import todo
+from fleet.facts.remark import said, todo
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Taint, Toleration
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
@@ -116,20 +116,11 @@ class KubernetesCluster(Cluster, WithMachines):
         yield from self.existing.unseen(self.enablement)
         for name, pool in self.pools.items():
             labels = ",".join(f"{key}={value}" for key, value in pool.selector.items())
-            yield (
-                f"pool {name}: undeterminable: nodes, labels and taints are as the settings describe them; compare with "
-                f"kubectl describe nodes -l {labels}"
-            )
+            yield said("described_nodes", name=name, labels=labels)
             if GPU_TAINT_KEY not in {taint.key for taint in pool.taints}:
-                yield todo(
-                    f"pool {name}: its nodes have no taint {GPU_TAINT_KEY}, so pods without GPUs may fill them; add it to the "
-                    "nodes and to taints"
-                )
+                yield todo(said("no_taint", name=name, taint=GPU_TAINT_KEY))
         if self.pools and self.enablement == DEVICE_PLUGIN and DEVICE_PLUGIN not in self.existing.installed:
-            yield (
-                f"existing: undeterminable: the device plugin runs on nodes with the label {GPU_PRESENT_LABEL}=true; "
-                "see that the GPU nodes have it"
-            )
+            yield said("plugin_label", label=GPU_PRESENT_LABEL)
 
     @refusal
     def _existing_rules(self) -> None:

@@ -9,7 +9,7 @@ from fleet.facts import versions
 from fleet.facts.lifecycle import Use, of_oke
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.offer import allocatable
-from fleet.facts.remark import below, todo
+from fleet.facts.remark import below, said, todo
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, SYSTEM_POOL
 from fleet.providers.oke import ocid
 from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
@@ -173,10 +173,7 @@ class OkePools(Cluster):
         yield from self._cluster_remarks()
         yield from self._unsourced()
         if self.enablement != GPU_PLUGIN_ADDON and self.boots_oracle_image:
-            yield (
-                f"enablement {self.enablement} on Oracle's GPU image: NVIDIA qualifies that image only with OKE's add-on; "
-                f"test it, or use {GPU_PLUGIN_ADDON}"
-            )
+            yield said("oracle_image", enablement=self.enablement, addon=GPU_PLUGIN_ADDON)
         yield from self._network_remarks()
         for name, pool in self.pools.items():
             if pool.local_storage is None:
@@ -199,24 +196,15 @@ class OkePools(Cluster):
         reached = "the VCN, other namespaces and the nodes' instance metadata"
         for name, runner in self.runners.items():
             if isinstance(runner, OkePodRunner):
-                yield (
-                    f"network policies: OKE enforces none, so jobs of {name} reach {reached}; "
-                    f"accepted because: {runner.accept_unenforced_network}"
-                )
+                yield said("unenforced_jobs", name=name, reached=reached, why=runner.accept_unenforced_network)
         if self.team_namespaces:
-            yield (
-                f"network policies: OKE enforces none, so pods of {', '.join(self.team_namespaces)} reach {reached}; "
-                "install Calico (docs/isolation.md)"
-            )
+            yield said("unenforced_pods", namespaces=", ".join(self.team_namespaces), reached=reached)
 
     def _unsourced(self) -> Iterator[str]:
         """Remarks on facts that no source names for the Kubernetes version and node images: the plan cannot judge these."""
         row = versions.OKE_KUBERNETES[self.kubernetes_version]
         if row.gpu_image is None and self.boots_oracle_image:
-            yield (
-                f"kubernetesVersion: no source names a GPU node image of OKE {row.version}; check that "
-                "`oci ce node-pool-options get --node-pool-option-id all` lists one"
-            )
+            yield said("oke_gpu_image", version=row.version)
         for name, pool in self.pools.items():
             if NODE_IMAGES[pool.image].driver and self.image_driver(name) is None:
                 fix = f"run nvidia-smi on a node, then write nodeImages.{pool.image}.driver"
@@ -367,44 +355,26 @@ class OkeCluster(OkePools):
     def _cluster_remarks(self) -> Iterator[str]:
         """Warnings about the registry."""
         if self.registry is not None:
-            yield todo(
-                "registry: OKE's nodes pull private images only with Oracle's image credential provider, which gpu-ci does not "
-                "install; see docs/images.md#oci"
-            )
+            yield todo(said("oke_registry"))
 
     def _network_remarks(self) -> Iterator[str]:
         """Warnings about a budget that does not watch the machines, addresses, machines and caches."""
         if self.budget is not None and self.budget.compartment is None and self.machines_in != self.compartment:
-            yield (
-                "budget: it covers compartment and those below it; if machineCompartment is not one of them, set "
-                "budget.compartment to one above both"
-            )
+            yield said("oke_budget")
         launched = [name for name, runner in self.machine_runners() if runner.booted_here]
         if launched and self.machine_compartment in (None, self.compartment):
-            yield todo(
-                f"machineCompartment: machines of {', '.join(launched)} share the cluster's compartment, so their launchers "
-                "can also terminate its nodes; set it to a separate compartment"
-            )
+            yield todo(said("machine_compartment", launched=", ".join(launched)))
         if self.network.vcn is None:
             subnet, room = node_subnet(self.network.new_cidr)
             if (most := self._addresses()[1]) > room:
-                yield todo(
-                    f"network.cidr: full pools and machine sets need {most} addresses of the node subnet, {subnet} has {room}: "
-                    "nodes and machines beyond that never start; set a larger cidr, or lower nodes.max and scale.max"
-                )
+                yield todo(said("oke_addresses", most=most, subnet=subnet, room=room))
         for name, runner in self.machine_runners():
             yield from (below(f"runner set {name}", remark) for remark in runner.remarks())
         for name, cache in self.caches.items():
             if not cache.shared:
-                yield (
-                    f"cache {name}: a block volume is in one availability domain and mounts on one node at a time, so its "
-                    "jobs run only there; storage fss has neither limit"
-                )
+                yield said("block_volume_domain", name=name)
             if cache.encrypt_in_transit:
-                yield (
-                    f"cache {name}: encryptInTransit needs the package oci-fss-utils on every node; without it no job mounts the "
-                    "cache"
-                )
+                yield said("fss_package", name=name)
 
     def _addresses(self) -> tuple[int, int]:
         """The minimum and maximum number of addresses of the node subnet in use, by nodes with their pods and by machines.

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
+from fleet.facts.remark import said
 from fleet.providers.oke.cluster import OkePools
 from fleet.providers.oke.ocid import ClusterId, CompartmentId, SecurityGroupId, SubnetId
 from fleet.providers.oke.runners import OkePodRunner
@@ -57,25 +58,13 @@ class ExistingOkeCluster(OkePools):
     def _cluster_remarks(self) -> Iterator[str]:
         """As in the base class: what nothing here shows of the cluster."""
         yield from self.existing.unseen(self.enablement)
-        yield (
-            "existing: undeterminable: the cluster must be an enhanced one with VCN-native pod networking, of Kubernetes version "
-            f"{self.kubernetes_version}; compare with oci ce cluster get"
-        )
+        yield said("existing_oke", minor=self.kubernetes_version)
         if self.enablement == GPU_PLUGIN_ADDON:
-            yield (
-                "existing: undeterminable: the add-on NvidiaGpuPlugin must be on; look for it with oci ce cluster list-addons, "
-                "or set another enablement"
-            )
+            yield said("existing_plugin_addon")
         if AUTOSCALER_CHART in self.existing.installed:
-            yield (
-                "existing: the add-on ClusterAutoscaler lists its node pools; add the new ones to its configuration nodes after "
-                "pulumi up, or they keep nodes.min"
-            )
+            yield said("existing_oke_autoscaler")
         else:
-            yield (
-                "existing: undeterminable: the program configures the add-on ClusterAutoscaler only for its own pools; if the "
-                "cluster has it already, write cluster-autoscaler into installed"
-            )
+            yield said("existing_oke_no_autoscaler")
 
     @refusal
     def _existing_rules(self) -> None:

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from fleet.facts import versions
 from fleet.facts.lifecycle import Use, of_kubernetes, of_row
-from fleet.facts.remark import todo
+from fleet.facts.remark import said, todo
 from fleet.facts.versions import minor
 from fleet.providers.talos.nodes import ControlPlane, Host, TalosPool, TalosSystem, ip_address
 from fleet.providers.talos.release import has_documents
@@ -140,27 +140,16 @@ class TalosCluster(Cluster, WithMachines):
         yield from super()._remarks()
         host_addresses = {host.address for host in self.control_plane.hosts.values()}
         if (shared := ip_address(self._endpoint_host)) is not None and str(shared) not in host_addresses:
-            yield todo(
-                f"endpoint: {shared} is not a control-plane host's address; set up its owner (a shared address or a "
-                "load balancer)"
-            )
+            yield todo(said("talos_endpoint", address=shared))
         if "-" in self.release.release:
             yield f"talosVersion: {self.release.release} is a pre-release, the newest release whose source was checked"
         if has_documents(self.talos_version):
             # That talhelper was built with the documents of 1.14.0-alpha.2.
-            yield (
-                f"talosVersion: talhelper 3.1.16 does not know the config documents of {self.talos_version}; use "
-                "talosctl (docs/talos.md)"
-            )
+            yield said("talhelper", talos=self.talos_version)
         if self.cni == "flannel" and not self.enforces_policies:
-            yield (
-                f"network policies: Flannel of Talos {self.talos_version} enforces none, so jobs can reach your network; "
-                "use talosVersion 1.13, or cni: none and a network plugin that enforces them"
-            )
+            yield said("flannel", talos=self.talos_version)
         if self.cni == "none":
-            yield todo(
-                "cni none: nodes stay NotReady until you install a network plugin; choose one that enforces network policies"
-            )
+            yield todo(said("cni_none"))
 
     @refusal
     def _versions_fit(self) -> None:
