@@ -4518,12 +4518,12 @@ def _by_row() -> dict[str, set[str]]:
     """Functions whose first parameter is a key of refusals.toml, with the fields that each fills in itself."""
     said: dict[str, set[str]] = {"words": set()}
     for path in _with_call(sorted(SOURCE.rglob("*.py")), "problem", "words"):
-        for each in (each for each in parsed(path).body if isinstance(each, ast.FunctionDef)):
-            first = [word.arg for word in (*each.args.posonlyargs, *each.args.args)][:1]
-            for node in ast.walk(each):
+        for function in (entry for entry in parsed(path).body if isinstance(entry, ast.FunctionDef)):
+            first = [word.arg for word in (*function.args.posonlyargs, *function.args.args)][:1]
+            for node in ast.walk(function):
                 passed = [ast.unparse(word) for word in node.args] if isinstance(node, ast.Call) else []
                 if isinstance(node, ast.Call) and _function(node) in ("problem", "words") and passed == first != []:
-                    said.setdefault(each.name, set()).update(word.arg for word in node.keywords if word.arg is not None)
+                    said.setdefault(function.name, set()).update(word.arg for word in node.keywords if word.arg is not None)
     return said
 
 
