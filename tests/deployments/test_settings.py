@@ -160,7 +160,7 @@ def test_what_is_wrong_is_one_line_with_path_rule_and_value(name):
 
 
 def test_every_rule_is_broken_here():
-    """The first argument of `problem` and of `matching` is a rule, and so is each keyword of `refuse`. `__` ends its name."""
+    """The first argument of `problem` and of `matching` is a rule. Each keyword of `refuse` is one, too. `__` ends its name."""
     source = (ROOT / "fleet" / "loading" / "deployments.py").read_text()
     calls = [(ast.unparse(node.func), node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     first = [call.args[0] for name, call in calls if name in ("problem", "matching")]
