@@ -12,9 +12,8 @@ import typer
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.pricing import Money, total
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_stack
 from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
 from fleet.prove.bill import bill
 from fleet.providers.fleet import Fleet
 from gpu_ci.acceptance import record
@@ -43,8 +42,7 @@ def accept(
 
     Exit status: 0 every step succeeded, 1 a step failed, 2 the input is wrong: nothing was started.
     """
-    config = load(stack, ROOT)
-    fleet, day = fleet_of(config), day_of()
+    (config, fleet), day = read_stack(stack), day_of()
     require_possible(fleet, repository or "")
     _, worst = total(bill(fleet, day))
     shell, scan = Shell(ROOT), Scan(config.project, stack, fleet)

@@ -14,7 +14,7 @@ from fleet.facts.pricing import Line, Money, average, total
 from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.jobs import stack as stack_jobs
 from fleet.loading import deployments, example_values, stackfile
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_stack
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing, image_fit, placement as placing, remarks, room, spot, works
@@ -273,8 +273,7 @@ def make_plan(
     """
     progress("reading settings")
     day = as_of or day_of()
-    config = stackfile.load(stack, root, stack_file=stack_file)
-    fleet = fleet_of(config)
+    config, fleet = read_stack(stack, stack_file, root)
     reach = deployments.reach(config, fleet, root)
     judging = policies_of or root
     if judging == root:

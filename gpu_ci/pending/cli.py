@@ -9,9 +9,8 @@ import typer
 from rich.text import Text
 
 from fleet.facts.errors import InputError
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_stack
 from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
 from gpu_ci.app import RUN, File, Json, Stack, app, console
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.pending import state
@@ -38,10 +37,9 @@ def pending(
     A cloud or cluster without credentials is not asked; a line says so.
     Exit status: 0 nothing is pending, 1 something is, 2 the input is wrong.
     """
-    config = load(stack, ROOT, stack_file=file)
+    config, fleet = read_stack(stack, file)
     text, source = (state.export(stack, ROOT), "stack") if state_file is None else (state.read(state_file), "--state")
     held = state.parse(text, source)
-    fleet = fleet_of(config)
     clouds = [provider.leftovers(config.project, stack, clusters) for provider, clusters in fleet.by_provider()]
     findings = Findings(held, Clouds(held, clouds))
     if import_file is not None:

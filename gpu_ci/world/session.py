@@ -14,9 +14,7 @@ from rich.live import Live
 from rich.table import Table
 
 from fleet.facts.errors import InputError, instead, quoted
-from fleet.loading.config import fleet_of
-from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
+from fleet.loading.config import read_stack
 from gpu_ci.app import console
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table
@@ -58,8 +56,7 @@ def run(asked: Asked, progress: Progress) -> bool:
     """One whole run; returns whether every check holds. Raises InputError before anything is started."""
     programs = parts.find()
     programs.require()
-    config = load(asked.stack, ROOT, asked.file)
-    fleet, out = fleet_of(config), console()
+    (config, fleet), out = read_stack(asked.stack, asked.file), console()
     names = [name for name, _ in fleet.clusters_by_name()]
     name = fleet.first_name("clusters", asked.cluster or names[0])
     if name not in names:

@@ -8,9 +8,8 @@ import typer
 from fleet.facts.credentials import mask
 from fleet.facts.errors import reachable
 from fleet.jobs.stack import refusals
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_stack
 from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
 from fleet.prove import placement
 from gpu_ci.app import DOCUMENT, WRITE, File, Folder, Stack, app
 from gpu_ci.offline.inventory.page import document
@@ -25,8 +24,7 @@ from gpu_ci.offline.words import refusal
 @app.command(rich_help_panel=DOCUMENT)
 def inventory(stack: Stack, file: File = None) -> None:
     """Print docs/inventory-STACK.md: every GPU pool and GPU workload of a stack, and what it needs of the nodes."""
-    config = load(stack, ROOT, stack_file=file)
-    fleet = fleet_of(config)
+    config, fleet = read_stack(stack, file)
     refused = tuple(refusals(fleet, placement.place(fleet)))
     page = "" if refused else document(stack, fleet)
     sys.stderr.writelines(f"error: {mask(str(refusal(config, each)))}\n" for each in refused)
