@@ -105,13 +105,16 @@ def with_stand_ins(config: StackConfig, keys: Iterable[str]) -> StackConfig:
     """
     full_keys = [key if ":" in key else f"{config.project}:{key}" for key in keys]
     missing = tuple(dict.fromkeys(key for key in full_keys if key not in config.values))
-    filled = dict.fromkeys(missing, STAND_IN)
+    return replace(with_secrets(config, dict.fromkeys(missing, STAND_IN)), placed=config.placed + missing)
+
+
+def with_secrets(config: StackConfig, secrets: Mapping[str, str]) -> StackConfig:
+    """The same configuration with these secrets by their full keys."""
     return replace(
         config,
-        values=MappingProxyType({**config.values, **filled}),
-        objects=MappingProxyType({**config.objects, **filled}),
-        secret_keys=config.secret_keys | set(missing),
-        placed=config.placed + missing,
+        values=MappingProxyType({**config.values, **secrets}),
+        objects=MappingProxyType({**config.objects, **secrets}),
+        secret_keys=config.secret_keys | secrets.keys(),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from fleet.facts.groups import grouped
 from fleet.facts.manifest import manifest
 from fleet.facts.scheduling import SKIP_AWAIT, WAIT_FOR
-from fleet.loading.stackfile import StackConfig
+from fleet.loading.stackfile import StackConfig, with_secrets
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.render.gitops.manifest import committed, wave
 from fleet.render.gitops.secrets import KEY
@@ -98,20 +98,13 @@ def text_of(entry: Object) -> str:
     return f"{entry['kind']} {'/'.join(filter(None, (metadata.get('namespace'), metadata['name'])))}"
 
 
-def with_keys(config: StackConfig, fleet: Fleet) -> StackConfig:
-    """The configuration with a new key for each GitHub App. No key of the user is read."""
-    keys = {f"{NAMESPACE}:{key}": rsa_key() for key in fleet.secrets.values()}
-    return replace(
-        config,
-        values=MappingProxyType({**config.values, **keys}),
-        objects=MappingProxyType({**config.objects, **keys}),
-        secret_keys=config.secret_keys | keys.keys(),
-    )
-
-
 def recorded(root: Path, config: StackConfig, fleet: Fleet) -> tuple[Recording | None, Recording | None]:
-    """What the stack declares, as an update: (what `pulumi up` registers, what is in Git)."""
-    return declared(root, with_keys(config, fleet), fleet, preview=False, answers=_CLOUD)
+    """What the stack declares, as an update: (what `pulumi up` registers, what is in Git).
+
+    Each GitHub App has a new key. No key of the user is read.
+    """
+    keys = {f"{NAMESPACE}:{key}": rsa_key() for key in fleet.secrets.values()}
+    return declared(root, with_secrets(config, keys), fleet, preview=False, answers=_CLOUD)
 
 
 def steps(fleet: Fleet, cluster: str, program: Recording | None, git: Recording | None) -> Steps:
