@@ -1,6 +1,7 @@
 """The typer application of `gpu-ci`, with the options, exit statuses and output that its commands share."""
 
 import inspect
+import json
 import shutil
 import sys
 import tomllib
@@ -161,6 +162,12 @@ def reply(content: Mapping[str, Any] | str | Iterable[str]) -> None:
         sys.stdout.write(document(content) + "\n")
     else:
         sys.stdout.write(mask(content if isinstance(content, str) else "".join(f"{line}\n" for line in content)))
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write the record of a run; its folder is created."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def _errors_json(error: Exception) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from fleet.providers.fleet import Fleet
 from gpu_ci.acceptance import record
 from gpu_ci.acceptance.runner import Run, Script, Shell
 from gpu_ci.acceptance.steps import Scan, Steps, tested
-from gpu_ci.app import RUN, RecordFile, Repository, Stack, Yes, app
+from gpu_ci.app import RUN, RecordFile, Repository, Stack, Yes, app, write_record
 from gpu_ci.offline.day import day_of
 
 
@@ -55,7 +55,7 @@ def accept(
         run = Run(shell, script, worst.usd, budget, keep, most)
         run.run()
     path = record_file or ROOT / record.path_of(day, fleet, run.ok)
-    record.write(path, record.document(run, fleet, day, os.environ))
+    write_record(path, record.document(run, fleet, day, os.environ))
     summary(run, path, stack)
     raise typer.Exit(0 if run.ok else 1)
 

@@ -5,6 +5,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
@@ -15,7 +16,7 @@ from rich.table import Table
 
 from fleet.facts.errors import InputError, instead, quoted
 from fleet.loading.config import read_stack
-from gpu_ci.app import console
+from gpu_ci.app import console, write_record
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table
 from gpu_ci.offline.progress import Progress
@@ -91,7 +92,8 @@ def _run(
         built.install()
         again = built.install()
         built.queue(() if drills else queued)
-        with Watch(built, count, out) as watch:
+        watch = Watch(built, count, out)
+        with watch.live or nullcontext():
             outcomes = faults.run(built, drills, watch.look) if drills else []
             count = max(count, len(built.github.jobs))
             built.work(count, watch.look)
@@ -105,7 +107,7 @@ def _run(
         show_table(out, ("=check", "result"), [(check.claim, check.against or "holds") for check in held])
         if asked.record is not None:
             drilled = {"drills": [asdict(outcome) for outcome in outcomes]} if outcomes else {}
-            record.write(asked.record, record.document(built, asked.stack, held, left) | drilled)
+            write_record(asked.record, record.document(built, asked.stack, held, left) | drilled)
         return not any(check.against for check in held)
 
 
@@ -126,25 +128,16 @@ def _show(drills: Sequence[faults.Drill], outcomes: Sequence[faults.Outcome], ou
 
 
 class Watch:
-    """Shows a run: on a terminal a table that changes, else a line now and then."""
+    """Shows a run: on a terminal the table `live` that changes while it is entered, else a line now and then."""
 
     def __init__(self, built: World, count: int, out: Console) -> None:
         self._world, self._count, self._out, self._said = built, count, out, 0.0
-        self._live = Live(console=out, transient=True) if out.is_terminal else None
-
-    def __enter__(self) -> "Watch":
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live:
-            self._live.stop()
+        self.live = Live(console=out, transient=True) if out.is_terminal else None
 
     def look(self) -> None:
         """Show the moment."""
-        if self._live:
-            self._live.update(self._table())
+        if self.live:
+            self.live.update(self._table())
         elif time.monotonic() - self._said > _EVERY:
             self._said = time.monotonic()
             nodes = ", ".join(f"{pool} {count}" for pool, count in self._world.sizes().items())
