@@ -326,7 +326,8 @@ ACTS: Mapping[str, Acts] = {
     "rerun-unheard": Acts(_rerun, None, lambda world: world.github.queue((_class(world),), seconds=_SHORT)),
     "runner-outdated": Acts(_outdated, None, _free),
     **{f"github-{status}": Acts(_fault("", what=status), _calm) for status in (401, 403, 429, 500)},
-    "api-restarted": Acts(lambda world: world.plane.stop_api(), lambda world: world.plane.serve()),
+    # Killed, because it would take a minute to stop.
+    "api-restarted": Acts(lambda world: world.plane.processes.stop("kube-apiserver", grace=0), lambda world: world.plane.serve()),
     "controller-upgraded": Acts(lambda world: world.installer.install(_upgraded(world)), changes=True),
     "template-changed": Acts(lambda world: world.installer.install(_other_pods(world)), changes=True),
     "labels-changed": Acts(_labels, None, _anew, changes=True),

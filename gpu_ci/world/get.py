@@ -131,12 +131,11 @@ def get_charts(folder: Path, helm: str, say: Say = lambda _: None) -> list[str]:
 
 def listing(console: Console, folder: Path) -> None:
     """Print every program of a world: what is here, and how to get the others. MiB are those of the download and of a run."""
-    architecture, paths = _ARCHITECTURES.get(platform.machine(), "amd64"), find(folder).paths
+    architecture, paths = _ARCHITECTURES.get(platform.machine(), "amd64"), find(folder)
     rows = []
     for name, program in PROGRAMS.items():
-        here = str(paths.get(name, "missing"))
         how = "gpu-ci world --get" if program.pin(architecture) else program.by_hand(architecture)
-        rows.append((name, program.release, here, str(program.mib or "unknown"), program.memory, how))
+        rows.append((name, program.release, paths.get(name, "missing"), str(program.mib or "unknown"), program.memory, how))
     show_table(console, ("=program", "version", "here", ">MiB to download", ">MiB of memory", "how to get it"), rows)
 
 

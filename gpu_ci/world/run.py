@@ -68,7 +68,7 @@ class World:
         declared = steps(fleet, cluster, *recorded(ROOT, config, fleet))
         require_charts(declared, options.charts)
         parted = {one.chart for one in releases(declared) if not is_whole(chart_of(one, options.charts))} & GROUPS.keys()
-        self.steps, self.left_out = without(declared, parted | {*SERVED} - options.programs.paths.keys())
+        self.steps, self.left_out = without(declared, parted | {*SERVED} - options.programs.keys())
         self.times: dict[str, float] = {}
         self._stack, self._stop = ExitStack(), Event()
 
@@ -120,7 +120,7 @@ class World:
 
     def monitored(self, monitoring: Monitoring) -> Metrics | None:
         """Prometheus with the rules that this monitoring installs, until the world ends. None without its programs."""
-        if not {"prometheus", "kube-state-metrics"} <= self.options.programs.paths.keys():
+        if not {"prometheus", "kube-state-metrics"} <= self.options.programs.keys():
             return None
         settings = self.settings.model_copy(update={"monitoring": monitoring})
         fleet = self.fleet.model_copy(update={"clusters": {**self.fleet.clusters, self.name: settings}})
