@@ -12,6 +12,7 @@ from typing import Any
 
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
+from fleet.facts.places import leaves
 from fleet.facts.remark import CANNOT_WORK, Remark
 from fleet.facts.tables import toml
 from fleet.loading.files import from_here
@@ -174,8 +175,4 @@ def _evictions(plan: Plan, changes: Iterable[Change]) -> tuple[Verdict, ...]:
 
 def _values(row: Any) -> Iterator[str]:
     """The pinned values of a row and of the rows below it. A message has no room for a digest, so references have none."""
-    for key, value in row.items():
-        if isinstance(value, dict):
-            yield from _values(value)
-        elif key in _PINS:
-            yield value.partition("@")[0]
+    return (value.partition("@")[0] for path, value in leaves(row) if path[-1] in _PINS)
