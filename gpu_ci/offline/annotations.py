@@ -69,7 +69,7 @@ def of_input(error: Exception, root: Path) -> Iterator[Annotation]:
 
 def _annotated(plan: Plan, strict: bool) -> Iterator[Annotation]:
     """The problems of a plan, each with its line, but without the file."""
-    entries = _Entries(plan.config)
+    named = [entry for entry in entries(plan.config) if entry.name]
     for refused in plan.refused:
         line = refusal(plan.config, refused).line
         yield Annotation("error", f"{refused.workload} cannot be placed", refused.error, line=line)
@@ -81,12 +81,13 @@ def _annotated(plan: Plan, strict: bool) -> Iterator[Annotation]:
     )
     for verdicts, level in ((blocked, "error"), (advisory, "warning")):
         for verdict in verdicts:
-            line = entries.line(entries.of_resource(plan, verdict.urn))
+            names = [*plan.recording.lineage(verdict.urn)] if plan.recording is not None else []
+            line = _line(plan.config, owners(named, names))
             yield Annotation(level, verdict.rule, f"{name_of(verdict.urn)}: {verdict.message}", line=line)
     for remark in plan.remarks:
         level = "error" if remark in plan.written else "warning" if remark.kind == CANNOT_WORK else "notice"
         title = "remark" if level == "notice" else "cannot work"
-        yield Annotation(level, title, remark, line=entries.line_of_remark(remark))
+        yield Annotation(level, title, remark, line=_line_of_remark(plan.config, named, remark))
 
 
 def _merged(problems: Iterable[Annotation]) -> Iterator[Annotation]:
@@ -98,37 +99,24 @@ def _merged(problems: Iterable[Annotation]) -> Iterator[Annotation]:
             yield replace(group[0], message="\n".join(problem.message for problem in group))
 
 
-class _Entries:
-    """The entries of a stack file. Finds those that cause a problem."""
+def _line(config: StackConfig, places: Iterable[Entry]) -> int | None:
+    """The line of the first entry."""
+    return next((config.line_of(*entry.path) for entry in places), None)
 
-    def __init__(self, config: StackConfig) -> None:
-        self._config = config
-        self._entries = [entry for entry in entries(config) if entry.name]
 
-    def named(self, name: str) -> tuple[Entry, ...]:
-        """Entries with a name such as "usw2" or "usw2/t4-spot"."""
-        return tuple(entry for entry in self._entries if entry.name == name)
+def _line_of_remark(config: StackConfig, named: Iterable[Entry], remark: Remark) -> int | None:
+    """The line that a remark names: of an entry or a part of a cluster ("usw2/system"), and maybe of a path in it.
 
-    def line(self, places: Iterable[Entry]) -> int | None:
-        """The line of the first entry."""
-        return next((self._config.line_of(*entry.path) for entry in places), None)
-
-    def of_resource(self, plan: Plan, urn: str) -> tuple[Entry, ...]:
-        """The entries of a resource."""
-        return owners(self._entries, [*plan.recording.lineage(urn)] if plan.recording is not None else [])
-
-    def line_of_remark(self, remark: Remark) -> int | None:
-        """The line that a remark names: of an entry or a part of a cluster ("usw2/system"), and maybe of a path in it.
-
-        Of several pools ("usw2/t4-spot + t4-ondemand") it is the first.
-        """
-        where, _, rest = remark.partition(": ")
-        where = remark.parts[0] if remark.parts else where.partition(" + ")[0]
-        name, _, part = where.partition("/")
-        entries = self.named(where) or (self.named(name) if part else ())
-        path = rest.partition(": ")[0].split(".") if entries and entries[0].name == where else [part]
-        inner = next((line for entry in entries if (line := self._config.positions.get((*entry.path, *path)))), None)
-        return inner or self.line(entries)
+    Of several pools ("usw2/t4-spot + t4-ondemand") it is the first.
+    """
+    by_name = grouped((entry.name, entry) for entry in named)
+    where, _, rest = remark.partition(": ")
+    where = remark.parts[0] if remark.parts else where.partition(" + ")[0]
+    name, _, part = where.partition("/")
+    places = by_name.get(where) or (by_name.get(name, []) if part else [])
+    path = rest.partition(": ")[0].split(".") if places and places[0].name == where else [part]
+    inner = next((line for entry in places if (line := config.positions.get((*entry.path, *path)))), None)
+    return inner or _line(config, places)
 
 
 def print_annotations(annotations: Iterable[Annotation]) -> None:
