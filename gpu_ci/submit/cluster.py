@@ -29,14 +29,6 @@ Target = tuple[str, str, str]
 """A request for error messages (`get jobs.batch a in namespace ml`), its HTTP method, and its path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """Seconds to wait for a connection, and for a response or the next part of it."""
-
-    connect: float = 10
-    response: float = 30
-
-
 @dataclass(slots=True)
 class Response(AbstractContextManager["Response"]):
     """A response whose body is not read yet: a JSON object, or a stream of lines. `_request` names the request in errors.
@@ -122,12 +114,15 @@ def split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 @dataclass(slots=True)
 class Cluster:
-    """A namespace of a cluster. `api` is the client's ApiClient; `options` are the command line options that select it."""
+    """A namespace of a cluster. `api` is the client's ApiClient; `options` are the command line options that select it.
+
+    `timeouts` are the seconds to wait for a connection, and for a response or the next part of it.
+    """
 
     api: Any
     namespace: str
     options: str = ""
-    timeouts: Timeouts = Timeouts()
+    timeouts: tuple[float, float] = (10, 30)
 
     def create(self, kind: Kind, thing: Object) -> tuple[Object, tuple[str, ...]]:
         """Create an object: the object as the server stored it, and the warnings of the server.
@@ -207,14 +202,13 @@ class Cluster:
                 body=body,
                 auth_settings=["BearerToken"],
             )
-            timeouts = (self.timeouts.connect, self.timeouts.response)
-            response: urllib3.HTTPResponse = self.api.call_api(*serialized, _request_timeout=timeouts).response
+            response: urllib3.HTTPResponse = self.api.call_api(*serialized, _request_timeout=self.timeouts).response
         except ApiException as error:
             # The client raises this for a failed TLS handshake.
             raise UnreachableError(f"{request}: {_tls_reason(error.reason)}") from error
         except (HTTPError, OSError) as error:
             raise UnreachableError(f"{request}: {_no_answer(error)}") from error
-        answer = Response(response, request, self.timeouts.response)
+        answer = Response(response, request, self.timeouts[1])
         if not 200 <= response.status <= 299:
             raise _refusal(response, request, answer.refusal())
         return answer

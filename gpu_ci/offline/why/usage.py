@@ -51,10 +51,10 @@ class Report:
 def report(repository: Repository, last: date, days: int, stack: Stack | None, now: datetime) -> Report:
     """Read the runs of the days until `last`. Raises SourceError."""
     first = last - timedelta(days - 1)
-    runs = repository.runs(_MOST_RUNS, created=f"{first}..{last}")
-    jobs, gone = repository.jobs_of(run.id for run in runs.entries)
+    runs, total = repository.runs(_MOST_RUNS, created=f"{first}..{last}")
+    jobs, gone = repository.jobs_of(run.id for run in runs)
     made = uses(jobs, _passed(first, last, now), stack, now)
-    return Report(repository.path, first, last, len(runs.entries) - gone, runs.total, gone, made)
+    return Report(repository.path, first, last, len(runs) - gone, total, gone, made)
 
 
 def _passed(first: date, last: date, now: datetime) -> float:
