@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.pricing import Money, total
 from fleet.loading.config import read_stack
@@ -20,7 +21,6 @@ from gpu_ci.acceptance import record
 from gpu_ci.acceptance.runner import Run, Script, Shell
 from gpu_ci.acceptance.steps import Scan, Steps, tested
 from gpu_ci.app import RUN, RecordFile, Repository, Stack, Yes, app, write_record
-from gpu_ci.offline.day import day_of
 
 
 @app.command(rich_help_panel=RUN)

@@ -19,12 +19,12 @@ from tempfile import TemporaryDirectory
 import typer
 
 from fleet.facts.credentials import mask
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.loading.files import from_here
 from fleet.loading.home import ROOT
 from gpu_ci.app import AsOf, File, Yes, console
 from gpu_ci.offline.compare import Comparison
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.grow.stack import GrowingStack
 from gpu_ci.offline.init.questions import confirmed
 from gpu_ci.offline.inventory.page import document

@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
 from fleet.facts.places import leaves
@@ -20,7 +21,6 @@ from fleet.render.arc import SETS
 from gpu_ci.errors import input_errors
 from gpu_ci.offline.changes import DATA, Change
 from gpu_ci.offline.compare import Comparison, identity
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import ENDED, Verdict, configure, judge
 from gpu_ci.offline.naming import named
 from gpu_ci.offline.plan import Plan, judged, make_plan

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.facts.lifecycle import Life, Use, day_of as day_of_text
 from fleet.facts.pricing import Line, Money, average, total
@@ -21,7 +22,6 @@ from fleet.prove import bill as billing, image_fit, placement as placing, remark
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, Fleet
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import ENDED, Configured, Remediation, Remedies, Verdict, by_time, judge
 from gpu_ci.offline.manifests.urns import means_manifests
 from gpu_ci.offline.naming import named, require_accepted
@@ -267,7 +267,7 @@ def make_plan(
 ) -> Plan:
     """Load, prove, record and judge one stack of the project in `root`.
 
-    `as_of` is the day whose prices, exceptions and support dates are used; None means the day of `offline.day`. `policies_of` is
+    `as_of` is the day whose prices, exceptions and support dates are used; None means that of `fleet.facts.day`. `policies_of` is
     the checkout whose policy config is used instead of that in `root`. Raises InputError for everything that is wrong in the
     stack's files. Any other exception is an error in this program.
     """

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError, instead, quoted
 from fleet.loading.config import read_stack
 from gpu_ci.app import console, write_record
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table
 from gpu_ci.offline.progress import Progress
 from gpu_ci.world import faults, get, parts, record

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from fleet.facts.day import day_of
 from gpu_ci.app import WRITE, Cluster, Gpu, Program, Stack, app
 from gpu_ci.offline.agree import Edit, growing
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.grow.additions import PROVIDERS, Most, Pools, Sizes, add_class, add_cluster, add_pool, add_region, words
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import Answers

@@ -2,11 +2,11 @@
 
 import typer
 
+from fleet.facts.day import day_of
 from fleet.loading.home import ROOT
 from gpu_ci.app import WRITE, Stack, app, console
 from gpu_ci.offline import words
 from gpu_ci.offline.agree import Agreement, Edit, agreement, replace_files, require_consent
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.plan import require_sdk
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.report import report

@@ -4,11 +4,11 @@ from datetime import date
 
 from rich.text import Text
 
+from fleet.facts.day import day_of
 from fleet.loading.home import ROOT
 from fleet.prove.ends import End
 from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, reply
 from gpu_ci.offline.data import end_json
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table
 from gpu_ci.offline.plan import make_plan
 from gpu_ci.offline.progress import Progress

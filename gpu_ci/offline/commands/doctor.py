@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
 from fleet.loading.config import read_stack
@@ -22,7 +23,6 @@ from gpu_ci.app import PROVE, File, Json, Quiet, Stack, app, console, reply
 from gpu_ci.doctor import backend, freshness, github, network, settings, tools
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.data import fields_of
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.policyconfig import STACKS, require_current
 
 _STYLES = {OK: "green", WRONG: "bold red", SKIPPED: "dim"}

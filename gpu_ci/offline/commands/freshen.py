@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError, instead
 from fleet.loading.config import read_fleet
 from fleet.loading.home import INSTALLED, ROOT, TREE
@@ -20,7 +21,6 @@ from fleet.providers.finding import SourceError
 from fleet.providers.registry import provider_of
 from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, app, reply
 from gpu_ci.doctor.sources.web import Web
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.entries import flat
 from gpu_ci.offline.freshen.rows import Edit, Tables
 from gpu_ci.offline.freshen.tasks import PRICED, TASKS, Asking, incomplete, on_demand

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.facts.hardware import unit_price
 from fleet.facts.pricing import quoted
@@ -16,7 +17,6 @@ from fleet.settings.budget import MONTH
 from fleet.settings.machines import OwnMachine
 from fleet.settings.runner import PodRunner
 from gpu_ci.app import WRITE, Gpu, app, console
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import PROVIDERS, Answers
 from gpu_ci.offline.init.files import New, prepared, require_free, write

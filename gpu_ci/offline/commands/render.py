@@ -4,9 +4,9 @@ import sys
 
 import typer
 
+from fleet.facts.day import day_of
 from fleet.loading.home import ROOT
 from gpu_ci.app import WRITE, AsOf, CheckOnly, File, Folder, Stack, Strict, app
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import MaskingConsole
 from gpu_ci.offline.plan import make_plan, require_sdk
 from gpu_ci.offline.progress import Progress

@@ -5,11 +5,11 @@ from typing import Any
 
 from rich.console import Console
 
+from fleet.facts.day import day_of
 from fleet.loading.config import read_fleet
 from fleet.prove.start import Start, Starts, starts
 from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, reply
 from gpu_ci.offline.data import fields_of
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table
 
 _ABOUT = (

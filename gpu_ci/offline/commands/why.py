@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from fleet.facts.credentials import mask
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.loading.config import read_fleet
 from gpu_ci.app import RUN, AsOf, File, Json, Markdown, OfStack, app, reply
 from gpu_ci.doctor.sources.actions import ENDED, Run, refusals, repository_of, run_of
 from gpu_ci.offline import gfm
 from gpu_ci.offline.data import fields_of
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import without_commands
 from gpu_ci.offline.why.causes import STUCK, Reason, Stack, reasons
 from gpu_ci.offline.why.seen import see

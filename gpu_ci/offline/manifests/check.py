@@ -11,11 +11,11 @@ from datetime import date
 from functools import cached_property
 from pathlib import Path
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError, instead
 from fleet.facts.scheduling import is_gpu_resource
 from fleet.loading import stackfile
 from fleet.loading.config import read_fleet
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import Configured, Verdict, judge
 from gpu_ci.offline.manifests.tree import Manifest, Tree, read_tree
 from gpu_ci.offline.manifests.urns import PROJECT
