@@ -207,7 +207,7 @@ def test_ctrl_c_deletes_what_runs_and_sends_no_more(server, home, told, meanwhil
 
 def test_ctrl_c_while_a_test_is_sent_deletes_it_if_it_was_made(server, home, told, meanwhile):
     hang = threading.Event()
-    home.timeouts = replace(home.timeouts, response=30)
+    home.timeouts = (2, 30)
     server.reply("create", "jobs", Reply(hang=hang, late=True, cut=True))
 
     def interrupt() -> None:
