@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 from fleet.facts.credentials import mask
 
@@ -125,8 +126,7 @@ class StoppedError(Exception):
     """Somebody interrupted the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(NamedTuple):
     """All steps. `before` create nothing, `paid` may create, `end` removes what they created and scans for leftovers."""
 
     before: Sequence[Step]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fleet.facts.errors import InputError, instead
 from fleet.facts.lifecycle import RUNNER_REPOSITORY, numbers, of_image
@@ -23,8 +23,7 @@ _FIX = "name a folder with workflows or Helm values, or one file"
 Level = Literal["error", "warning", "undeterminable"]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One line of an audit: `place` is file and line, `rule` what was checked."""
 
     place: str

@@ -6,9 +6,8 @@ and of kustomization.yaml's `helmCharts`.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.nested import items, part, text_at
 from fleet.facts.yaml_text import Document, helm_values
@@ -25,16 +24,14 @@ _REQUIRES = "ACTIONS_RUNNER_REQUIRE_JOB_CONTAINER"
 """With it a runner refuses jobs without `container`. The chart sets it for the modes kubernetes* (_helpers.tpl of 0.14.2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Controller:
+class Controller(NamedTuple):
     """A controller of ARC. `version` is empty if the file does not say it."""
 
     place: str
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunnerSet:
+class RunnerSet(NamedTuple):
     """A runner scale set. `name` and `version` are empty if the file does not say them.
 
     `needs_container`: it takes no job without `container`.

@@ -15,6 +15,7 @@ from difflib import unified_diff
 from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import typer
 
@@ -39,8 +40,7 @@ Files = Mapping[str, tuple[str, str]]
 """The text of each file before ("" if there is none) and after, by path below the project."""
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(NamedTuple):
     """The plan with today's policy values and with the new ones, and the files that change. `source` is the one people edit."""
 
     before: Plan

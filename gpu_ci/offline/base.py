@@ -5,10 +5,10 @@ What a pull request writes that has ended already or cannot work fails its plan,
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
@@ -33,8 +33,7 @@ _PINS = ("reference", "version", "release", "ami-release", "base", "runtime", "d
 """Fields of a row of versions.toml that pin something."""
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(NamedTuple):
     """The text of the base's stack file and its plan; if there is no plan, `reason` says why on one line.
 
     `judged` says why the plan was not judged by the base's own policy config, "" if it was. `arc` is the version of Actions

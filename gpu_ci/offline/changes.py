@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from fleet.charts.runner_sets import moves_beside
 from fleet.facts.scheduling import has_generations
@@ -68,8 +68,7 @@ _FEW = 4
 """Settings and names that a line has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair(Generic[T]):
+class Pair(NamedTuple, Generic[T]):
     """One thing before and after; None on the side that does not have it."""
 
     before: T | None
@@ -106,8 +105,7 @@ class Edit:
     values: Mapping[str, Pair[str]] = field(default_factory=dict, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """What one edit does to some resources. `effect` is one of CLASSES, `what` says it in a sentence.
 
     `pools` and `sets` are those whose running jobs it ends, if it `ends_jobs`. `urns` are the resources; those of a cluster that

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from fleet.facts.groups import grouped
 from fleet.facts.pricing import Line, Money
@@ -30,8 +30,7 @@ _RENAMED = ("cluster", "pool", "runner set", "cache")
 """Kinds of entries that can be renamed (docs/renaming.md)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """Logical names of the changed resources of one type; `changed` has the paths of the inputs that differ, no values."""
 
     type: str

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from typing import NamedTuple
 
 from fleet.facts.quantities import quantity
 from fleet.facts.tables import rows
@@ -15,8 +15,7 @@ from policies.rules.kinds import LAUNCH_TEMPLATE
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(NamedTuple):
     """What `pulumi up` does: added, removed, replaced, refused (by the cloud), rolled (its nodes are), new-nodes, updated, or "".
 
     New-nodes is an update that running nodes do not get. `paths` are the inputs that differ or will differ. A list counts as one

@@ -7,9 +7,8 @@ A `why` has a part for each value, "maxGpus: Full pools have 8 GPUs …". So the
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.pricing import Money, average, rounded_up, total
@@ -44,8 +43,7 @@ _REGISTRY = re.compile(r'add "([^"]+)" to \S+ \S*\bextraRegistries')
 Entry = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(NamedTuple):
     """What a fleet needs of one value of a policy: the exact number, or the entries that a list has to have."""
 
     policy: str

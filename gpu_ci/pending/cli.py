@@ -89,7 +89,7 @@ def _line(entry: Entry) -> str:
 
 
 def _print_json(stack: str, findings: Findings, commands: list[str]) -> None:
-    entries = [fields_of(entry, *Entry.__slots__) for entry in findings.entries]
+    entries = [fields_of(entry, *Entry._fields) for entry in findings.entries]
     not_asked = [{"where": where, "why": why} for where, why in findings.clouds.not_asked.items()]
     content = {"stack": stack, "pending": entries, "notAsked": not_asked, "commands": commands}
     sys.stdout.write(document(content | {"importFile": findings.import_file()}) + "\n")

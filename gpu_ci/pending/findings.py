@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fleet.providers.finding import SourceError
 from fleet.providers.provider import Left, Leftovers
@@ -19,8 +19,7 @@ UNKNOWN, CLEAR, IMPORT, DELETE, REPLACE, REFRESH = "unknown", "clear", "import",
 """What an entry needs. `clear` and `refresh` are done by the last command of the list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One thing that was left. `what` is the kind of the pending operation, or of what exists without a resource.
 
     `id` is the id to import, `command` what deletes or replaces it, `look` the command that shows whether it exists.

@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
@@ -55,8 +54,7 @@ class _Export(BaseModel):
     deployment: _Deployment | None
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """The resources by URN, and (kind, resource) of each pending operation."""
 
     resources: Mapping[str, Resource]

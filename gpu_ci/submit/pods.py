@@ -5,7 +5,6 @@ Pure functions of the JSON of the Job, its pods and Kueue's Workload.
 
 import signal
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from fleet.facts.nested import part, parts
@@ -30,8 +29,7 @@ _LONGEST = 300
 """Characters of a container's termination message that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """A pod, or one run of a container in it, that ended without success. The same ending always has the same `key`."""
 
     key: str

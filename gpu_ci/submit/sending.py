@@ -3,9 +3,8 @@
 import hashlib
 import json
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.facts import errors
 from fleet.facts.nested import at, part, parts
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """The Job as the server stored it. `created`: it did not exist before."""
 
     job: Object

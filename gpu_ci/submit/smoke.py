@@ -15,8 +15,7 @@ import subprocess
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -43,8 +42,7 @@ OPTIONS = RunOptions(existing="replace", cancel_on_interrupt=True, clean_up=True
 """A test replaces one that an earlier run left behind, and is always deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One test of one pool: how it ended, or why it did not run."""
 
     pool: str
@@ -67,8 +65,7 @@ class Row:
         return ": ".join(filter(None, (str(self.result.outcome), self.result.reason)))
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """A cluster of a stack, and the tests of its pools or of the chosen ones."""
 
     cluster: str
@@ -182,8 +179,7 @@ GH = "gh"
 """The program that talks to GitHub."""
 
 
-@dataclass(frozen=True, slots=True)
-class GitHubJob:
+class GitHubJob(NamedTuple):
     """One job of the workflow. `way` is name or labels, and `runs_on` the input of the workflow."""
 
     runner_set: str

@@ -38,8 +38,7 @@ class Note(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """What the cluster shows of a Job at one moment; `job` is None if it is gone."""
 
     job: Object | None

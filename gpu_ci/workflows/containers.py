@@ -3,9 +3,8 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpu_ci.workflows.expressions import Contexts, filled, is_open, may_be_empty
 
@@ -18,8 +17,7 @@ _PORT = re.compile(r"(?:.*:)?([0-9]{1,5})(?:-([0-9]{1,5}))?(/[a-z]+)?")
 """A port of a container, or several: "6379:6379", "127.0.0.1:53:53/udp", "8000-8010"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(NamedTuple):
     """A container that a job asks for. `key` is where: "container", or "services.redis". `credentials`: it names some."""
 
     key: str

@@ -1,13 +1,12 @@
 """The runner sets of a fleet, as jobs see them."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.providers.fleet import Fleet
 from fleet.settings.runner import Runner, RunnerPod
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(NamedTuple):
     """A runner set of the fleet, as jobs see it. `shared`: a set of another group has the same name."""
 
     cluster: str

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.charts.arc import CONTROLLER, arc_controller, controller_of
 from fleet.charts.sweeps import NAMESPACE as SWEEPS
@@ -40,8 +40,7 @@ _ADDED = "gpu-ci-drill"
 Act = Callable[[World], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Acts:
+class Acts(NamedTuple):
     """What a drill does: `strike` begins the fault, `heal` ends it, `way_out` frees jobs that would wait without end.
 
     `changes`: it changes what is installed, so that an installation afterwards puts it right. `applies`: whether the stack has
@@ -55,8 +54,7 @@ class Acts:
     applies: Callable[[World], object] = lambda _: True
 
 
-@dataclass(frozen=True, slots=True)
-class Drill:
+class Drill(NamedTuple):
     """A fault with its texts and limits, as in `drills.toml`."""
 
     name: str

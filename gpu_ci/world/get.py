@@ -8,10 +8,9 @@ import platform
 import shutil
 import tarfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from rich.console import Console
@@ -34,8 +33,7 @@ Say = Callable[[str], None]
 """Prints a stage on stderr, such as `Progress`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """A row of world.toml, whose head explains the fields."""
 
     name: str

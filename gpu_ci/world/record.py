@@ -4,8 +4,7 @@ import os
 import platform
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.pricing import Money, total
 from fleet.prove.bill import lines
@@ -41,8 +40,7 @@ def described(parts: Parts, left_out: Sequence[str] = ()) -> Iterator[tuple[str,
     yield _OUTSIDE, MISSING, "a world cannot show them"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """A claim about a run, and what speaks against it; nothing if it holds."""
 
     claim: str

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from random import Random
 from threading import Event, Timer
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from fleet.charts.cluster_autoscaler import AUTOSCALER
@@ -40,8 +40,7 @@ _STILL = 120
 """Seconds without any change after which jobs that wait count as stuck."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """`factor`: seconds of the fleet in one of the world. `charts` has the stack's charts, `folder` gets all files of the run."""
 
     factor: float

@@ -6,9 +6,10 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.live import Live
@@ -30,8 +31,7 @@ _EVERY = 10
 """Seconds between two lines about a run whose output is not a terminal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What the user asks for: the options of `gpu-ci world`."""
 
     stack: str

@@ -5,11 +5,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -33,8 +32,7 @@ DATA = TREE / "fleet" / "facts" / "data"
 Plan = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What one source gave: edits, or the reason why it was not reached."""
 
     source: str

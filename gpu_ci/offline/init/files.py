@@ -6,10 +6,11 @@ The policy values of a new stack are its tables for policies/stacks.toml, comput
 import math
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from fleet.facts.errors import InputError
 from fleet.facts.pricing import Money, total
@@ -30,8 +31,7 @@ _MOST, USUAL = 20, 4
 """Nodes of the pool for tests: with a budget at most, and without one. 0 is a single node of the cheapest machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class New:
+class New(NamedTuple):
     """A planned stack. `files` has the texts by path below the project; `answers` name the chosen GPU."""
 
     answers: Answers

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.facts import hardware
 from fleet.facts.errors import InputError
@@ -16,8 +17,7 @@ NAMED = "Has no labels, so only jobs that name it run here."
 """The comment above a runner set without labels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A pool of at most `most` nodes. `about` is the comment above it, `image` a kind of node image other than the default."""
 
     name: str
@@ -37,8 +37,7 @@ class Part:
         yield f"{self.name}: {{instanceTypes: {types}, {bought}}}"
 
 
-@dataclass(frozen=True, slots=True)
-class Jobs:
+class Jobs(NamedTuple):
     """A runner set of pods over pools, the first choice first. Each runner takes `gpus` GPUs and its share of half a node."""
 
     name: str
@@ -168,8 +167,7 @@ class Group:
             yield f"  usdPerHour: {price.usd_per_hour}"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What a cluster shows. `provider` is eks, oke or empty; `cluster` its name in the cloud, if a node shows it.
 
     `controller` is the namespace and the service account of an ARC controller.

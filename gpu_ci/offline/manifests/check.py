@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from fleet.facts.day import day_of
 from fleet.facts.errors import InputError, instead
@@ -31,8 +32,7 @@ _OWNERS_OF = "runner-group-scoped"
 _PATH = re.compile(r'[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+|\[(?:[0-9]+|"[^"]*"|[^\]"]*)\])*')
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """A verdict with its manifest and the line in the manifest's file; None for a verdict on all manifests together."""
 
     verdict: Verdict

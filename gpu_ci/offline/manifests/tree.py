@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError, quoted
@@ -61,8 +61,7 @@ class Manifest:
         return f"{self.kind} {_path(mask(self.namespace), mask(self.name))}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(NamedTuple):
     """The objects of a folder in the order of file and line, and a line for each file with something else."""
 
     files: int

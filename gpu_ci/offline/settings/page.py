@@ -7,9 +7,8 @@ for each provider with its own keys, and a page for each subject.
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.groups import grouped
 from fleet.facts.yaml_text import yaml_text
@@ -45,8 +44,7 @@ Row = tuple[str, str, str, str, str]
 """Key, value, default, meaning and example."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
+class _Section(NamedTuple):
     """The keys of a model, or those that the models of a base class have alike. All links are relative to docs/."""
 
     page: str

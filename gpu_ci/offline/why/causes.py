@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import NamedTuple
 
 from fleet.facts.errors import instead
 from fleet.facts.lifecycle import RUNNER_REPOSITORY, of_image
@@ -32,8 +33,7 @@ _STATES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """Why a job waits. `commands` show what is undeterminable here."""
 
     job: Job

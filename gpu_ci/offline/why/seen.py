@@ -1,6 +1,6 @@
 """What GitHub shows of a run, and of the jobs of its repository that wait or run beside it."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.providers.finding import SourceError
 from gpu_ci.doctor.sources.actions import ENDED, QUEUED, RUNNING, Job, Repository, Run
@@ -9,8 +9,7 @@ _MOST_RUNS = 100
 """The most runs of each status whose jobs are read: the workflows of a repository have 1,000 requests an hour."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """A run, its jobs, and `active`: all jobs of the repository that wait or run, its own included.
 
     `whole`: whether `active` has them all. `gone` runs were deleted before their jobs were read. `groups` are the runner groups
