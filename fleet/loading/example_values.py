@@ -1,7 +1,7 @@
 """The settings of a stack file that still have an example value."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.facts.example_values import meaning
 from fleet.facts.places import Keys, dotted, leaves
@@ -12,8 +12,7 @@ _SHOWN = 6
 """Settings that the remark names."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleValue:
+class ExampleValue(NamedTuple):
     """A setting with an example value. `line` is its line, or that of what contains it, in the stack file."""
 
     path: Keys

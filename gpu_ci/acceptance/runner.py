@@ -26,8 +26,7 @@ class StepError(Exception):
     """The step failed. The message is one line, without credentials."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One step: what a success proves, the most seconds that it may take, and what it does. `act` raises StepError.
 
     `graces` is how many of its commands may be interrupted, one after another.
@@ -152,8 +151,7 @@ class Script(NamedTuple):
         return worst * self.hours(most)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """How one step ended, after how many seconds, and why it failed."""
 
     step: Step

@@ -6,8 +6,8 @@ ScriptHandler.cs). A step shows ten annotations of each level (actions/toolkit, 
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import Fault
@@ -21,8 +21,7 @@ from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.words import name_of, refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(NamedTuple):
     """One annotation. Without a line GitHub shows it in the summary of the run only."""
 
     level: str
@@ -53,7 +52,7 @@ def annotate(plan: Plan, root: Path, base: Base | None = None, strict: bool = Fa
     file = shown_from(root, plan.config.path)
     merged = list(_merged(problems))
     levels = ("error", "warning", "notice")
-    return tuple(replace(problem, file=file) for level in levels for problem in merged if problem.level == level)
+    return tuple(problem._replace(file=file) for level in levels for problem in merged if problem.level == level)
 
 
 def of_input(error: Exception, root: Path) -> Iterator[Annotation]:
@@ -96,7 +95,7 @@ def _merged(problems: Iterable[Annotation]) -> Iterator[Annotation]:
         if group[0].level == "notice":
             yield from group
         else:
-            yield replace(group[0], message="\n".join(problem.message for problem in group))
+            yield group[0]._replace(message="\n".join(problem.message for problem in group))
 
 
 def _line(config: StackConfig, places: Iterable[Entry]) -> int | None:

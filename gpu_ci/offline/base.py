@@ -168,7 +168,7 @@ def _evictions(plan: Plan, changes: Iterable[Change]) -> tuple[Verdict, ...]:
     """What `no-silent-eviction` says of the changes."""
     ours = (configured for configured in plan.policies if configured.policy.id == EVICTION.id)
     harm = [(change.what, urn) for change in changes if change.ends_jobs or change.effect == DATA for urn in change.urns]
-    rules = [replace(configured, policy=of_changes(harm)) for configured in ours]
+    rules = [configured._replace(policy=of_changes(harm)) for configured in ours]
     return named(plan.config, judge(plan.recording, rules)) if plan.recording is not None else ()
 
 

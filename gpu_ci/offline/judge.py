@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.facts.errors import InputError, instead, quoted
 from gpu_ci.offline import wire
@@ -55,8 +55,7 @@ class Verdict:
     message: str
 
 
-@dataclass(frozen=True)
-class Configured:
+class Configured(NamedTuple):
     """One rule with its level and its complete config, as the CLI passes them to the pack, and the day that it judges."""
 
     policy: AnyRule
@@ -252,8 +251,7 @@ def _noted(policy: AnyRule, urn: str) -> Iterator[None]:
 # -- remediations ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Remediation:
+class Remediation(NamedTuple):
     """The changes of one policy in one resource, one line each: "path: before → after". Secret values are never shown."""
 
     rule: str

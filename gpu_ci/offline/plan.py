@@ -7,6 +7,7 @@ from datetime import date
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
@@ -36,8 +37,7 @@ Progress = Callable[[str], None]
 """Called with the name of the stage that starts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The result of one policy: how many resources it judged, and how many verdicts of each kind it gave."""
 
     rule: str
@@ -311,7 +311,7 @@ def judged(config: StackConfig, recording: Recording, policies: Sequence[Configu
     """What policies say of the resources of a stack. What only a day breaks has its own kind."""
 
     def timeless(rules: Collection[str]) -> Iterable[Verdict]:
-        early = (replace(configured, as_of=date.min) for configured in policies if configured.policy.id in rules)
+        early = (configured._replace(as_of=date.min) for configured in policies if configured.policy.id in rules)
         return judge(recording, early)
 
     return named(config, by_time(judge(recording, policies), timeless))

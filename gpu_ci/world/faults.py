@@ -6,7 +6,6 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -68,8 +67,7 @@ class Drill(NamedTuple):
     open: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a drill showed. `seconds` are of a real clock, from the strike until all jobs had ended. `freed`: so many of them came
     after the way out. `against` is empty if the drill went as it should.
     """
@@ -232,7 +230,7 @@ def _edited(world: World, name: str, change: Callable[[Object], Object]) -> dict
     for urn, step in world.steps.items():
         if isinstance(step.content, Release) and step.content.name == name:
             values = step.content.values
-            return {urn: replace(step, content=replace(step.content, values={**values, **change(values)}))}
+            return {urn: step._replace(content=step.content._replace(values={**values, **change(values)}))}
     raise KeyError(name)
 
 

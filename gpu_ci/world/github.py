@@ -8,11 +8,10 @@ import time
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from secrets import token_hex
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from gpu_ci.world.follow import LOG
@@ -24,8 +23,7 @@ _LOGIN = {"access_tokens": "app", "registration-token": "installation", "runner-
 """The requests by which a client gets an administrator's token, and the kind of token that each wants."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """A request. `route` is its method and the last part of its path that is not an identifier, `ids` are its identifiers."""
 
     route: tuple[str, str]

@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -106,7 +105,7 @@ def _run(
         held += [record.Check(f"drill {outcome.drill}", outcome.against) for outcome in outcomes]
         show_table(out, ("=check", "result"), [(check.claim, check.against or "holds") for check in held])
         if asked.record is not None:
-            drilled = {"drills": [asdict(outcome) for outcome in outcomes]} if outcomes else {}
+            drilled = {"drills": [outcome._asdict() for outcome in outcomes]} if outcomes else {}
             write_record(asked.record, record.document(built, asked.stack, held, left) | drilled)
         return not any(check.against for check in held)
 

@@ -6,11 +6,10 @@ program would decrypt the Secret of a GitHub App, the Secret itself has a key of
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.groups import grouped
 from fleet.facts.manifest import manifest
@@ -52,8 +51,7 @@ _WORKLOADS = ("gpu-ci:index:GpuWorkload", "gpu-ci:index:GpuJob")
 """Components of the tier of workloads. ArgoCD tries it again until the namespaces of the other tier are there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(NamedTuple):
     """A release of a chart. It is ready with its objects if it `waits`, and rolled back otherwise if it is `atomic`."""
 
     name: str
@@ -71,8 +69,7 @@ class Release:
         return f"release {self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """An object or a release. `needs` are the names of the steps before it, `awaits` the condition of an object that is ready."""
 
     content: Object | Release
@@ -138,7 +135,7 @@ def without(all_steps: Steps, charts: Collection[str]) -> tuple[Steps, tuple[str
         for name in needs:
             yield from kept(all_steps[name].needs) if name in out else (name,)
 
-    rest = {name: replace(step, needs=frozenset(kept(step.needs))) for name, step in all_steps.items() if name not in out}
+    rest = {name: step._replace(needs=frozenset(kept(step.needs))) for name, step in all_steps.items() if name not in out}
     return rest, tuple(sorted(str(all_steps[name]) for name in out))
 
 

@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,8 +32,7 @@ _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _LIST = "List"
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(NamedTuple):
     """An object with its file, its first line, its path in the document, and its name.
 
     `once` is false for a `generateName`: the API server creates another object each time.
@@ -161,7 +160,7 @@ def _distinct(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
     for manifest in manifests:
         urn = manifest.resource.urn
         counts[urn] += 1
-        yield manifest if counts[urn] == 1 else replace(manifest, resource=replace(manifest.resource, urn=f"{urn}~{counts[urn]}"))
+        yield manifest if counts[urn] == 1 else manifest._replace(resource=replace(manifest.resource, urn=f"{urn}~{counts[urn]}"))
 
 
 def _objects(stack: str, file: str, within: str, document: Document, body: object, keys: Keys) -> Iterator[Manifest]:
