@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from difflib import unified_diff
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
@@ -30,7 +30,7 @@ from gpu_ci.offline.grow.stack import GrowingStack
 from gpu_ci.offline.init.questions import confirmed
 from gpu_ci.offline.inventory.page import document
 from gpu_ci.offline.plan import Plan, make_plan, require_sdk
-from gpu_ci.offline.policyconfig import STACKS, policy_configs, policy_settings, stacks_text
+from gpu_ci.offline.policyconfig import STACKS, config_path, policy_configs, policy_settings, stacks_text
 from gpu_ci.offline.policyvalues import Entry, grown
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.report import effect_lines
@@ -74,7 +74,7 @@ def agreement(
 
     `page`: whether the stack's inventory changes with it. It is that of the stack's usual file.
     """
-    config = f"policies/config/{stack}.json"
+    config = config_path(stack)
     tables = tomllib.loads(stacks_text(root))
     source = STACKS if stack in tables else config
     if source == config and not (root / config).is_file():
@@ -83,30 +83,36 @@ def agreement(
             f'kind = "staging", or make a new stack by gpu-ci init'
         )
     text = text_at(root / source)
-    with TemporaryDirectory(prefix="gpu-ci-agree-") as name:
-        folder = Path(name)
-        (folder / config).parent.mkdir(parents=True)
-
-        def planned(values: str) -> Plan:
-            (folder / source).write_text(values, encoding="utf-8", newline="")
-            if source == STACKS:
-                (folder / config).write_text(policy_configs(folder)[config], encoding="utf-8")
-            return make_plan(stack, root, file, progress, day, policies_of=folder)
-
-        before = after = planned(text)
-        entries = tables[stack] if source == STACKS else dict(policy_settings(stack, folder))
-        if changes := grown(before, entries):
-            if source == STACKS:
-                text = with_entries(text, stack, changes)
-            else:
-                text = json.dumps({**entries, **changes}, indent=2, ensure_ascii=False) + "\n"
-            after = planned(text)
-        made = {path: text_at(folder / path) for path in (source, config)}
+    planned = partial(plan_with, stack, root, file, source, progress=progress, as_of=day)
+    before, made = planned(text)
+    after = before
+    entries = tables[stack] if source == STACKS else dict(policy_settings(stack, root))
+    if changes := grown(before, entries):
+        if source == STACKS:
+            text = with_entries(text, stack, changes)
+        else:
+            text = json.dumps({**entries, **changes}, indent=2, ensure_ascii=False) + "\n"
+        after, made = planned(text)
     inventory = f"docs/inventory-{stack}.md"
     if page and not after.refused and (root / inventory).is_file():
         made[inventory] = document(stack, after.fleet)
     old = {path: text_at(root / path) for path in made}
     return Agreement(before, after, source, {path: (old[path], new) for path, new in made.items() if old[path] != new})
+
+
+def plan_with(stack: str, root: Path, file: Path | None, source: str, values: str, **how: Any) -> tuple[Plan, dict[str, str]]:
+    """The plan of a stack if `source` had these policy values, and the texts of the files that then have them.
+
+    `how` are more arguments of `make_plan`.
+    """
+    config = config_path(stack)
+    with TemporaryDirectory(prefix="gpu-ci-") as name:
+        folder = Path(name)
+        (folder / config).parent.mkdir(parents=True)
+        (folder / source).write_text(values, encoding="utf-8", newline="")
+        made = {source: values} | ({config: policy_configs(folder)[config]} if source == STACKS else {})
+        (folder / config).write_text(made[config], encoding="utf-8", newline="")
+        return make_plan(stack, root, file, **how, policies_of=folder), made
 
 
 def with_entries(text: str, stack: str, changes: Mapping[str, Entry]) -> str:
