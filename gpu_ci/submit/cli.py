@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -25,14 +25,12 @@ from fleet.loading.files import listed
 from fleet.settings.namespaces import SMOKE_NAMESPACE
 from gpu_ci.app import RUN, Cluster, File, OfStack, Pools, Program, Repository, Stack, app as program
 from gpu_ci.submit import api, smoke
+from gpu_ci.submit.cluster import Cluster as Live
 from gpu_ci.submit.describe import Described
 from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.explain import explain_live
 from gpu_ci.submit.objects import name, text
 from gpu_ci.submit.runs import STATUS, Existing, Outcome, Output, Propagation, Result, RunOptions
-
-if TYPE_CHECKING:
-    from gpu_ci.submit.cluster import Cluster as Live
 
 app = Program(no_args_is_help=True, help=__doc__)
 program.add_typer(app, name="submit", rich_help_panel=RUN)
@@ -56,7 +54,7 @@ class Connection:
     context: Context = None
     kubeconfig: Kubeconfig = None
 
-    def open(self, default_namespace: str = "") -> "Live":
+    def open(self, default_namespace: str = "") -> Live:
         """Connect; `default_namespace` goes before the one of the context."""
         return api.connect(self.kubeconfig, self.context, self.namespace or default_namespace)
 

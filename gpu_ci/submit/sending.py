@@ -4,19 +4,17 @@ import hashlib
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from fleet.facts import errors
 from fleet.facts.nested import at, part, parts
 from fleet.facts.scheduling import JOB_HASH
 from fleet.facts.yaml_text import plain
 from fleet.loading.documents import documents
+from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError, UnreachableError
 from gpu_ci.submit.objects import JOBS, Object, name, text, true_condition, uid
 from gpu_ci.submit.runs import DEFAULT, Backoff, Existing, Output, RunOptions
-
-if TYPE_CHECKING:
-    from gpu_ci.submit.cluster import Cluster
 
 
 class Sent(NamedTuple):
@@ -27,7 +25,7 @@ class Sent(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def send(job: Object, cluster: "Cluster", options: RunOptions = DEFAULT, output: Output | None = None) -> Sent:
+def send(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Sent:
     """Create a Job in the cluster's namespace, without following it.
 
     Raises InputError if it is not a Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
@@ -47,7 +45,7 @@ def send(job: Object, cluster: "Cluster", options: RunOptions = DEFAULT, output:
     return sent
 
 
-def _sent(cluster: "Cluster", manifest: Object, options: RunOptions, output: Output) -> Sent:
+def _sent(cluster: Cluster, manifest: Object, options: RunOptions, output: Output) -> Sent:
     """Create the Job. `output` shows each refusal that a retry may end.
 
     A retry creates no second Job: if a response is lost, an existing Job with the same contents counts as created.
@@ -79,7 +77,7 @@ def _sent(cluster: "Cluster", manifest: Object, options: RunOptions, output: Out
     raise InputError(f"Job {name(manifest)} cannot be created: the old one is still being deleted; try again later")
 
 
-def _answers(cluster: "Cluster", manifest: Object) -> bool:
+def _answers(cluster: Cluster, manifest: Object) -> bool:
     try:
         cluster.get(JOBS, name(manifest))
     except SubmitError as error:
@@ -87,7 +85,7 @@ def _answers(cluster: "Cluster", manifest: Object) -> bool:
     return True
 
 
-def _existing(cluster: "Cluster", manifest: Object, existing: Existing, backoff: Backoff) -> Sent | None:
+def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: Backoff) -> Sent | None:
     """The existing Job if it is to be followed; None if the name is, or soon will be, free."""
     title = name(manifest)
     if (stored := cluster.find(JOBS, title)) is None:

@@ -15,7 +15,7 @@ import subprocess
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -29,12 +29,10 @@ from fleet.prove.remarks import PAGE, ways
 from fleet.providers.fleet import Fleet
 from fleet.render.workloads.smoke import TESTS, Smoke, UnknownPoolError, smoke_home, smoke_tests
 from gpu_ci.submit.api import run_all
+from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError
 from gpu_ci.submit.objects import JOBS, NAMESPACES, NETWORK_POLICIES, Kind, Object, name
 from gpu_ci.submit.runs import Outcome, Output, Result, RunOptions, span
-
-if TYPE_CHECKING:
-    from gpu_ci.submit.cluster import Cluster
 
 START = 1800
 """Seconds in which a test must start: a node has to start, and an image of 10 GB to be pulled."""
@@ -104,7 +102,7 @@ def chosen(fleet: Fleet, cluster: str | None, pools: Collection[str]) -> list[Ch
     return clusters
 
 
-def run_smoke(tests: Sequence[Smoke], cluster: "Cluster", output: Output, options: RunOptions = OPTIONS) -> tuple[Row, ...]:
+def run_smoke(tests: Sequence[Smoke], cluster: Cluster, output: Output, options: RunOptions = OPTIONS) -> tuple[Row, ...]:
     """Run the tests in the namespace of `cluster`; the rows are in the order of the tests.
 
     A pool on which no test starts in time gets no further tests. Raises SubmitError if the namespace cannot be created.
@@ -130,7 +128,7 @@ def run_smoke(tests: Sequence[Smoke], cluster: "Cluster", output: Output, option
 
 
 @contextmanager
-def _namespace(cluster: "Cluster", output: Output) -> Iterator[None]:
+def _namespace(cluster: Cluster, output: Output) -> Iterator[None]:
     """Create the namespace of the tests; delete it afterwards unless it existed before."""
     namespace, network_policy = smoke_home()
     created = _create(cluster, NAMESPACES, namespace)
@@ -146,7 +144,7 @@ def _namespace(cluster: "Cluster", output: Output) -> Iterator[None]:
                 output.progress(title, f"{error.headline}; delete it: kubectl delete namespace {title}")
 
 
-def _create(cluster: "Cluster", kind: Kind, thing: Object) -> bool:
+def _create(cluster: Cluster, kind: Kind, thing: Object) -> bool:
     """Create an object; False if it existed before."""
     try:
         cluster.create(kind, thing)
