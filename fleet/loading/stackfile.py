@@ -79,10 +79,8 @@ def load(stack: str, root: Path, stack_file: Path | None = None) -> StackConfig:
     Raises InputError if the configuration cannot be used.
     """
     if not _STACK_NAME.fullmatch(stack):
-        raise InputError(
-            f"stack: a stack name is 1 to 100 letters, digits, hyphens, underscores and periods; got {quoted(stack)}; "
-            f"{_named(stack, stacks(root))}"
-        )
+        why = f"stack: a stack name is 1 to 100 letters, digits, hyphens, underscores and periods; got {quoted(stack)}"
+        raise InputError(f"{why}; {_named(stack, stacks(root))}")
     project = Project.read(home.project_file(root))
     folder = root / project.stack_folder
     path = stack_file or folder / f"Pulumi.{stack}.yaml"

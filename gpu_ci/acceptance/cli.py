@@ -66,9 +66,8 @@ def require_possible(fleet: Fleet, repository: str) -> None:
         raise InputError("stack: pulumi up creates nothing of this stack; give one with EKS, OKE or existing clusters")
     for name, cluster in fleet.clusters_by_name():
         if cluster.protect:
-            raise InputError(
-                f"clusters.{name}.protect: is true, so the stack cannot be destroyed; remove it, or give another stack"
-            )
+            why = f"clusters.{name}.protect: is true, so the stack cannot be destroyed"
+            raise InputError(f"{why}; remove it, or give another stack")
     if not fleet.tags:
         raise InputError("tags: must have an entry, which the edit changes; add gpu-ci:tags to the stack file")
     if repository and (repository.count("/") != 1 or repository.startswith("-")):
@@ -76,9 +75,8 @@ def require_possible(fleet: Fleet, repository: str) -> None:
     if repository and not any(fleet.runner_sets()):
         raise InputError("--repository: the stack has no runner set; leave the option out")
     if not repository and not tested(fleet):
-        raise InputError(
-            "--repository: no GPU pool of the stack can run a smoke test, so a job of GitHub is needed; give ORG/REPO"
-        )
+        why = "--repository: no GPU pool of the stack can run a smoke test, so a job of GitHub is needed"
+        raise InputError(f"{why}; give ORG/REPO")
 
 
 def amount(text: str) -> float:
@@ -94,9 +92,8 @@ def seconds(minutes: int | None, script: Script) -> float:
     if minutes is None:
         return math.inf
     if minutes * 60 <= script.ending:
-        raise InputError(
-            f"--minutes: must be above {script.ending / 60:.0f}, which destroy and leftovers may take; got {minutes}"
-        )
+        why = f"--minutes: must be above {script.ending / 60:.0f}, which destroy and leftovers may take"
+        raise InputError(f"{why}; got {minutes}")
     return minutes * 60
 
 
@@ -108,9 +105,8 @@ def bounded(script: Script, worst: Money, budget: float, longest: float = math.i
     cost = f"{worst} USD in the worst hour x {hours:.2f} hours at the longest = {most:.2f} USD"
     if most > budget:
         enough = math.ceil(most)
-        raise InputError(
-            f"--budget-usd: must cover {cost}; got {budget:.2f}; lower nodes.max of the pools, or give BUDGET_USD={enough}"
-        )
+        why = f"--budget-usd: must cover {cost}; got {budget:.2f}"
+        raise InputError(f"{why}; lower nodes.max of the pools, or give BUDGET_USD={enough}")
     return f"This costs at most {cost}, within {budget:.2f} USD. Traffic and taxes are not included."
 
 

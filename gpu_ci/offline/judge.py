@@ -166,10 +166,8 @@ def _configured(policy: AnyRule, general: Level | None, entry: object, as_of: da
     for name in values:
         if name not in properties:
             there = ", ".join(sorted(properties)) or "none"
-            raise InputError(
-                f"policy config: {policy.id}.{name}: the policy does not have this property; got {quoted(values[name])}; "
-                f"{instead(name, properties, f'its properties: {there}')}"
-            )
+            why = f"policy config: {policy.id}.{name}: the policy does not have this property; got {quoted(values[name])}"
+            raise InputError(f"{why}; {instead(name, properties, f'its properties: {there}')}")
     config = {name: part["default"] for name, part in properties.items() if "default" in part} | values
     if wrong := [*faults({"type": "object", "properties": properties}, config, policy.id)]:
         raise InputError("\n".join(f"policy config: {fault}; correct the value" for fault in wrong))
@@ -188,10 +186,8 @@ def _entry(name: str, entry: object) -> tuple[Level | None, dict[str, Any]]:
 
 def _level(name: str, level: object) -> Level:
     if not isinstance(level, str) or level not in _LEVELS:
-        raise InputError(
-            f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {quoted(level)}; "
-            f"{instead(str(level), _LEVELS, 'correct it')}"
-        )
+        why = f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {quoted(level)}"
+        raise InputError(f"{why}; {instead(str(level), _LEVELS, 'correct it')}")
     return _LEVELS[level]
 
 

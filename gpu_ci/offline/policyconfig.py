@@ -75,9 +75,8 @@ def require_current(stack: str, root: Path) -> None:
     if existing != expected:
         pairs = zip_longest(existing.splitlines(), expected.splitlines())
         line = next((number for number, (here, there) in enumerate(pairs, 1) if here != there), 1)
-        raise InputError(
-            f"{name}:{line}: must be the config that {STACKS} generates for stack {stack}; edit {STACKS}, then run `make docs`"
-        )
+        why = f"{name}:{line}: must be the config that {STACKS} generates for stack {stack}"
+        raise InputError(f"{why}; edit {STACKS}, then run `make docs`")
 
 
 def policy_values(stack: str, root: Path) -> str:
@@ -203,9 +202,8 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
     if not isinstance(settings, dict):
         line = text[: len(text) - len(text.lstrip())].count("\n") + 1
         kind = type(settings).__name__
-        raise InputError(
-            f"{name}:{line}: a policy config is an object with policies as keys; got a {kind}; write {{}} around entries"
-        )
+        why = f"{name}:{line}: a policy config is an object with policies as keys; got a {kind}"
+        raise InputError(f"{why}; write {{}} around entries")
     return settings
 
 

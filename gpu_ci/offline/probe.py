@@ -74,9 +74,8 @@ def machine(outputs: Mapping[str, str], gpu: str = "", disk: str = "") -> dict[s
     for place, text in outputs.items():
         before = (len(facts.gpus), len(facts.disks), len(facts.values))
         if re.search(r"/mnt/wslg?\b", text):
-            raise InputError(
-                f"{place}: WSL shows a virtual disk of 1 TB whatever the real one; boot Linux or Talos, and save it there"
-            )
+            why = f"{place}: WSL shows a virtual disk of 1 TB whatever the real one"
+            raise InputError(f"{why}; boot Linux or Talos, and save it there")
         _read(place, text.replace("\r\n", "\n"), facts)
         if before == (len(facts.gpus), len(facts.disks), len(facts.values)):
             raise InputError(f"{place}: shows no hardware that probe reads; save there: {'; '.join(_SAVE.values())}")

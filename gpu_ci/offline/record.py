@@ -241,10 +241,8 @@ class _Engine(mocks.MockMonitor):
             result.update(self._answers[request.tok](arguments))
         else:
             text = json.dumps(wire.view(arguments), sort_keys=True)
-            raise ProgramError(
-                f"invoke {request.tok}: a plan without a cloud cannot call it; called with {text}; "
-                "take the value from the stack's settings"
-            )
+            why = f"invoke {request.tok}: a plan without a cloud cannot call it; called with {text}"
+            raise ProgramError(f"{why}; take the value from the stack's settings")
         return resource_pb2.ResourceInvokeResponse(**{"return": result})
 
     def Call(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
@@ -290,10 +288,8 @@ class _Engine(mocks.MockMonitor):
 
     def _add(self, resource: Resource) -> None:
         if resource.urn in self._recorded:
-            raise ProgramError(
-                f"duplicate URN {resource.urn}: a name may be used once for one type and parent; got "
-                f"{resource.name!r} twice; rename one of the two resources"
-            )
+            why = f"duplicate URN {resource.urn}: a name may be used once for one type and parent; got {resource.name!r} twice"
+            raise ProgramError(f"{why}; rename one of the two resources")
         self._recorded[resource.urn] = resource
 
 

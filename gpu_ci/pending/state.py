@@ -109,8 +109,7 @@ def parse(text: str, what: str) -> State:
     except ValidationError:
         fix = "it is empty: delete the empty .json.attrs beside the state, then export again" if not text.strip() else ""
         start = quoted(text.strip()[:20])
-        raise InputError(
-            f"{what}: must be the JSON that pulumi stack export prints, with `deployment`; {fix or f'it starts with {start}'}"
-        ) from None
+        why = f"{what}: must be the JSON that pulumi stack export prints, with `deployment`"
+        raise InputError(f"{why}; {fix or f'it starts with {start}'}") from None
     operations = tuple((operation.type, operation.resource) for operation in deployment.pending_operations or ())
     return State({resource.urn: resource for resource in deployment.resources or ()}, operations)

@@ -196,9 +196,8 @@ def smoke_command(
         # The client would use the current context.
         raise InputError("--context: is empty; name the cluster's context")
     if len(chosen) > 1:
-        raise InputError(
-            f"--context: selects one cluster; also pass --cluster, one of: {listed(tests.cluster for tests in chosen)}"
-        )
+        why = "--context: selects one cluster"
+        raise InputError(f"{why}; also pass --cluster, one of: {listed(tests.cluster for tests in chosen)}")
     live, options = api.connect(kubeconfig, context, SMOKE_NAMESPACE), replace(smoke.OPTIONS, start_within=start)
     # Only the report goes to stdout.
     rows = smoke.run_smoke(chosen[0].tests, live, Output(logs=sys.stderr), options)

@@ -113,10 +113,8 @@ def _pairs(words: list[str] | None, option: str) -> dict[str, str]:
     for word in words or ():
         name, sign, value = word.partition("=")
         if not sign or not name:
-            raise InputError(
-                f"{option}: must be NAME=VALUE; the value that begins with {mask(name)[:20]!r} is not; write the name "
-                "before the sign"
-            )
+            why = f"{option}: must be NAME=VALUE; the value that begins with {mask(name)[:20]!r} is not"
+            raise InputError(f"{why}; write the name before the sign")
         if name in pairs:
             raise InputError(f"{option}: {name} is given twice; remove one")
         pairs[name] = value

@@ -89,10 +89,8 @@ def _from_pod(configuration: Any) -> str:
     try:
         load_incluster_config(client_configuration=configuration)
     except (ConfigException, OSError):
-        raise InputError(
-            f"there is no kubeconfig, and the pod's service account in {ACCOUNT} cannot be used; give the pod one that may "
-            "create Jobs, or name a file with --kubeconfig"
-        ) from None
+        why = f"there is no kubeconfig, and the pod's service account in {ACCOUNT} cannot be used"
+        raise InputError(f"{why}; give the pod one that may create Jobs, or name a file with --kubeconfig") from None
     try:
         return (ACCOUNT / "namespace").read_text().strip()
     except OSError:

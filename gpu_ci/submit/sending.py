@@ -33,9 +33,8 @@ def send(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: O
     check(job)
     namespace = text(job, "metadata", "namespace")
     if namespace and namespace != cluster.namespace:
-        raise InputError(
-            f"metadata.namespace: the Job is for namespace {namespace}, not {cluster.namespace}; pass -n {namespace}"
-        )
+        why = f"metadata.namespace: the Job is for namespace {namespace}, not {cluster.namespace}"
+        raise InputError(f"{why}; pass -n {namespace}")
     output = output or Output()
     sent = _sent(cluster, hashed(job), options, output)
     for warning in sent.warnings:
@@ -104,10 +103,8 @@ def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: B
     state = "complete" if true_condition(stored, "Complete") else "failed" if true_condition(stored, "Failed") else "not ended"
     contents = "the same contents" if is_equal else "other contents"
     ways = "--existing follow follows it, " if is_equal else ""
-    raise InputError(
-        f"Job {title} is in namespace {cluster.namespace} already, with {contents} ({state}); {ways}--existing replace deletes "
-        "it and sends this one, another --task-id gives another name"
-    )
+    why = f"Job {title} is in namespace {cluster.namespace} already, with {contents} ({state})"
+    raise InputError(f"{why}; {ways}--existing replace deletes it and sends this one, another --task-id gives another name")
 
 
 def read_job(path: Path) -> dict[str, Any]:

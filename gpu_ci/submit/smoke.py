@@ -263,9 +263,8 @@ def _gh(words: list[str]) -> Any:
     try:
         process = subprocess.run([GH, *words[1:]], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)  # noqa: S603 - no shell
     except OSError as error:
-        raise InputError(
-            f"--repository: gh cannot be started: {type(error).__name__}; install it, or leave the option out"
-        ) from None
+        why = f"--repository: gh cannot be started: {type(error).__name__}"
+        raise InputError(f"{why}; install it, or leave the option out") from None
     if process.returncode:
         last = (process.stderr.strip().splitlines() or ["no message"])[-1]
         raise SubmitError(f"{' '.join(words[:3])} ended with status {process.returncode}: {last}")

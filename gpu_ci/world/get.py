@@ -121,9 +121,8 @@ def get_charts(folder: Path, helm: str, say: Say = lambda _: None) -> list[str]:
     for chart in lacking:
         say(f"chart {chart.name} {chart.version}")
         if (digest := chart_digest(helm, chart, folder)) != chart.sha256:
-            raise InputError(
-                f"chart {chart.name}: {chart.version} has the SHA-256 {digest}, recorded is {chart.sha256}; report it"
-            )
+            why = f"chart {chart.name}: {chart.version} has the SHA-256 {digest}, recorded is {chart.sha256}"
+            raise InputError(f"{why}; report it")
     return [chart.name for chart in lacking]
 
 

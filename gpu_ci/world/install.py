@@ -49,10 +49,8 @@ def chart_of(release: Release, charts: Path) -> Path:
     for place in (folder, folder / chart):
         if (place / "templates").is_dir():
             return place
-    raise InputError(
-        f"charts: {charts} lacks chart {chart} {version} of {release.repository}; download the stack's charts with "
-        f"`gpu-ci charts --keep {charts}`"
-    )
+    why = f"charts: {charts} lacks chart {chart} {version} of {release.repository}"
+    raise InputError(f"{why}; download the stack's charts with `gpu-ci charts --keep {charts}`")
 
 
 def is_whole(chart: Path) -> bool:

@@ -34,7 +34,6 @@ def _version(option: str, value: str | None) -> str:
     if value is None:
         return CHARTS[SETS].version
     if not re.fullmatch(r"\d+\.\d+\.\d+", value):
-        raise InputError(
-            f"{option}: must be a version of three numbers such as {CHARTS[SETS].version}; got {value!r}; correct it"
-        )
+        why = f"{option}: must be a version of three numbers such as {CHARTS[SETS].version}; got {value!r}"
+        raise InputError(f"{why}; correct it")
     return value

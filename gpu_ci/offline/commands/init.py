@@ -87,9 +87,8 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
         reading = next(answer for answer in PROVIDERS if ask.STARTERS[answer].reads)
         own = reading if found.groups else f"existing-{found.provider}" if found.provider else None
         if own is None:
-            raise InputError(
-                "--from-context: the cluster has no GPU nodes, and new ones are possible on EKS and OKE only; add some"
-            )
+            why = "--from-context: the cluster has no GPU nodes, and new ones are possible on EKS and OKE only"
+            raise InputError(f"{why}; add some")
         given |= {"provider": given["provider"] or own, "region": given["region"] or found.region or None}
     asked = Questions(given)
     answer = asked.answer
@@ -98,9 +97,8 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
     asked.require()
     here = ask.STARTERS[provider]
     if here.reads and not (found and found.groups):
-        raise InputError(
-            f"--provider {provider}: it reads the GPU nodes of a cluster; give --from-context with a context that has some"
-        )
+        why = f"--provider {provider}: it reads the GPU nodes of a cluster"
+        raise InputError(f"{why}; give --from-context with a context that has some")
     if found is not None and not provider.startswith("existing"):
         raise InputError(f"--from-context: provider {provider} is for new clusters; leave one of the two out")
     regions = ask.regions(provider)

@@ -71,9 +71,8 @@ class GrowingStack:
         starter = provider_of(settings).starter
         if starter is None or starter.owns or starter.reads:
             why = "has machines of your own or nodes that exist already, which no command can choose"
-            raise InputError(
-                f"clusters.{cluster}: provider {settings.provider} {why}; write this part by hand (docs/settings.md)"
-            )
+            rule = f"clusters.{cluster}: provider {settings.provider} {why}"
+            raise InputError(f"{rule}; write this part by hand (docs/settings.md)")
         return Answers(self.stack, starter.answers[-1 if settings.found else 0], settings.region, gpu, "", (), "")
 
     def grown(self) -> Fleet:

@@ -78,9 +78,8 @@ def _folded(text: str) -> str:
 def stack_name(text: str) -> str:
     """The name of a new stack. Raises InputError. Pulumi allows more, but cluster names of the clouds contain this name."""
     if not re.fullmatch(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?", text):
-        raise InputError(
-            f"STACK: a new stack's name has 1 to 30 lower-case letters, digits and hyphens, a letter first; got {quoted(text)}"
-        )
+        why = "STACK: a new stack's name has 1 to 30 lower-case letters, digits and hyphens, a letter first"
+        raise InputError(f"{why}; got {quoted(text)}")
     return text
 
 

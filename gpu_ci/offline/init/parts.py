@@ -120,10 +120,8 @@ def large(answers: Answers) -> Machine:
     """The machine for training: with two to four GPUs, or with more if there is no such machine. Raises InputError."""
     several = [machine for machine in offered(answers.provider, answers.region, answers.gpu) if machine.gpus > 1]
     if not several:
-        raise InputError(
-            f"--jobs: training needs a machine with several GPUs, and {answers.provider} has none with {answers.gpu}; "
-            "leave training out, or choose another --gpu"
-        )
+        why = f"--jobs: training needs a machine with several GPUs, and {answers.provider} has none with {answers.gpu}"
+        raise InputError(f"{why}; leave training out, or choose another --gpu")
     return max((each for each in several if each.gpus <= 4), key=lambda each: each.gpus, default=several[0])
 
 

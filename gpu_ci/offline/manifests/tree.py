@@ -139,10 +139,8 @@ def _showable(path: Path) -> Path:
 def _require_inside(path: Path, root: Path, home: str) -> None:
     """Raise InputError for a link that leads out of the folder: a pull request could read other files of the machine."""
     if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(home):
-        raise InputError(
-            f"{path}: a link to {path.readlink()}, which is outside of {root}; links out of the folder are not followed; "
-            "copy the file, or remove the link"
-        )
+        why = f"{path}: a link to {path.readlink()}, which is outside of {root}; links out of the folder are not followed"
+        raise InputError(f"{why}; copy the file, or remove the link")
 
 
 def _note(path: Path, documents: list[Document]) -> str:
@@ -238,10 +236,8 @@ def _resource(where: str, urn: str, token: str, name: str, body: Mapping[str, An
     try:
         struct.update(body)
     except (UnicodeEncodeError, ValueError, OverflowError):
-        raise InputError(
-            f"{where}: contains half of a surrogate pair, or a number that is too large; write whole characters and "
-            "numbers below 2^63"
-        ) from None
+        why = f"{where}: contains half of a surrogate pair, or a number that is too large"
+        raise InputError(f"{why}; write whole characters and numbers below 2^63") from None
     return Resource(urn, token, name, parent="", custom=True, remote=False, read=False, id="", wire=struct)
 
 
