@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -32,7 +32,7 @@ from gpu_ci.offline.inventory.page import document
 from gpu_ci.offline.plan import Plan, make_plan, require_sdk
 from gpu_ci.offline.policyconfig import STACKS, config_path, policy_configs, policy_settings, stacks_text
 from gpu_ci.offline.policyvalues import Entry, grown
-from gpu_ci.offline.progress import Progress
+from gpu_ci.offline.progress import Progress, Stages, quiet
 from gpu_ci.offline.report import effect_lines
 from gpu_ci.offline.tomltables import edited
 
@@ -67,9 +67,7 @@ def _diff(name: str, before: str, after: str) -> str:
     return "".join(unified_diff(old, new, f"a/{name}", f"b/{name}"))
 
 
-def agreement(
-    stack: str, root: Path, file: Path | None, day: date, progress: Callable[[str], None] = lambda _: None, *, page: bool = True
-) -> Agreement:
+def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Stages = quiet, *, page: bool = True) -> Agreement:
     """What a stack needs to pass its policies. Changes nothing. Raises InputError for a stack without policy values.
 
     `page`: whether the stack's inventory changes with it. It is that of the stack's usual file.

@@ -4,7 +4,7 @@ What a pull request writes that has ended already or cannot work fails its plan,
 """
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -25,6 +25,7 @@ from gpu_ci.offline.judge import ENDED, Verdict, configure, judge
 from gpu_ci.offline.naming import named
 from gpu_ci.offline.plan import Plan, judged, make_plan
 from gpu_ci.offline.policyconfig import policy_settings
+from gpu_ci.offline.progress import Stages, quiet
 from policies.rules import RULES
 from policies.rules.groups import MACHINES
 from policies.rules.no_silent_eviction import RULE as EVICTION, of_changes
@@ -52,12 +53,7 @@ class Base(NamedTuple):
 
 
 def read_base(
-    stack: str,
-    root: Path,
-    folder: Path,
-    stack_file: Path | None,
-    progress: Callable[[str], None] = lambda _: None,
-    as_of: date | None = None,
+    stack: str, root: Path, folder: Path, stack_file: Path | None, progress: Stages = quiet, as_of: date | None = None
 ) -> Base:
     """Plan the stack with stack file and policy config of the checkout in `folder`, and the rest of the project in `root`.
 
@@ -143,9 +139,8 @@ def touched(plan: Plan, before: Plan | None, base: Path) -> Plan:
         rules = {configured.policy.id for configured in adding}
         others = (verdict for verdict in plan.verdicts if verdict.rule not in rules)
         plan = replace(plan, verdicts=(*others, *judged(plan.config, comparison.both, adding)))
-    refusals = tuple(
-        Remark(change.what, CANNOT_WORK, parts=(change.edit.name,)) for change in comparison.changes if change.is_refused
-    )
+    refused = (change for change in comparison.changes if change.is_refused)
+    refusals = tuple(Remark(change.what, CANNOT_WORK, parts=(change.edit.name,)) for change in refused)
     changed = {setting.name for setting in comparison.settings} if plan.impossible else set()
     written_parts = tuple(
         remark for remark in plan.impossible if remark not in before.impossible or not changed.isdisjoint(remark.parts)

@@ -1,7 +1,7 @@
 """A plan: the fleet of one stack, proved without Pulumi's engine and without a cloud."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, partial
@@ -27,14 +27,12 @@ from gpu_ci.offline.judge import ENDED, Configured, Remediation, Remedies, Verdi
 from gpu_ci.offline.manifests.urns import means_manifests
 from gpu_ci.offline.naming import named, require_accepted
 from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values, require_current
+from gpu_ci.offline.progress import Stages, quiet
 from gpu_ci.offline.recording import Answer, Recording, Resource, joined
 from policies.rules import RULES
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
 from policies.rules.no_silent_eviction import RULE as EVICTION
 from policies.rules.rule import Level
-
-Progress = Callable[[str], None]
-"""Called with the name of the stage that starts."""
 
 
 class Outcome(NamedTuple):
@@ -261,7 +259,7 @@ def make_plan(
     stack: str,
     root: Path,
     stack_file: Path | None = None,
-    progress: Progress = lambda _: None,
+    progress: Stages = quiet,
     as_of: date | None = None,
     policies_of: Path | None = None,
 ) -> Plan:
