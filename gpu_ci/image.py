@@ -77,9 +77,8 @@ def push(
     """Print or run the commands that push a built image to the registry of each region of a stack."""
     fleet = read_fleet(stack, file)
     # The commands are also useful on a machine without any of the tools.
-    script = push_script(
-        fleet, find_tool(chosen.tool) if run else chosen.tool or "docker", chosen.image, image_repository, _commit()
-    )
+    tool = find_tool(chosen.tool) if run else chosen.tool or "docker"
+    script = push_script(fleet, tool, chosen.image, image_repository, _commit())
     if not run:
         sys.stdout.write(script)
         return

@@ -89,9 +89,8 @@ def _read(seen: Audit, path: Path, document: Document) -> None:
 def _runner_age(runner_set: RunnerSet, day: date) -> Iterator[Finding]:
     rule, image = "runner-age", runner_set.image
     if image.partition("@")[0].rpartition(":")[0] != RUNNER_REPOSITORY or image.endswith(":latest"):
-        message = (
-            f"{image} does not say which version of the runner it has; pin {RUNNER_REPOSITORY}:VERSION, or look into the image"
-        )
+        fix = f"pin {RUNNER_REPOSITORY}:VERSION, or look into the image"
+        message = f"{image} does not say which version of the runner it has; {fix}"
         yield Finding(runner_set.place, "undeterminable", rule, message)
         return
     life = of_image(image, day)
@@ -132,17 +131,15 @@ def _placement(job: Job, sets: list[RunnerSet]) -> Iterator[Finding]:
             return
         served = {label for runner_set in sets for label in (runner_set.name, *runner_set.labels)}
         fix = instead(asked, served, f"name one of: {', '.join(sorted(served))}")
-        yield Finding(
-            job.place, "error", "runs-on", f"job {job.name}: no set serves {asked}, so the job waits without end; {fix}"
-        )
+        message = f"job {job.name}: no set serves {asked}, so the job waits without end; {fix}"
+        yield Finding(job.place, "error", "runs-on", message)
     for runner_set in serving:
         if job.open_image and not runner_set.runs_containers:
             message = f"job {job.name}: {job.image_in_words}, and set {runner_set.name} starts none ({runner_set.place})"
             yield Finding(job.place, "undeterminable", "containers", message)
         elif job.containers and not runner_set.runs_containers:
-            message = (
-                f"job {job.name}: {job.containers} needs a runner that starts containers, and set {runner_set.name} has none"
-            )
+            needs = f"{job.containers} needs a runner that starts containers"
+            message = f"job {job.name}: {needs}, and set {runner_set.name} has none"
             fix = f"set containerMode.type of the set to one of {', '.join(CONTAINER_MODES)}, or remove {job.containers}"
             yield Finding(job.place, "error", "containers", f"{message} ({runner_set.place}); {fix}")
         elif runner_set.needs_container and job.container is None:

@@ -139,10 +139,8 @@ def _of_tree(manifest: Mapping[str, Any], cluster: str, charts: Mapping[tuple[st
     if _is_release(manifest):
         return f"{charts[cluster, manifest['metadata']['name']]}/application"
     # The secret is in the namespace of its runner set, and the set's Application has the name of that namespace.
-    where = (
-        manifest["spec"]["destination"]["namespace"] if manifest["kind"] == "Application" else manifest["metadata"]["namespace"]
-    )
-    return f"{charts[cluster, where]}/github-app"
+    where = manifest["spec"]["destination"] if manifest["kind"] == "Application" else manifest["metadata"]
+    return f"{charts[cluster, where['namespace']]}/github-app"
 
 
 def _secrets(folder: str, settings: Cluster, root: Path) -> Iterator[tuple[str, str]]:

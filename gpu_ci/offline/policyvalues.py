@@ -157,9 +157,8 @@ def _of_spot(clusters: Collection[Cluster], bought: Mapping[str, Pool]) -> Itera
     if not spot:
         return
     similar = min((pool.instance_types for pool in spot), key=len)
-    yield Need(
-        "spot-diversified", "minTypes", len(similar), f"The types with these GPUs and of similar size are {', '.join(similar)}"
-    )
+    types = f"The types with these GPUs and of similar size are {', '.join(similar)}"
+    yield Need("spot-diversified", "minTypes", len(similar), types)
     in_region = {row["region"]: len(row["zones"].split()) for row in rows("zones.csv")}
     zones = min(len(cluster.node_zones) or in_region.get(cluster.region, 2) for cluster in clusters)
     yield Need("spot-diversified", "minZones", zones, f"Zones of the nodes: {zones}")

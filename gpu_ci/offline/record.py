@@ -109,9 +109,8 @@ def _run(program: Program, engine: "_Engine") -> None:
     pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
     # The environment variables of an outer Pulumi run are not for this program.
     outer = ("PULUMI_CONFIG", "PULUMI_DISABLE_RESOURCE_REFERENCES")
-    environment = patch.dict(
-        os.environ, {name: os.environ[name] for name in os.environ if not name.startswith(outer)}, clear=True
-    )
+    own = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
+    environment = patch.dict(os.environ, own, clear=True)
     with environment, private.no_stack_traces(), asyncio.Runner(loop_factory=private.Loop) as runner:
         runner.get_loop().set_exception_handler(lambda *_: None)  # what a failure leaves behind is not interesting
         try:

@@ -403,9 +403,8 @@ def refusal(config: StackConfig, refused: Refusal) -> Fault:
 def unplaceable(plan: Plan) -> str:
     """How many things no node can hold: "2 runner sets and 1 workload cannot be placed"."""
     # A runner set with several pools is refused once for each pool.
-    counts = Counter(
-        kind for kind, _, _ in dict.fromkeys((refused.kind, refused.cluster, refused.workload) for refused in plan.refused)
-    )
+    things = dict.fromkeys((refused.kind, refused.cluster, refused.workload) for refused in plan.refused)
+    counts = Counter(kind for kind, _, _ in things)
     return f"{' and '.join(counted(count, kind, f'{kind}s') for kind, count in counts.items())} cannot be placed"
 
 

@@ -241,9 +241,8 @@ def _follow(job: GitHubJob, repository: str, run: str, began: float, start_withi
         seconds = time.monotonic() - began
         if status == "completed":
             ended = Outcome.COMPLETE if conclusion == "success" else Outcome.FAILED
-            return Result(
-                job.test, repository, ended, "" if ended is Outcome.COMPLETE else f"{conclusion}: {url}", seconds=seconds
-            )
+            why = "" if ended is Outcome.COMPLETE else f"{conclusion}: {url}"
+            return Result(job.test, repository, ended, why, seconds=seconds)
         if status != "in_progress" and seconds > start_within:
             _gh(["gh", "run", "cancel", run, "--repo", repository])
             why = f"no runner took the job, so it was canceled: {url}"

@@ -54,10 +54,8 @@ def _nearest(job: Job, sets: tuple[Served, ...]) -> str:
     labels = job.runs_on.labels
     for entry in sets:
         if labels and all(label in entry.labels for label in labels):
-            return (
-                f"write runs-on: {{group: {entry.group}, labels: {entry.name}}}" if job.runs_on.group else f"write {entry.edit}"
-            )
-
+            grouped = f"runs-on: {{group: {entry.group}, labels: {entry.name}}}"
+            return f"write {grouped if job.runs_on.group else entry.edit}"
     best = _closest(job, sets)
     common, ratio = _likeness(job, best)
     if common or ratio >= _SIMILAR:

@@ -112,9 +112,8 @@ class GitHub(Service):
                 sets = [of for of in self.sets.values() if (str(of.group), of.name) == (query["runnerGroupId"], query["name"])]
                 return _listed([self._described(of) for of in sets])
             case "POST", "runnerscalesets", 0:
-                return self._described(
-                    self.create_set(body["name"], body["runnerGroupId"], [one["name"] for one in body["labels"]])
-                )
+                labels = [one["name"] for one in body["labels"]]
+                return self._described(self.create_set(body["name"], body["runnerGroupId"], labels))
             case "GET", "agents", 1:
                 return _listed([_reference(one) for one in self.runners.values() if one.name == query["agentName"]])
             case "DELETE", "agents", 2:

@@ -134,9 +134,8 @@ def _of_pools(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
 def _undescribed(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
     """Two nodes of a cluster whose settings do not describe the nodes of controllers."""
     if PROVIDERS[settings.provider].system_machines(settings) is None:
-        labels = machine_labels(_UNKNOWN_SYSTEM, toml("nodes.toml")["providers"][settings.provider]["labels"], ()) | exactly(
-            settings.system_selector
-        )
+        own = machine_labels(_UNKNOWN_SYSTEM, toml("nodes.toml")["providers"][settings.provider]["labels"], ())
+        labels = own | exactly(settings.system_selector)
         span, host = Span(min=2, max=2), Host(SYSTEM_POOL, (_UNKNOWN_SYSTEM,), 2, "on-demand", 200 * 1024, ())
         nodes = Nodes(name, settings, github, host, span, (labels,), ())
         yield Group(f"{name}-{SYSTEM_POOL}", (settings.region,), span, nodes, 0)

@@ -63,9 +63,8 @@ def exporter(cluster: Cluster) -> dict[str, Any]:
     A node with the condition `Xid79` has had error 79 on its GPU 0. No other field has a source here, and no kubelet.
     """
     node, rules = 'label_replace({}, "kubernetes_node", "$1", "node", "(.+)")', []
-    machines = [
-        (sanitized(pool.resource), pool.units(pool.machines[0]), pool.machines[0].gpus) for pool in cluster.gpu_pools.values()
-    ]
+    firsts = ((pool, pool.machines[0]) for pool in cluster.gpu_pools.values())
+    machines = [(sanitized(pool.resource), pool.units(first), first.gpus) for pool, first in firsts]
     # Where pools share the GPUs of one resource differently, the smallest share hides a loss, and no share makes one up.
     shares = dict(sorted(((resource, units // gpus) for resource, units, gpus in machines), reverse=True))
     for gpu in range(max((gpus for _, _, gpus in machines), default=0)):

@@ -200,12 +200,8 @@ def _step_of_git(resource: Resource, needs: frozenset[str], fleet: Fleet, scopes
     inputs, spec = _clear(resource.inputs), _clear(resource.inputs).get("spec", {})
     source = spec.get("source", {})
     if inputs["kind"] == "Application" and "chart" in source:
-        helm, namespace = source["helm"], spec["destination"]["namespace"]
-        repository = source["repoURL"]
-        release = Release(
-            helm["releaseName"], namespace, source["chart"], source["targetRevision"], repository, helm["valuesObject"]
-        )
-        return Step(release, needs)
+        helm, chart = source["helm"], (source["chart"], source["targetRevision"], source["repoURL"])
+        return Step(Release(helm["releaseName"], spec["destination"]["namespace"], *chart, helm["valuesObject"]), needs)
     if inputs["kind"] in _SEALED:
         namespace = spec["destination"]["namespace"] if source else inputs["metadata"]["namespace"]
         app = fleet.github.every[scopes[namespace]]

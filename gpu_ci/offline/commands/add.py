@@ -92,6 +92,5 @@ def cluster(
         of_cloud = ask.jobs_of(cloud)
         kinds = asked.answer("jobs", "Which kinds of jobs, with commas?", of_cloud, "tests", lambda text: ask.jobs(text, cloud))
         asked.require()
-        add_cluster(
-            grown, name, Answers(stack, cloud, place, model, grown.fleet.github.url, kinds, ""), most or USUAL, day_of(edit.as_of)
-        )
+        answers = Answers(stack, cloud, place, model, grown.fleet.github.url, kinds, "")
+        add_cluster(grown, name, answers, most or USUAL, day_of(edit.as_of))

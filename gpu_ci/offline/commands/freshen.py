@@ -145,9 +145,8 @@ def effect(before: Plan, after: Plan) -> Iterator[str]:
 
 def _shown(plan: Plan) -> dict[str, Any]:
     """What a person compares: the result, the price, texts as keys, so that each is there or not, and the resources by name."""
-    verdicts = (
-        verdict for verdict in plan.get("verdicts", ()) if (verdict["level"], verdict["kind"]) == ("mandatory", "violation")
-    )
+    failing = {"level": "mandatory", "kind": "violation"}
+    verdicts = (verdict for verdict in plan.get("verdicts", ()) if failing.items() <= verdict.items())
     parts = {
         "result": plan.get("result", "wrong input"),
         "USD an hour": {name: plan["price"][name]["usd"] for name in ("idle", "worst")} if "price" in plan else "unknown",

@@ -126,9 +126,8 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
         question = "Which files describe your machines? `gpu-ci probe` prints one from saved output"
         machines = answer("machines", question, (), "", lambda text: ask.machines(shlex.split(text)))
     url = answer("organization", "Which GitHub organization or repository?", (), "example", ask.organization)
-    jobs = answer(
-        "jobs", "Which kinds of jobs, with commas?", ask.jobs_of(provider), "tests", lambda text: ask.jobs(text, provider)
-    )
+    kinds = ask.jobs_of(provider)
+    jobs = answer("jobs", "Which kinds of jobs, with commas?", kinds, "tests", lambda text: ask.jobs(text, provider))
     kind = here.kind or ask.one_of("--kind", given["kind"] or "", STACK_KINDS[:-1])
     asked.require()
     if here.owns and not machines:

@@ -197,11 +197,10 @@ class _Schema(GenerateJsonSchema):
             key, text = field.alias or name, text_of(model, name)
             if key not in model_schema["properties"]:
                 continue
-            keywords = {
-                word: value for word, value in model_schema["properties"][key].items() if word not in ("default", "ge", "title")
-            }
+            plain: dict[str, Any] = model_schema["properties"][key]
+            keywords = {word: value for word, value in plain.items() if word not in ("default", "ge", "title")}
             if "patternErrorMessage" in keywords:
-                keywords["title"] = model_schema["properties"][key]["title"]
+                keywords["title"] = plain["title"]
             if (default := _default(field, keywords.get("title") == "duration")) is not None:
                 keywords["default"] = default
             if examples := text.examples or example_of(model, name):
