@@ -197,15 +197,11 @@ class Deployments(Model):
                 continue
             networks = [ipaddress.ip_network(cidr) for cidr in endpoint.public_cidrs]
             if out := [ip for ip in hosted_addresses() if not any(ipaddress.ip_address(ip) in block for block in networks)]:
-                yield todo(
-                    f"{name}: endpoint.publicCidrs: Pulumi's own runners deploy this stack and may come from {', '.join(out)}, "
-                    f"which is not allowed; name an agentPool in {FILE}, or add it"
-                )
+                why = f"Pulumi's own runners deploy this stack and may come from {', '.join(out)}, which is not allowed"
+                yield todo(f"{name}: endpoint.publicCidrs: {why}; name an agentPool in {FILE}, or add it")
             else:
-                yield (
-                    f"{name}: endpoint.publicCidrs allows Pulumi's own runners, and all of Pulumi's customers share their "
-                    f"addresses; an agentPool in {FILE} uses yours"
-                )
+                why = "allows Pulumi's own runners, and all of Pulumi's customers share their addresses"
+                yield f"{name}: endpoint.publicCidrs {why}; an agentPool in {FILE} uses yours"
 
     def _hosted_endpoints(self, stack: str, fleet: fleet_settings.Fleet) -> Iterator[tuple[str, Endpoint]]:
         """The endpoints that the program creates, by cluster, if Pulumi's own runners deploy the stack.

@@ -202,10 +202,9 @@ class _StackFile:
             elif key.startswith(f"{self._project.name}:"):
                 beside = "; values of ESC environments are not seen offline" if esc else ""
                 self._require_no_slip(key)
-                raise InputError(
-                    f"{from_here(self._file.path)}: {key} must be set, because {from_here(self._project.path)}:{declared.line} "
-                    f"declares it without a default{beside}; add it under `config:` or give it a default"
-                )
+                why = f"{from_here(self._project.path)}:{declared.line} declares it without a default{beside}"
+                fix = "add it under `config:` or give it a default"
+                raise InputError(f"{from_here(self._file.path)}: {key} must be set, because {why}; {fix}")
             else:
                 return
         if kind is None or key in self._secret:

@@ -124,8 +124,6 @@ def summary(run: Run, path: Path, stack: str) -> None:
         run.shell.say(f"{result.status:<8}{result.step.name:<12}{result.seconds:>7.0f} s  {result.why}".rstrip())
     unfinished = any(result.step.name in ("destroy", "leftovers") and result.status == "failed" for result in run.results)
     if run.keep or unfinished:
-        run.shell.say(
-            f"The stack may still exist, at up to {run.worst:.2f} USD an hour. Delete it: pulumi destroy --stack {stack}; "
-            "then what the step leftovers lists"
-        )
+        fix = f"Delete it: pulumi destroy --stack {stack}; then what the step leftovers lists"
+        run.shell.say(f"The stack may still exist, at up to {run.worst:.2f} USD an hour. {fix}")
     run.shell.say(f"{'ACCEPTED' if run.ok else 'FAILED'}: the record is {path}")

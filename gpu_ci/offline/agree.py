@@ -76,10 +76,8 @@ def agreement(stack: str, root: Path, file: Path | None, day: date, progress: St
     tables = tomllib.loads(stacks_text(root))
     source = STACKS if stack in tables else config
     if source == config and not (root / config).is_file():
-        raise InputError(
-            f"{STACKS}: has no [{stack}], and there is no {config}; write the header [{stack}] with the stack's kind, such as "
-            f'kind = "staging", or make a new stack by gpu-ci init'
-        )
+        fix = f'write the header [{stack}] with the stack\'s kind, such as kind = "staging", or make a new stack by gpu-ci init'
+        raise InputError(f"{STACKS}: has no [{stack}], and there is no {config}; {fix}")
     text = text_at(root / source)
     planned = partial(plan_with, stack, root, file, source, progress=progress, as_of=day)
     before, made = planned(text)

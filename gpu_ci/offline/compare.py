@@ -119,17 +119,11 @@ class Comparison:
         if not self.judged:
             return ()
         wrong, new, levels = ("violation", ENDED), set(self.new_verdicts), self.after.levels
-        still = {
-            (verdict.rule, verdict.urn)
-            for verdict in self.after.verdicts
-            if verdict.kind in (*wrong, "excepted") or verdict in new
-        }
+        kept = (verdict for verdict in self.after.verdicts if verdict.kind in (*wrong, "excepted") or verdict in new)
+        still = {(verdict.rule, verdict.urn) for verdict in kept}
         # Disabling a policy fixes nothing.
-        return tuple(
-            verdict
-            for verdict in self.before.verdicts
-            if verdict.kind in wrong and levels.get(verdict.rule) != "disabled" and (verdict.rule, verdict.urn) not in still
-        )
+        judged = [one for one in self.before.verdicts if one.kind in wrong and levels.get(one.rule) != "disabled"]
+        return tuple(verdict for verdict in judged if (verdict.rule, verdict.urn) not in still)
 
     @cached_property
     def new_remediations(self) -> tuple[Remediation, ...]:

@@ -51,6 +51,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def _plan(plan: Plan) -> dict[str, Any]:
+    others = [unplaced for unplaced in plan.refused if unplaced.kind != "runner set"]
     return {
         "stack": plan.config.stack,
         "clean": plan.passes() and plan.judged,
@@ -63,11 +64,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "remarks": list(plan.remarks),
         "kinds": [fields_of(remark, "kind", "act", "parts") for remark in plan.remarks],
         "placement": [_placement(placement, plan.fleet.clusters[placement.cluster].region) for placement in plan.placements],
-        "refused": [
-            fields_of(unplaced, "cluster", "workload", "kind", "error")
-            for unplaced in plan.refused
-            if unplaced.kind != "runner set"
-        ],
+        "refused": [fields_of(unplaced, "cluster", "workload", "kind", "error") for unplaced in others],
         "failures": [fields_of(refusal(plan.config, refused), "file", "line", "path", "message") for refused in plan.refused],
         "price": {"lines": list(map(_line, plan.bill)), **_costs(plan.cost[0], plan.average, plan.cost[1])},
         "schedules": [
@@ -118,6 +115,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
     """The changes from the base to the plan, or the reason why there is no comparison."""
     if (comparison := base.compared(plan)) is None:
         return {"notCompared": base.reason}
+    moved = [(name, pair) for name, pair in comparison.places.items() if pair.changed]
     return {
         "endsJobs": list(comparison.ended_jobs),
         "classes": counts(comparison.changes),
@@ -127,11 +125,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
             | {"values": {path: _sides(value, str) for path, value in setting.values.items()}}
             for setting in comparison.settings
         ],
-        "placement": [
-            {"name": name, "state": pair.state, **_sides(pair, _place)}
-            for name, pair in comparison.places.items()
-            if pair.changed
-        ],
+        "placement": [{"name": name, "state": pair.state, **_sides(pair, _place)} for name, pair in moved],
         "price": {
             "lines": [{"state": pair.state, **_sides(pair, _line)} for pair in comparison.lines.values() if pair.changed],
             **{name: _sides(Pair(*cost), _money) for name, cost in zip(("idle", "worst"), comparison.costs, strict=True)},

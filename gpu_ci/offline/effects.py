@@ -55,11 +55,8 @@ def _effect(before: Resource, after: Resource, new: Mapping[str, Resource], effe
     triggers = (before.replacement_trigger, after.replacement_trigger)
     is_triggered = None not in triggers and triggers[0] != triggers[1]
     kept = () if is_triggered else after.ignore_changes
-    edited = {
-        path: (old, new)
-        for path, old, new in differing(before.inputs, after.inputs, lists=False)
-        if not (old in unset and new in unset) and not _within(path, kept)
-    }
+    differences = ((path, sides) for path, *sides in differing(before.inputs, after.inputs, lists=False))
+    edited = {path: sides for path, sides in differences if any(side not in unset for side in sides) and not _within(path, kept)}
     paths = tuple(sorted({*edited, *moved}))
     # A remote component gives its providers to the resource that it stands for.
     providers = after.providers.values() if after.remote else [after.provider] if after.custom else []

@@ -59,11 +59,8 @@ def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
     if plan.git is None:
         return
     charts = _charts(plan)
-    folders = {
-        resource.parent: charts[_cluster(resource)[0], resource.inputs["metadata"]["name"]]
-        for resource in plan.git.resources
-        if _is_release(resource.inputs)
-    }
+    releases = [resource for resource in plan.git.resources if _is_release(resource.inputs)]
+    folders = {one.parent: charts[_cluster(one)[0], one.inputs["metadata"]["name"]] for one in releases}
     for resource in plan.git.resources:
         if resource.type.startswith("kubernetes:"):
             if any(hidden(resource.inputs)):

@@ -260,11 +260,9 @@ class Remedies:
 
     def __init__(self, policies: Iterable[Configured]) -> None:
         self.done: list[Remediation] = []
-        self._policies = [
-            (rule, configured)
-            for configured in policies
-            if isinstance(rule := configured.policy, Rule) and rule.remedy is not None and configured.level is Level.REMEDIATE
-        ]
+        active = [configured for configured in policies if configured.level is Level.REMEDIATE]
+        rules = ((configured.policy, configured) for configured in active)
+        self._policies = [(rule, one) for rule, one in rules if isinstance(rule, Rule) and rule.remedy is not None]
 
     def __call__(self, resource: Resource) -> "struct_pb2.Struct | None":
         fixed: struct_pb2.Struct | None = None  # noqa: F823 - annotations of local names are not evaluated

@@ -196,10 +196,8 @@ def _card(gpus: list[tuple[str, int]], choice: str) -> tuple[hardware.Gpu, int]:
     if not gpus:
         raise _missing("gpu")
     if len(names := sorted({name for name, _ in gpus})) > 1:
-        raise InputError(
-            f"gpu: one machine has {' and '.join(names)}; a pool has GPUs of one model, so that "
-            "every job gets the same: put them into two machines, or take one kind out"
-        )
+        why = f"one machine has {' and '.join(names)}; a pool has GPUs of one model, so that every job gets the same"
+        raise InputError(f"gpu: {why}: put them into two machines, or take one kind out")
     (name,), mib = names, min(size for _, size in gpus)
     table = hardware.gpus()
     bare = _SIZE.sub("", _FORMS.sub("", _BRANDS.sub("", name)))
@@ -212,15 +210,13 @@ def _card(gpus: list[tuple[str, int]], choice: str) -> tuple[hardware.Gpu, int]:
     if choice:
         fitting = [gpu for gpu in fitting if gpu.name == choice]
     if not fitting:
-        raise InputError(
-            f"gpu: {quoted(name)}{f' of {mib} MiB' if mib else ''}{f' as {quoted(choice)}' if choice else ''} is in no row of "
-            "fleet/facts/data/gpus.csv (GPUs of laptops and virtual GPUs are other parts); add a row with its source"
-        )
+        what = f"{quoted(name)}{f' of {mib} MiB' if mib else ''}{f' as {quoted(choice)}' if choice else ''}"
+        why = "is in no row of fleet/facts/data/gpus.csv (GPUs of laptops and virtual GPUs are other parts)"
+        raise InputError(f"gpu: {what} {why}; add a row with its source")
     if len(fitting) > 1 or not (mib or fitting[0].memory_mib):
-        raise InputError(
-            f"gpu: {quoted(name)} is sold with several sizes of memory, and the outputs do not show which; add the output of "
-            f"nvidia-smi -q, or --gpu with one of: {', '.join(gpu.name for gpu in fitting)}"
-        )
+        why = f"{quoted(name)} is sold with several sizes of memory, and the outputs do not show which"
+        fix = f"add the output of nvidia-smi -q, or --gpu with one of: {', '.join(gpu.name for gpu in fitting)}"
+        raise InputError(f"gpu: {why}; {fix}")
     return fitting[0], mib
 
 

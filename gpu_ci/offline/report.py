@@ -263,10 +263,8 @@ def _changes(comparison: Comparison) -> Iterator[str]:
             yield f"placement of {name}: {'; '.join(_place(pair))}"
     for (cluster, item), line in comparison.lines.items():
         if line.changed:
-            idle, worst = (
-                Pair(*(str(getattr(side, cost)) if side else None for side in (line.before, line.after)))
-                for cost in ("idle", "worst")
-            )
+            sides = [(str(side.idle), str(side.worst)) if side else (None, None) for side in (line.before, line.after)]
+            idle, worst = (Pair(*costs) for costs in zip(*sides, strict=True))
             yield f"price of {cluster}/{item}: idle {_arrow(idle)}, worst {_arrow(worst)}"
     yield from _totals(comparison)
     for word, verdicts in (("newly broken", comparison.newly_broken), ("fixed", comparison.fixed)):

@@ -91,10 +91,8 @@ class Described:
         workload = jobs.detect_ml_workload(self.requirements)
         remarks += str(workload).splitlines()
         if not workload:
-            raise InputError(
-                "--requirements: nothing in it asks for a GPU; describe the task in more detail, or remove it\n"
-                + "\n".join(remarks)
-            )
+            why = "--requirements: nothing in it asks for a GPU; describe the task in more detail, or remove it"
+            raise InputError("\n".join((why, *remarks)))
         needs = jobs.calculate_gpu_requirements(self.requirements)
         remarks += str(needs).splitlines()
         return {**needs.arguments, **implied, **stated}

@@ -291,11 +291,9 @@ def _placeholders(world: World) -> list[Object]:
 def _without_sweeps(world: World) -> None:
     """Let no sweep run, and lose a machine."""
     for step in world.steps.values():
-        if isinstance(step.content, dict) and (step.content["kind"], step.content["metadata"].get("namespace")) == (
-            "Deployment",
-            SWEEPS,
-        ):
-            merge(world.plane.api, world.plane.path(step.content), {"spec": {"replicas": 0}})
+        entry = step.content if isinstance(step.content, dict) else {}
+        if entry.get("kind") == "Deployment" and entry["metadata"].get("namespace") == SWEEPS:
+            merge(world.plane.api, world.plane.path(entry), {"spec": {"replicas": 0}})
     world.cloud.lose(_node(world))
 
 

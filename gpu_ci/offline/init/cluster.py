@@ -88,11 +88,11 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
         if not advertised and not (kind in machine_types and machine_types[kind].gpus):
             continue
         if kind not in machine_types:
-            raise InputError(
-                f"--from-context: node {name(node)} has GPUs and instance type {quoted(kind)}, which "
-                "fleet/facts/data/instances.csv does not have; describe it below machines in a stack file "
-                "(docs/talos.md#your-machines)"
+            why = (
+                f"node {name(node)} has GPUs and instance type {quoted(kind)}, which fleet/facts/data/instances.csv does not have"
             )
+            fix = "describe it below machines in a stack file (docs/talos.md#your-machines)"
+            raise InputError(f"--from-context: {why}; {fix}")
         group = [(key, value) for key in _GROUPS if (value := text(_labels(node), key))]
         alike[*group[:1], (_TYPE, kind)].append(node)
     repeats: Counter[str] = Counter()

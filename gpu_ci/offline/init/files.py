@@ -77,10 +77,9 @@ def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: d
     idle, worst = total(bill.bill(written(max(most, 0), 1), day))
     if most >= 0:
         return chosen, written(most, monthly_budget(idle, worst))
-    raise InputError(
-        f"--budget: the smallest fleet with {chosen.gpu} for these jobs costs {worst.usd:.2f} USD in its worst hour "
-        f"({worst.usd * MONTH:.0f} a month); raise the budget, or name fewer --jobs"
-    )
+    costs = f"{worst.usd:.2f} USD in its worst hour ({worst.usd * MONTH:.0f} a month)"
+    why = f"--budget: the smallest fleet with {chosen.gpu} for these jobs costs {costs}"
+    raise InputError(f"{why}; raise the budget, or name fewer --jobs")
 
 
 def monthly_budget(idle: Money, worst: Money) -> int:

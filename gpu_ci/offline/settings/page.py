@@ -122,10 +122,10 @@ class _Reference:
                         only = "" if alike == users else f" Only for {_listed(alike)}."
                         (name, value, default, meaning, example), *_ = [rows[user].pop(key) for user in alike]
                         commons.setdefault(base, {})[key] = name, value, default, meaning + only, example
+        shared = [(base, users) for base, users in self._families() if base in commons]
         sections = {
             base: _Section(_page_of(base), _common(base, users), f"Keys of {_listed(users)}.", commons[base])
-            for base, users in self._families()
-            if base in commons
+            for base, users in shared
         }
         for name in self._paths:
             above = [sections[base] for base in class_of(name).__mro__ if base in sections]
