@@ -88,11 +88,9 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
         if not advertised and not (kind in machine_types and machine_types[kind].gpus):
             continue
         if kind not in machine_types:
-            why = (
-                f"node {name(node)} has GPUs and instance type {quoted(kind)}, which fleet/facts/data/instances.csv does not have"
-            )
+            why = f"node {name(node)} has GPUs and instance type {quoted(kind)}"
             fix = "describe it below machines in a stack file (docs/talos.md#your-machines)"
-            raise InputError(f"--from-context: {why}; {fix}")
+            raise InputError(f"--from-context: {why}, which fleet/facts/data/instances.csv does not have; {fix}")
         group = [(key, value) for key in _GROUPS if (value := text(_labels(node), key))]
         alike[*group[:1], (_TYPE, kind)].append(node)
     repeats: Counter[str] = Counter()
