@@ -146,22 +146,23 @@ def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as
         on_input_error(error)
         if as_json:
             reply(_errors_json(error))
-        sys.stderr.writelines(f"error: {without_commands(line)}\n" for line in mask(str(error)).splitlines())
+        reply((f"error: {without_commands(line)}" for line in mask(str(error)).splitlines()), err=True)
         raise typer.Exit(2) from error
     except Exception as error:
-        sys.stderr.write(mask(traceback.format_exc()))
+        reply(traceback.format_exc(), err=True)
         # EX_SOFTWARE of sysexits.h.
         raise typer.Exit(70) from error
 
 
-def reply(content: Mapping[str, Any] | str | Iterable[str]) -> None:
-    """Print a JSON document, a text, or lines of text, with credentials masked."""
+def reply(content: Mapping[str, Any] | str | Iterable[str], err: bool = False) -> None:
+    """Print a JSON document, a text, or lines of text, with credentials masked; with `err` on stderr."""
+    out = sys.stderr if err else sys.stdout
     if isinstance(content, Mapping):
         from gpu_ci.offline.data import document  # noqa: PLC0415 - it loads the whole plan
 
-        sys.stdout.write(document(content) + "\n")
+        out.write(document(content) + "\n")
     else:
-        sys.stdout.write(mask(content if isinstance(content, str) else "".join(f"{line}\n" for line in content)))
+        out.write(mask(content if isinstance(content, str) else "".join(f"{line}\n" for line in content)))
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:

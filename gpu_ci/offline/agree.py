@@ -5,7 +5,6 @@ The plan after the change is made of exactly the texts that `replace_files` writ
 
 import json
 import os
-import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,12 +18,11 @@ from typing import Any, NamedTuple
 
 import typer
 
-from fleet.facts.credentials import mask
 from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.loading.files import from_here
 from fleet.loading.home import ROOT
-from gpu_ci.app import AsOf, File, Yes, console
+from gpu_ci.app import AsOf, File, Yes, console, reply
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.grow.stack import GrowingStack
 from gpu_ci.offline.init.questions import confirmed
@@ -199,7 +197,7 @@ def _finish(stack: GrowingStack, edit: Edit) -> None:
 
 def require_consent(diff: str, lines: Iterable[str], question: str, edit: Edit) -> None:
     """Print a change and what it does. Exits with 1 unless --yes or a person agrees."""
-    sys.stdout.write(mask(diff))
+    reply(diff)
     out = console()
     for line in lines:
         out.print(line)

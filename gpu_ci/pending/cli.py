@@ -1,7 +1,6 @@
 """`gpu-ci pending STACK`: see docs/interrupted.md."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +10,8 @@ from rich.text import Text
 from fleet.facts.errors import InputError
 from fleet.loading.config import read_stack
 from fleet.loading.home import ROOT
-from gpu_ci.app import RUN, File, Json, Stack, app, console
-from gpu_ci.offline.data import document, fields_of
+from gpu_ci.app import RUN, File, Json, Stack, app, console, reply
+from gpu_ci.offline.data import fields_of
 from gpu_ci.pending import state
 from gpu_ci.pending.findings import UNKNOWN, Clouds, Entry, Findings
 
@@ -92,4 +91,4 @@ def _print_json(stack: str, findings: Findings, commands: list[str]) -> None:
     entries = [fields_of(entry, *Entry._fields) for entry in findings.entries]
     not_asked = [{"where": where, "why": why} for where, why in findings.clouds.not_asked.items()]
     content = {"stack": stack, "pending": entries, "notAsked": not_asked, "commands": commands}
-    sys.stdout.write(document(content | {"importFile": findings.import_file()}) + "\n")
+    reply(content | {"importFile": findings.import_file()})

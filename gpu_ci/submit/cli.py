@@ -18,12 +18,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from fleet.facts.credentials import mask
 from fleet.facts.yaml_text import yaml_text
 from fleet.loading.config import read_fleet
 from fleet.loading.files import listed
 from fleet.settings.namespaces import SMOKE_NAMESPACE
-from gpu_ci.app import RUN, Cluster, File, OfStack, Pools, Program, Repository, Stack, app as program
+from gpu_ci.app import RUN, Cluster, File, OfStack, Pools, Program, Repository, Stack, app as program, reply
 from gpu_ci.submit import api, smoke
 from gpu_ci.submit.cluster import Cluster as Live
 from gpu_ci.submit.describe import Described
@@ -102,7 +101,7 @@ def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
 def print_manifest(described: Described, namespace: Namespace = None) -> Sequence[Result]:
     """Print the Job's manifest, as kubectl takes it. Asks no cluster."""
     job, remarks = described.manifest(namespace)
-    sys.stderr.writelines(f"{line}\n" for line in remarks)
+    reply(remarks, err=True)
     sys.stdout.write(yaml_text(job))
     return ()
 
@@ -132,7 +131,7 @@ def delete(job: Name, connection: Connection, foreground: Foreground = False) ->
     """Delete a Job and its pods."""
     cluster = connection.open()
     api.delete(job, cluster, "Foreground" if foreground else "Background")
-    sys.stdout.write(f"{job}: deleted from namespace {cluster.namespace}\n")
+    reply((f"{job}: deleted from namespace {cluster.namespace}",))
     return ()
 
 
@@ -154,7 +153,7 @@ def explain_command(
     fleet = None if stack is None else read_fleet(stack, file)
     live = connection.open()
     lines, waits = explain_live(name, live, fleet, cluster)
-    sys.stdout.writelines(f"{mask(line)}\n" for line in lines)
+    reply(lines)
     return [Result(name, live.namespace, Outcome.LATE, "it waits")] if waits else []
 
 
@@ -185,11 +184,9 @@ def smoke_command(
             return _on_github(jobs, repository, start)
     chosen = smoke.chosen(fleet, cluster, pool or ())
     if context is None:
-        sys.stderr.writelines(f"{line}\n" for tests in chosen for line in tests.refused)
-        sys.stderr.write(
-            "the tests are only printed; with --context (make smoke CONTEXT=…) they run on the live cluster of that name\n"
-        )
-        sys.stderr.writelines(f"{line}\n" for line in smoke.github_commands(jobs))
+        refused = [line for tests in chosen for line in tests.refused]
+        told = "the tests are only printed; with --context (make smoke CONTEXT=…) they run on the live cluster of that name"
+        reply((*refused, told, *smoke.github_commands(jobs)), err=True)
         sys.stdout.write("---\n".join(tests.manifests() for tests in chosen))
         return ()
     if not context:
