@@ -108,12 +108,8 @@ def with_stand_ins(config: StackConfig, keys: Iterable[str]) -> StackConfig:
 
 def with_secrets(config: StackConfig, secrets: Mapping[str, str]) -> StackConfig:
     """The same configuration with these secrets by their full keys."""
-    return replace(
-        config,
-        values=MappingProxyType({**config.values, **secrets}),
-        objects=MappingProxyType({**config.objects, **secrets}),
-        secret_keys=config.secret_keys | secrets.keys(),
-    )
+    values, objects = MappingProxyType({**config.values, **secrets}), MappingProxyType({**config.objects, **secrets})
+    return replace(config, values=values, objects=objects, secret_keys=config.secret_keys | secrets.keys())
 
 
 def wrong(config: StackConfig, error: FleetError) -> InputError:

@@ -73,11 +73,8 @@ def _annotated(plan: Plan, strict: bool) -> Iterator[Annotation]:
         line = refusal(plan.config, refused).line
         yield Annotation("error", f"{refused.workload} cannot be placed", refused.error, line=line)
     blocked = plan.blocked(strict)
-    advisory = (
-        verdict
-        for verdict in plan.verdicts
-        if verdict.kind == ENDED or (verdict.kind == "violation" and verdict.level == "advisory")
-    )
+    lesser = ((ENDED, "mandatory"), (ENDED, "advisory"), ("violation", "advisory"))
+    advisory = (verdict for verdict in plan.verdicts if (verdict.kind, verdict.level) in lesser)
     for verdicts, level in ((blocked, "error"), (advisory, "warning")):
         for verdict in verdicts:
             names = [*plan.recording.lineage(verdict.urn)] if plan.recording is not None else []

@@ -384,12 +384,8 @@ class Classified:
         kind, (cluster, _, name) = owner[0], owner[1].partition("/")
         if effect not in (CLUSTER, POOL, SET, SHARED, ROLLED) or (effect == ROLLED and kind != "pool"):
             return (), ()
-        placed = [
-            (placement.host.name, placement.runner_set)
-            for placement in self.before.placements
-            if placement.cluster == cluster
-            and (kind == "cluster" or name == (placement.host.name if kind == "pool" else placement.runner_set))
-        ]
+        here = ((each.host.name, each.runner_set) for each in self.before.placements if each.cluster == cluster)
+        placed = [both for both in here if kind == "cluster" or name == (both[0] if kind == "pool" else both[1])]
         real = self.before.fleet.clusters[cluster].pools if placed else ()  # machines per job are in none
         pools = {pool: None for pool, _ in placed if pool in real} | ({name: None} if kind == "pool" else {})
         return tuple(pools), tuple(dict.fromkeys(runner_set for _, runner_set in placed))

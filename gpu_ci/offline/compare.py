@@ -154,20 +154,17 @@ class Comparison:
             for old in (edit for edit in self.settings if (edit.state, edit.kind) == ("removed", new.kind)):
                 where, _, first = old.name.rpartition("/")
                 if new.name.rpartition("/")[0] == where and _texts(new) == _texts(old):
-                    yield (
-                        f"{new.name} has the settings of {old.name}, which is gone: if it is the same {new.kind}, "
-                        f"write was: {first} (docs/renaming.md)"
-                    )
+                    same = f"if it is the same {new.kind}, write was: {first} (docs/renaming.md)"
+                    yield f"{new.name} has the settings of {old.name}, which is gone: {same}"
 
     def _two_advertisers(self) -> Iterator[str]:
         """The device plugin's pods refuse a node with another advertiser. Between the operator and OKE's add-on nothing does."""
         old = dict(self.before.fleet.clusters_by_name())
         for name, cluster in self.after.fleet.clusters_by_name():
             if name in old and (old[name].enablement, cluster.enablement) == (GPU_PLUGIN_ADDON, GPU_OPERATOR):
-                yield (
-                    f"clusters.{name}.enablement: OKE's add-on and the operator would both advertise GPUs on the nodes of now "
-                    f"until `pulumi up` ends; set {DEVICE_PLUGIN} first and run `pulumi up`, then set {GPU_OPERATOR}"
-                )
+                why = "OKE's add-on and the operator would both advertise GPUs on the nodes of now until `pulumi up` ends"
+                fix = f"set {DEVICE_PLUGIN} first and run `pulumi up`, then set {GPU_OPERATOR}"
+                yield f"clusters.{name}.enablement: {why}; {fix}"
 
     def _kept_tags(self) -> tuple[str, ...]:
         before, after = self.before.fleet, self.after.fleet

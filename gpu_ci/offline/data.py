@@ -83,21 +83,16 @@ def _plan(plan: Plan) -> dict[str, Any]:
 def end_json(end: End) -> dict[str, Any]:
     """One end. `last` is the last good day, `mayEnd` the earliest one of a runner without a known end; null if not known."""
     days = fields_of(end.use.life, "released", "last", "may_end")
-    return (
-        fields_of(end, "what=use.life.what", "clusters")
-        | {name: None if day is None else day.isoformat() for name, day in days.items()}
-        | fields_of(end, "effect=use.life.effect", "cost=use.cost", "fix=use.fix")
-    )
+    dates = {name: None if day is None else day.isoformat() for name, day in days.items()}
+    about = fields_of(end, "effect=use.life.effect", "cost=use.cost", "fix=use.fix")
+    return fields_of(end, "what=use.life.what", "clusters") | dates | about
 
 
 def _placement(placement: Placement, region: str) -> dict[str, Any]:
-    fits = [
-        fields_of(fit, "instanceType=machine.name", "runners=count", "limited_by", "strandedGpus=stranded")
-        for fit in placement.fits
-    ]
+    of_fit = ("instanceType=machine.name", "runners=count", "limited_by", "strandedGpus=stranded")
+    fits = [fields_of(fit, *of_fit) for fit in placement.fits]
     return (
-        fields_of(placement, "cluster", "runner_set")
-        | fields_of(placement, "pods", "ofRunners=of_runners")
+        fields_of(placement, "cluster", "runner_set", "pods", "ofRunners=of_runners")
         | {"runsOn": [] if placement.of_runners else [placement.runner_set, *placement.runner.labels]}
         | fields_of(placement, "kind=runner.kind", "pool=host.name", "choice", "capacity=host.capacity")
         | {"fits": fits}
@@ -116,6 +111,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
     if (comparison := base.compared(plan)) is None:
         return {"notCompared": base.reason}
     moved = [(name, pair) for name, pair in comparison.places.items() if pair.changed]
+    kinds = [fields_of(kind, "type", "added", "removed", "changed") for kind in comparison.resources]
     return {
         "endsJobs": list(comparison.ended_jobs),
         "classes": counts(comparison.changes),
@@ -132,9 +128,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
         },
         "newlyBroken": [fields_of(verdict, "policy=rule", "urn") for verdict in comparison.newly_broken],
         "mended": [fields_of(verdict, "policy=rule", "urn") for verdict in comparison.fixed],
-        "resources": [fields_of(kind, "type", "added", "removed", "changed") for kind in comparison.resources]
-        if comparison.judged
-        else None,
+        "resources": kinds if comparison.judged else None,
         "newRemarks": list(comparison.new_remarks),
         "arcUpgrade": list(comparison.arc_upgrade),
     }

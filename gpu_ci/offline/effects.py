@@ -95,10 +95,8 @@ def _leaves_zones(
 ) -> bool:
     """Whether a control plane would get subnets in other zones or in another VPC."""
     for name in set(effects_so_far[urn].paths) & set(inputs(new[urn].type, "zones")):
-        subnets = [
-            [side[giver] for giver in side[urn].property_dependencies.get(name, ()) if "availabilityZone" in side[giver].inputs]
-            for side in (old, new)
-        ]
+        givers = [[side[giver] for giver in side[urn].property_dependencies.get(name, ())] for side in (old, new)]
+        subnets = [[giver for giver in side if "availabilityZone" in giver.inputs] for side in givers]
         zones = [{subnet.inputs["availabilityZone"] for subnet in side} for side in subnets]
         if zones[0] != zones[1] or any("vpcId" in effects_so_far[subnet.urn].paths for subnet in subnets[1]):
             return True

@@ -97,12 +97,11 @@ def _cluster(resource: Resource) -> tuple[str, str]:
 
 def _charts(plan: Plan) -> dict[tuple[str, str], str]:
     """The folder of each chart that ArgoCD installs, by cluster and the name of its Application."""
-    return {
-        (cluster, application_name(chart)): chart.folder
-        for cluster, settings in plan.fleet.clusters_by_name()
-        if settings.by_git
-        for chart in installed(settings, physical_name(plan.config.project, plan.config.stack, cluster), plan.fleet.github)
-    }
+    folders: dict[tuple[str, str], str] = {}
+    for cluster, settings in ((cluster, settings) for cluster, settings in plan.fleet.clusters_by_name() if settings.by_git):
+        name = physical_name(plan.config.project, plan.config.stack, cluster)
+        folders |= {(cluster, application_name(chart)): chart.folder for chart in installed(settings, name, plan.fleet.github)}
+    return folders
 
 
 def _is_release(manifest: Mapping[str, Any]) -> bool:

@@ -129,14 +129,10 @@ def by_time(verdicts: Iterable[Verdict], judge_again: Callable[[Collection[str]]
     judged = tuple(verdicts)
     rules = {verdict.rule for verdict in judged if verdict.kind == "violation"}
     timeless = tuple(judge_again(rules)) if rules else ()
-    return (
-        *(
-            replace(verdict, kind=ENDED) if verdict.kind == "violation" and verdict not in timeless else verdict
-            for verdict in judged
-        ),
-        # A limit that fails on every day can have other figures in its message.
-        *(verdict for verdict in timeless if verdict.kind == "violation" and verdict not in judged),
-    )
+    ended = {verdict for verdict in judged if verdict.kind == "violation" and verdict not in timeless}
+    # A limit that fails on every day can have other figures in its message.
+    others = (verdict for verdict in timeless if verdict.kind == "violation" and verdict not in judged)
+    return (*(replace(verdict, kind=ENDED) if verdict in ended else verdict for verdict in judged), *others)
 
 
 def configure(rules: Iterable[AnyRule], settings: Settings, as_of: date) -> tuple[Configured, ...]:

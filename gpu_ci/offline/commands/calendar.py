@@ -29,11 +29,8 @@ def calendar(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf
     for line in endings(plan):
         show_line(out, line, "yellow", indent="  ")
     out.print()
-    show_table(
-        out,
-        ("=last good day", "=days", "what", "used by", "after that day", "cost", "what to do"),
-        [_row(end, end.last, day) for end in plan.ends if end.last is not None],
-    )
+    columns = ("=last good day", "=days", "what", "used by", "after that day", "cost", "what to do")
+    show_table(out, columns, [_row(end, end.last, day) for end in plan.ends if end.last is not None])
     out.print()
     read = sorted({source.rpartition(", ")[2] for line in plan.bill for source in line.sources})
     if read:

@@ -90,10 +90,8 @@ def _line(text: str) -> str:
 def _markdown(run: Run, answers: list[Reason]) -> str:
     if not answers:
         return f"### Why jobs wait\n\n{gfm.text(_state(run))}\n"
-    rows = (
-        (gfm.text(reason.job.name), _since(reason), gfm.text(reason.cause), gfm.text(reason.text), gfm.text(reason.ask))
-        for reason in answers
-    )
+    texts = ((reason.job.name, _since(reason), reason.cause, reason.text, reason.ask) for reason in answers)
+    rows = ([*map(gfm.text, row)] for row in texts)
     commands = "\n".join(dict.fromkeys(command for reason in answers for command in reason.commands))
     shown = f"\n\nThese commands show what is undeterminable here:\n\n{gfm.fenced(commands, 'sh')}" if commands else ""
     return without_commands(f"### Why jobs wait\n\n{gfm.table(('Job', 'Waits since', 'Cause', 'Why', 'Ask'), rows)}{shown}\n")

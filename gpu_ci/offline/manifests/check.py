@@ -191,10 +191,8 @@ def laid_over(manifests: Iterable[Manifest]) -> Iterator[str]:
         where = list(_over(props, "")) if manifest.resource.type in (APPLICATION, APPLICATION_SET) else []
         if manifest.resource.type == APPLICATION_SET and walk(props, "spec", "templatePatch"):
             where.append("spec.templatePatch")
-        yield from (
-            f"{manifest.place}: {manifest.label}: {path} changes the manifests in Git, and this check ignores those changes"
-            for path in where
-        )
+        ignored = "changes the manifests in Git, and this check ignores those changes"
+        yield from (f"{manifest.place}: {manifest.label}: {path} {ignored}" for path in where)
 
 
 def _over(value: object, at: str) -> Iterator[str]:

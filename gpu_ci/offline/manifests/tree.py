@@ -74,12 +74,9 @@ class Tree(NamedTuple):
         once = (manifest for manifest in self.manifests if manifest.once)
         # The API server identifies an object by these, in any API version.
         places = grouped(((one.group, one.kind, one.namespace, one.name), one) for one in once)
-        return tuple(
-            f"{copies[0].label} is here {len(copies)} times, and the one that is applied last wins: "
-            f"{', '.join(manifest.place for manifest in copies)}"
-            for copies in places.values()
-            if len(copies) > 1
-        )
+        wins = "times, and the one that is applied last wins"
+        repeated = ((one[0].label, len(one), ", ".join(copy.place for copy in one)) for one in places.values() if len(one) > 1)
+        return tuple(f"{label} is here {count} {wins}: {copies}" for label, count, copies in repeated)
 
 
 def read_tree(stack: str, target: str) -> Tree:
