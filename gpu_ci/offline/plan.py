@@ -194,14 +194,13 @@ class Plan:
         """Everything that the stack has pinned, and the exceptions of its policies, the first end first."""
         renewal = "fix what it excuses, or give it a new day and reason in policies/stacks.toml"
         effects = {"mandatory": "then `pulumi up` is refused", "advisory": "then `pulumi up` warns"}
-        exceptions = (
-            End(Use(Life(f"exception {entry['urn']} of policy {configured.policy.id}", day, effect), renewal), ("policies",))
-            for configured in self.policies
-            if configured.level is not Level.DISABLED and (effect := effects[configured.reported])
-            for entry in configured.config[EXCEPTIONS]
-            if (day := day_of_text(entry["expires"])) is not None
-        )
-        return in_order((*ends(self.fleet, self.as_of), *exceptions))
+        found = list(ends(self.fleet, self.as_of))
+        for configured in (each for each in self.policies if each.level is not Level.DISABLED):
+            for entry in configured.config[EXCEPTIONS]:
+                if (day := day_of_text(entry["expires"])) is not None:
+                    what = f"exception {entry['urn']} of policy {configured.policy.id}"
+                    found.append(End(Use(Life(what, day, effects[configured.reported]), renewal), ("policies",)))
+        return in_order(found)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -246,13 +245,9 @@ def outcomes_of(
 
 def blocked_of(verdicts: Iterable[Verdict], strict: bool = False) -> tuple[Verdict, ...]:
     """The failing verdicts: violations of mandatory policies, with `strict` also undeterminable verdicts of critical ones."""
-    unsure = {rule.id for rule in RULES if rule.critical and strict}
-    return tuple(
-        verdict
-        for verdict in verdicts
-        if verdict.level == "mandatory"
-        and (verdict.kind == "violation" or (verdict.kind == "undeterminable" and verdict.rule in unsure))
-    )
+    mandatory = (verdict for verdict in verdicts if verdict.level == "mandatory")
+    unsure = {("undeterminable", rule.id) for rule in RULES if rule.critical and strict}
+    return tuple(each for each in mandatory if each.kind == "violation" or (each.kind, each.rule) in unsure)
 
 
 def make_plan(
@@ -343,7 +338,6 @@ def declared(
 
     by_git = any(cluster.by_git for _, cluster in fleet.clusters_by_name())
     run = partial(record, config=config, remedy=remedy, preview=preview, answers=answers)
-    return (
-        run(program_of(root) / "__main__.py") if fleet.deployable else None,
-        run(program_of(root) / "components" / "git.py") if by_git else None,
-    )
+    deployed = run(program_of(root) / "__main__.py") if fleet.deployable else None
+    in_git = run(program_of(root) / "components" / "git.py") if by_git else None
+    return deployed, in_git

@@ -199,14 +199,9 @@ def _card(gpus: list[tuple[str, int]], choice: str) -> tuple[hardware.Gpu, int]:
         why = f"one machine has {' and '.join(names)}; a pool has GPUs of one model, so that every job gets the same"
         raise InputError(f"gpu: {why}: put them into two machines, or take one kind out")
     (name,), mib = names, min(size for _, size in gpus)
-    table = hardware.gpus()
     bare = _SIZE.sub("", _FORMS.sub("", _BRANDS.sub("", name)))
-    fitting = [
-        gpu
-        for gpu in table.values()
-        if _SIZE.sub("", gpu.name) == bare
-        and (not mib or not gpu.memory_mib or abs(gpu.memory_mib - mib) <= gpu.memory_mib * _SPARE)
-    ]
+    named = [gpu for gpu in hardware.gpus().values() if _SIZE.sub("", gpu.name) == bare]
+    fitting = [gpu for gpu in named if not (mib and gpu.memory_mib) or abs(gpu.memory_mib - mib) <= gpu.memory_mib * _SPARE]
     if choice:
         fitting = [gpu for gpu in fitting if gpu.name == choice]
     if not fitting:
@@ -225,11 +220,8 @@ def _chosen(facts: Facts, choice: str) -> int:
     names = ", ".join(f"{name} {mib // 1024}Gi" for name, mib in sorted(facts.disks.items()))
     if not facts.disks:
         raise _missing("disk")
-    name = (
-        choice.removeprefix("/dev/")
-        or facts.values.get("system disk")
-        or (next(iter(facts.disks)) if len(facts.disks) == 1 else "")
-    )
+    only = next(iter(facts.disks)) if len(facts.disks) == 1 else ""
+    name = choice.removeprefix("/dev/") or facts.values.get("system disk") or only
     if name not in facts.disks:
         why = f"no disk is called {quoted(name)}" if name else "there are several"
         raise InputError(f"--disk: {why}; name the one on which Talos keeps containers, one of: {names}")

@@ -130,10 +130,8 @@ def _unit(money: Money) -> str:
 def price_notes(bill: Iterable[Line]) -> Iterator[str]:
     """Notes below the bill."""
     lines = list(bill)
-    yield (
-        "idle: no job runs; worst: every pool at its maximum, on its most expensive type. Taxes are not included, nor traffic to "
-        "other zones and the internet."
-    )
+    without = "Taxes are not included, nor traffic to other zones and the internet."
+    yield f"idle: no job runs; worst: every pool at its maximum, on its most expensive type. {without}"
     if any(line.usual != line.least for line in lines):
         yield f"schedules: on average of a week without jobs, an hour costs {average(lines)} USD; stack-cost-ceiling judges that."
     # All GPU machines of a line that are always paid for.

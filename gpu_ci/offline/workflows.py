@@ -88,10 +88,8 @@ def _add(seen: Workflows, path: Path, text: str) -> bool:
 
 def to_json(check: WorkflowCheck, strict: bool = False) -> dict[str, Any]:
     """The check as plain data."""
-    jobs = [
-        fields_of(answer.job, "place", "name", "runsOn=wants") | fields_of(answer, "state", "message", "edit", "sets", "remarks")
-        for answer in check.answers
-    ]
+    names = ("place=job.place", "name=job.name", "runsOn=job.wants", "state", "message", "edit", "sets", "remarks")
+    jobs = [fields_of(answer, *names) for answer in check.answers]
     return {**fields_of(check, "stack", "folder=target"), "passes": check.passes(strict), "jobs": jobs}
 
 

@@ -41,12 +41,10 @@ class Container(NamedTuple):
     @property
     def listens(self) -> frozenset[str]:
         """Its ports, each alone, with a protocol other than TCP."""
-        rows = [match.groups(default="") for port in self.ports if (match := _PORT.fullmatch(port))]
-        return frozenset(
-            f"{number}{protocol.removesuffix('/tcp')}"
-            for first, last, protocol in rows
-            for number in range(int(first), int(last or first) + 1)
-        )
+        ports: set[str] = set()
+        for first, last, protocol in (match.groups("") for port in self.ports if (match := _PORT.fullmatch(port))):
+            ports |= {f"{number}{protocol.removesuffix('/tcp')}" for number in range(int(first), int(last or first) + 1)}
+        return frozenset(ports)
 
     @property
     def flags(self) -> Iterator[tuple[str, str]]:

@@ -41,8 +41,5 @@ class Served(NamedTuple):
 
 def served(fleet: Fleet, repository: str = "") -> tuple[Served, ...]:
     """The runner sets of a fleet, or those that jobs of a repository (owner/name) may reach."""
-    shared = fleet.shared_names
-    return tuple(
-        Served(cluster, name, fleet.group_of(cluster, runner), runner, name in shared)
-        for cluster, name, runner in fleet.reached_by(repository)
-    )
+    shared, sets = fleet.shared_names, fleet.reached_by(repository)
+    return tuple(Served(cluster, name, fleet.group_of(cluster, runner), runner, name in shared) for cluster, name, runner in sets)

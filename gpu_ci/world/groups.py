@@ -90,10 +90,9 @@ class Group(NodeGroup):
     def _labels(self, at: int, name: str, zone: str) -> dict[str, str]:
         """The labels of a node. A value that only the cloud knows is made up."""
         told = {HOST_LABEL: name, _REGION_LABEL: self.of.settings.region}
-        return {
-            key: zone if key.endswith("/zone") else next(iter(values)) if values else told.get(key, self.pool)
-            for key, values in self.of.labels[at].items()
-        }
+        known = self.of.labels[at].items()
+        labels = {key: next(iter(values)) if values else told.get(key, self.pool) for key, values in known}
+        return labels | {key: zone for key in labels if key.endswith("/zone")}
 
 
 def _units(host: Host, machine: Machine) -> dict[str, int]:

@@ -116,13 +116,10 @@ def _show(drills: Sequence[faults.Drill], outcomes: Sequence[faults.Outcome], ou
         show_line(out, f"not for this stack: {', '.join(sorted(others))}")
     if outcomes:
         head = ("=drill", ">seconds", ">after the way out", ">jobs", ">lost", "alerts")
-        rows = [
-            (
-                *(one.drill, f"{one.seconds:.0f}", "" if one.freed is None else f"{one.freed:.0f}"),
-                *(str(one.jobs), str(one.lost), ", ".join(one.alerts)),
-            )
-            for one in outcomes
-        ]
+        rows = []
+        for one in outcomes:
+            freed = "" if one.freed is None else f"{one.freed:.0f}"
+            rows.append((one.drill, f"{one.seconds:.0f}", freed, str(one.jobs), str(one.lost), ", ".join(one.alerts)))
         show_table(out, head, rows)
 
 
@@ -164,15 +161,10 @@ class Watch:
 
 
 def _summary(built: World, out: Console) -> None:
-    rows = [
-        (
-            name,
-            str(row["jobs"]),
-            str(row.get("succeeded", 0)),
-            *(f"{row['wait'].get(key, '')}" for key in ("median", "p95", "longest")),
-        )
-        for name, row in waits(built.github).items()
-    ]
+    rows = []
+    for name, row in waits(built.github).items():
+        seconds = (str(row["wait"].get(key, "")) for key in ("median", "p95", "longest"))
+        rows.append((name, str(row["jobs"]), str(row.get("succeeded", 0)), *seconds))
     show_table(out, ("=class", ">jobs", ">succeeded", ">median s", ">95 % s", ">longest s"), rows)
     usage, (idle, worst) = built.cloud.usage(), record.bounds(built)
     show_line(out, f"machines: {usage.usd} USD, never above {usage.hour} USD an hour; the plan says {idle} to {worst}")

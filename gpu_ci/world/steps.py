@@ -179,21 +179,11 @@ def _step(resource: Resource, needs: frozenset[str]) -> Step:
     inputs = _clear(resource.inputs)
     if resource.type != _RELEASE:
         return Step(inputs, needs, _awaited(inputs))
-    repository, _, chart = inputs["chart"].rpartition("/")
-    waits = not inputs.get("skipAwait")
-    release = Release(
-        inputs["name"],
-        inputs["namespace"],
-        chart,
-        inputs["version"],
-        repository or inputs["repositoryOpts"]["repo"],
-        inputs["values"],
-        waits,
-        bool(inputs.get("atomic")),
-        not inputs.get("disableOpenapiValidation"),
-        inputs.get("timeout", 300),  # the provider's default,
-    )
-    return Step(release, needs)
+    repository, _, name = inputs["chart"].rpartition("/")
+    chart = (name, inputs["version"], repository or inputs["repositoryOpts"]["repo"])
+    flags = (not inputs.get("skipAwait"), bool(inputs.get("atomic")), not inputs.get("disableOpenapiValidation"))
+    seconds = inputs.get("timeout", 300)  # the provider's default
+    return Step(Release(inputs["name"], inputs["namespace"], *chart, inputs["values"], *flags, seconds), needs)
 
 
 def _step_of_git(resource: Resource, needs: frozenset[str], fleet: Fleet, scopes: Mapping[str, str]) -> Step:
