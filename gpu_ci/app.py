@@ -107,17 +107,11 @@ OfStack = Annotated[
 File = Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")]
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Only this cluster of the stack.")]
 Pools = Annotated[list[str] | None, typer.Option("--pool", help="Only this pool of the stack. Repeat the option for more.")]
-Repository = Annotated[
-    str | None,
-    typer.Option("--repository", help="Also run test-gpu.yml of this repository of GitHub, ORG/REPO, on the stack's runners."),
-]
+_TESTED = "Also run test-gpu.yml of this repository of GitHub, ORG/REPO, on the stack's runners."
+Repository = Annotated[str | None, typer.Option("--repository", help=_TESTED)]
 Folder = Annotated[Path, typer.Option("--out", help="Folder to write.")]
-AsOf = Annotated[
-    str | None,
-    typer.Option(
-        "--as-of", help="Use the prices, exceptions and support dates of this day, YYYY-MM-DD; default: GPU_CI_AS_OF, else today."
-    ),
-]
+_DAY = "Use the prices, exceptions and support dates of this day, YYYY-MM-DD; default: GPU_CI_AS_OF, else today."
+AsOf = Annotated[str | None, typer.Option("--as-of", help=_DAY)]
 Strict = Annotated[bool, typer.Option("--strict", help="Also fail if a critical policy cannot decide.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="List everything that is otherwise one line with a count.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what fails, and the result.")]

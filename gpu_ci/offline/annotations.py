@@ -33,10 +33,8 @@ class Annotation(NamedTuple):
     def __str__(self) -> str:
         """The workflow command, always on one line and without credentials."""
         place = {"file": self.file, "line": str(self.line)} if self.line else {}
-        escaped = {
-            key: _data(value).replace(":", "%3A").replace(",", "%2C") for key, value in {**place, "title": self.title}.items()
-        }
-        properties = ",".join(f"{key}={value}" for key, value in escaped.items())
+        texts = {key: _data(value) for key, value in {**place, "title": self.title}.items()}
+        properties = ",".join(f"{key}={text.replace(':', '%3A').replace(',', '%2C')}" for key, text in texts.items())
         return f"::{self.level} {properties}::{_data(self.message)}"
 
 

@@ -63,9 +63,8 @@ class Container(NamedTuple):
 
 def containers_of(job: Mapping[str, Any], contexts: Contexts) -> tuple[Container, ...]:
     """The containers of a job that have an image, or may have one. An expression that is left stands for a container."""
-    container, services = (
-        filled(job[key], contexts) if is_open(job.get(key)) else job.get(key) for key in ("container", "services")
-    )
+    written = (job.get("container"), job.get("services"))
+    container, services = (filled(value, contexts) if is_open(value) else value for value in written)
     entries = [("container", container)]
     if isinstance(services, Mapping):
         entries += [(f"services.{name}", entry) for name, entry in services.items()]

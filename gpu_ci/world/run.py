@@ -201,10 +201,8 @@ class World:
 
     def at_least(self) -> bool:
         """Whether every pool is as small as its settings allow."""
-        pools = self.settings.pools
-        return not self.autoscaled or all(
-            count <= pools[name].idle_nodes for name, count in self.sizes().items() if name != SYSTEM_POOL
-        )
+        counts = ((count, self.settings.pools[name]) for name, count in self.sizes().items() if name != SYSTEM_POOL)
+        return not self.autoscaled or all(count <= pool.idle_nodes for count, pool in counts)
 
     def remove(self, order: Random) -> list[str]:
         """Remove everything, in an order that the program allows; returns what is left of it."""
