@@ -98,12 +98,10 @@ def _options(
     pass
 
 
-Stack = Annotated[
-    str, typer.Argument(metavar="STACK", callback=name_of_file, help="Name of the stack: staging reads Pulumi.staging.yaml.")
-]
-OfStack = Annotated[
-    str | None, typer.Option("--stack", callback=name_of_file, help="Compare with this stack, and say why nothing of it fits.")
-]
+_NAMED = "Name of the stack: staging reads Pulumi.staging.yaml."
+Stack = Annotated[str, typer.Argument(metavar="STACK", callback=name_of_file, help=_NAMED)]
+_COMPARED = "Compare with this stack, and say why nothing of it fits."
+OfStack = Annotated[str | None, typer.Option("--stack", callback=name_of_file, help=_COMPARED)]
 File = Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")]
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Only this cluster of the stack.")]
 Pools = Annotated[list[str] | None, typer.Option("--pool", help="Only this pool of the stack. Repeat the option for more.")]

@@ -65,7 +65,8 @@ def _print(stack: str, findings: Findings, commands: list[str], import_file: Pat
         out.print(Text(line), soft_wrap=True)
 
     for entry in findings.entries:
-        say(_line(entry))
+        kind = f" ({entry.type})" if entry.type else ""
+        say(f"{entry.what}: {entry.name}{kind}: {entry.says}: {entry.needs}")
         if entry.look and entry.needs == UNKNOWN:
             say(f"  look: {entry.look}")
     for where, why in findings.clouds.not_asked.items():
@@ -80,11 +81,6 @@ def _print(stack: str, findings: Findings, commands: list[str], import_file: Pat
         say(f"  {command}")
     if count := sum(entry.needs == UNKNOWN for entry in findings.entries):
         say(f"{count} may exist. Log in and run this again, or look, before you clear: pulumi refresh would forget them.")
-
-
-def _line(entry: Entry) -> str:
-    kind = f" ({entry.type})" if entry.type else ""
-    return f"{entry.what}: {entry.name}{kind}: {entry.says}: {entry.needs}"
 
 
 def _print_json(stack: str, findings: Findings, commands: list[str]) -> None:

@@ -40,9 +40,8 @@ Kubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Read this
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's if not given.")]
 Foreground = Annotated[bool, typer.Option("--foreground", help="Delete its pods before the Job, not soon after it.")]
 Start = Annotated[str | None, typer.Option("--start-within", help="Give up if nothing runs after this time: 600, 30m, 2h.")]
-IfExists = Annotated[
-    Existing, typer.Option("--existing", help="If a Job has that name: refuse, follow the same one, or replace it.")
-]
+_EXISTS = "If a Job has that name: refuse, follow the same one, or replace it."
+IfExists = Annotated[Existing, typer.Option("--existing", help=_EXISTS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
