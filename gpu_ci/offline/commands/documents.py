@@ -1,6 +1,7 @@
 """The commands that `make docs` runs: pages, schemas, each stack's policy config; and the policy pack to publish."""
 
 import shlex
+import sys
 
 import typer
 
@@ -33,7 +34,7 @@ def inventory(stack: Stack, file: File = None) -> None:
 @app.command(rich_help_panel=DOCUMENT)
 def policies() -> None:
     """Print docs/policies.md: every policy with its levels, reasons and fixes."""
-    reply(policies_page())
+    sys.stdout.write(policies_page())
 
 
 @app.command(name="policy-config", rich_help_panel=WRITE)
@@ -52,7 +53,7 @@ def policy_pack(out: Folder) -> None:
 @app.command(rich_help_panel=DOCUMENT)
 def schema() -> None:
     """Print schema/stack.schema.json: the JSON Schema of stack files, for editors."""
-    reply(schema_text())
+    sys.stdout.write(schema_text())
 
 
 @app.command(rich_help_panel=DOCUMENT)
