@@ -161,9 +161,8 @@ class Deployments(Model):
         message = f"Pulumi's own runners deploy stack {stack} and cannot reach a private endpoint; {fix}"
         names = [name for name, endpoint in self._hosted_endpoints(stack, fleet) if endpoint.private]
         if names:
-            raise FleetError(
-                tuple(Problem((f"{PROJECT}:clusters", name, "endpoint", "private"), message, "true") for name in names)
-            )
+            paths = ((f"{PROJECT}:clusters", name, "endpoint", "private") for name in names)
+            raise FleetError(tuple(Problem(path, message, "true") for path in paths))
 
     def remarks(self, stack: str, fleet: fleet_settings.Fleet) -> Iterator[str]:
         """Warnings about public endpoints that the stack's runs cannot reach, or that all customers of Pulumi reach."""

@@ -24,7 +24,7 @@ CLAIMS, CLASSES = (api_tokens("resource.k8s.io", _VERSIONS, kinds, ("", "Patch",
 
 def _check(args: Args, later: Later) -> Faults:
     classes, most = strings(args.config, "deviceClasses"), bound(args.config, "maxCount")
-    if args.type in CLASSES:
+    if args.type.startswith("kubernetes:resource.k8s.io/") and kind_of(args.type) == "DeviceClass":
         for prefix, made in each(args.type, args.props, later):
             if not _of_gpus(name := text(later.walk(made, "metadata", "name")), classes):
                 yield (
@@ -96,4 +96,4 @@ def _asked(path: str, body: Data, classes: Sequence[str], most: int, faults: lis
     return number
 
 
-RULE = Rule(**facts(__name__), types=CLAIMS | CLASSES | PODS, others=may_have_pods, check=_check)
+RULE = Rule(**facts(__name__), types=CLAIMS | PODS, others=may_have_pods, check=_check)

@@ -54,7 +54,7 @@ def _check(args: Args, later: Later) -> Faults:
             passing = exempt if images else tuple(pattern for pattern in exempt if pattern not in _KNOWN)
             yield from _judge(_of_object(owner), passing, _pod_faults(pod, allowed, later), later)
             yield from _judge(_of_object(owner), (*passing, *unconfined), _profile_faults(pod, later), later)
-            if text(later.walk(owner, "metadata", "namespace")).startswith(RUNNERS):
+            if text(Later().walk(owner, "metadata", "namespace")).startswith(RUNNERS):
                 yield from _token_faults(pod, strings(config, "accounts"), later)
 
 
