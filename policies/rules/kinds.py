@@ -134,7 +134,7 @@ PODS = POD | RUNNER_SET | HELM | CONFIG_MAPS
 
 def may_have_pods(token: str) -> bool:
     """Whether this is another kind of Kubernetes: `embedded.py` finds its pods, if it has any."""
-    return token.startswith("kubernetes:") and token not in PODS
+    return token.startswith("kubernetes:") and token not in PODS and not token.endswith(":CustomResourceDefinition")
 
 
 ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING = (
