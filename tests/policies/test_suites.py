@@ -41,7 +41,7 @@ from tests.policies.harness import (
     veiled,
     wire,
 )
-from tests.policies.suite import counts, decided, few, suite_of, table
+from tests.policies.suite import counts, decided, few, suite_of, table, tokens_of
 
 RESOURCE_RULES = [rule for rule in RULES if isinstance(rule, Rule)]
 STACK_RULES = [rule for rule in RULES if isinstance(rule, StackRule)]
@@ -170,6 +170,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple[Any, ...]]:
     return read
 
 
+READING_NO_PROPERTY = {"known-types"}
+"""Rules that judge a resource by its type alone."""
 OTHERS: tuple[Any, ...] = (None, "other", 7.0, {}, [])
 """What an unknown value may turn out to be, as a rule reads it."""
 
@@ -206,7 +208,7 @@ def test_a_verdict_with_an_unknown_holds_whatever_the_value_turns_out_to_be(rule
                 changes = [(*place, value) for place, value in zip(layer, values, strict=True)]
                 assert judged.altered(*changes) == as_it_is, layer
         assert not asked, "a value was read from what the rule never asked for"
-    assert met, "an unknown is met somewhere, else this proves nothing"
+    assert met == (rule.id not in READING_NO_PROPERTY), "an unknown is met somewhere, else this proves nothing"
 
 
 def test_a_secret_is_judged_as_its_value() -> None:
@@ -300,7 +302,7 @@ def test_junk_anywhere_in_a_resource_is_judged(value: Any, seed: int) -> None:
 def test_junk_in_the_place_of_a_resource_is_judged(props: dict[str, Any], seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - no secret
     for rule in RULES:
-        token = chance.choice(sorted(rule.types))
+        token = chance.choice(sorted(rule.types or tokens_of(suite_of(rule).violating[0])))
         with naming(f"{rule.id}: {token}"):
             if isinstance(rule, StackRule):
                 judge_stack(rule, [Member(token, "junk", props)])
