@@ -24,6 +24,7 @@ from tests.examples import examples
 from tests.policies import fixtures
 from tests.policies.cases import Case, Member, StackCase
 from tests.policies.harness import (
+    NAME,
     UNKNOWN,
     Subject,
     Verdict,
@@ -326,15 +327,24 @@ def test_junk_in_the_config_is_survived(values: list[Any], seed: int) -> None:
 # -- exceptions --------------------------------------------------------------------------------------------------------
 
 
-def exception(pattern: str, expires: str) -> dict[str, Any]:
-    return {"exceptions": [{"urn": pattern, "reason": "a test of exceptions", "expires": expires}]}
+def exceptions(case: Case | StackCase, expires: str, *more: str) -> dict[str, Any]:
+    """Exceptions of each resource of a case, and of more patterns."""
+    own = (f"*{token}::{name}" for token, name in named_in(case))
+    return {"exceptions": [{"urn": pattern, "reason": "a test of exceptions", "expires": expires} for pattern in (*own, *more)]}
+
+
+def named_in(case: Case | StackCase) -> list[tuple[str, str]]:
+    """Type and name of each resource of a case."""
+    return [(case.token, NAME)] if isinstance(case, Case) else [(member.token, member.name) for member in case.members]
 
 
 def test_an_exception_hides_what_it_names_until_its_day_and_is_a_violation_after_it() -> None:
     last = AS_OF.isoformat()
-    everything = {"exceptions": [*exception("urn:*", last)["exceptions"], *exception("stack", last)["exceptions"]]}
+    nobody = {"exceptions": exceptions(Case("aws:ec2/vpc:Vpc", {}), last)["exceptions"][:1]}
+    nobody["exceptions"][0]["urn"] += "-of-nobody"
     for rule in decided():
         case = suite_of(rule).violating[0]
+        everything = exceptions(case, last, "stack")
         plainly, excused = verdict(rule, case), verdict(rule, case, everything)
         after = verdict(rule, case, everything, AS_OF + timedelta(days=1))
         with naming(rule.id):
@@ -342,13 +352,13 @@ def test_an_exception_hides_what_it_names_until_its_day_and_is_a_violation_after
             assert f"until {last}: a test of exceptions; it hides: " in excused.excepted
             assert after.messages[-len(plainly.messages) :] == plainly.messages
             assert f"expired on {last}" in after.messages[0]
-            assert verdict(rule, case, exception("urn:*::nobody", "2099-01-01")) == plainly, "an exception of another resource"
+            assert verdict(rule, case, nobody) == plainly, "an exception of another resource"
 
 
 def test_an_exception_of_a_resource_that_needs_none_says_nothing() -> None:
     for rule in decided():
         case = suite_of(rule).passing[0]
-        assert verdict(rule, case, exception("urn:*", "2099-01-01")) == Verdict(), rule.id
+        assert verdict(rule, case, exceptions(case, AS_OF.isoformat())) == Verdict(), rule.id
 
 
 # -- remedies ----------------------------------------------------------------------------------------------------------
