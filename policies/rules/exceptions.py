@@ -23,7 +23,7 @@ MOST_DAYS = 400
 _WORDS = 3
 _BOUNDED = re.compile(r"(?:.*[*$:])?[\w.-]+:(?!pulumi:)[\w./-]+:\w+::(?:[^#]*#)?(?:[^*#:]+|[^*#:]{3}[^#]*)")
 """A whole type, `::` and a name, of which at least three characters come before the first `*`. An object of a manifest has its
-file and `#` before its name. `urn:pulumi:<stack>` is no type."""
+file and `#` before its name. `urn:pulumi:<stack>` has the form of a type and is not one."""
 
 
 @dataclass(frozen=True, slots=True)
