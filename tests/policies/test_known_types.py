@@ -118,12 +118,12 @@ def ours() -> Iterator[str]:
 
 
 def of_secrets() -> Iterator[str]:
-    """The token of what brings the key of the GitHub App, in each way that the settings have."""
+    """The token of each object that makes the Secret of the GitHub App in Git."""
     settings = TypeAdapter(GitOps).validate_json(json.dumps(gitops()))
     app = GitHubApp.model_construct(app_id="1", installation_id="2")
     for way in (
-        SealedSecrets.model_construct(private_key=SEALED),
-        ExternalSecrets.model_construct(store="s", key="k", property=""),
+        SealedSecrets.model_construct(by="sealed-secrets", private_key=SEALED),
+        ExternalSecrets.model_construct(by="external-secrets", store="s", key="k", property=""),
     ):
         for manifest in github_app("runners", app, settings, way):
             yield f"kubernetes:{manifest['apiVersion']}:{manifest['kind']}"
@@ -155,5 +155,5 @@ def test_a_type_needs_a_reason() -> None:
 def test_whatever_a_resource_says_its_type_decides(token: str) -> None:
     for props in ({}, {"tags": {"stack": "prod"}}, {"type": "aws:ec2/vpc:Vpc"}):
         assert judge(RULE, token, props).messages
-    with naming("a type of ours"):
+    with naming("one of our types"):
         assert judge(RULE, "aws:ec2/vpc:Vpc", {"type": BATCH}) == CLEAN
