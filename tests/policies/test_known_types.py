@@ -91,6 +91,8 @@ OF_EKS = {
 """What the component `eks.Cluster` registers with our arguments (pulumi/pulumi-eks, nodejs/eks/cluster/cluster.ts)."""
 OF_PACKAGE = {"pulumi:providers:gpu-ci"}
 """The provider of the components in programs of other languages."""
+OF_ENGINE = {"pulumi:providers:pulumi"}
+"""The engine's own provider, which it registers for a program that asks for the stack's state (tests/engine previews it)."""
 
 
 def constructed() -> Iterator[str]:
@@ -132,7 +134,7 @@ def of_secrets() -> Iterator[str]:
 def test_the_list_is_what_the_components_register() -> None:
     declared = {resource.type for stack in STACKS for resource in recorded(stack).resources}
     assert declared >= {"gpu-ci:index:EksGpuCluster", "pulumi:providers:aws"}
-    assert {*declared, *constructed(), *ours(), *of_secrets(), *OF_EKS, *OF_PACKAGE} == KNOWN
+    assert {*declared, *constructed(), *ours(), *of_secrets(), *OF_EKS, *OF_PACKAGE, *OF_ENGINE} == KNOWN
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------
