@@ -24,10 +24,14 @@ def _tokens(suffix: str) -> dict[str, tuple[str, ...]]:
     }
 
 
+_OF_TERRAFORM = ("aws", "oci")
+"""Providers made from Terraform's: each of their types has a module of its own."""
+
+
 def listed(name: str) -> frozenset[str]:
     """The resource types in a table of `kinds.toml`."""
     return frozenset(
-        f"{provider}:{module}/{kind[0].lower()}{kind[1:]}:{kind}"
+        f"{provider}:{f'{module}/{kind[0].lower()}{kind[1:]}' if provider in _OF_TERRAFORM else module}:{kind}"
         for provider, modules in _TABLES[name].items()
         for module, kinds in modules.items()
         for kind in kinds
@@ -113,6 +117,8 @@ ADDRESS = "aws:ec2/eip:Eip"
 KMS_KEY = "aws:kms/key:Key"
 UNPRICED = listed("unpriced")
 """Resource types that cost money by the hour or by what they store, and of which the table of prices has none."""
+KNOWN = listed("known")
+"""All resource types that the components of this project register."""
 IAM_ROLE = "aws:iam/role:Role"
 
 QUEUES = api_tokens("kueue.x-k8s.io", ("v1beta1", "v1beta2"), ("ClusterQueue", "Cohort"), ("", "Patch"))

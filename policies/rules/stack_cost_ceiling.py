@@ -8,6 +8,10 @@ Machines that a launcher boots for one job are not resources: the annotations of
 is the most that it can cost. Machines that the user owns do not count. An hour without jobs is the average of a week with the
 windows of all schedules; an hour inside a window costs more.
 
+The sum holds for the whole program where `known-types` is mandatory: a machine, a service or a commitment of a type that no
+component registers is refused there. What the types of that list cost beside this sum is stored data (buckets, registries, logs
+of pods) and the builds of images.
+
 In a preview on the engine the minimum of an OKE pool is its size as last read, because OKE has no minimum.
 """
 

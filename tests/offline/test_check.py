@@ -559,7 +559,11 @@ def test_each_object_has_a_urn_of_its_own_and_twice_the_same_one_is_remarked(tmp
 
 
 def test_an_exception_means_a_file_or_an_object(monkeypatch, tmp_path):
-    exception = {"urn": "*::check::*::b.yaml#apps/*", "reason": "a test of exceptions", "expires": "2026-12-31"}
+    exception = {
+        "urn": "*::check::kubernetes:apps/v1:Deployment::b.yaml#apps/*",
+        "reason": "a test of exceptions",
+        "expires": "2026-12-31",
+    }
     config = {"all": "disabled", "runner-no-privileged": {"enforcementLevel": "mandatory", "exceptions": [exception]}}
     monkeypatch.setattr(command, "policy_settings", lambda *_: config)
     folder = written(tmp_path, {"a.yaml": HOST.replace("web", "a", 1), "b.yaml": HOST})
