@@ -73,6 +73,14 @@ Only offline plans have it: an engine shows a component's outputs to stack polic
 NODES = POOLS | {TALOS_NODE}
 """Resource types that set labels and taints of nodes."""
 
+NODE_PATCH = "kubernetes:core/v1:NodePatch"
+NODE_OBJECTS = frozenset(
+    (NODE_PATCH, "kubernetes:core/v1:Node", "kubernetes:core/v1:NodeList", "kubernetes:karpenter.sh/v1:NodeClaim")
+)
+    (NODE_PATCH, "kubernetes:core/v1:Node", "kubernetes:core/v1:NodeList", "kubernetes:karpenter.sh/v1:NodeClaim")
+)
+"""What the kubelet or Karpenter writes of a node."""
+
 LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 EC2_INSTANCE = "aws:ec2/instance:Instance"
 EC2_NODE_CLASS = "kubernetes:karpenter.k8s.aws/v1:EC2NodeClass"
@@ -121,6 +129,7 @@ CLUSTER_POLICY = frozenset(("kubernetes:nvidia.com/v1:ClusterPolicy", "kubernete
 """The GPU operator's settings."""
 CONFIG_MAP_LIST = "kubernetes:core/v1:ConfigMapList"
 NAMESPACE = "kubernetes:core/v1:Namespace"
+SERVICE = "kubernetes:core/v1:Service"
 NETWORK_POLICY = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
 STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
@@ -132,9 +141,14 @@ PODS = POD | RUNNER_SET | HELM | CONFIG_MAPS
 """Every kind in which `pods.pod_specs` finds pods. A ConfigMap may have templates of the pods of jobs in containers."""
 
 
+def is_object(token: str) -> bool:
+    """Whether this is an object of Kubernetes, of any kind."""
+    return token.startswith("kubernetes:")
+
+
 def may_have_pods(token: str) -> bool:
     """Whether this is another kind of Kubernetes: `embedded.py` finds its pods, if it has any."""
-    return token.startswith("kubernetes:") and token not in PODS
+    return is_object(token) and token not in PODS
 
 
 ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING = (

@@ -1,0 +1,52 @@
+"""GPUs that the values of a chart ask for. Nothing shows the chart's templates, so any mapping with GPUs counts as a container,
+times the numbers of pods beside it and above it.
+"""
+
+import re
+from collections.abc import Iterator
+
+from fleet.facts.scheduling import is_gpu_resource
+
+from .embedded import multiplicity
+from .read import Data, Faults, Later, gpus, items, keys, walk, whole
+from .releases import Release, step
+from .rule import setting
+
+_OWN_WORD = re.compile(r"(?i)(?:request|limit|num|n)?_?gpus?_?(?:count|num|request|limit)?s?")
+"""Numbers of GPUs in the words of single charts, as requestGPU."""
+_LIMITS = ("limits", "requests")
+_PASSING = frozenset(("nodeSelector", "tolerations", "affinity", "labels", "annotations", "env"))
+_MOST = 10**6
+
+
+def chart_faults(release: Release, per_container: int, in_all: int, later: Later) -> Faults:
+    """What a chart's values ask for above the ceilings. The scale-set chart's pods are judged as pods."""
+    with later:
+        amounts = () if release.is_scale_set else list(_asked(release.values, release.values_path, 1, later))
+        for path, number, _ in amounts:
+            if number > per_container:
+                most = f"a container takes at most {per_container}"
+                yield f"{path} asks for {gpus(number)}: {most}; ask for fewer, or raise {setting('maxPerContainer')}"
+        total = min(sum(number * pods for _, number, pods in amounts), _MOST)
+        if total > in_all and any(pods > 1 for *_, pods in amounts) | (len(amounts) > 1):
+            fix = f"lower its numbers of pods, or raise {setting('maxPerWorkload')}"
+            yield f"{release.values_path} asks for {gpus(total)} with all pods: together they take at most {in_all}; {fix}"
+
+
+def _asked(value: Data, path: str, pods: int, later: Later) -> Iterator[tuple[str, int, int]]:
+    """Path of each mapping with GPUs, their number, and the number of pods."""
+    scaled = (inner for key in keys(value) if walk(inner := later.walk(value, key), "enabled") is True)
+    pods = min(pods * max(multiplicity(value, later), *(multiplicity(inner, later) for inner in scaled), 1), _MOST)
+    holders = [value, *(later.walk(value, key) for key in _LIMITS)]
+    if number := max(sum(_count(key, later.walk(holder, key)) for key in keys(holder)) for holder in holders):
+        yield path, number, pods
+    for key in keys(value):
+        if key not in (*_LIMITS, *_PASSING):
+            yield from _asked(later.walk(value, key), step(path, key), pods, later)
+    for index, item in items(value, later):
+        yield from _asked(item, f"{path}[{index}]", pods, later)
+
+
+def _count(key: str, amount: Data) -> int:
+    named = is_gpu_resource(key) or _OWN_WORD.fullmatch(key)
+    return min(max(whole(amount) or 0, 0), _MOST) if named and not isinstance(amount, bool) else 0
