@@ -77,8 +77,6 @@ NODE_PATCH = "kubernetes:core/v1:NodePatch"
 NODE_OBJECTS = frozenset(
     (NODE_PATCH, "kubernetes:core/v1:Node", "kubernetes:core/v1:NodeList", "kubernetes:karpenter.sh/v1:NodeClaim")
 )
-    (NODE_PATCH, "kubernetes:core/v1:Node", "kubernetes:core/v1:NodeList", "kubernetes:karpenter.sh/v1:NodeClaim")
-)
 """What the kubelet or Karpenter writes of a node."""
 
 LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from .exceptions import matches
 from .kinds import NETWORK_POLICY, SERVICE, is_object, kind_of
 from .networks import world
-from .read import Data, Faults, Later, count, entries, keys, shown, strings, text, walk
+from .read import SETTLED, Data, Faults, Later, count, entries, keys, shown, strings, text, walk
 from .releases import objects, releases, step, texts
 from .rule import Resource, Stack, StackRule, Violations, entry, facts
 
@@ -52,26 +52,33 @@ def _opened(path: str, body: Data, resource: Resource, stack: Stack, later: Late
         yield f"{path}: {kind_of(resource.type)} opens pods to the network outside; leave it out"
     for place, holder in objects(body, path, later, _PASSING):
         for key in keys(holder):
-            value = later.walk(holder, key)
-            opens = (key == "type" or key.lower().endswith("servicetype")) and text(value) in _OPEN
-            if opens and not (text(value) == _OPEN[1] and _admitted(resource, stack, later)):
-                yield f'{step(place, key)} is {shown(value)}: it opens pods to the network outside; write "ClusterIP"'
-            if key == "externalIPs" and count(value):
-                yield f"{step(place, key)} takes addresses of the network, and their traffic; remove it"
-        if later.walk(holder, "ingress", "enabled") is True:
-            yield f"{step(place, 'ingress')}.enabled is true: it opens pods to the network outside; write false"
+            with later:
+                value = walk(holder, key)
+                opens = (key == "type" or key.lower().endswith("servicetype")) and text(value) in _OPEN
+                if opens and not (text(value) == _OPEN[1] and _admitted(resource, stack)):
+                    yield f'{step(place, key)} is {shown(value)}: it opens pods to the network outside; write "ClusterIP"'
+                if key == "externalIPs" and count(value):
+                    yield f"{step(place, key)} takes addresses of the network, and their traffic; remove it"
+                if key == "ingress" and walk(value, "enabled") is True:
+                    yield f"{step(place, key)}.enabled is true: it opens pods to the network outside; write false"
 
 
-def _admitted(service: Resource, stack: Stack, later: Later) -> bool:
-    """Whether a NetworkPolicy of its namespace names the clients of a Service's pods, none of them the whole internet."""
-    labels = later.walk(service.props, "spec", "selector")
-    home = later.walk(service.props, "metadata", "namespace")
-    for policy in stack.of(NETWORK_POLICY) if keys(labels) else ():
-        place = later.walk(policy.props, "metadata", "namespace")
-        if (place, later.walk(policy.props, "spec", "podSelector", "matchLabels")) == (home, labels):
-            clients = [client for _, client in entries(policy.props, "spec.ingress.[].from", later)]
-            return bool(clients) and not any(world(later.walk(client, "ipBlock", "cidr")) for client in clients)
+def _admitted(service: Resource, stack: Stack) -> bool:
+    """Whether a NetworkPolicy of its namespace names the clients of a Service's pods, none of them the whole internet.
+
+    Raises UnknownError.
+    """
+    labels, home = _labels(walk(service.props, "spec", "selector")), walk(service.props, "metadata", "namespace")
+    for policy in stack.of(NETWORK_POLICY) if labels else ():
+        selector = walk(policy.props, "spec", "podSelector", "matchLabels")
+        if (walk(policy.props, "metadata", "namespace"), _labels(selector)) == (home, labels):
+            clients = [client for _, client in entries(policy.props, "spec.ingress.[].from", SETTLED)]
+            return bool(clients) and not any(world(walk(client, "ipBlock", "cidr")) for client in clients)
     return False
+
+
+def _labels(value: Data) -> dict[str, Data]:
+    return {key: walk(value, key) for key in keys(value)}
 
 
 def _led(kind: str, props: Data, here: tuple[str, ...], later: Later) -> Iterator[str]:

@@ -127,10 +127,9 @@ def _chart_fault(release: Release, stack: Stack, lists: _Lists) -> str:
         _normal(whole) in (_normal(f"{ours.repository}/{ours.name}"), *lists[1]) if ours else _allowed(whole, lists)
     ):
         return ""
-    allow = whole if ours else folder
+    home, allow = (_normal(one) or _bare(one) for one in (folder, whole if ours else folder))
     why = f"chart {name} is in {ours.repository}; write that" if ours else "nobody allowed this repository; take another"
-    fix = entry("extraRepositories", _normal(allow) or _bare(allow))
-    return f"{release.chart_path} comes from {shown(_bare(folder))}: {why}, or {fix}"
+    return f"{release.chart_path} comes from {shown(home)}: {why}, or {entry('extraRepositories', allow)}"
 
 
 def _address(release: Release) -> str:
