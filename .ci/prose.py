@@ -1,8 +1,8 @@
 """Checks the prose of pages, comments, docstrings and messages with proselint: `python .ci/prose.py PATH...`.
 
 prose.toml has the project's own rules and selects those of proselint. Each finding is one line: `file:line: words; write: …`.
-The exit status is 1 if there is a finding. In a folder it reads every *.md and *.py file. It replaces code, names and the targets
-of links by blanks, line by line, so that a finding has its line.
+The exit status is 1 if there is a finding. In a folder it reads every *.md and *.py file and the tables of
+messages. It replaces code, names and the targets of links by blanks, line by line, so that a finding has its line.
 """
 
 import re
@@ -19,6 +19,7 @@ from proselint.registry.checks import Check, CheckFlags, CheckResult
 from proselint.tools import LintFile
 
 SETTINGS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prose.toml").read_text(encoding="utf-8"))
+WORDS = ("refusals.toml", "remarks.toml")
 NOT_PROSE = re.compile(
     r"^ *(?P<fence>```+|~~~+).*?^ *(?P=fence) *$|\A---\n.*?^---$|<!--.*?-->|<[^>\n]+>|https?://[^\s)>|]+|(?<=\])\([^)\n]*\)",
     re.DOTALL | re.MULTILINE,
@@ -131,8 +132,8 @@ if __name__ == "__main__":
     texts = (
         (path, path.read_text(encoding="utf-8"))
         for path in paths
-        if path.suffix in {".md", ".py"} and str(path) not in SETTINGS["not"]
+        if (path.suffix in {".md", ".py"} or path.name in WORDS) and str(path) not in SETTINGS["not"]
     )
-    found = list(findings((str(path), (of_python if path.suffix == ".py" else of_markdown)(text)) for path, text in texts))
+    found = list(findings((str(path), (of_markdown if path.suffix == ".md" else of_python)(text)) for path, text in texts))
     print(*found, sep="\n", end="\n" if found else "")  # noqa: T201
     sys.exit(bool(found))

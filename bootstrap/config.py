@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 import pulumi
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.facts.errors import FleetError, Problem
 from fleet.loading.deployments import Branch, Name, Organization, Repository, RoleArn, StackName
-from fleet.settings.model import AccountId, Model, matching, problem
+from fleet.settings.model import AccountId, Model
 from fleet.settings.reading import read
+from fleet.settings.refusals import matching, problem, refusal, refuse
 
 NAMESPACE = "gpu-ci-bootstrap"
 """The project in `bootstrap/`, whose config these settings are."""
@@ -19,9 +20,8 @@ OWN_TAG = "bootstrap"
 _LONGEST = 64 - len("gpu-ci--deployments")
 """Characters of a stack's name: IAM allows 64 in the name of a role (IAM user guide, IAM and STS quotas)."""
 
-Region = Annotated[str, matching("region", "not an AWS region; write for example us-west-2", r"[a-z]{2}(-[a-z]+)+-\d")]
-_BUCKET = "a bucket name has 3 to 63 lower case letters, digits and hyphens; write for example acme-gpu-ci-state"
-Bucket = Annotated[str, matching("bucket", _BUCKET, r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")]
+Region = Annotated[str, matching("region__state", r"[a-z]{2}(-[a-z]+)+-\d")]
+Bucket = Annotated[str, matching("bucket", r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")]
 
 
 class RepositoryIds(Model):
@@ -40,11 +40,9 @@ class Source(Model):
     """A branch. Every workflow that runs for it may take the role, also one that a pull request from a fork starts by
     `pull_request_target`: its token names the base branch."""
 
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
-        if (self.environment is None) == (self.branch is None):
-            raise problem("source", "names no jobs or two kinds of them; write either environment or branch")
-        return self
+    @refusal
+    def _rules(self) -> None:
+        refuse(source=(self.environment is None) == (self.branch is None))
 
     @property
     def claim(self) -> str:
@@ -88,20 +86,14 @@ class Bootstrap(Model):
     state: State | None = None
     stacks: Annotated[dict[StackName, Stack], Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
+    @refusal
+    def _rules(self) -> None:
         """Refuse a deploy role that no principal can assume, and a stack name that is the bootstrap's own or too long."""
         for name, stack in self.stacks.items():
-            if name == OWN_TAG:
-                message = "the bootstrap tags its own resources with this name, so the stack could delete them; rename it"
-                raise problem("reserved_stack", message, at=("stacks", name))
+            refuse("stacks", name, reserved_stack=name == OWN_TAG)
             if len(name) > _LONGEST:
-                message = f"has {len(name)} characters, and the name of its deploy role allows {_LONGEST}; rename the stack"
-                raise problem("stack_length", message, at=("stacks", name))
-            if self.organization is None and stack.deploy_from is None and not stack.operators:
-                message = "no principal can assume its deploy role; set organization, deployFrom or operators"
-                raise problem("nobody", message, at=("stacks", name))
-        return self
+                raise problem("stack_length", at=("stacks", name), length=len(name), most=_LONGEST)
+            refuse("stacks", name, nobody=self.organization is None and stack.deploy_from is None and not stack.operators)
 
     def subject(self, source: Source) -> str:
         """The subject of the OIDC token of these jobs."""

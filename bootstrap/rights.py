@@ -16,8 +16,7 @@ from typing import Any
 
 from fleet.facts.errors import FleetError, Problem
 from fleet.facts.tables import rows
-from fleet.loading import stackfile
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_fleet
 from fleet.providers.eks.build_caches import provider_arn
 from fleet.providers.eks.cluster import EksCluster, EksPools, control_plane_logs
 from fleet.providers.eks.existing import ExistingEksCluster
@@ -111,7 +110,7 @@ class Target:
     @classmethod
     def of(cls, account: str, stack: str, root: Path) -> "Target":
         """From the file of a stack in `root`. Raises InputError with a line for each problem of that file, and FleetError."""
-        fleet = fleet_of(stackfile.load(stack, root))
+        fleet = read_fleet(stack, root=root)
         clusters = {name: cluster for name, cluster in fleet.clusters.items() if isinstance(cluster, EksPools)}
         if not clusters:
             message = f"no cluster of Pulumi.{stack}.yaml is in AWS, so it needs no role; remove the stack here"

@@ -9,7 +9,8 @@ from components.context import Context, PrivateKeys
 from components.destroy_guard import guarded
 from components.generations import Generations
 from components.outputs import Built, StackOutputs
-from fleet.facts.day import today
+from fleet.facts.day import day_of
+from fleet.facts.errors import InputError
 from fleet.jobs import stack as stack_jobs
 from fleet.prove import placement, works
 from fleet.providers.fleet import Fleet
@@ -39,8 +40,8 @@ def require_deployable(fleet: Fleet, stack: str) -> None:
 def _require_works(fleet: Fleet) -> None:
     """Warn in a preview, and raise PlacementError in an update, if something cannot work on the day."""
     try:
-        day = today()
-    except ValueError as error:
+        day = day_of()
+    except InputError as error:
         raise pulumi.RunError(str(error)) from None
     try:
         works.require(fleet, day)

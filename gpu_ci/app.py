@@ -1,6 +1,7 @@
 """The typer application of `gpu-ci`, with the options, exit statuses and output that its commands share."""
 
 import inspect
+import json
 import shutil
 import sys
 import tomllib
@@ -97,26 +98,18 @@ def _options(
     pass
 
 
-Stack = Annotated[
-    str, typer.Argument(metavar="STACK", callback=name_of_file, help="Name of the stack: staging reads Pulumi.staging.yaml.")
-]
-OfStack = Annotated[
-    str | None, typer.Option("--stack", callback=name_of_file, help="Compare with this stack, and say why nothing of it fits.")
-]
+_NAMED = "Name of the stack: staging reads Pulumi.staging.yaml."
+Stack = Annotated[str, typer.Argument(metavar="STACK", callback=name_of_file, help=_NAMED)]
+_COMPARED = "Compare with this stack, and say why nothing of it fits."
+OfStack = Annotated[str | None, typer.Option("--stack", callback=name_of_file, help=_COMPARED)]
 File = Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")]
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Only this cluster of the stack.")]
 Pools = Annotated[list[str] | None, typer.Option("--pool", help="Only this pool of the stack. Repeat the option for more.")]
-Repository = Annotated[
-    str | None,
-    typer.Option("--repository", help="Also run test-gpu.yml of this repository of GitHub, ORG/REPO, on the stack's runners."),
-]
+_TESTED = "Also run test-gpu.yml of this repository of GitHub, ORG/REPO, on the stack's runners."
+Repository = Annotated[str | None, typer.Option("--repository", help=_TESTED)]
 Folder = Annotated[Path, typer.Option("--out", help="Folder to write.")]
-AsOf = Annotated[
-    str | None,
-    typer.Option(
-        "--as-of", help="Use the prices, exceptions and support dates of this day, YYYY-MM-DD; default: GPU_CI_AS_OF, else today."
-    ),
-]
+_DAY = "Use the prices, exceptions and support dates of this day, YYYY-MM-DD; default: GPU_CI_AS_OF, else today."
+AsOf = Annotated[str | None, typer.Option("--as-of", help=_DAY)]
 Strict = Annotated[bool, typer.Option("--strict", help="Also fail if a critical policy cannot decide.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="List everything that is otherwise one line with a count.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what fails, and the result.")]
@@ -145,22 +138,29 @@ def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as
         on_input_error(error)
         if as_json:
             reply(_errors_json(error))
-        sys.stderr.writelines(f"error: {without_commands(line)}\n" for line in mask(str(error)).splitlines())
+        reply((f"error: {without_commands(line)}" for line in mask(str(error)).splitlines()), err=True)
         raise typer.Exit(2) from error
     except Exception as error:
-        sys.stderr.write(mask(traceback.format_exc()))
+        reply(traceback.format_exc(), err=True)
         # EX_SOFTWARE of sysexits.h.
         raise typer.Exit(70) from error
 
 
-def reply(content: Mapping[str, Any] | str | Iterable[str]) -> None:
-    """Print a JSON document, a text, or lines of text, with credentials masked."""
+def reply(content: Mapping[str, Any] | str | Iterable[str], err: bool = False) -> None:
+    """Print a JSON document, a text, or lines of text, with credentials masked; with `err` on stderr."""
+    out = sys.stderr if err else sys.stdout
     if isinstance(content, Mapping):
         from gpu_ci.offline.data import document  # noqa: PLC0415 - it loads the whole plan
 
-        sys.stdout.write(document(content) + "\n")
+        out.write(document(content) + "\n")
     else:
-        sys.stdout.write(mask(content if isinstance(content, str) else "".join(f"{line}\n" for line in content)))
+        out.write(mask(content if isinstance(content, str) else "".join(f"{line}\n" for line in content)))
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write the record of a run; its folder is created."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def _errors_json(error: Exception) -> dict[str, Any]:

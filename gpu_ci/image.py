@@ -11,11 +11,10 @@ from typing import Annotated
 
 import typer
 
-from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.config import read_fleet
 from fleet.loading.home import TREE
-from gpu_ci.app import RUN, File, Program, Stack, app as program
+from gpu_ci.app import RUN, File, Program, Stack, app as program, reply
 from images.image import Built, build_command, built, cells, find_tool, push_script, run_test
 
 app = Program(no_args_is_help=True, help=__doc__)
@@ -77,9 +76,8 @@ def push(
     """Print or run the commands that push a built image to the registry of each region of a stack."""
     fleet = read_fleet(stack, file)
     # The commands are also useful on a machine without any of the tools.
-    script = push_script(
-        fleet, find_tool(chosen.tool) if run else chosen.tool or "docker", chosen.image, image_repository, _commit()
-    )
+    tool = find_tool(chosen.tool) if run else chosen.tool or "docker"
+    script = push_script(fleet, tool, chosen.image, image_repository, _commit())
     if not run:
         sys.stdout.write(script)
         return
@@ -103,6 +101,5 @@ def matrix(stack: Stack, file: File = None) -> None:
     for pool, same in groupby(images, lambda cell: (cell.pool, cell.gpus, cell.driver, cell.verdict)):
         rows.append((*pool[:3], ", ".join(cell.image for cell in same), pool[3]))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
-        sys.stdout.write(f"{mask(line).rstrip()}\n")
+    lines = ("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows)
+    reply(line.rstrip() for line in lines)

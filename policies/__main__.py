@@ -13,14 +13,15 @@ sys.path.append(str(_FOLDER.parent))
 sys.modules["policies"] = package = ModuleType("policies")
 package.__path__ = [str(_FOLDER)]
 
-from fleet.facts.day import today  # noqa: E402
+from fleet.facts.day import day_of  # noqa: E402
+from fleet.facts.errors import InputError  # noqa: E402
 from policies.pack import policy  # noqa: E402
 from policies.rules import RULES  # noqa: E402
 
 # An update that is run again may name the day of the first one: its prices, ends of support and exceptions count.
 try:
-    AS_OF = today()
-except ValueError as error:
+    AS_OF = day_of()
+except InputError as error:
     sys.exit(f"error: {error}")
 
 PolicyPack("gpu-ci", [policy(rule, AS_OF) for rule in RULES])

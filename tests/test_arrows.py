@@ -177,7 +177,7 @@ def test_bootstrap_imports_fleet_alone():
 
 def test_acceptance_imports_fleet_and_the_shared_options_of_offline():
     """It runs every other program as a command."""
-    assert astray("gpu_ci.acceptance", "fleet", "gpu_ci.app", "gpu_ci.offline.day") == []
+    assert astray("gpu_ci.acceptance", "fleet", "gpu_ci.app") == []
     assert [
         f"{module} imports {name}" for module in below("gpu_ci.acceptance") for name in imported(module) if of_sdk(name)
     ] == []

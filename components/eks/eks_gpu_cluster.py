@@ -28,7 +28,8 @@ from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, 
 from fleet.providers.eks.fallback import autoscaler
 from fleet.providers.eks.runners import EksPodRunner
 from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
-from fleet.settings.model import TagKey, TagValue, matching
+from fleet.settings.model import TagKey, TagValue
+from fleet.settings.refusals import matching
 from fleet.settings.runner import SetName
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
@@ -44,8 +45,7 @@ _ADDON_VALUES: dict[str, dict[str, Any]] = {
     # By default its GPU health check does not tolerate the GPU taint, and then reports nothing.
     "eks-node-monitoring-agent": {"dcgmAgent": {"tolerations": [GPU_TOLERATION.manifest()]}},
 }
-_RENAME = "not a name of an EKS cluster; write 1 to 100 letters, digits, '-' and '_', a letter or digit first"
-ClusterName = Annotated[str, matching("cluster_name", _RENAME, r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")]
+ClusterName = Annotated[str, matching("cluster_name", r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")]
 """Source: EKS API, ClusterName."""
 
 

@@ -17,20 +17,10 @@ from components.eks.live_sizes import LiveSizes
 from components.eks.managed_nodes import CUSTOM, managed_nodes
 from components.generations import Generations, Suffix
 from components.kubernetes.args import SharingArgs
+from fleet.facts import scheduling
 from fleet.facts.bill import written
 from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.offer import allocatable, least
-from fleet.facts.scheduling import (
-    BLOCK_TYPE_TAG,
-    EKS_PROFILE,
-    GPU_RESOURCE,
-    RESERVED_NODES_TAG,
-    SCHEDULED_NODES_TAG,
-    STARTUP_GATE,
-    Taint,
-    has_generations,
-    resource_tags,
-)
 from fleet.facts.xid import GPU_CONDITION, REASONS
 from fleet.providers.eks.cluster import EksVersion, Principal, SubnetId
 from fleet.providers.eks.groups import zone_actions, zone_groups
@@ -297,10 +287,11 @@ class GpuNodeGroup(PackagedComponent[Read]):
 
     def declare(self, name: str, args: Read) -> None:
         pool, zones = args.settings, tuple(args.subnet_ids)
-        labels = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE, pool.flavor or "")
-        taints = (*pool.node_taints(EKS_PROFILE), *((STARTUP_GATE,) if pool.startup_gate and pool.has_gpus else ()))
+        labels = pool.node_labels(pool.cluster_label, pool.pool_name, scheduling.EKS_PROFILE, pool.flavor or "")
+        gate = (scheduling.STARTUP_GATE,) if pool.startup_gate and pool.has_gpus else ()
+        taints = (*pool.node_taints(scheduling.EKS_PROFILE), *gate)
         # Groups without room for the digits in their names are replaced or rolled by EKS, and so their template has none.
-        fits = all(has_generations(f"{name}-{zone}-nodes") for zone in zones)
+        fits = all(scheduling.has_generations(f"{name}-{zone}-nodes") for zone in zones)
         suffix = args.generations.suffix if fits else lambda *_: ""
         template = self.template = self._template(name, args, labels, taints, suffix)
         """The launch template of all groups."""
@@ -351,7 +342,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
         return "".join(sorted({group.pulumi_resource_name.partition("-nodes")[2] for group in self.groups.values()})).strip("-")
 
     def _template(
-        self, name: str, args: Read, labels: Mapping[str, str], taints: Sequence[Taint], suffix: Suffix
+        self, name: str, args: Read, labels: Mapping[str, str], taints: Sequence[scheduling.Taint], suffix: Suffix
     ) -> aws.ec2.LaunchTemplate:
         """The launch template of all groups."""
         pool, reservation, group = args.settings, args.settings.reservation, self._placement_group(name, args.settings)
@@ -425,7 +416,7 @@ def _warm_pool(pool: EksPool, share: Scale | None) -> dict[str, Any] | None:
     return {**sizes, "pool_state": state, "reuse_on_scale_in": reuse}
 
 
-def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[Taint]) -> pulumi.Input[str] | None:
+def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[scheduling.Taint]) -> pulumi.Input[str] | None:
     """The user data in base64, None if there is none."""
     config = args.settings.node_config
     if args.settings.image_id is None:
@@ -449,8 +440,8 @@ def _base64(text: str) -> str:
 def _tags(pool: EksPool) -> dict[str, str]:
     offer = least(allocatable(machine, pool.disk) for machine in pool.machines)
     # The autoscaler's own table has whole GPUs, also where the nodes advertise shares of another name.
-    units = {GPU_RESOURCE: 0, pool.resource: min(map(pool.units, pool.machines))} if pool.has_gpus else {}
-    reserved = {RESERVED_NODES_TAG: str(pool.reservation.count)} if pool.reservation else {}
-    block = {BLOCK_TYPE_TAG: pool.instance_types[0]} if pool.capacity == CAPACITY_BLOCK else {}
-    scheduled = {SCHEDULED_NODES_TAG: written(pool.schedules.kept)} if pool.schedules is not None else {}
-    return resource_tags(offered(offer, units)) | reserved | block | scheduled
+    units = {scheduling.GPU_RESOURCE: 0, pool.resource: min(map(pool.units, pool.machines))} if pool.has_gpus else {}
+    reserved = {scheduling.RESERVED_NODES_TAG: str(pool.reservation.count)} if pool.reservation else {}
+    block = {scheduling.BLOCK_TYPE_TAG: pool.instance_types[0]} if pool.capacity == CAPACITY_BLOCK else {}
+    scheduled = {scheduling.SCHEDULED_NODES_TAG: written(pool.schedules.kept)} if pool.schedules is not None else {}
+    return scheduling.resource_tags(offered(offer, units)) | reserved | block | scheduled

@@ -3,35 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.charts.arc import CONTROLLER, GRACE, LISTENER, NAMESPACE, controller_of, runner_pod
 from fleet.charts.chart import Chart, fixed, manifests, resources
 from fleet.charts.container_jobs import job_template, own_pod, step_template
 from fleet.charts.enablement import Tolerations
+from fleet.facts import scheduling
 from fleet.facts.pods import CONFINED, CONFINED_POD, Level
-from fleet.facts.scheduling import (
-    CPU_TOLERATION,
-    GPU_RESOURCE,
-    GPU_TOLERATION,
-    JOB_TEMPLATE,
-    PREEMPTING_PRIORITY,
-    RUNNER_PRIORITY,
-    SAFE_TO_EVICT,
-    STEP_TEMPLATE,
-    node_choice,
-    per_node_annotation,
-)
 from fleet.settings.cluster import Cluster
 from fleet.settings.container_jobs import MAX_SET_NAME as MAX_WITH_CONTAINERS
 from fleet.settings.egress import CLOSED, LINK_LOCAL, within
 from fleet.settings.existing import ServiceAccount
 from fleet.settings.github import APP_SECRET, DEFAULT_SCOPE, GitHub, ScopeUrl
 from fleet.settings.gitops import GitOps, ObjectName
-from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue, matching, problem
+from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue
 from fleet.settings.namespaces import JOBS, runner_namespace
+from fleet.settings.refusals import matching, problem, refusal, refuse
 from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner, RunnerPod, SetName
 
 _LISTENER_METRICS = fixed("arc-listener")
@@ -92,7 +82,7 @@ class SetSettings(Runner):
             "maxRunners": self.span.max,
             # Without this value the chart searches the cluster for the controller, and a preview has no cluster.
             "controllerServiceAccount": {"namespace": self.controller_namespace, "name": self.controller_service_account},
-            "template": {"metadata": {"annotations": {SAFE_TO_EVICT: "false", **annotations}}, "spec": priority | pod},
+            "template": {"metadata": {"annotations": {scheduling.SAFE_TO_EVICT: "false", **annotations}}, "spec": priority | pod},
             "listenerMetrics": _LISTENER_METRICS,
             "listenerTemplate": {
                 "spec": {
@@ -140,7 +130,7 @@ def of_cluster(cluster: Cluster, name: str, runner: Runner, github: GitHub) -> d
         "group": runner.group or scope.group,
         "runner_scale_set_name": name,
         "listener_node_selector": dict(cluster.system_selector),
-        "priority_class": (PREEMPTING_PRIORITY if preempts else RUNNER_PRIORITY).name,
+        "priority_class": (scheduling.PREEMPTING_PRIORITY if preempts else scheduling.RUNNER_PRIORITY).name,
         "closed_networks": cluster.closed_networks,
     }
     if scope_name != DEFAULT_SCOPE and not cluster.by_git:
@@ -152,18 +142,17 @@ def of_cluster(cluster: Cluster, name: str, runner: Runner, github: GitHub) -> d
 
 
 _AMOUNT = r"[0-9]+(\.[0-9]+)?"
-_PRICE_RULE = "not a price; write 0.376, or a range such as 0.188-0.376"
-_Price = Annotated[str, matching("usd_per_hour", _PRICE_RULE, rf"{_AMOUNT}(-{_AMOUNT})?")]
+_Price = Annotated[str, matching("usd_per_hour", rf"{_AMOUNT}(-{_AMOUNT})?")]
 
 
 class PodSet(RunnerPod, SetSettings):
     """A set whose runners are pods."""
 
-    gpu_resource: Annotated[str, Field(min_length=1)] = GPU_RESOURCE
+    gpu_resource: Annotated[str, Field(min_length=1)] = scheduling.GPU_RESOURCE
     mounts_shm: bool = True
     node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     node_selectors: tuple[Annotated[dict[LabelKey, LabelValue], Field(min_length=1)], ...] = ()
-    tolerations: Tolerations = (GPU_TOLERATION,)
+    tolerations: Tolerations = (scheduling.GPU_TOLERATION,)
     runtime_class: str = ""
     usd_per_hour: _Price | None = None
     per_node: Annotated[int, Field(ge=1)] = 1
@@ -175,20 +164,16 @@ class PodSet(RunnerPod, SetSettings):
     prepare_timeout: Duration = 600
     job_deadline: Duration | None = None
 
-    @model_validator(mode="after")
-    def _one_choice_of_nodes(self) -> Self:
+    @refusal
+    def _one_choice_of_nodes(self) -> None:
         """Refuse both ways to name nodes at once."""
-        if self.node_selector and self.node_selectors:
-            raise problem("two_selectors", "is instead of nodeSelector; remove one of the two", at=("nodeSelectors",))
-        return self
+        refuse("nodeSelectors", two_selectors=self.node_selector and self.node_selectors)
 
-    @model_validator(mode="after")
-    def _no_app_for_jobs(self) -> Self:
+    @refusal
+    def _no_app_for_jobs(self) -> None:
         """Refuse that jobs read the Secret of the App, whatever its name."""
         if self.reads(self.github_secret):
-            message = "it has the private key of the GitHub App, and a pod of the set would read it; name another Secret there"
-            raise problem("app_for_jobs", message, at=("githubSecret",), value=self.github_secret)
-        return self
+            raise problem("app_for_jobs", at=("githubSecret",), value=self.github_secret)
 
     @property
     def opens(self) -> tuple[str, ...]:
@@ -198,9 +183,9 @@ class PodSet(RunnerPod, SetSettings):
     @property
     def job(self) -> dict[str, Any]:
         """The spec of the pod that has the GPUs of a job, on the nodes of one of the selectors, the first choice first."""
-        tolerations = self.tolerations if self.gpus or "tolerations" in self.model_fields_set else (CPU_TOLERATION,)
+        tolerations = self.tolerations if self.gpus or "tolerations" in self.model_fields_set else (scheduling.CPU_TOLERATION,)
         pod = runner_pod(self, tolerations, self.gpu_resource, self.mounts_shm, self.usd_per_hour or "")
-        placed = node_choice(self.node_selectors or [self.node_selector]) | pod
+        placed = scheduling.node_choice(self.node_selectors or [self.node_selector]) | pod
         return placed | ({"runtimeClassName": self.runtime_class} if self.runtime_class else {})
 
     @property
@@ -213,8 +198,8 @@ class PodSet(RunnerPod, SetSettings):
         """The templates of the pods that GitHub's hooks make, by the names of their files."""
         pod = ({"priorityClassName": self.priority_class} if self.priority_class else {}) | self.job
         return {
-            JOB_TEMPLATE: job_template(pod, self, self.job_deadline),
-            STEP_TEMPLATE: step_template(pod, self, self.job_deadline),
+            scheduling.JOB_TEMPLATE: job_template(pod, self, self.job_deadline),
+            scheduling.STEP_TEMPLATE: step_template(pod, self, self.job_deadline),
         }
 
     @property
@@ -223,7 +208,7 @@ class PodSet(RunnerPod, SetSettings):
         pod = self.job
         if self.in_containers:
             own = own_pod(self, self.jobs_home, self.prepare_timeout)
-            pod = node_choice([self.runner_node_selector]) | own | {"terminationGracePeriodSeconds": GRACE}
+            pod = scheduling.node_choice([self.runner_node_selector]) | own | {"terminationGracePeriodSeconds": GRACE}
             pod |= {"tolerations": manifests(self.runner_tolerations)}
-        waiting, values = per_node_annotation(self.per_node), self.scale_set_values
+        waiting, values = scheduling.per_node_annotation(self.per_node), self.scale_set_values
         return self.scale_set(pod, annotations=waiting, more=values, declares_minimum=self.declare_min_runners)

@@ -1,5 +1,6 @@
 """A Kubernetes object as plain data."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,18 @@ def manifest(api: str, kind: str, name: str, namespace: str = "", spec: Manifest
     """
     fields = filled({"name": name, "namespace": namespace, **metadata})
     return {"apiVersion": api, "kind": kind, "metadata": fields} | ({} if spec is None else {"spec": spec})
+
+
+def single(name: str, namespace: str, files: Mapping[str, str], pod: Manifest) -> Manifest:
+    """A Deployment of one pod, whose program reads the texts of `files` only when it starts: other texts replace the pod.
+
+    Two pods would do the same work twice, so the old one ends first.
+    """
+    labels = {"app.kubernetes.io/name": name}
+    changed = hashlib.sha256("".join(files.values()).encode()).hexdigest()[:10]
+    template = {"metadata": {"labels": labels, "annotations": {"gpu-ci/config": changed}}, "spec": pod}
+    spec = {"replicas": 1, "strategy": {"type": "Recreate"}, "selector": {"matchLabels": labels}, "template": template}
+    return manifest("apps/v1", "Deployment", name, namespace, spec)
 
 
 _RBAC = "rbac.authorization.k8s.io"

@@ -1,6 +1,10 @@
-"""The line of every value of a document. The lines form a tree like the values. Aliases share parts of it, without copies."""
+"""The place of every value of a document: its path, and its line.
+
+The lines form a tree like the values. Aliases share parts of it, without copies.
+"""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 Keys = tuple[str | int, ...]
 Place = int | tuple[int, "Below"]
@@ -38,6 +42,20 @@ class Lines(Mapping[Keys, int]):
             except (LookupError, TypeError):
                 raise KeyError(keys) from None
         return place
+
+
+def leaves(value: Any, at: Keys = ()) -> Iterator[tuple[Keys, Any]]:
+    """Path and value of everything in plain data that is neither a mapping nor a list."""
+    if not isinstance(value, Mapping | list | tuple):
+        yield at, value
+        return
+    for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+        yield from leaves(inner, (*at, key))
+
+
+def dotted(path: Keys) -> str:
+    """A path as text: clusters.usw2.zones[0]."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
 def _paths(at: Keys, place: Place) -> Iterator[Keys]:

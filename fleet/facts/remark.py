@@ -1,5 +1,8 @@
 """Remarks of a plan: what the reader should know, although no setting is wrong."""
 
+import tomllib
+from functools import cache
+from pathlib import Path
 from typing import Literal, Self
 
 Kind = Literal["fact", "cost", "cannot-work"]
@@ -24,6 +27,16 @@ class Remark(str):
         remark = super().__new__(cls, text)
         remark.kind, remark.act, remark.parts = kind, act or kind == CANNOT_WORK, parts
         return remark
+
+
+@cache
+def _words() -> dict[str, str]:
+    return tomllib.loads(Path(__file__).with_name("remarks.toml").read_text(encoding="utf-8"))
+
+
+def said(key: str, /, **fields: object) -> str:
+    """The text of a row of remarks.toml, with its fields filled in."""
+    return _words()[key].format(**fields)
 
 
 def todo(text: str) -> Remark:

@@ -448,6 +448,8 @@ def flavor_labels(labels: Mapping[str, str], profile: SchedulingProfile) -> dict
 
 # -- workloads ---------------------------------------------------------------------------------------------------------
 
+RUNNERS = "runners-"
+"""How the namespaces of runner sets begin."""
 POD_SECURITY_LABEL = "pod-security.kubernetes.io/enforce"
 """Label of a namespace: the Pod Security Standard that the API server enforces for its pods."""
 SKIP_AWAIT = "pulumi.com/skipAwait"

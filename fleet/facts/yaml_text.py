@@ -8,7 +8,6 @@ line.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -38,8 +37,7 @@ _NOTHING: Below = {}
 """The places in a scalar."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """One document: its value (None if it is empty) and the 1-based line of every key and item. `()` has its first line.
 
     `fault` is the error to raise if the document is a Kubernetes object.

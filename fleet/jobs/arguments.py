@@ -13,7 +13,8 @@ from fleet.facts.errors import instead
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.jobs.profiles import COUNTS, DEFAULT_GPU_TYPE, PROFILES, gpu_type
-from fleet.settings.model import Cpu, Duration, LabelKey, LabelValue, Memory, accepted, matching, problem, refuses
+from fleet.settings.model import Cpu, Duration, LabelKey, LabelValue, Memory
+from fleet.settings.refusals import accepted, matching, problem, refuse, refuses
 
 _LONGEST_TEXT = 131_071
 """Bytes of one argument or variable of a process on Linux (execve, MAX_ARG_STRLEN)."""
@@ -27,24 +28,20 @@ def _text(value: str) -> None:
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        raise problem("text", "it contains half of a surrogate pair; correct it") from None
+        raise problem("text__surrogate") from None
     if "\0" in value or size > _LONGEST_TEXT:
-        message = f"must have no NUL and at most {_LONGEST_TEXT} bytes, the limit for a process; shorten it, or use a file"
-        raise problem("text", message)
+        raise problem("text", most=_LONGEST_TEXT)
 
 
 Text = Annotated[str, refuses(_text)]
 """A string that a process can take as an argument or a variable."""
 
 
-_TASK = "a task's name has 1 to 253 printable characters; rename it"
-TaskId = Annotated[Text, accepted("task_id", _TASK, lambda name: bool(name.strip()) and name.isprintable() and len(name) <= 253)]
+TaskId = Annotated[Text, accepted("task_id", lambda name: bool(name.strip()) and name.isprintable() and len(name) <= 253)]
 
 
 def _several(value: object) -> object:
-    if isinstance(value, str):
-        message = "must be a list of words, because Kubernetes does not start a shell; write ['python', '-m', 'train']"
-        raise problem("list", message)
+    refuse(list=isinstance(value, str))
     return tuple(value) if isinstance(value, Sequence) else value
 
 
@@ -64,30 +61,25 @@ def _dict(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-_VARIABLE = "a variable's name has letters, digits and '_', and does not start with a digit; rename it"
-Variable = Annotated[str, matching("variable", _VARIABLE, r"[A-Za-z_][A-Za-z0-9_]*", most=253)]
+Variable = Annotated[str, matching("variable__job", r"[A-Za-z_][A-Za-z0-9_]*", most=253)]
 Env = Annotated[dict[Variable, Text], BeforeValidator(_dict)]
 """Environment variables. Errors never show their values."""
 
 # -- names of objects --------------------------------------------------------------------------------------------------
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_OBJECT = "an object's name has lower-case letters, digits, '-' and '.', at most 253; rename it"
-ObjectName = Annotated[str, matching("object_name", _OBJECT, rf"{_LABEL}(\.{_LABEL})*", most=253)]
+ObjectName = Annotated[str, matching("object_name__job", rf"{_LABEL}(\.{_LABEL})*", most=253)]
 """Name of a claim, a Secret or a priority class."""
 ObjectNames = Annotated[tuple[ObjectName, ...], BeforeValidator(_one_or_several)]
 """One or several names of objects."""
 
-_SHORT = "lower-case letters, digits and '-', a letter or digit at both ends, at most 63; rename it"
-ShortName = Annotated[str, matching("name", _SHORT, _LABEL, most=63)]
+ShortName = Annotated[str, matching("name__job", _LABEL, most=63)]
 """Name of a namespace or a queue: a DNS label."""
 
 
-_PRIORITY = "Kubernetes reserves classes named system-… for system pods; name one of the fleet's"
-PriorityName = Annotated[ObjectName, matching("priority", _PRIORITY, "(?!system-).*")]
+PriorityName = Annotated[ObjectName, matching("priority", "(?!system-).*")]
 
-_KEY = "a Secret's key has letters, digits, '-', '_' and '.'; correct it"
-_SecretKey = Annotated[str, matching("secret_key", _KEY, r"(?!\.\.|\.$)[-._a-zA-Z0-9]{1,253}")]
+_SecretKey = Annotated[str, matching("secret_key__job", r"(?!\.\.|\.$)[-._a-zA-Z0-9]{1,253}")]
 SecretRef = Annotated[tuple[ObjectName, _SecretKey], BeforeValidator(_one_or_several)]
 """The name of a Secret, and a key in it."""
 SecretEnv = Annotated[dict[Variable, SecretRef], BeforeValidator(_dict)]
@@ -95,8 +87,7 @@ SecretEnv = Annotated[dict[Variable, SecretRef], BeforeValidator(_dict)]
 
 def _free_key(key: str) -> None:
     domain = f".{key.rpartition('/')[0]}"
-    if "/" in key and domain.endswith((".kubernetes.io", ".k8s.io", "x-k8s.io", ".gpu-ci")):
-        raise problem("reserved_key", "the domains of Kubernetes and gpu-ci are reserved; use another domain")
+    refuse(reserved_key="/" in key and domain.endswith((".kubernetes.io", ".k8s.io", "x-k8s.io", ".gpu-ci")))
 
 
 FreeKey = Annotated[LabelKey, refuses(_free_key)]
@@ -118,9 +109,7 @@ def _image(reference: str) -> None:
     match = _IMAGE.fullmatch(reference) if len(reference) <= 400 else None
     tag = (match["tag"] or "").lower() if match else ""
     is_version = any(map(str.isdigit, tag)) and "latest" not in re.findall(r"[a-z0-9]+", tag)
-    if match is None or not (match["digest"] or is_version):
-        message = "an image needs a version or a digest, and latest is neither; write name:1.2, name@sha256:… or both"
-        raise problem("image", message)
+    refuse(image=match is None or not (match["digest"] or is_version))
 
 
 Image = Annotated[str, refuses(_image)]
@@ -129,8 +118,7 @@ Image = Annotated[str, refuses(_image)]
 # -- amounts -----------------------------------------------------------------------------------------------------------
 
 
-_COUNTS = f"a job takes {', '.join(map(str, COUNTS))} GPUs, because other counts leave GPUs of a machine idle; name one"
-GpuCount = Annotated[int, accepted("gpu_count", _COUNTS, lambda count: count in COUNTS)]
+GpuCount = Annotated[int, accepted("gpu_count", lambda count: count in COUNTS, counts=", ".join(map(str, COUNTS)))]
 
 
 def _gpu_type(name: object) -> object:
@@ -138,7 +126,7 @@ def _gpu_type(name: object) -> object:
         return name
     if gpu_type(name) not in PROFILES:
         fix = instead(gpu_type(name), PROFILES, "write for example t4, l4 or rtx-4090 (docs/jobs.md#sizes)")
-        raise problem("gpu_type", f"no NVIDIA GPU of fleet/facts/data/gpus.csv; {fix}")
+        raise problem("gpu_type", fix=fix)
     return gpu_type(name)
 
 
@@ -149,8 +137,7 @@ Weight = Annotated[int, Field(ge=1, le=100)]
 Preferences = Annotated[dict[GpuType, Weight], BeforeValidator(_dict)]
 
 
-_RESOURCE = f"not a resource of NVIDIA's device plugin; write one such as {GPU_RESOURCE}.shared, or leave it out"
-_nvidia = accepted("resource", _RESOURCE, lambda name: name.startswith("nvidia.com/") and is_gpu_resource(name))
+_nvidia = accepted("resource", lambda name: name.startswith("nvidia.com/") and is_gpu_resource(name), gpu_resource=GPU_RESOURCE)
 Resource = Annotated[str, _nvidia]
 
 
@@ -167,18 +154,15 @@ def _as_text(value: object) -> object:
     return f"{value}s" if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-_TOO_LONG, _TOO_SHORT = "longer than 30 days; write a shorter time", "a deadline is at least 1 second; write one such as 2h"
-Time = Annotated[Duration, BeforeValidator(_as_text), accepted("time", _TOO_LONG, lambda seconds: seconds <= _LONGEST_TIME)]
+Time = Annotated[Duration, BeforeValidator(_as_text), accepted("time", lambda seconds: seconds <= _LONGEST_TIME)]
 """Seconds as a number, or a string with a unit."""
-Deadline = Annotated[Time, accepted("deadline", _TOO_SHORT, lambda seconds: seconds >= 1)]
+Deadline = Annotated[Time, accepted("deadline", lambda seconds: seconds >= 1)]
 
 
 def _path(path: str) -> None:
     parts = path.split("/")[1:]
-    if not path.startswith("/") or not all(parts) or {".", ".."} & set(parts) or ":" in path:
-        raise problem("path", "a mount point is an absolute path below /, without ':', '..' and a slash at its end; correct it")
-    if path == "/dev" or path.startswith(("/dev/", "/proc/", "/sys/")) or path in ("/proc", "/sys"):
-        raise problem("path", "/dev, /proc and /sys cannot be mount points; write one such as /models")
+    refuse(path=not path.startswith("/") or not all(parts) or {".", ".."} & set(parts) or ":" in path)
+    refuse(path__system=path == "/dev" or path.startswith(("/dev/", "/proc/", "/sys/")) or path in ("/proc", "/sys"))
 
 
 MountPath = Annotated[Text, refuses(_path)]
@@ -190,7 +174,7 @@ def _devices(value: object) -> object:
     if isinstance(value, Sequence) and not isinstance(value, str):
         value = ",".join(map(str, value))
     if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,3}( *, *[0-9]{1,3})*", value):
-        raise problem("visible_devices", "GPUs are named by their numbers in the container, from 0; write '0,1', [0, 1] or True")
+        raise problem("visible_devices")
     return ",".join(str(int(number)) for number in value.split(","))
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from fleet.facts.credentials import mask
+from fleet.facts.errors import shown
+from fleet.settings.refusals import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,11 @@ class JobProblem:
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}" + (f" (got {self.value})" if self.value else "")
+
+
+def refused(rule: str, field: str, value: object = None, /, **context: object) -> JobProblem:
+    """The problem with a row of refusals.toml, which `context` fills in."""
+    return JobProblem(field, rule.partition("__")[0], words(rule, **context), "" if value is None else shown(value))
 
 
 class JobError(ValueError):

@@ -8,7 +8,7 @@ from fleet.charts.chart import amounts, manifests
 from fleet.facts import scheduling
 from fleet.facts.pods import CONFINED, CONFINED_POD, Mount, claimed, shared_memory
 from fleet.jobs.ask import GpuAsk
-from fleet.jobs.errors import JobError, JobProblem
+from fleet.jobs.errors import JobError, refused
 from fleet.jobs.profiles import PROFILES
 from fleet.jobs.spec import GpuJobSpec
 from fleet.providers.registry import PROVIDERS
@@ -59,9 +59,7 @@ _NO_FAILURE = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "Disr
 def _anywhere(ask: GpuAsk) -> Target:
     """The target of a pod without a pool. Raises JobError for several shares, because only a pool can allow them."""
     if ask.shared and ask.gpus > 1 and not ask.unplaced_resource.startswith(scheduling.MIG_RESOURCE):
-        why = "several shares may be of the same GPU and do not add up to a larger one"
-        fix = "ask for 1, or give the fleet with a pool that allows it"
-        raise JobError((JobProblem("gpu_count", "several_shares", f"{why}; {fix}", str(ask.gpus)),))
+        raise JobError((refused("several_shares__job", "gpu_count", ask.gpus),))
     capacity = "spot" if ask.spot else "on-demand"
     tolerations = dict.fromkeys(toleration for row in PROVIDERS.values() for toleration in row.profile.pod_tolerations(capacity))
     return Target([], tuple(tolerations), "", ask.unplaced_resource, mounts_shm=True)

@@ -13,7 +13,7 @@ from fleet.facts.errors import shown
 from fleet.facts.pricing import Money
 from fleet.facts.scheduling import FALLBACK, FLAVOR_LABEL
 from fleet.jobs.ask import GpuAsk
-from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
+from fleet.jobs.errors import JobError, JobProblem, JobRefusedError, refused
 from fleet.jobs.manifest import Manifest, manifest
 from fleet.jobs.profiles import PROFILES, gpu_type
 from fleet.jobs.spec import GpuJobSpec
@@ -24,6 +24,7 @@ from fleet.providers.target import Target, pool_target
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.pool import Pool
+from fleet.settings.refusals import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +126,7 @@ def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool
     flavor = settings.flavor_of(chosen[0].pool) if queued.given.queue else ""
     members = settings.queues.pools_of(flavor) if settings.queues is not None and flavor else ()
     if queued.given.queue and len(chosen) > 1 and {*names} != {*members}:
-        message = "Kueue binds a Job to one pool or to one flavor of several pools"
-        fix = "name all pools of one flavor (queues.flavors), or one pool"
-        raise JobError((JobProblem("pool", "queue_pools", f"{message}; {fix}", ", ".join(names)),))
+        raise JobError((JobProblem("pool", "queue_pools", words("queue_pools"), ", ".join(names)),))
     behind = chosen[1:]
     if members:
         target = replace(pool_target(settings, *members), selectors=[{FLAVOR_LABEL: flavor}])
@@ -199,8 +198,7 @@ def candidates(
 
 def _require(fleet: Fleet, cluster: str | None, names: Iterable[str]) -> None:
     if cluster is not None and cluster not in fleet.clusters:
-        message = f"the stack has no cluster of that name; name one of: {', '.join(fleet.clusters)}"
-        raise JobError((JobProblem("cluster", "cluster", message, shown(cluster)),))
+        raise JobError((refused("cluster", "cluster", cluster, names=", ".join(fleet.clusters)),))
     pools = dict.fromkeys(name for _, settings in fleet.clusters_by_name(cluster) for name in settings.pools)
     message = f"no pool has that name; name one of: {', '.join(pools)}" if pools else "there is no pool; add one to the stack"
     if (unknown := next((name for name in names if name not in pools), None)) is not None:

@@ -18,7 +18,7 @@ from fleet.facts.errors import instead, shown
 from fleet.facts.scheduling import VISIBLE_DEVICES
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.ask import MEMORY_A_GPU, cpu_of, is_shared, memory_of, settled
-from fleet.jobs.errors import JobError, JobProblem
+from fleet.jobs.errors import JobError, JobProblem, refused
 from fleet.jobs.profiles import PROFILES
 from fleet.prove.placement import Host, fit, shortage
 from fleet.settings.model import cpu_text, memory_text
@@ -37,32 +37,28 @@ def _memory(arguments: AskArguments) -> Iterator[JobProblem]:
     want = f"{memory_text(least)}, {memory_text(MEMORY_A_GPU)} for each GPU"
     job = f"a job of {arguments.gpu_count} GPU{'' if arguments.gpu_count == 1 else 's'}"
     if memory.limit < least:
-        yield JobProblem("memory", "least_memory", f"{job} needs at least {want}; raise it", shown(limit))
+        yield refused("least_memory", "memory", limit, job=job, want=want)
     elif memory.request < least:
-        yield JobProblem("memory_request", "least_memory", f"{job} requests at least {want}; raise it", shown(request))
+        yield refused("least_memory__request", "memory_request", request, job=job, want=want)
     if memory.request > memory.limit:
-        message = f"above the limit of {limit}; lower it, or raise memory"
-        yield JobProblem("memory_request", "limit", message, shown(request))
+        yield refused("limit__memory", "memory_request", request, limit=limit)
 
 
 def _cpu(arguments: AskArguments) -> Iterator[JobProblem]:
     cpu = cpu_of(arguments)
     if cpu.request > cpu.limit:
-        message = f"above the limit of {cpu_text(cpu.limit)}; lower it, or raise cpu"
-        yield JobProblem("cpu_request", "limit", message, shown(cpu_text(cpu.request)))
+        yield refused("limit__cpu", "cpu_request", cpu_text(cpu.request), limit=cpu_text(cpu.limit))
 
 
 def _shm(arguments: AskArguments) -> Iterator[JobProblem]:
     limit = memory_of(arguments).limit
     if arguments.shm is not None and arguments.shm >= limit:
-        message = f"files in /dev/shm count against the memory limit of {memory_text(limit)}; lower shm, or raise memory"
-        yield JobProblem("shm", "shm", message, shown(memory_text(arguments.shm)))
+        yield refused("shm__job", "shm", memory_text(arguments.shm), limit=memory_text(limit))
 
 
 def _prefer(arguments: AskArguments) -> Iterator[JobProblem]:
     if arguments.prefer and arguments.gpu_type not in arguments.prefer:
-        message = f"must include gpu_type, which decides the sizes; add {arguments.gpu_type}"
-        yield JobProblem("prefer", "prefer", message, shown(arguments.prefer))
+        yield refused("prefer", "prefer", arguments.prefer, gpu_type=arguments.gpu_type)
 
 
 def _instance_types(arguments: AskArguments) -> Iterator[JobProblem]:
@@ -96,14 +92,13 @@ def _devices(arguments: JobArguments) -> Iterator[JobProblem]:
     """A container numbers its own GPUs, from 0 on."""
     in_env = arguments.env.get(VISIBLE)
     if in_env is not None and arguments.visible_devices is not None:
-        yield JobProblem("visible_devices", "visible_devices", f"env has {VISIBLE} too; set only one of them")
+        yield refused("visible_devices__twice", "visible_devices", variable=VISIBLE)
     devices = arguments.visible_devices if in_env is None else in_env
     if devices in (None, False):
         return
     field = "visible_devices" if in_env is None else f"env.{VISIBLE}"
     if is_shared(arguments):
-        message = "shares have UUIDs instead of numbers, so a number may hide the only share; leave it out"
-        yield JobProblem(field, "visible_devices", message)
+        yield refused("visible_devices__share", field)
     elif devices is not True and (message := _wrong_numbers(str(devices), arguments.gpu_count)):
         yield JobProblem(field, "visible_devices", message, shown(devices))
 
@@ -152,13 +147,12 @@ def _secret(name: str, value: str) -> bool:
 
 def _variables(arguments: JobArguments) -> Iterator[JobProblem]:
     for name in arguments.secret_env.keys() & arguments.env.keys():
-        yield JobProblem(f"secret_env.{name}", "variable_twice", "env has it too; remove one")
+        yield refused("variable_twice__job", f"secret_env.{name}")
     if VISIBLE in arguments.secret_env:
-        yield JobProblem(f"secret_env.{VISIBLE}", "visible_devices", "it is not a secret; set it in env")
+        yield refused("visible_devices__secret", f"secret_env.{VISIBLE}")
     for field, names in (("env", arguments.env), ("secret_env", arguments.secret_env)):
         if VISIBLE_DEVICES in names:
-            message = "the device plugin sets it to the pod's GPUs, and another value takes GPUs of other pods; remove it"
-            yield JobProblem(f"{field}.{VISIBLE_DEVICES}", "injected", message)
+            yield refused("injected", f"{field}.{VISIBLE_DEVICES}")
 
 
 def _mounts(arguments: JobArguments) -> Iterator[JobProblem]:
@@ -166,13 +160,11 @@ def _mounts(arguments: JobArguments) -> Iterator[JobProblem]:
     for field in ("workspace_path", "cache_path", "cache_read_only"):
         claim = field.partition("_")[0]
         if getattr(arguments, claim) is None and getattr(arguments, field) != usual[field].default:
-            message = f"the job does not have this volume; name its claim in {claim}, or leave it out"
-            yield JobProblem(field, "volume", message, shown(getattr(arguments, field)))
+            yield refused("volume", field, getattr(arguments, field), claim=claim)
     if arguments.workspace and arguments.cache:
         workspace, cache = f"{arguments.workspace_path}/", f"{arguments.cache_path}/"
         if workspace.startswith(cache) or cache.startswith(workspace):
-            message = "the mount paths of workspace and cache overlap; give one of them another path"
-            yield JobProblem("cache_path", "mounts", message, shown(arguments.cache_path))
+            yield refused("mounts", "cache_path", arguments.cache_path)
 
 
 _RULES: tuple[Rule, ...] = (

@@ -110,9 +110,15 @@ def fleet_of(config: StackConfig) -> Fleet:
     return fleet
 
 
-def read_fleet(stack: str, file: Path | None = None, root: Path = ROOT) -> Fleet:
-    """The fleet of a stack of the project in `root`, without Pulumi and without secrets; `file` names another stack file.
+def read_stack(stack: str, file: Path | None = None, root: Path = ROOT) -> tuple[StackConfig, Fleet]:
+    """Configuration and fleet of a stack of the project in `root`, without Pulumi and without secrets; `file` is another file.
 
     Raises InputError with a line for each problem.
     """
-    return fleet_of(stackfile.load(stack, root, stack_file=file))
+    config = stackfile.load(stack, root, stack_file=file)
+    return config, fleet_of(config)
+
+
+def read_fleet(stack: str, file: Path | None = None, root: Path = ROOT) -> Fleet:
+    """The fleet of a stack. The arguments and errors are those of `read_stack`."""
+    return read_stack(stack, file, root)[1]

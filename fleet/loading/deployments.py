@@ -13,13 +13,14 @@ from typing import Annotated
 from pydantic import Field
 
 from fleet.facts.errors import FleetError, Problem, instead
-from fleet.facts.remark import todo
+from fleet.facts.remark import said, todo
 from fleet.facts.tables import toml
 from fleet.loading.stackfile import StackConfig, load as load_stack, wrong
 from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import Duration, Model, QuotedText, between, go_duration, matching, problem, refusal
+from fleet.settings.model import Duration, Model, QuotedText, go_duration
 from fleet.settings.reading import read
+from fleet.settings.refusals import between, matching, problem, refusal, refuse
 from fleet.settings.runner import ImageReference
 
 PROJECT = fleet_settings.NAMESPACE
@@ -32,42 +33,27 @@ OPERATION = "PULUMI_CI_OPERATION"
 """The variable with the operation of a run: a preview or a change. Pulumi Deployments sets it."""
 
 
-_ORGANIZATION_RULE = "an organization of Pulumi Cloud is lower case; write it as its URL does"
-Organization = Annotated[str, matching("organization", _ORGANIZATION_RULE, r"[a-z0-9][a-z0-9_-]*")]
-_REPOSITORY_RULE = "not a GitHub repository; write owner/name without https://"
-Repository = Annotated[str, matching("repository", _REPOSITORY_RULE, r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+")]
-Branch = Annotated[str, matching("branch", "not the short name of a branch; write for example main", r"(?!refs/)[^\s:~^?*\[\\]+")]
-_STACK_RULE = "a stack's name has 1 to 100 letters, digits, _ . or -; correct it"
-StackName = Annotated[str, matching("stack_name", _STACK_RULE, r"[A-Za-z0-9_.-]{1,100}")]
-_NAME_RULE = "a name has letters, digits, _ . and -, no space; correct it"
-Name = Annotated[str, matching("cloud_name", _NAME_RULE, r"[A-Za-z0-9][A-Za-z0-9_.-]*")]
-_ENVIRONMENT_NAME_RULE = "not an ESC environment; write project/name without the organization"
-EnvironmentName = Annotated[str, matching("environment_name", _ENVIRONMENT_NAME_RULE, r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")]
-_FILTER = "a path filter is a glob for the whole path in the repository, and a leading ! excludes; write for example fleet/**"
-PathFilter = Annotated[str, matching("path_filter", _FILTER, r"!?(?!\./|/)[^\s!]+")]
-_VARIABLE_RULE = "an environment variable has letters, digits and _; rename it"
-Variable = Annotated[str, matching("variable", _VARIABLE_RULE, r"[A-Za-z_][A-Za-z0-9_]*")]
-_KEY_RULE = "a config key of this project has letters and digits; rename it"
-SecretKey = Annotated[str, matching("secret_key", _KEY_RULE, r"[A-Za-z][A-Za-z0-9]*")]
-Version = Annotated[QuotedText, matching("version", 'not a published version; write for example "0.1.0"', r"\d+\.\d+\.\d+")]
-_ROLE = "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>"
-RoleArn = Annotated[str, matching("role_arn", _ROLE, r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")]
+Organization = Annotated[str, matching("organization", r"[a-z0-9][a-z0-9_-]*")]
+Repository = Annotated[str, matching("repository__github", r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+")]
+Branch = Annotated[str, matching("branch", r"(?!refs/)[^\s:~^?*\[\\]+")]
+StackName = Annotated[str, matching("stack_name", r"[A-Za-z0-9_.-]{1,100}")]
+Name = Annotated[str, matching("cloud_name", r"[A-Za-z0-9][A-Za-z0-9_.-]*")]
+EnvironmentName = Annotated[str, matching("environment_name", r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")]
+PathFilter = Annotated[str, matching("path_filter", r"!?(?!\./|/)[^\s!]+")]
+Variable = Annotated[str, matching("variable__deployment", r"[A-Za-z_][A-Za-z0-9_]*")]
+SecretKey = Annotated[str, matching("secret_key__config", r"[A-Za-z][A-Za-z0-9]*")]
+Version = Annotated[QuotedText, matching("version", r"\d+\.\d+\.\d+")]
+RoleArn = Annotated[str, matching("role_arn", r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")]
 _IN_NAMES = r"organization\.name|project\.name|stack\.name|deployment\.version|deployment\.id"
-_SESSION = (
-    "a session name has letters, digits, _ + = , . @ - and ${organization.name}, ${project.name}, ${stack.name}, "
-    "${deployment.version} or ${deployment.id}; correct it"
-)
-SessionName = Annotated[str, matching("session_name", _SESSION, rf"(?=.{{2,}})([\w+=,.@-]|\$\{{({_IN_NAMES})\}})+")]
-_LINE_RULE = "a pre-run command is one line, and each runs in its own shell; write one command per entry"
-Line = Annotated[str, matching("command", _LINE_RULE, r"\S(.*\S)?")]
+SessionName = Annotated[str, matching("session_name", rf"(?=.{{2,}})([\w+=,.@-]|\$\{{({_IN_NAMES})\}})+")]
+Line = Annotated[str, matching("command", r"\S(.*\S)?")]
 
 _CRON_FIELD = r"[\d*/,A-Za-z-]+"
-_CRON_RULE = 'a schedule has five fields, in UTC; write for example "0 5 * * *"'
-Cron = Annotated[str, matching("cron", _CRON_RULE, rf"{_CRON_FIELD}( {_CRON_FIELD}){{4}}")]
+Cron = Annotated[str, matching("cron", rf"{_CRON_FIELD}( {_CRON_FIELD}){{4}}")]
 
 
 # AWS STS, AssumeRoleWithWebIdentity: DurationSeconds.
-_LENGTH = between("session", "AWS allows a session of 15m to 12h, up to the role's own limit; correct it", 900, 43200)
+_LENGTH = between("session", 900, 43200)
 _CLEAR_SECRET = re.compile(r"(key|secret|token|password|passphrase|credential)(?!.*_(path|file)$)", re.IGNORECASE)
 """Names of variables that contain a secret instead of the path to one."""
 
@@ -134,27 +120,16 @@ class Deployment(Model):
     @refusal
     def _rules(self) -> None:
         """Refuse settings that bypass the approval or the plan, path filters without effect, and a secret in clear text."""
-        if self.deploy_on_push and self.approval is not None:
-            why = "a push has no approved grant, so its run would always fail; set deployOnPush: false, or remove approval"
-            raise problem("push_and_approval", why, at=("deployOnPush",))
-        if self.paths and not self.deploy_on_push:
-            message = "paths selects the pushes that deploy, and no push deploys this stack; remove paths"
-            raise problem("paths", message, at=("paths",))
+        refuse("deployOnPush", push_and_approval=self.deploy_on_push and self.approval is not None)
+        refuse("paths", paths=self.paths and not self.deploy_on_push)
         if self.approval is not None and self.drift is not None and self.drift.auto_remediate:
-            message = "remediation is an update without an approval; remove autoRemediate, or approval"
-            raise problem("remediate_past_approval", message, at=("drift", "autoRemediate"))
+            raise problem("remediate_past_approval", at=("drift", "autoRemediate"))
         for key, names in (("variables", self.variables), ("secrets", self.secrets)):
-            if OPERATION in names:
-                why = "Pulumi Deployments sets it, and a run decides by it whether it needs a plan and an approval; remove it"
-                raise problem("operation_set", why, at=(key, OPERATION))
+            refuse(key, OPERATION, operation_set=OPERATION in names)
         for name in self.variables:
-            if name in self.secrets:
-                raise problem("variable_twice", "it is also in secrets; remove one of them", at=("variables", name))
+            refuse("variables", name, variable_twice=name in self.secrets)
             if _CLEAR_SECRET.search(name):
-                message = (
-                    "by its name a secret, but here in clear text; list it under secrets, with the config key that contains it"
-                )
-                raise problem("variable_secret", message, at=("variables", name), value="(not shown)")
+                raise problem("variable_secret", at=("variables", name), value="(not shown)")
 
 
 class Deployments(Model):
@@ -173,8 +148,7 @@ class Deployments(Model):
         for name, stack in self.stacks.items():
             for variable, key in stack.secrets.items():
                 if key in CONFIG_KEYS:
-                    message = "that key is a setting; use another key for the secret"
-                    raise problem("secret_is_setting", message, at=("stacks", name, "secrets", variable), value=key)
+                    raise problem("secret_is_setting", at=("stacks", name, "secrets", variable), value=key)
 
     @property
     def agent_pools(self) -> tuple[str, ...]:
@@ -187,9 +161,8 @@ class Deployments(Model):
         message = f"Pulumi's own runners deploy stack {stack} and cannot reach a private endpoint; {fix}"
         names = [name for name, endpoint in self._hosted_endpoints(stack, fleet) if endpoint.private]
         if names:
-            raise FleetError(
-                tuple(Problem((f"{PROJECT}:clusters", name, "endpoint", "private"), message, "true") for name in names)
-            )
+            paths = ((f"{PROJECT}:clusters", name, "endpoint", "private") for name in names)
+            raise FleetError(tuple(Problem(path, message, "true") for path in paths))
 
     def remarks(self, stack: str, fleet: fleet_settings.Fleet) -> Iterator[str]:
         """Warnings about public endpoints that the stack's runs cannot reach, or that all customers of Pulumi reach."""
@@ -199,15 +172,9 @@ class Deployments(Model):
                 continue
             networks = [ipaddress.ip_network(cidr) for cidr in endpoint.public_cidrs]
             if out := [ip for ip in hosted_addresses() if not any(ipaddress.ip_address(ip) in block for block in networks)]:
-                yield todo(
-                    f"{name}: endpoint.publicCidrs: Pulumi's own runners deploy this stack and may come from {', '.join(out)}, "
-                    f"which is not allowed; name an agentPool in {FILE}, or add it"
-                )
+                yield todo(said("hosted_runners_closed", name=name, addresses=", ".join(out), file=FILE))
             else:
-                yield (
-                    f"{name}: endpoint.publicCidrs allows Pulumi's own runners, and all of Pulumi's customers share their "
-                    f"addresses; an agentPool in {FILE} uses yours"
-                )
+                yield said("hosted_runners_open", name=name, file=FILE)
 
     def _hosted_endpoints(self, stack: str, fleet: fleet_settings.Fleet) -> Iterator[tuple[str, Endpoint]]:
         """The endpoints that the program creates, by cluster, if Pulumi's own runners deploy the stack.

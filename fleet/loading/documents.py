@@ -35,10 +35,8 @@ def _yaml(path: Path, text: str) -> tuple[Document, ...]:
             raise
         at = _LINE.search(str(error), len(str(path)))
         where = f"{path}:{at['line']}" if at else str(path)
-        raise InputError(
-            f"{where}: not YAML, because it contains an unrendered template ({{{{ … }}}}); "
-            "render the chart with `helm template`, and check its output"
-        ) from None
+        why = f"{where}: not YAML, because it contains an unrendered template ({{{{ … }}}})"
+        raise InputError(f"{why}; render the chart with `helm template`, and check its output") from None
 
 
 def _json(path: Path, text: str) -> tuple[Document, ...]:

@@ -1,10 +1,10 @@
 """The settings of a stack file that still have an example value."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from fleet.facts.example_values import meaning
-from fleet.facts.places import Keys
+from fleet.facts.places import Keys, dotted, leaves
 from fleet.facts.remark import todo
 from fleet.loading.stackfile import StackConfig
 
@@ -12,8 +12,7 @@ _SHOWN = 6
 """Settings that the remark names."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleValue:
+class ExampleValue(NamedTuple):
     """A setting with an example value. `line` is its line, or that of what contains it, in the stack file."""
 
     path: Keys
@@ -24,16 +23,16 @@ class ExampleValue:
     @property
     def key(self) -> str:
         """The path without the namespace: clusters.usw2.zones[0]."""
-        return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).partition(":")[2]
+        return dotted(self.path).partition(":")[2]
 
 
 def example_values(config: StackConfig) -> list[ExampleValue]:
     """Every setting with an example value, in the order of the file."""
     examples = []
     plain = {key: value for key, value in config.objects.items() if key not in config.secret_keys}
-    for path, text in _texts((), plain):
+    for path, text in leaves(plain):
         name = next((part for part in reversed(path) if isinstance(part, str)), "")
-        if kind := meaning(name, text):
+        if isinstance(text, str) and (kind := meaning(name, text)):
             examples.append(ExampleValue(path, text, kind, config.line_of(*path) or 1))
     return sorted(examples, key=lambda example: example.line)
 
@@ -45,14 +44,3 @@ def remarks(config: StackConfig) -> Iterator[str]:
     more = f" and {len(keys) - _SHOWN} more (gpu-ci doctor {config.stack} lists them)" if len(keys) > _SHOWN else ""
     if keys:
         yield todo(f"example values: {', '.join(keys[:_SHOWN])}{more}; set your own before pulumi up")
-
-
-def _texts(path: Keys, value: object) -> Iterator[tuple[Keys, str]]:
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _texts((*path, str(key)), part)
-    elif isinstance(value, list):
-        for index, part in enumerate(value):
-            yield from _texts((*path, index), part)
-    elif isinstance(value, str):
-        yield path, value

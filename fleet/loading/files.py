@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.errors import Fault, InputError, instead, quoted, reachable
 from fleet.facts.places import Keys
@@ -13,8 +12,7 @@ from fleet.facts.yaml_text import Document, read_yaml
 _KEY = re.compile(r"(?:(?P<namespace>[^:]+):(?:config:)?)?(?P<name>[^:]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
+class ConfigFile(NamedTuple):
     """A configuration file and its one document."""
 
     path: Path

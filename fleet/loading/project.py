@@ -5,8 +5,8 @@ Facts: pulumi/pulumi, sdk/go/common/workspace (`project.go`, `config.go`, `loade
 
 import math
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from fleet.facts.errors import InputError, quoted
 from fleet.loading.files import ConfigFile, listed, meant
@@ -18,8 +18,7 @@ _VERSIONS = re.compile(r"(?:[<>]=?|={1,2}|!=?)?\d+\.(?:\d+|x)\.(?:\d+|x)(?:[-+][
 _PATH_SIGNS = re.compile(r"[.\[\]\"]")
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(NamedTuple):
     """One key of Pulumi.yaml's `config`: `fill` is its default or value, None if it has neither."""
 
     key: str
@@ -30,8 +29,7 @@ class Declared:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(NamedTuple):
     """The settings of a project file that affect its stacks."""
 
     path: Path

@@ -79,10 +79,8 @@ def load(stack: str, root: Path, stack_file: Path | None = None) -> StackConfig:
     Raises InputError if the configuration cannot be used.
     """
     if not _STACK_NAME.fullmatch(stack):
-        raise InputError(
-            f"stack: a stack name is 1 to 100 letters, digits, hyphens, underscores and periods; got {quoted(stack)}; "
-            f"{_named(stack, stacks(root))}"
-        )
+        why = f"stack: a stack name is 1 to 100 letters, digits, hyphens, underscores and periods; got {quoted(stack)}"
+        raise InputError(f"{why}; {_named(stack, stacks(root))}")
     project = Project.read(home.project_file(root))
     folder = root / project.stack_folder
     path = stack_file or folder / f"Pulumi.{stack}.yaml"
@@ -105,14 +103,13 @@ def with_stand_ins(config: StackConfig, keys: Iterable[str]) -> StackConfig:
     """
     full_keys = [key if ":" in key else f"{config.project}:{key}" for key in keys]
     missing = tuple(dict.fromkeys(key for key in full_keys if key not in config.values))
-    filled = dict.fromkeys(missing, STAND_IN)
-    return replace(
-        config,
-        values=MappingProxyType({**config.values, **filled}),
-        objects=MappingProxyType({**config.objects, **filled}),
-        secret_keys=config.secret_keys | set(missing),
-        placed=config.placed + missing,
-    )
+    return replace(with_secrets(config, dict.fromkeys(missing, STAND_IN)), placed=config.placed + missing)
+
+
+def with_secrets(config: StackConfig, secrets: Mapping[str, str]) -> StackConfig:
+    """The same configuration with these secrets by their full keys."""
+    values, objects = MappingProxyType({**config.values, **secrets}), MappingProxyType({**config.objects, **secrets})
+    return replace(config, values=values, objects=objects, secret_keys=config.secret_keys | secrets.keys())
 
 
 def wrong(config: StackConfig, error: FleetError) -> InputError:
@@ -201,10 +198,9 @@ class _StackFile:
             elif key.startswith(f"{self._project.name}:"):
                 beside = "; values of ESC environments are not seen offline" if esc else ""
                 self._require_no_slip(key)
-                raise InputError(
-                    f"{from_here(self._file.path)}: {key} must be set, because {from_here(self._project.path)}:{declared.line} "
-                    f"declares it without a default{beside}; add it under `config:` or give it a default"
-                )
+                why = f"{from_here(self._project.path)}:{declared.line} declares it without a default{beside}"
+                fix = "add it under `config:` or give it a default"
+                raise InputError(f"{from_here(self._file.path)}: {key} must be set, because {why}; {fix}")
             else:
                 return
         if kind is None or key in self._secret:

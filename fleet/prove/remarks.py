@@ -10,7 +10,7 @@ from fleet.charts.container_jobs import OWN_POD
 from fleet.facts.groups import grouped
 from fleet.facts.hardware import Machine
 from fleet.facts.offer import Offer
-from fleet.facts.remark import Remark, costs, todo
+from fleet.facts.remark import Remark, costs, said, todo
 from fleet.prove import same_sets, topology
 from fleet.prove.launchers import system_room
 from fleet.prove.placement import Placement
@@ -72,10 +72,7 @@ def labels(fleet: Fleet) -> Iterator[str]:
                 "GitHub Enterprise Server takes labels from 3.18 on, with the feature flag "
                 "DistributedTask.AllowRunnerScaleSetCustomLabels; otherwise it drops them without an error"
             )
-        yield (
-            f"labels of {' and '.join(names)}: {doubt}; a job that names the set alone always reaches it; GitHub learns new "
-            f"labels only when the set is created again ({PAGE})"
-        )
+        yield said("labels", names=" and ".join(names), doubt=doubt, page=PAGE)
 
 
 def runs_on(name: str, *again: str) -> str:
@@ -137,10 +134,7 @@ def full_pools(fleet: Fleet) -> Iterator[Remark]:
     sets = [entry for entry in same_sets.pod_sets(fleet).values() if entry.runner.in_containers]
     for member, needed, available in same_sets.shortfalls(sets):
         minutes = prepare_timeout(member.settings, member.runner) // 60
-        yield todo(
-            f"{member.called}: its jobs in containers need {needed} nodes, and other sets may leave it {available}; a job "
-            f"that gets no node within {minutes} minutes fails; give it pools of its own, or lower scale.max of the others"
-        )
+        yield todo(said("full_pools", name=member.called, needed=needed, available=available, minutes=minutes))
 
 
 def kept_jobs(fleet: Fleet) -> Iterator[Remark]:
@@ -186,10 +180,7 @@ def own_pods(fleet: Fleet) -> Iterator[str]:
         if sets and system_room(name, cluster, fleet.github) is None:
             count = sum(cluster.pod_runners[runner_set].span.max for runner_set in sets)
             size = f"{cpu_text(OWN_POD.cpu)} CPU and {memory_text(OWN_POD.memory)}"
-            yield (
-                f"{name}: up to {count} runners of {' and '.join(sets)} have pods of {size} on nodes without GPUs, and no "
-                "setting shows the room there"
-            )
+            yield said("own_pods", name=name, count=count, sets=" and ".join(sets), size=size)
 
 
 # -- NUMA nodes --------------------------------------------------------------------------------------------------------

@@ -9,13 +9,12 @@ from fleet.facts.errors import FleetError, Problem, shown
 from fleet.prove import runner_rules
 from fleet.prove.room import rejected
 from fleet.providers.fleet import NAMESPACE, Fleet
-from fleet.providers.provider import IN_CONFIG, Claim, Violation, conflicts
+from fleet.providers.provider import IN_CONFIG, Claim, Violation, conflicts, violation
 from fleet.providers.registry import provider_of
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.cluster import RENAMED, Cluster, physical_name
 from fleet.settings.github import DEFAULT_SCOPE, PRIVATE_KEY
 from fleet.settings.gitops import ByProgram, Sops
-from fleet.settings.namespaces import ARGO_TAKEN, MONITORING_TAKEN, TAKEN
 from fleet.settings.reading import standing
 
 _MAX_CLUSTER = 28
@@ -42,22 +41,18 @@ def _names(fleet: Fleet) -> Iterator[Violation]:
     claims = []
     for cluster, settings in fleet.clusters_by_name():
         if len(cluster) > _MAX_CLUSTER:
-            why = "because cloud resources are named after it"
-            message = f"a cluster's name has at most {_MAX_CLUSTER} characters, {why}; shorten it"
-            yield Violation("cluster_length", message, ("clusters", cluster), cluster)
+            yield violation("cluster_length", ("clusters", cluster), cluster, most=_MAX_CLUSTER)
         else:
             yield from provider_of(settings).name_faults(settings, cluster)
             most = _MAX_JOINED - settings.group_suffix
-            message = f"cluster and pool names together have at most {most} characters; shorten one"
             for name in (name for name in settings.pools if len(cluster) + len(name) > most):
-                yield Violation("joined_length", message, ("clusters", cluster, "pools", name), name)
+                yield violation("joined_length", ("clusters", cluster, "pools", name), name, most=most)
         for kind in ("pools", "runners", "workloads", "caches", "jobs"):
             for name in getattr(settings, kind):
                 claims.append(Claim((kind, f"{cluster}-{name}"), cluster, ("clusters", cluster, kind, name)))
     for claim, other in conflicts(claims):
         _, cluster, kind, name = claim.at
-        message = f"'{cluster}-{name}' is also the joined name of one of cluster {other}'s {kind}; rename one"
-        yield Violation("joined_name", message, claim.at, name)
+        yield violation("joined_name", claim.at, name, cluster=cluster, other=other, kind=kind)
 
 
 def _first_names(fleet: Fleet) -> Iterator[Violation]:
@@ -68,16 +63,13 @@ def _first_names(fleet: Fleet) -> Iterator[Violation]:
     for path, entries in groups:
         firsts: dict[str, str] = {}
         for name, was in ((name, entry.was) for name, entry in entries.items() if getattr(entry, "was", None) is not None):
-            what = f"{path[-1]}.{was}"
+            what, at = f"{path[-1]}.{was}", (*path, name, "was")
             if was == name:
-                message = "this is its present name; write the name with which it was deployed first, or remove was"
+                yield violation("first_name__present", at)
             elif was in entries:
-                message = f"the file still has {what}; rename that too, or correct was"
+                yield violation("first_name__there", at, what=what)
             elif (other := firsts.setdefault(was, name)) != name:
-                message = f"{path[-1]}.{other} was {was} already, and only one can be; correct one of the two"
-            else:
-                continue
-            yield Violation("first_name", message, (*path, name, "was"))
+                yield violation("first_name__twice", at, other=f"{path[-1]}.{other}", was=was)
 
 
 def _deployment(fleet: Fleet) -> Iterator[Violation]:
@@ -85,9 +77,7 @@ def _deployment(fleet: Fleet) -> Iterator[Violation]:
     apart = [name for name, settings in fleet.clusters_by_name() if not provider_of(settings).deployable]
     if apart and len(apart) < len(fleet.clusters):
         provider = fleet.clusters[apart[0]].provider
-        others = "but it creates others of this stack; move it to a separate stack"
-        message = f"pulumi up creates no clusters of provider {provider}, {others}"
-        yield Violation("deployed_whole", message, ("clusters", apart[0], "provider"), provider)
+        yield violation("deployed_whole", ("clusters", apart[0], "provider"), provider)
 
 
 def _tenancies(fleet: Fleet) -> Iterator[Violation]:
@@ -98,8 +88,7 @@ def _tenancies(fleet: Fleet) -> Iterator[Violation]:
             at = ("clusters", cluster, *path)
             first, where = known.setdefault(settings.provider, (tenancy, ".".join(at)))
             if tenancy != first:
-                message = f"the tenancy's prefix is {tenancy} here and {first} at {where}"
-                yield Violation("one_tenancy", f"{message}, and a tenancy has only one prefix; use yours everywhere", at)
+                yield violation("one_tenancy", at, tenancy=tenancy, first=first, where=where)
 
 
 def _holdings(fleet: Fleet) -> Iterator[Violation]:
@@ -110,7 +99,7 @@ def _holdings(fleet: Fleet) -> Iterator[Violation]:
         for path, what in settings.holdings()
     )
     for claim, other in conflicts(claims):
-        yield Violation("held_twice", f"cluster {other} also has {claim.key}; give each its own", claim.at)
+        yield violation("held_twice", claim.at, other=other, key=claim.key)
 
 
 def _own_rules(fleet: Fleet) -> Iterator[Violation]:
@@ -128,7 +117,7 @@ def _reservations(fleet: Fleet) -> Iterator[Violation]:
         if pool.reservation is not None
     )
     for claim, other in conflicts(claims):
-        yield Violation("reservation_twice", f"pool {other} already uses that reservation; give each pool its own", claim.at)
+        yield violation("reservation_twice", claim.at, other=other)
 
 
 def _budgets(fleet: Fleet) -> Iterator[Violation]:
@@ -140,7 +129,7 @@ def _budgets(fleet: Fleet) -> Iterator[Violation]:
     )
     for claim, other in conflicts(claims):
         watched = fleet.clusters[claim.owner].watched
-        yield Violation("budget_twice", f"cluster {other}'s budget already covers {watched}; keep one of them", claim.at)
+        yield violation("budget_twice", claim.at, other=other, watched=watched)
 
 
 def _scope_secrets(fleet: Fleet) -> Iterator[Violation]:
@@ -151,11 +140,9 @@ def _scope_secrets(fleet: Fleet) -> Iterator[Violation]:
         at, ours = ("clusters", cluster, "gitops", "scopeSecrets"), {*settings.scopes} - {DEFAULT_SCOPE}
         for scope in sorted(ours - settings.gitops.scope_secrets.keys()):
             if isinstance(settings.secrets_by, Sops) or fleet.github.secret_of(scope) != PRIVATE_KEY:
-                message = f"scope {scope} needs its own entry, because secrets has the key of another App or installation; add it"
-                yield Violation("scope_secret", message, at)
+                yield violation("scope_secret", at, scope=scope)
         for scope in sorted(settings.gitops.scope_secrets.keys() - ours):
-            message = "no runner class of the cluster has a further scope of this name; remove it, or correct its name"
-            yield Violation("unused_secret", message, (*at, scope), scope)
+            yield violation("unused_secret", (*at, scope), scope)
 
 
 def _quotas(fleet: Fleet) -> Iterator[Violation]:
@@ -167,14 +154,12 @@ def _quotas(fleet: Fleet) -> Iterator[Violation]:
         for scope in settings.quota_scopes
     )
     for claim, other in conflicts(claims):
-        message = f"cluster {other} already declares the quotas of {claim.at[-1]} for the whole fleet; remove it"
-        yield Violation("quota_twice", message, claim.at[:-1], True)
+        yield violation("quota_twice", claim.at[:-1], True, other=other, scope=claim.at[-1])
     for cluster, settings in declaring:
         for need in provider_of(settings).needs(settings, fleet.clusters_of(settings.provider)):
             if need.code is None:
-                fix = "add it to fleet/facts/data/quotas.csv, or remove declareQuotas"
-                message = f"no source gives the quota of {need.machine} as {need.capacity}; {fix}"
-                yield Violation("quota_unknown", message, ("clusters", cluster, "declareQuotas"), True)
+                at = ("clusters", cluster, "declareQuotas")
+                yield violation("quota_unknown", at, True, machine=need.machine, capacity=need.capacity)
 
 
 def _tags(fleet: Fleet) -> Iterator[Violation]:
@@ -183,17 +168,15 @@ def _tags(fleet: Fleet) -> Iterator[Violation]:
         rules = provider_of(settings).tags
         of = f"cluster {cluster} is of provider {settings.provider}, whose"
         if len(fleet.tags) > rules.most:
-            message = f"{of} cloud allows only {rules.most} tags; remove some"
-            yield Violation("provider_tags", message, ("tags",), sorted(fleet.tags))
+            yield violation("provider_tags", ("tags",), sorted(fleet.tags), of=of, most=rules.most)
         for key in fleet.tags:
             others = {other: "" for other in fleet.tags if other.lower() == key.lower() and other <= key}
             if key.lower().startswith(f"{STACK_TAG.partition('/')[0]}/"):
-                message = "gpu-ci sets tags of this name itself, and would drop yours; rename it"
-                yield Violation("own_tag", message, ("tags", key), key)
+                yield violation("own_tag", ("tags", key), key)
             elif (fault := limit("DefaultTags", "tags").fault(others)) is not None:
                 yield Violation("reserved_tag", fault, ("tags", key), key)
             if not rules.key.fullmatch(key):
-                yield Violation("provider_tag", f"{of} tags have keys of {rules.words}; rename it", ("tags", key), key)
+                yield violation("provider_tag__cluster", ("tags", key), key, of=of, allowed=rules.words)
 
 
 def _autoscaler(fleet: Fleet) -> Iterator[Violation]:
@@ -203,14 +186,11 @@ def _autoscaler(fleet: Fleet) -> Iterator[Violation]:
         for name, pool in settings.pools.items():
             at, empty = ("clusters", cluster, "pools", name), pool.nodes.min == 0
             if "idle_delay" in pool.model_fields_set and not profile.idle_delay_per_pool:
-                message = f"{who} has one delay for all pools; remove idleDelay here and set the cluster's"
-                yield Violation("idle_delay_target", message, (*at, "idleDelay"))
+                yield violation("idle_delay_target", (*at, "idleDelay"), who=who)
             if empty and not profile.from_zero:
-                message = f"{who} cannot start the first node of a pool; raise min to 1"
-                yield Violation("from_zero", message, (*at, "nodes", "min"), 0)
+                yield violation("from_zero", (*at, "nodes", "min"), 0, who=who)
             elif empty and pool.sharing is not None and not profile.shares_from_zero:
-                message = f"{who} assumes whole GPUs for a pool without nodes, so it would start no node for shares"
-                yield Violation("shares_from_zero", f"{message}; raise min to 1", (*at, "nodes", "min"), 0)
+                yield violation("shares_from_zero", (*at, "nodes", "min"), 0, who=who)
 
 
 def _placeholders(fleet: Fleet) -> Iterator[Violation]:
@@ -218,8 +198,7 @@ def _placeholders(fleet: Fleet) -> Iterator[Violation]:
     for cluster, settings in fleet.clusters_by_name():
         for name, pool in settings.pools.items():
             if pool.placeholders and (why := rejected(settings, name)):
-                message = f"a placeholder takes all GPUs of a node and {why}, or remove placeholders"
-                yield Violation("placeholder_numa", message, ("clusters", cluster, "pools", name, "placeholders"))
+                yield violation("placeholder_numa", ("clusters", cluster, "pools", name, "placeholders"), why=why)
 
 
 def _namespaces(fleet: Fleet) -> Iterator[Violation]:
@@ -231,20 +210,20 @@ def _namespaces(fleet: Fleet) -> Iterator[Violation]:
 def _named(path: tuple[str, ...], cluster: Cluster) -> Iterator[Violation]:
     """Of every namespace in a cluster's settings, which are at `path`: what is wrong if a chart has it."""
     if cluster.gitops is not None:
-        yield Violation("git_namespace", ARGO_TAKEN, (*path, "gitops", "namespace"), cluster.gitops.namespace)
+        yield violation("git_namespace", (*path, "gitops", "namespace"), cluster.gitops.namespace)
     if cluster.monitoring is not None and cluster.monitoring.installs:
         at = (*path, "monitoring", "namespace")
-        yield Violation("monitoring_namespace", MONITORING_TAKEN, at, cluster.monitoring.namespace)
+        yield violation("monitoring_namespace", at, cluster.monitoring.namespace)
     teams = cluster.queues.teams if cluster.queues is not None else {}
     parts: dict[str, Mapping[str, Any]] = {"queues.teams": teams, "workloads": cluster.workloads, "caches": cluster.caches}
     for kind, entries in (parts | {"jobs": cluster.jobs}).items():
         for name, entry in entries.items():
             at = (*path, *kind.split("."), name)
             if kind in ("workloads", "jobs"):
-                yield Violation("namespace_taken", TAKEN, (*at, "namespace"), entry.namespace)
+                yield violation("namespace_taken", (*at, "namespace"), entry.namespace)
                 continue
             for index, namespace in enumerate(entry.namespaces):
-                yield Violation("namespace_taken", TAKEN, (*at, "namespaces", str(index)), namespace)
+                yield violation("namespace_taken", (*at, "namespaces", str(index)), namespace)
 
 
 def require_names(fleet: Fleet, project: str, stack: str) -> None:

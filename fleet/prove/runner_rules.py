@@ -7,7 +7,7 @@ from fleet.prove.image_fit import node_driver
 from fleet.prove.same_sets import Set, class_of, classes, difference, pod_sets, shortfalls
 from fleet.providers.fleet import Fleet
 from fleet.providers.phases import prepare_timeout
-from fleet.providers.provider import Claim, Violation, conflicts
+from fleet.providers.provider import Claim, Violation, conflicts, violation
 from fleet.providers.registry import provider_of
 from fleet.settings.compatibility import lacks_cuda
 from fleet.settings.pool import Pool
@@ -26,8 +26,8 @@ def _together(rule: Callable[[Fleet, _Sets], Iterator[Violation]]) -> Callable[[
         seen: dict[tuple[str, ...], Violation] = {}
         for scope in fleet.scopes.values():
             sets = [entry for entry in fleet.runner_sets() if fleet.scope_of(entry[0], entry[2]).serves(scope.path)]
-            for violation in rule(fleet, sets):
-                seen.setdefault((violation.rule, violation.message, *violation.at), violation)
+            for broken in rule(fleet, sets):
+                seen.setdefault((broken.rule, broken.message, *broken.at), broken)
         yield from seen.values()
 
     return of_fleet
@@ -51,11 +51,8 @@ def _generic_labels(_fleet: Fleet, sets: _Sets) -> Iterator[Violation]:
     mixed = bool(pods and machines)
     (_, first, _, first_labels), (at, second, runner, common) = (pods[0], machines[0]) if mixed else labeled[:2]
     keep = f"keep them on {first}, whose runners are pods" if mixed else "keep them on one"
-    message = (
-        f"sets {first} ({', '.join(first_labels)}) and {second} ({', '.join(common)}) both have generic labels; only one default "
-        f"set per GitHub scope may have them, and jobs select every other set by its name or its own label; {keep}"
-    )
-    yield Violation("generic_label", message, at, list(runner.labels))
+    both = [f"{of} ({', '.join(labels)})" for of, labels in ((first, first_labels), (second, common))]
+    yield violation("generic_label", at, list(runner.labels), first=both[0], second=both[1], keep=keep)
 
 
 @_together
@@ -71,8 +68,7 @@ def _runner_sets(fleet: Fleet, sets: _Sets) -> Iterator[Violation]:
     )
     for claim, other in conflicts(names):
         group, name = claim.key if isinstance(claim.key, tuple) else ("", "")
-        message = f"cluster {other} has a runner set with that name in group {group}; rename one"
-        yield Violation("set_unique", message, claim.at, name)
+        yield violation("set_unique", claim.at, name, other=other, group=group)
     own_names = {name for _, name, _ in sets}
     owners: dict[str, str] = {}
     for cluster, name, runner in sets:
@@ -82,11 +78,9 @@ def _runner_sets(fleet: Fleet, sets: _Sets) -> Iterator[Violation]:
             # The message has the label as written: another spelling may hide a credential from the mask.
             folded = label.lower()
             if folded in own_names and folded != name:
-                message = f"label '{label}' is the name of a runner set; remove it or rename one"
-                yield Violation("label_is_name", message, at, labels)
+                yield violation("label_is_name", at, labels, label=label)
             elif folded not in GENERIC_LABELS and (owner := owners.setdefault(folded, owned)) != owned:
-                message = f"label '{label}' already selects set {owner}, so a runs-on would be ambiguous; remove it or rename it"
-                yield Violation("label_unique", message, at, labels)
+                yield violation("label_unique", at, labels, label=label, owner=owner)
 
 
 def _reruns(fleet: Fleet) -> Iterator[Violation]:
@@ -97,8 +91,7 @@ def _reruns(fleet: Fleet) -> Iterator[Violation]:
         seat = (fleet.scope_of(spot_set.cluster, runner).path, group)
         at = ("clusters", spot_set.cluster, "runners", spot_set.name)
         if not spot_set.spot_pools:
-            message = "no pool of this class is spot, so no interruption ends its jobs; remove it"
-            yield Violation("rerun_without_spot", message, (*at, "rerunOn"))
+            yield violation("rerun_without_spot", (*at, "rerunOn"))
         of_group = [
             target
             for target in sets
@@ -109,8 +102,7 @@ def _reruns(fleet: Fleet) -> Iterator[Violation]:
             if name is not None and name not in (names_known := dict.fromkeys(target.name for target in able)):
                 names = f"name one of: {', '.join(names_known)}" if names_known else "add one, or remove this"
                 which = "set of pods" if able is of_group else "other set of pods"
-                message = f"group {group} has no {which} with this name; {names}"
-                yield Violation("rerun_set", message, (*at, key))
+                yield violation("rerun_set", (*at, key), group=group, which=which, names=names)
             for target in (target for target in able if target.name == name):
                 yield from _rerun_target(spot_set, target, (*at, key))
 
@@ -118,13 +110,11 @@ def _reruns(fleet: Fleet) -> Iterator[Violation]:
 def _rerun_target(spot_set: Set, target: Set, at: tuple[str, ...]) -> Iterator[Violation]:
     """The last rerun is never on spot. The first of two is on spot, because nothing interrupts it elsewhere."""
     if at[-1] == "rerunFirstOn" and not target.spot_pools:
-        message = "no pool of this set is spot, so no interruption ends the first rerun; name it in rerunOn, and remove this"
-        yield Violation("rerun_first_spot", message, at)
+        yield violation("rerun_first_spot", at)
     for pool_name in target.spot_pools if at[-1] == "rerunOn" else ():
-        message = f"its pool {pool_name} is spot, and no rerun follows this one; name a set without spot pools"
-        yield Violation("rerun_on_spot", message, at)
+        yield violation("rerun_on_spot", at, pool=pool_name)
     for has, needs, fix in dict.fromkeys(_other_gpus(spot_set, target)):
-        yield Violation("rerun_gpus", f"its runners have {has}, and jobs of this class need {needs}; {fix}", at)
+        yield violation("rerun_gpus", at, has=has, needs=needs, fix=fix)
 
 
 def _other_gpus(spot_set: Set, target: Set) -> Iterator[tuple[str, str, str]]:
@@ -155,26 +145,20 @@ def _same_sets(fleet: Fleet) -> Iterator[Violation]:
         if first not in sets or sets[first].cluster == member.cluster or sets[first].runner.same_as is not None:
             able = (name for name, row in sets.items() if row.cluster != member.cluster and row.runner.same_as is None)
             names = ", ".join(able) or "none, so remove sameAs"
-            message = f"names no set of pods in another cluster that has no sameAs itself; name one of: {names}"
-            yield Violation("same_set", message, at)
+            yield violation("same_set", at, names=names)
         elif text := difference(fleet, member, sets[first]):
-            message = f"GitHub may give a job to either set, so they must be equal: {text}; give both the same, or remove sameAs"
-            yield Violation("same_differs", message, at)
+            yield violation("same_differs", at, text=text)
         elif not member.runner.labels:
-            message = f"no label selects both sets; add the same labels to this set and to {first}"
-            yield Violation("same_label", message, at)
+            yield violation("same_label", at, first=first)
     for equals in classes(fleet).values():
         for member, other in pairwise(equals):
             if member.runner.same_as_order is not None and member.runner.same_as_order == other.runner.same_as_order:
-                message = f"{member.called} has the same place; give one of them another"
-                yield Violation("same_order", message, ("clusters", other.cluster, "runners", other.name, "sameAsOrder"))
+                at = ("clusters", other.cluster, "runners", other.name, "sameAsOrder")
+                yield violation("same_order", at, other=member.called)
     for member, needed, available in shortfalls(equal for equals in classes(fleet).values() for equal in equals):
-        message = (
-            f"GitHub may give all jobs of this set and its equals (sameAs: {class_of(member.called, member.runner)}) to one "
-            f"cluster; here they need {needed} nodes, and its pools may have only {available} beside other sets; lower "
-            "scale.max or raise nodes.max"
-        )
-        yield Violation("same_room", message, ("clusters", member.cluster, "runners", member.name, "scale", "max"))
+        scale = ("clusters", member.cluster, "runners", member.name, "scale", "max")
+        shared = class_of(member.called, member.runner)
+        yield violation("same_room", scale, equals=shared, needed=needed, available=available)
 
 
 def _container_room(fleet: Fleet) -> Iterator[Violation]:
@@ -186,11 +170,8 @@ def _container_room(fleet: Fleet) -> Iterator[Violation]:
     sets = (entry for entry in pod_sets(fleet).values() if entry.runner.in_containers)
     for member, needed, available in shortfalls(sets, alone=True):
         minutes = prepare_timeout(member.settings, member.runner) // 60
-        message = (
-            f"a job in a container that gets no node within {minutes} minutes fails instead of waiting; here all of them need "
-            f"{needed} nodes, and the pools have at most {available}; lower scale.max or raise nodes.max"
-        )
-        yield Violation("container_room", message, ("clusters", member.cluster, "runners", member.name, "scale", "max"))
+        at = ("clusters", member.cluster, "runners", member.name, "scale", "max")
+        yield violation("container_room", at, minutes=minutes, needed=needed, available=available)
 
 
 def _quotas(fleet: Fleet) -> Iterator[Violation]:
@@ -201,18 +182,15 @@ def _quotas(fleet: Fleet) -> Iterator[Violation]:
             at = ("clusters", cluster, "runnerQuotas", quota_name)
             if unknown := [name for name in quota.runners if name not in gpus]:
                 names = f"name one of: {', '.join(gpus)}" if gpus else "remove the quota"
-                message = f"this cluster has no class of pods with GPUs called {', '.join(unknown)}; {names}"
-                yield Violation("quota_runner", message, (*at, "runners"))
+                yield violation("quota_runner", (*at, "runners"), unknown=", ".join(unknown), names=names)
                 continue
             runners = {name: gpus[name] for name in quota.runners}
             units = {resource_of(settings.pools[pool].sharing) for row in runners.values() for pool in row.ordered}
             if len(units) > 1:
-                message = f"its classes ask for different resources ({', '.join(sorted(units))}); write a quota for each of them"
-                yield Violation("quota_units", message, (*at, "runners"))
+                yield violation("quota_units", (*at, "runners"), units=", ".join(sorted(units)))
             elif (most := sum(row.span.max * row.gpus for row in runners.values())) > quota.gpus:
                 rows = " + ".join(f"{row.span.max} {name} x {row.gpus}" for name, row in runners.items())
-                message = f"its classes may have {most} GPUs together ({rows}); lower scale.max of one of them, or raise gpus"
-                yield Violation("quota_sum", message, (*at, "gpus"))
+                yield violation("quota_sum", (*at, "gpus"), most=most, rows=rows)
 
 
 def _pool_orders(fleet: Fleet) -> Iterator[Violation]:
@@ -223,8 +201,7 @@ def _pool_orders(fleet: Fleet) -> Iterator[Violation]:
         try:
             pool_ranks(settings.pool_orders)
         except ContradictionError as error:
-            message = f"the cluster's autoscaler has one order of pools, and these contradict each other: {error}; use one order"
-            yield Violation("pool_order", message, ("clusters", cluster, *error.steps[-1][0].split("."), "pools"))
+            yield violation("pool_order", ("clusters", cluster, *error.steps[-1][0].split("."), "pools"), error=error)
 
 
 def _cuda(fleet: Fleet) -> Iterator[Violation]:
@@ -234,7 +211,7 @@ def _cuda(fleet: Fleet) -> Iterator[Violation]:
             for pool in runner.ordered:
                 of_pool = settings.pools[pool].machines, node_driver(settings, pool)
                 if runner.cuda is not None and (wrong := lacks_cuda(runner.cuda, *of_pool)):
-                    yield Violation("cuda", f"pool {pool}: {wrong}", ("clusters", cluster, "runners", name, "cuda"), runner.cuda)
+                    yield violation("cuda", ("clusters", cluster, "runners", name, "cuda"), runner.cuda, pool=pool, wrong=wrong)
 
 
 RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (

@@ -15,7 +15,8 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.existing import CREATED, EXISTS
 from fleet.settings.github import GitHub, GitHubScope
 from fleet.settings.gitops import ByProgram
-from fleet.settings.model import DnsLabel, Model, TagKey, TagValue, matching, problem, refusal
+from fleet.settings.model import DnsLabel, Model, TagKey, TagValue
+from fleet.settings.refusals import matching, problem, refusal, refuse
 from fleet.settings.runner import Runner
 
 NAMESPACE = "gpu-ci"
@@ -26,8 +27,7 @@ def guard_urn(stack: str) -> str:
     return f"urn:pulumi:{stack}::{NAMESPACE}::{NAMESPACE}:index:DestroyGuard::destroy-guard"
 
 
-_POLICY_ARN_RULE = "not the ARN of an IAM policy; write arn:aws:iam::, the account, :policy/ and the policy's name"
-PolicyArn = Annotated[str, matching("policy_arn", _POLICY_ARN_RULE, r"arn:aws:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]{1,512}")]
+PolicyArn = Annotated[str, matching("policy_arn", r"arn:aws:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]{1,512}")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,9 @@ class Fleet(Model):
         at, owner = ("permissionsBoundary",), self.permissions_boundary.split(":")[4]
         bounded = [cluster for _, cluster in self.clusters_by_name() if provider_of(cluster).bounded]
         accounts = {account for cluster in bounded for account in cluster.accounts}
-        if not bounded:
-            raise problem("boundary_unused", "no cluster of the stack is in AWS, so no role would get it; remove it", at=at)
+        refuse(*at, boundary_unused=not bounded)
         for account in sorted(accounts - {owner} if owner != "aws" else ()):
-            message = f"a cluster is in account {account}, and a role's boundary is a policy of its own account; correct it"
-            raise problem("boundary_account", message, at=at)
+            raise problem("boundary_account", at=at, account=account)
 
     @refusal
     def _scope_rules(self) -> None:
@@ -123,11 +121,9 @@ class Fleet(Model):
             for place, scope in places.items():
                 if scope is not None and scope not in self.github.every:
                     fix = instead(scope, self.github.every, f"name one of: {', '.join(self.github.every)}, or add it there")
-                    message = f"gpu-ci:github.scopes has no scope of this name; {fix}"
-                    raise problem("unknown_scope", message, at=("clusters", cluster, *place), value=scope)
+                    raise problem("unknown_scope", at=("clusters", cluster, *place), value=scope, fix=fix)
         for name in self.github.scopes.keys() - self.scopes.keys():
-            message = f"no runner class takes the jobs of this scope; write github: {name} in a class, or remove the scope"
-            raise problem("unused_scope", message, at=self.github.at(name))
+            raise problem("unused_scope", at=self.github.at(name), name=name)
 
     @property
     def deployable(self) -> bool:

@@ -23,6 +23,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.github import GitHub
 from fleet.settings.model import Nodes
 from fleet.settings.pool import SystemMachines
+from fleet.settings.refusals import words
 
 ClusterT = TypeVar("ClusterT", bound=Cluster)
 
@@ -51,6 +52,11 @@ class Violation:
     message: str
     at: tuple[str, ...]
     value: object = IN_CONFIG
+
+
+def violation(rule: str, at: tuple[str, ...], value: object = IN_CONFIG, /, **context: object) -> Violation:
+    """The violation of a rule with a row in refusals.toml, which `context` fills in."""
+    return Violation(rule.partition("__")[0], words(rule, value=value, **context), at, value)
 
 
 def conflicts(claims: Iterable[Claim]) -> Iterator[tuple[Claim, str]]:

@@ -5,16 +5,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fleet.settings.model import Duration, Memory, Model, between, problem
+from fleet.settings.model import Duration, Memory, Model
+from fleet.settings.refusals import between, problem
 
 Share = Annotated[float, Field(gt=0, le=1)]
 """A part of the whole, such as 0.05 for 5 %."""
 
 
 # The last bucket of gha_job_startup_duration_seconds is 3600 s, so a quantile is never greater (`facts/data/metrics.csv`).
-_MEASURED = "ARC measures queue times up to 1h; write an objective from 1m to 59m, such as 10m"
-Objective = Annotated[Duration, between("objective", _MEASURED, 60, 3599)]
-Time = Annotated[Duration, between("alert_time", "rules run once a minute; write a time of at least 1m, such as 10m", 60)]
+Objective = Annotated[Duration, between("objective", 60, 3599)]
+Time = Annotated[Duration, between("alert_time", 60)]
 
 
 class Alerts(Model):
@@ -51,4 +51,4 @@ def require_objectives(alerts: Alerts, sets: Collection[str], *, at: tuple[str, 
     for name in alerts.objectives:
         if name not in sets:
             choices = f"name one of: {', '.join(sets)}" if sets else "remove it, because the cluster has none"
-            raise problem("objective_set", f"no runner set of that name in this cluster; {choices}", at=(*at, name))
+            raise problem("objective_set", at=(*at, name), choices=choices)

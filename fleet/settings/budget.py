@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fleet.settings.model import IN_ANY_ORDER, Model, matching
+from fleet.settings.model import IN_ANY_ORDER, Model
+from fleet.settings.refusals import matching
 
 ACTUAL_PERCENT, FORECAST_PERCENT = 80, 100
 """Percent of the budget at which the cloud sends a mail: of the actual cost, and of the forecast for the month."""
@@ -12,8 +13,7 @@ MONTH = 730
 """Hours of a month."""
 
 
-_EMAIL_RULE = "not an email address; write for example ci-alerts@example.com"
-Email = Annotated[str, matching("email", _EMAIL_RULE, r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+", most=254)]
+Email = Annotated[str, matching("email", r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+", most=254)]
 
 
 class Budget(Model):

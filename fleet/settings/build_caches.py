@@ -9,25 +9,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleet.settings.model import IN_ANY_ORDER, AccountId, Memory, Model, limited, matching
+from fleet.settings.model import IN_ANY_ORDER, AccountId, Memory, Model
+from fleet.settings.refusals import limited, matching
 
-_BUCKET_RULE = "a bucket's name has 3 to 58 lower-case letters, digits and hyphens, a letter or digit at both ends; rename it"
-_BUCKET = matching("bucket_name", _BUCKET_RULE, r"[a-z0-9][-a-z0-9]{1,56}[a-z0-9]")
+_BUCKET = matching("bucket_name", r"[a-z0-9][-a-z0-9]{1,56}[a-z0-9]")
 BucketName = Annotated[str, _BUCKET, limited("aws:s3/bucket:Bucket", "bucket")]
 """S3 allows 63 characters. The roles are named after the bucket with `-write`, and an IAM role has at most 64."""
-_SUBJECT_RULE = (
-    "not a repository as its OIDC subject names it; write owner/name, or owner@123/name@456 if the repository has immutable "
-    "subjects"
-)
 _SUBJECT = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}(/[A-Za-z0-9_.-]{1,100}|@[0-9]+/[A-Za-z0-9_.-]{1,100}@[0-9]+)"
-CacheRepository = Annotated[str, matching("cache_repository", _SUBJECT_RULE, _SUBJECT)]
+CacheRepository = Annotated[str, matching("cache_repository", _SUBJECT)]
 """GitHub gives repositories that were created or renamed after 2026-07-15 a subject with ids (github/docs#45221)."""
-_WRITE_REF_RULE = "not a branch or tag in full; write refs/heads/main (no pattern, and no ref of a pull request)"
-WriteRef = Annotated[str, matching("write_ref", _WRITE_REF_RULE, r"refs/(heads|tags)/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")]
-_WORKFLOW_PATH_RULE = "not a workflow file; write its path in the repository, such as .github/workflows/build.yml"
-WorkflowPath = Annotated[str, matching("write_workflow", _WORKFLOW_PATH_RULE, r"\.github/workflows/[A-Za-z0-9_.-]+\.ya?ml")]
-_OWNER_RULE = "not an owner on GitHub; write an organization or user"
-GitHubOwner = Annotated[str, matching("github_owner", _OWNER_RULE, r"[A-Za-z0-9][A-Za-z0-9-]{0,38}")]
+WriteRef = Annotated[str, matching("write_ref", r"refs/(heads|tags)/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")]
+WorkflowPath = Annotated[str, matching("write_workflow", r"\.github/workflows/[A-Za-z0-9_.-]+\.ya?ml")]
+GitHubOwner = Annotated[str, matching("github_owner", r"[A-Za-z0-9][A-Za-z0-9-]{0,38}")]
 
 
 class BuildCache(Model):

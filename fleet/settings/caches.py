@@ -10,13 +10,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleet.settings.model import DnsLabel, Memory, Model, between, memory_text, problem, refusal
+from fleet.settings.model import DnsLabel, Memory, Model, memory_text
 from fleet.settings.namespaces import TeamNamespace
+from fleet.settings.refusals import between, problem, refusal, refuse
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteMany"]
 """`ReadWriteOnce` allows one node at a time, with any number of pods."""
-_SIZE_RULE = "a volume is a whole number of Gi; write for example 100Gi"
-VolumeSize = Annotated[Memory, between("storage_size", _SIZE_RULE, 1024, step=1024)]
+VolumeSize = Annotated[Memory, between("storage_size", 1024, step=1024)]
 """Size of a volume of one user, in MiB."""
 Binding = Literal["WaitForFirstConsumer", "Immediate"]
 
@@ -39,7 +39,7 @@ class Cache(Model):
 
     storage: str
     """Kind of storage (docs/storage.md)."""
-    size: Annotated[Memory, between("cache_size", "a volume is a whole number of Gi; write for example 500Gi", 1024, step=1024)]
+    size: Annotated[Memory, between("cache_size", 1024, step=1024)]
     """Size of each namespace's volume. A shared file system has no size: there it is the worst case of the bill."""
     namespaces: Annotated[tuple[TeamNamespace, ...], Field(min_length=1)]
     """Namespaces of the jobs that mount the cache. The program creates those that no team has."""
@@ -73,9 +73,7 @@ class Cache(Model):
     def _one_claim_each(self) -> None:
         """Refuse a namespace given twice."""
         for index, name in enumerate(self.namespaces):
-            if name in self.namespaces[:index]:
-                message = "the cache has this namespace already; remove one"
-                raise problem("cache_namespace_twice", message, at=("namespaces", str(index)))
+            refuse("namespaces", str(index), cache_namespace_twice=name in self.namespaces[:index])
 
 
 def class_name(cache: str) -> str:
@@ -86,5 +84,4 @@ def class_name(cache: str) -> str:
 def require_size(cache: Cache, least: int, most: int, what: str) -> None:
     """Refuse a size that is not between `least` and `most` GiB. Raises a settings problem."""
     if not least <= cache.gib <= most:
-        message = f"{what} has {least} to {most} GiB; write a size between"
-        raise problem("cache_range", message, at=("size",), value=memory_text(cache.size))
+        raise problem("cache_range", at=("size",), value=memory_text(cache.size), what=what, least=least, most=most)

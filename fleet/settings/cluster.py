@@ -10,7 +10,7 @@ from fleet.facts.hardware import SPOT
 from fleet.facts.lifecycle import Use
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pods import Level
-from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
+from fleet.facts.remark import CANNOT_WORK, Remark, below, said, todo
 from fleet.facts.scheduling import FALLBACK, JOB_PRIORITIES, PLACEHOLDER_PRIORITIES, SYSTEM_POOL, SYSTEM_SELECTOR, Priority
 from fleet.settings.alerts import require_objectives
 from fleet.settings.budget import Budget, PoolBudget
@@ -23,12 +23,13 @@ from fleet.settings.github import DEFAULT_SCOPE
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.health import Health
 from fleet.settings.jobs import StackJob, require_jobs
-from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem, refusal, require_once
+from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText
 from fleet.settings.monitoring import Monitoring
-from fleet.settings.namespaces import ARGO_TAKEN, JOBS, MONITORING_TAKEN, PLACEHOLDER_NAMESPACE, jobs_namespace, levels, reserved
+from fleet.settings.namespaces import JOBS, PLACEHOLDER_NAMESPACE, jobs_namespace, levels, reserved
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool, require_no_shm, require_one_share, require_own_pool, require_pool
 from fleet.settings.queues import Queues, require_queues, units
+from fleet.settings.refusals import problem, refusal, refuse, require_once
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import GPU_LABELS, PodRunner, Runner, RunnerQuota, SetName
 from fleet.settings.sharing import Mig
@@ -391,10 +392,7 @@ class Cluster(Model):
     def _remarks(self) -> Iterator[str]:
         """Warnings about unused pools, unknown storage classes and MIG naming."""
         if self.monitoring is not None and self.found is not None and self.found.controller is not None:
-            yield (
-                "monitoring: undeterminable: runner sets have metrics only if the controller in "
-                f"{self.found.controller.namespace} turns them on; see docs/monitoring.md#install-or-use-your-own"
-            )
+            yield said("arc_metrics", namespace=self.found.controller.namespace)
         yield from self._without_operator()
         if self.health is not None and self.gpu_pools:
             yield f"health: {self.health.timing}; {self.node_repair} (docs/node-health.md)"
@@ -408,24 +406,15 @@ class Cluster(Model):
             if name not in used:
                 yield todo(f"pool {name}: no runner set uses it, so it gets no jobs; use it in one, or remove it")
             if self.pools[name].placeholders and name in others:
-                yield (
-                    f"pool {name}: only runners end placeholders, so for GPU Jobs and workloads it has "
-                    f"{self.pools[name].nodes.max - self.pools[name].placeholders} nodes at most"
-                )
+                yield said("placeholders", name=name, most=self.pools[name].nodes.max - self.pools[name].placeholders)
         yield from self._shared_with_queues()
         for name, workload in self.workloads.items():
             storage = workload.storage_asked if isinstance(workload, PoolWorkload) else None
             if storage is not None and storage.storage_class not in (None, *map(class_name, self.caches)):
-                yield (
-                    f"workload {name}: the program does not create storage class {storage.storage_class}; check that the "
-                    "cluster has it"
-                )
+                yield said("storage_class", name=name, storage_class=storage.storage_class)
         for name, pool in self.pools.items():
             if isinstance(pool.sharing, Mig) and pool.sharing.naming == "single":
-                yield (
-                    f"pool {name}: until the MIG manager has partitioned a new node's GPUs, naming single gives whole GPUs the "
-                    "same name, and a job may start on one; use naming: mixed"
-                )
+                yield said("mig_single", name=name)
 
     def _shared_with_queues(self) -> Iterator[str]:
         """Warnings about pools that are too small for runner sets and queues together. Runners are not in any queue."""
@@ -447,10 +436,7 @@ class Cluster(Model):
             title = f"{'pool' if name in self.pools else 'flavor'} {name}"
             if handed and others and handed + others > most:
                 users = " and ".join(f"{use} {number}" for use, number in asked.items() if number)
-                yield (
-                    f"{title}: of its {most} {resource} {users}, and queues hand out {handed}; "
-                    "later jobs wait for a node, even Jobs that their queue has admitted"
-                )
+                yield said("pool_and_queues", title=title, most=most, resource=resource, users=users, handed=handed)
 
     def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """(path, description) of each thing that only one cluster of a stack may have."""
@@ -467,54 +453,35 @@ class Cluster(Model):
     def _cluster_rules(self) -> None:
         """Refuse a pool with the system pool's name, a runner of an unknown pool, and private egress that cannot be opened."""
         if SYSTEM_POOL in self.pools:
-            message = f"'{SYSTEM_POOL}' is the untainted pool's name; rename the GPU pool"
-            raise problem("pool_name", message, at=("pools", SYSTEM_POOL), value=SYSTEM_POOL)
+            raise problem("pool_name", at=("pools", SYSTEM_POOL), value=SYSTEM_POOL)
         for name, runner in self.pod_runners.items():
             if not runner.gpus and name in GPU_LABELS:
-                message = f"the name is a label that promises a GPU, and the class has gpus: 0; rename it, such as {name}-build"
-                raise problem("cpu_name", message, at=("runners", name), value=name)
+                raise problem("cpu_name", at=("runners", name), value=name)
             for index, pool_name in enumerate(runner.ordered):
                 require_pool("runner_pool", pool_name, self.pools, at=("runners", name, *runner.pool_at(index)), gpus=runner.gpus)
             if runner.runner_pool is not None:
                 require_own_pool(runner.runner_pool, self.pools, at=("runners", name, "runnerPool"))
             if runner.in_containers and len(name) > MAX_SET_NAME:
-                message = (
-                    f"the name of a set with containers: job has at most {MAX_SET_NAME} characters, this one has {len(name)}, "
-                    "and GitHub's hooks would cut off what distinguishes the pods of its jobs; shorten it"
-                )
-                raise problem("jobs_set_name", message, at=("runners", name), value=name)
+                raise problem("jobs_set_name", at=("runners", name), value=name, most=MAX_SET_NAME, length=len(name))
             if runner.in_containers and f"{name}{JOBS}" in self.runners:
-                message = (
-                    f"the pods of its jobs are in the namespace {jobs_namespace(name)}, which has the GitHub App's key for class "
-                    f"{name}{JOBS}; rename one of the two"
-                )
-                raise problem("jobs_namespace", message, at=("runners", name), value=name)
+                raise problem("jobs_namespace", at=("runners", name), value=name, namespace=jobs_namespace(name), jobs=JOBS)
         of_runners = self.runner_pools
         for name, pool in self.pools.items():
-            if pool.placeholders and name not in of_runners:
-                message = "no runner set uses the pool, and only runners end placeholders; remove it"
-                raise problem("placeholder_runner", message, at=("pools", name, "placeholders"))
-        require_once("private_egress", "a network is given twice; remove one", self.private_egress, at=("privateEgress",))
+            refuse("pools", name, "placeholders", placeholder_runner=pool.placeholders and name not in of_runners)
+        require_once("private_egress__twice", self.private_egress, at=("privateEgress",))
         for index, cidr in enumerate(self.private_egress):
             if not may_open(cidr, self.closed_networks):
-                message = (
-                    "not a private IPv4 network; jobs can always reach public ones, and never link-local ones (instance "
-                    "metadata); write one such as 10.20.0.0/16"
-                )
-                raise problem("private_egress", message, at=("privateEgress", str(index)), value=cidr)
+                raise problem("private_egress", at=("privateEgress", str(index)), value=cidr)
 
     @refusal
     def _delivery_rules(self) -> None:
         """Refuse delivery by ArgoCD without a repository, the reverse, and a namespace or secrets that do not fit."""
         if self.by_git != (self.gitops is not None):
-            message = "delivery argocd and gitops (repository, path) belong together; give both or neither"
-            raise problem("gitops", message, at=("delivery",) if self.gitops is None else ("gitops",))
+            raise problem("gitops", at=("delivery",) if self.gitops is None else ("gitops",))
         if self.gitops is not None and (reserved(self.gitops.namespace) or self.gitops.namespace in self.team_namespaces):
-            raise problem("git_namespace", ARGO_TAKEN, at=("gitops", "namespace"), value=self.gitops.namespace)
+            raise problem("git_namespace", at=("gitops", "namespace"), value=self.gitops.namespace)
         if isinstance(self.secrets_by, Sops) and isinstance(self.SECRETS_BY, ByProgram):
-            fix = "use program, external-secrets or sealed-secrets"
-            message = f"the ArgoCD that the program installs has no plugin that decrypts them; {fix}"
-            raise problem("program_sops", message, at=("gitops", "secrets", "by"))
+            raise problem("program_sops", at=("gitops", "secrets", "by"))
         for name, secrets in (self.gitops.scope_secrets if self.gitops is not None else {}).items():
             if secrets.by != self.secrets_by.by or isinstance(secrets, ByProgram):
                 message = f"the keys of all scopes come the same way, here {self.secrets_by.by}; write by: {self.secrets_by.by}"
@@ -529,21 +496,16 @@ class Cluster(Model):
         A Prometheus needs a namespace without another owner, and a class for its volume.
         """
         if self.health is not None and self.health.startup_gate and not self.SETS_TAINTS:
-            message = "only the node groups of EKS give new nodes a taint that may be removed later; remove startupGate"
-            raise problem("startup_gate", message, at=("health", "startupGate"))
+            raise problem("startup_gate", at=("health", "startupGate"))
         monitoring = self.monitoring
         if monitoring is not None and monitoring.cloudwatch and not self.HAS_CLOUDWATCH:
-            message = "the program installs CloudWatch's add-on only on EKS clusters that it creates; remove cloudwatch"
-            raise problem("monitoring_cloudwatch", message, at=("monitoring", "cloudwatch"))
+            raise problem("monitoring_cloudwatch", at=("monitoring", "cloudwatch"))
         if monitoring is None or not monitoring.installs:
             return
         owned = self.gitops is not None and monitoring.namespace == self.gitops.namespace
         if owned or reserved(monitoring.namespace) or monitoring.namespace in self.team_namespaces:
-            raise problem("monitoring_namespace", MONITORING_TAKEN, at=("monitoring", "namespace"), value=monitoring.namespace)
-        if monitoring.storage_class is None and not (self.SELLS_VOLUMES or self.DEFAULT_CLASS):
-            fix = "name one of the cluster's classes in storageClass"
-            message = f"the cluster has no default storage class, so Prometheus would wait forever for its volume; {fix}"
-            raise problem("monitoring_class", message, at=("monitoring",))
+            raise problem("monitoring_namespace", at=("monitoring", "namespace"), value=monitoring.namespace)
+        refuse("monitoring", monitoring_class=monitoring.storage_class is None and not (self.SELLS_VOLUMES or self.DEFAULT_CLASS))
 
     @refusal
     def _shared_rules(self) -> None:
@@ -555,12 +517,9 @@ class Cluster(Model):
                 require_one_share("several_shares", pool_name, pool, runner.gpus, at=("runners", name, "gpus"))
                 require_no_shm("mps_shm", pool_name, pool, runner, at=("runners", name))
                 if not pool.mounts_shm and runner.template is not None and "shm" in runner.template.mounted():
-                    message = f"pool {pool_name} shares its GPUs by MPS, so the runner has no volume shm; remove the mount"
-                    raise problem("mps_mount", message, at=("runners", name, "template"), value="shm")
+                    raise problem("mps_mount", at=("runners", name, "template"), value="shm", pool_name=pool_name)
                 if pool.sharing != first.sharing:
-                    why = f"pool {runner.ordered[0]} shares its GPUs in another way, and a runner requests one resource"
-                    message = f"{why}; give both pools the same sharing, or write a class for each"
-                    raise problem("pools_sharing", message, at=("runners", name, *runner.pool_at(index)))
+                    raise problem("pools_sharing", at=("runners", name, *runner.pool_at(index)), first=runner.ordered[0])
 
     @refusal
     def _fallback_rules(self) -> None:
@@ -572,13 +531,9 @@ class Cluster(Model):
                 if fallback and not any(pool.capacity == SPOT for pool in before):
                     alone = getattr(settings, "pool", None) is not None
                     at = (*path.split("."), *(("pool",) if alone else ("pools", str(place))))
-                    fix = "write a spot pool before it, or give it another role"
-                    message = f"a pool with role fallback is only used when spot has no capacity; {fix}"
-                    raise problem("fallback_first", message, at=at)
+                    raise problem("fallback_first", at=at)
         for name, pool in self.pools.items():
-            if pool.role == FALLBACK and name not in self.runner_pools:
-                message = "no runner class uses this fallback pool; add it to pools of a class, after a spot pool, or remove it"
-                raise problem("fallback_unused", message, at=("pools", name, "role"))
+            refuse("pools", name, "role", fallback_unused=pool.role == FALLBACK and name not in self.runner_pools)
 
     def _require_enablement(
         self, *, driver_at: Callable[[str, Any], tuple[str, ...]] = lambda _name, _pool: (), fix: str = ""
@@ -595,18 +550,14 @@ class Cluster(Model):
 
     def _require_existing(self, existing: Existing) -> None:
         """Refuse settings that do not fit a cluster which exists already. Raises a settings problem."""
-        if self.protect:
-            raise problem("existing_protect", "the program does not own this control plane; remove protect", at=("protect",))
+        refuse("protect", existing_protect=self.protect)
         for name in ENABLEMENTS:
             if name in existing.installed and name != self.enablement:
-                message = f"the cluster has {name}, which would advertise the GPUs too; write enablement: {name}"
-                raise problem("existing_enablement", message, at=("enablement",), value=self.enablement)
+                raise problem("existing_enablement", at=("enablement",), value=self.enablement, name=name)
         for name, pool in self.pools.items():
             key = "sharing" if pool.sharing is not None else "cdi" if pool.cdi else ""
             if key and self.enablement in existing.installed:
-                fix = f"remove {key}, or {self.enablement} from installed"
-                message = f"the program does not install {self.enablement} here, so it cannot configure it; {fix}"
-                raise problem("existing_sharing", message, at=("pools", name, key))
+                raise problem("existing_sharing", at=("pools", name, key), enablement=self.enablement, key=key)
 
     @refusal
     def _use_rules(self) -> None:

@@ -12,15 +12,15 @@ from typing import Annotated
 from fleet.facts import hardware
 from fleet.facts.tables import entry, rows
 from fleet.facts.versions import minor
-from fleet.settings.model import Model, matching, problem
+from fleet.settings.model import Model
+from fleet.settings.refusals import matching, problem, refuse
 
 _DRIVER = re.compile(r"([0-9]{3})\.[0-9]{2,3}(\.[0-9]{2})?")
 
 
 def driver_version(version: str) -> str:
     """Validate the version of an NVIDIA driver. Raises a settings problem."""
-    if not _DRIVER.fullmatch(version):
-        raise problem("driver_version", "not a driver's version; write it as nvidia-smi shows it, for example 580.159.03")
+    refuse(driver_version=not _DRIVER.fullmatch(version))
     return version
 
 
@@ -34,13 +34,12 @@ class Cuda:
 
 
 CUDA = {row["major"]: entry(Cuda, row) for row in rows("cuda.csv")}
-_CUDA_RULE = f'not a version of CUDA {", ".join(CUDA)}; write major and minor version in quotes, for example "13.0"'
 
 
 class CudaFields(Model):
     """What a runner class says about the images of its jobs."""
 
-    cuda: Annotated[str, matching("cuda_version", _CUDA_RULE, rf"({'|'.join(CUDA)})\.[0-9]")] | None = None
+    cuda: Annotated[str, matching("cuda_version", rf"({'|'.join(CUDA)})\.[0-9]", cuda=", ".join(CUDA))] | None = None
     """The newest CUDA version of the images that jobs use. The plan refuses a class if the driver or a GPU of its nodes is too
     old for it. Source: docs.nvidia.com, CUDA compatibility, minor version compatibility. Example: `"13.0"`"""
 

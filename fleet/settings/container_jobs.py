@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleet.settings.model import Cpu, Memory, Model, problem, refusal
+from fleet.settings.model import Cpu, Memory, Model
+from fleet.settings.refusals import refusal, refuse
 
 MAX_SET_NAME = 35
 """Maximum characters of the name of a set whose jobs run in containers. ARC adds 19, and GitHub's hooks cut that to 54 before
@@ -13,8 +14,6 @@ HOOK_VOLUMES, HOOK_FOLDERS = ("externals", "github", "work"), ("/__e/", "/__w/",
 """Volumes of each job's pod, and where its containers have them (runner-container-hooks 0.8.1, src/k8s/utils.ts)."""
 HOOK_CONTAINERS = ("fs-init", "job")
 """Containers of each job's pod (the same, src/k8s/index.ts and src/hooks/constants.ts)."""
-ONLY_CONTAINERS = "only a class with containers: job starts containers; write containers: job, or remove this"
-"""The error for a setting of containers of any other class."""
 
 
 class Services(Model):
@@ -50,5 +49,4 @@ class ContainerFields(Model):
     def _container_rules(self) -> None:
         """Refuse settings of containers for a class that starts none."""
         for name, key in (("services", "services"), ("pod_security", "podSecurity")):
-            if not self.in_containers and name in self.model_fields_set:
-                raise problem("containers_none", ONLY_CONTAINERS, at=(key,))
+            refuse(key, containers_none=not self.in_containers and name in self.model_fields_set)

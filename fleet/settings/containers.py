@@ -13,12 +13,12 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationEr
 from fleet.facts.errors import instead
 from fleet.facts.quantities import quantity
 from fleet.settings.environment import ENV_NAME, refuse_ours
-from fleet.settings.model import Model, accepted, matching, problem, refuses
+from fleet.settings.model import Model
+from fleet.settings.refusals import accepted, matching, problem, refuses
 
-_LABEL_RULE = "a name here has lower-case letters, digits and hyphens, at most 63 characters; rename it"
-_Name = Annotated[str, matching("kubernetes_name", _LABEL_RULE, r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
+_Name = Annotated[str, matching("kubernetes_name", r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
 _HOSTNAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_HostName = Annotated[str, matching("host_name", "not a host name; write one such as mirror.example.com", _HOSTNAME, most=253)]
+_HostName = Annotated[str, matching("host_name", _HOSTNAME, most=253)]
 _Port = Annotated[int, Field(ge=1, le=65535)]
 
 
@@ -26,13 +26,13 @@ def _ip(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
-        raise problem("ip_address", "not an IP address; write one such as 10.20.0.5") from None
+        raise problem("ip_address") from None
 
 
 _Ip = Annotated[str, AfterValidator(_ip)]
 
 
-_NO_ROOT = accepted("root", "the namespace admits no pod with root; write another user, such as 1001", lambda user: user != 0)
+_NO_ROOT = accepted("root", lambda user: user != 0)
 
 
 class _Capabilities(Model):
@@ -72,7 +72,7 @@ class _Source(Model):
 
 
 class _Variable(Model):
-    name: Annotated[str, matching("env_name", "not the name of a variable; rename it", ENV_NAME), refuses(refuse_ours)]
+    name: Annotated[str, matching("env_name__container", ENV_NAME), refuses(refuse_ours)]
     value: str | None = None
     value_from: _Source | None = None
 
@@ -235,12 +235,11 @@ def _checked(kind: type[BaseModel], value: Mapping[str, Any]) -> None:
         if first["type"] == "extra_forbidden":
             of = [field.alias or name for name, field in kind.model_fields.items()]
             fix = instead(str(first["loc"][-1]), of, "remove it") if len(first["loc"]) == 1 else "remove it"
-            message = f"{where} is not a field that such an object may have; {fix}"
-            raise problem("kubernetes_field", message, private=True) from None
+            raise problem("kubernetes_field", private=True, where=where, fix=fix) from None
         message = "an object of fields belongs here" if first["type"] == "model_type" else first["msg"]
         text = message[0].lower() + message[1:]
         fix = "" if first["type"].startswith("gpu_ci_") else "; correct it"
-        raise problem("kubernetes_value", f"{where}: {text}{fix}", private=True) from None
+        raise problem("kubernetes_value", private=True, where=where, text=text, fix=fix) from None
 
 
 def refuse_container(value: Mapping[str, Any]) -> None:
@@ -248,16 +247,14 @@ def refuse_container(value: Mapping[str, Any]) -> None:
     _checked(_Container, value)
     drop = ((value.get("securityContext") or {}).get("capabilities") or {}).get("drop")
     if drop is not None and "ALL" not in drop:
-        message = "securityContext.capabilities.drop: the namespace admits no pod without ALL in it; add it, or remove drop"
-        raise problem("capabilities", message, private=True)
+        raise problem("capabilities", private=True)
     for variable in value.get("env") or ():
         sources = [source for source in (variable.get("valueFrom") or {}).values() if source is not None]
         if "valueFrom" in variable and ("value" in variable or len(sources) != 1):
-            message = f"env {variable['name']} has not one of value and a source in valueFrom; give one"
-            raise problem("env_source", message, private=True)
+            raise problem("env_source", private=True, name=variable["name"])
     paths = [mount["mountPath"] for mount in value.get("volumeMounts") or ()]
     if len(set(paths)) < len(paths):
-        raise problem("mount_path_twice", "volumeMounts has a mountPath twice; correct one", private=True)
+        raise problem("mount_path_twice", private=True)
 
 
 def refuse_sizes(name: str, resources: Mapping[str, Mapping[str, Any]]) -> None:
@@ -265,8 +262,7 @@ def refuse_sizes(name: str, resources: Mapping[str, Mapping[str, Any]]) -> None:
     for kind, amount in resources["requests"].items():
         most = resources["limits"].get(kind)
         if most is not None and (quantity(amount) or 0) > (quantity(most) or 0):
-            message = f"resources.requests.{kind} is above its limit; raise the limit, or lower the request"
-            raise problem("container_limit", message, value=name)
+            raise problem("container_limit", value=name, kind=kind)
 
 
 def refuse_volume(value: Mapping[str, Any]) -> None:
@@ -274,17 +270,16 @@ def refuse_volume(value: Mapping[str, Any]) -> None:
     _checked(_VolumeName, value)
     sources = {key: source for key, source in value.items() if key != "name"}
     if len(sources) != 1 or not all(isinstance(source, Mapping) for source in sources.values()):
-        raise problem("template_volume", "a volume has a name and one source, as in a pod; correct it", private=True)
+        raise problem("template_volume", private=True)
     (kind, source), *_ = sources.items()
     if kind not in _SOURCES:
-        message = f"the namespace admits no volume {kind}; write one of {', '.join(_SOURCES)}"
-        raise problem("template_volume_kind", message, private=True)
+        raise problem("template_volume_kind", private=True, kind=kind, kinds=", ".join(_SOURCES))
     if kind == "emptyDir":
         _checked(_EmptyDir, source)
         if (size := source.get("sizeLimit")) is not None and (quantity(size) or 0) <= 0:
-            raise problem("template_volume_size", "emptyDir.sizeLimit is not a quantity; write one such as 1Gi", private=True)
+            raise problem("template_volume_size", private=True)
     elif (needed := _SOURCES[kind]) and needed not in source:
-        raise problem("template_volume_key", f"{kind} of a volume needs {needed}; add it", private=True)
+        raise problem("template_volume_key", private=True, kind=kind, needed=needed)
 
 
 HOST_ALIAS, DNS_CONFIG = (refuses(partial(_checked, kind)) for kind in (_HostAlias, _DnsConfig))

@@ -7,9 +7,9 @@ from typing import Literal
 
 from fleet.facts.node_image import NodeImage
 from fleet.settings import compatibility
-from fleet.settings.model import problem
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool
+from fleet.settings.refusals import problem
 from fleet.settings.sharing import Mig, Mps
 
 DEVICE_PLUGIN = "device-plugin"
@@ -44,8 +44,7 @@ class EnabledPool:
 def require_enablement(enablement: str, operator: OperatorSettings | None, pools: Mapping[str, EnabledPool]) -> None:
     """Refuse settings under which a pool's GPUs have no driver, no advertiser, or two. Raises a settings problem."""
     if operator is not None and enablement != GPU_OPERATOR:
-        message = f"operator belongs to enablement {GPU_OPERATOR}; remove it, or set enablement: {GPU_OPERATOR}"
-        raise problem("operator_unused", message, at=("operator",))
+        raise problem("operator_unused", at=("operator",), gpu_operator=GPU_OPERATOR)
     for name, pool in pools.items():
         _require_one_advertiser(name, pool, enablement)
         _require_driver(name, pool, enablement, operator or OperatorSettings())
@@ -67,36 +66,28 @@ def advertisers(enablement: str, image: NodeImage) -> Iterator[str]:
 def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> None:
     names = list(advertisers(enablement, held.image))
     if len(names) > 1:
-        message = f"{' and '.join(names)} would both advertise this pool's GPUs; use an image without its own device plugin"
-        raise problem("two_advertisers", message, at=("pools", name, "image"), value=held.image.name)
+        raise problem("two_advertisers", at=("pools", name, "image"), value=held.image.name, names=" and ".join(names))
     if held.pool.sharing is not None and enablement not in _SHARES[held.pool.sharing.strategy]:
-        message = (
-            f"sharing by {held.pool.sharing.strategy} works only with enablement "
-            f"{' or '.join(_SHARES[held.pool.sharing.strategy])}; use that, or remove sharing"
-        )
-        raise problem("sharing_enablement", message, at=("pools", name, "sharing", "strategy"), value=held.pool.sharing.strategy)
+        strategy, at = held.pool.sharing.strategy, ("pools", name, "sharing", "strategy")
+        raise problem("sharing_enablement", at=at, value=strategy, enablements=" or ".join(_SHARES[strategy]))
     if enablement == GPU_PLUGIN_ADDON and held.pool.cdi:
-        message = f"OKE's add-on does not use CDI; remove cdi, or use enablement: {DEVICE_PLUGIN}"
-        raise problem("addon_cdi", message, at=("pools", name, "cdi"), value=True)
+        raise problem("addon_cdi", at=("pools", name, "cdi"), value=True, device_plugin=DEVICE_PLUGIN)
 
 
 def _require_driver(name: str, held: EnabledPool, enablement: str, operator: OperatorSettings) -> None:
     image = held.image
     if not image.driver and enablement != GPU_OPERATOR:
-        why = f"image {image.name} contains no driver and enablement {enablement} installs none"
-        message = f"{why}; use an image with one, or enablement: {GPU_OPERATOR}"
-        raise problem("image_without_driver", message, at=("pools", name, "image"), value=image.name)
+        of_image = ("pools", name, "image")
+        raise problem("image_without_driver", at=of_image, value=image.name, enablement=enablement, operator=GPU_OPERATOR)
     if image.licensed and operator.driver.license_secret is None:
-        message = f"image {image.name} needs a licensed driver; set operator.driver.licenseSecret and repository"
-        raise problem("vgpu_license", message, at=("pools", name, "image"), value=image.name)
+        raise problem("vgpu_license", at=("pools", name, "image"), value=image.name)
     version, at, fix = _driver(name, held, operator)
     for machine in held.pool.machines:
         if version is not None:
             compatibility.require_driver(machine, version, at=at, fix=fix)
         elif held.driver_at and (limits := compatibility.limits(machine)):
             # Without a setting for it, the plan reports the pool as undeterminable instead.
-            message = f"{limits}, and the driver of image {image.name} is not known; set {'.'.join(at)}"
-            raise problem("driver_unknown", message, at=at)
+            raise problem("driver_unknown", at=at, limits=limits, image=image.name, setting=".".join(at))
 
 
 def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[str | None, tuple[str, ...], str]:
@@ -113,11 +104,7 @@ def _require_mps_apart(pools: Mapping[str, EnabledPool], mixed: list[str]) -> No
     """Refuse MPS beside pools with MIG naming `mixed`: the operator's variable for MIG reaches every device plugin."""
     for name, held in pools.items():
         if mixed and isinstance(held.pool.sharing, Mps):
-            message = (
-                f"the operator sets MIG naming mixed for the device plugin of all nodes, because of pool {mixed[0]}, and "
-                "with it the plugin refuses MPS; use time-slicing, or move one of the pools to another cluster"
-            )
-            raise problem("mps_mig", message, at=("pools", name, "sharing", "strategy"), value="mps")
+            raise problem("mps_mig", at=("pools", name, "sharing", "strategy"), value="mps", mixed=mixed[0])
 
 
 _installed = attrgetter("driver", "toolkit", "driver_root")
@@ -128,8 +115,7 @@ def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSett
     """Refuse pools that need different values in the operator's only ClusterPolicy, and operator settings without effect."""
     for setting, part in (("driver", "driver"), ("containerd", "toolkit")):
         if pools and setting in operator.model_fields_set and all(getattr(held.image, part) for held in pools.values()):
-            message = f"every pool's image contains its own {part}, so the operator installs none; remove {setting}"
-            raise problem("operator_idle", message, at=("operator", setting))
+            raise problem("operator_idle", at=("operator", setting), part=part, setting=setting)
     naming = {name: held.pool.sharing.naming for name, held in pools.items() if isinstance(held.pool.sharing, Mig)}
     _require_mps_apart(pools, [name for name, way in naming.items() if way == "mixed"])
     for name, held in pools.items():
@@ -138,10 +124,7 @@ def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSett
             raise problem("mig_naming", message, at=("pools", name, "sharing", "naming"), value=naming[name])
         other, first = next(iter(pools.items()))
         if held.pool.cdi != first.pool.cdi:
-            fix = f"set the same, or use enablement: {DEVICE_PLUGIN}"
-            message = f"the operator has one CDI setting per cluster, and pool {other} has the other; {fix}"
-            raise problem("operator_cdi", message, at=("pools", name, "cdi"), value=held.pool.cdi)
+            raise problem("operator_cdi", at=("pools", name, "cdi"), value=held.pool.cdi, other=other, plugin=DEVICE_PLUGIN)
         if _installed(held.image) != _installed(first.image):
-            why = f"the operator installs driver and toolkit on all nodes or none, and pool {other} has image {first.image.name}"
-            message = f"{why}; use images of one kind in a cluster"
-            raise problem("operator_images", message, at=("pools", name, "image"), value=held.image.name)
+            at, image = ("pools", name, "image"), first.image.name
+            raise problem("operator_images", at=at, value=held.image.name, other=other, image=image)

@@ -3,7 +3,8 @@
 import ipaddress
 from typing import Annotated, Literal
 
-from fleet.settings.model import Cidr, Model, limited, problem, refusal, refuses
+from fleet.settings.model import Cidr, Model
+from fleet.settings.refusals import limited, problem, refusal, refuse, refuses
 
 _WIDEST = {4: 8, 6: 32}
 """Shortest allowed prefix of a public network, by IP version. No single organization owns a larger one."""
@@ -12,17 +13,14 @@ _PRIVATE = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.
 
 def _public_cidr(cidr: str) -> None:
     network = ipaddress.ip_network(cidr)
-    if network.prefixlen < _WIDEST[network.version]:
-        raise problem("open_endpoint", "the API server would be open to the world; list your own networks, or set private: true")
+    refuse(open_endpoint=network.prefixlen < _WIDEST[network.version])
     if not isinstance(network, ipaddress.IPv4Network) or any(network.overlaps(private) for private in _PRIVATE):
-        message = "a public endpoint is reached from public IPv4 networks; list those, or set private: true"
-        raise problem("endpoint_family", message)
+        raise problem("endpoint_family")
 
 
 def _bounded(cidr: str) -> None:
     network = ipaddress.ip_network(cidr)
-    if network.prefixlen < _WIDEST[network.version]:
-        raise problem("open_port", "the port would be open to the world; list the networks of its users, such as 192.168.1.0/24")
+    refuse(open_port=network.prefixlen < _WIDEST[network.version])
 
 
 BoundedCidr = Annotated[Cidr, refuses(_bounded)]
@@ -59,11 +57,8 @@ class Endpoint(Model):
     @refusal
     def _rules(self) -> None:
         """Refuse an endpoint that is both public and private or neither, and keys that belong to the other kind."""
-        if self.private == bool(self.public_cidrs):
-            raise problem("endpoint", "give either publicCidrs with your networks or private: true")
-        if self.private and self.reachable_from is None:
-            message = "a private endpoint needs reachableFrom (vpc-agent or vpn), or no deployment can reach it"
-            raise problem("endpoint_reach", message)
+        refuse(endpoint=self.private == bool(self.public_cidrs))
+        refuse(endpoint_reach=self.private and self.reachable_from is None)
         for key, value in (("reachableFrom", self.reachable_from), ("privateCidrs", self.private_cidrs)):
             if value and not self.private:
-                raise problem("endpoint_reach", f"{key} belongs to a private endpoint; remove it or set private: true")
+                raise problem("endpoint_reach__public", key=key)

@@ -3,16 +3,12 @@
 from typing import Annotated
 
 from fleet.facts.credentials import mask
-from fleet.settings.model import QuotedText, accepted, matching, problem, refuses
+from fleet.settings.model import QuotedText
+from fleet.settings.refusals import accepted, matching, problem, refuse, refuses
 
-_ENV_RULE = "an environment variable has letters, digits, '_', '-' and '.', and no digit first; rename it"
 ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
 """Kubernetes' envVarNameFmt (apimachinery, pkg/util/validation)."""
 _OURS = ("NVIDIA_", "ACTIONS_", "RUNNER_", "GITHUB_", "GPU_CI_")
-_OURS_RULE = f"gpu-ci, ARC, the runner or NVIDIA's toolkit sets variables that begin with {', '.join(_OURS)}; rename or remove it"
-_VALUE_RULE = (
-    "looks like a credential, and everybody who reads the stack file reads it: put it into a Secret and name that in secretEnv"
-)
 _PROXY_NAMES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 
 
@@ -20,16 +16,15 @@ def refuse_ours(name: str) -> None:
     """Refuse the name of a variable that others set. Raises a settings problem."""
     # Names of Linux are case-sensitive, and GitHub's are all in capitals.
     if name.startswith(_OURS):
-        raise problem("env_ours", _OURS_RULE, value=name)
+        raise problem("env_ours", value=name, starts=", ".join(_OURS))
 
 
 def _env_name(name: str) -> None:
-    if name.lower() in _PROXY_NAMES:
-        raise problem("env_proxy", "the set's listener needs the proxy, too, so ARC sets the variable; write proxy of the class")
+    refuse(env_proxy=name.lower() in _PROXY_NAMES)
     refuse_ours(name)
 
 
-EnvName = Annotated[str, matching("env_name", _ENV_RULE, ENV_NAME), refuses(_env_name)]
+EnvName = Annotated[str, matching("env_name", ENV_NAME), refuses(_env_name)]
 """Name of an environment variable that a class may set."""
-EnvValue = Annotated[QuotedText, accepted("env_credential", _VALUE_RULE, lambda value: mask(value) == value, private=True)]
+EnvValue = Annotated[QuotedText, accepted("env_credential", lambda value: mask(value) == value, private=True)]
 """Value of an environment variable, without the form of a credential."""

@@ -5,9 +5,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from fleet.facts.remark import said
 from fleet.facts.scheduling import GPU_TAINT_KEY
 from fleet.facts.versions import CHARTS
-from fleet.settings.model import DnsLabel, Labels, Model, matching, problem, refusal, refuses
+from fleet.settings.model import DnsLabel, Labels, Model
+from fleet.settings.refusals import matching, problem, refusal, refuses
 
 CONTROLLER_CHART, AUTOSCALER_CHART = "arc-controller", "cluster-autoscaler"
 NODE_AGENT = "eks-node-monitoring-agent"
@@ -27,8 +29,7 @@ ENABLEMENTS = ("device-plugin", "gpu-operator")
 EXISTS, CREATED = "existing", "created"
 """The tags of a provider's two models: a cluster that exists already, and one that the program creates."""
 
-_SERVICE_ACCOUNT_RULE = "not the name of a service account; write it as kubectl get serviceaccounts shows it"
-ServiceAccount = Annotated[str, matching("service_account", _SERVICE_ACCOUNT_RULE, r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", most=253)]
+ServiceAccount = Annotated[str, matching("service_account", r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", most=253)]
 
 
 class Controller(Model):
@@ -71,37 +72,23 @@ class Existing(Model):
 
     def unseen(self, enablement: str) -> Iterator[str]:
         """What nothing in the settings shows of the cluster, as warnings. `enablement` is what advertises its GPUs."""
-        yield (
-            "existing: undeterminable: other pods and DaemonSets of the cluster are not counted, so a node may hold fewer "
-            "runners than the plan says"
-        )
+        yield said("existing_pods")
         if self.controller is not None:
-            yield (
-                "existing: undeterminable: a controller of another minor version deletes runner sets; check that the controller "
-                f"in {self.controller.namespace} has version {CHARTS['gha-runner-scale-set'].version}"
-            )
+            yield said("existing_controller", namespace=self.controller.namespace, version=CHARTS["gha-runner-scale-set"].version)
         if enablement in self.installed:
-            yield (
-                f"existing: undeterminable: {enablement} of the cluster must tolerate the taint {GPU_TAINT_KEY} and select the "
-                "GPU nodes; look for their GPUs with kubectl describe node"
-            )
+            yield said("existing_enablement", enablement=enablement, taint=GPU_TAINT_KEY)
         if AUTOSCALER_CHART in self.installed:
-            yield (
-                "existing: undeterminable: the cluster's own autoscaler must find the new pools by their tags and may resize "
-                "them; start one job per pool to see it"
-            )
+            yield said("existing_autoscaler")
 
     @refusal
     def _controller_rules(self) -> None:
         """Refuse an installed ARC controller that is not described, and a description of one that is not installed."""
         if (CONTROLLER_CHART in self.installed) != (self.controller is not None):
-            fix = "give both or none"
-            message = f"{CONTROLLER_CHART} in installed and controller (namespace, serviceAccount) belong together; {fix}"
-            raise problem("existing_controller", message, at=("controller",) if self.controller is not None else ("installed",))
+            at = ("controller",) if self.controller is not None else ("installed",)
+            raise problem("existing_controller", at=at, chart=CONTROLLER_CHART)
 
 
-_CONTEXT_RULE = "not a kubeconfig context; write it as kubectl config get-contexts shows it"
-Context = Annotated[str, matching("context", _CONTEXT_RULE, r"[^\s\x00-\x1f\x7f]+", most=160)]
+Context = Annotated[str, matching("context", r"[^\s\x00-\x1f\x7f]+", most=160)]
 
 
 class ExistingContext(Existing):
@@ -116,17 +103,15 @@ class ExistingContext(Existing):
     """Path of the kubeconfig file. Default: as kubectl finds it (KUBECONFIG, ~/.kube/config). Example: `/home/ci/.kube/config`"""
 
 
-def no_caches(rule: str, why: str) -> AfterValidator:
+def no_caches(rule: str) -> AfterValidator:
     """A validator that refuses every cache."""
-    message = f"{why}; remove it, and name a storage class of your cluster in the workload's storage"
 
     def check(caches: dict[str, Any]) -> None:
         for name in caches:
-            raise problem(rule, message, at=(name,), value=name)
+            raise problem(rule, at=(name,), value=name)
 
     return refuses(check)
 
 
-_DRIVER_RULE = "a cache needs a storage driver that the program installs only in its own clusters"
-NO_CACHES = no_caches("existing_cache", _DRIVER_RULE)
+NO_CACHES = no_caches("existing_cache")
 """The program cannot read which storage drivers an existing cluster has."""

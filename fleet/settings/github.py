@@ -5,30 +5,23 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fleet.settings.model import YAML_WORDS, DnsLabel, Form, Model, QuotedText, matching, problem, refusal, refuses
+from fleet.settings.model import YAML_WORDS, DnsLabel, Model, QuotedText
+from fleet.settings.refusals import Form, matching, problem, refusal, refuse, refuses, words
 
 _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
 
 
-_SCOPE_RULE = "not a GitHub scope; write https://github.com/<organization> or …/<organization>/<repository>"
-
-
 def _scope_url(url: str) -> None:
-    if "/enterprises/" in url:
-        message = "a GitHub App cannot register runners of an enterprise; give the URL of an organization or repository"
-        raise problem("github_scope", message)
-    if not _SCOPE.fullmatch(url) or "/orgs/" in url:
-        raise problem("github_scope", _SCOPE_RULE)
+    refuse(github_scope="/enterprises/" in url)
+    refuse(github_scope__form=not _SCOPE.fullmatch(url) or "/orgs/" in url)
 
 
-ScopeUrl = Annotated[str, refuses(_scope_url), Form("GitHub scope", _SCOPE_RULE, _SCOPE.pattern)]
-_REPOSITORY_NAME_RULE = "not a repository; write owner/name, such as example/app"
+ScopeUrl = Annotated[str, refuses(_scope_url), Form("GitHub scope", words("github_scope__form"), _SCOPE.pattern)]
 _REPOSITORY_NAME = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}"
-RepositoryName = Annotated[str, matching("repository_name", _REPOSITORY_NAME_RULE, _REPOSITORY_NAME)]
+RepositoryName = Annotated[str, matching("repository_name", _REPOSITORY_NAME)]
 """A GitHub repository as `owner/name`."""
 
-_ID_RULE = 'an id is a quoted number from 1, for example "123456"'
-Identifier = Annotated[QuotedText, matching("github_id", _ID_RULE, "[1-9][0-9]{0,18}")]
+Identifier = Annotated[QuotedText, matching("github_id", "[1-9][0-9]{0,18}")]
 
 _GROUP = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]*")
 _GROUP_RULE = "a runner group starts with a letter, then has letters, digits, spaces, _ . or -, and is not a YAML word such as on"
@@ -122,13 +115,11 @@ class GitHub(GitHubScope):
     def _scope_rules(self) -> None:
         """Refuse the name of the default scope, and two names of one organization or repository."""
         if DEFAULT_SCOPE in self.scopes:
-            message = "this name means the organization or repository of gpu-ci:github itself; rename the scope"
-            raise problem("default_scope", message, at=("scopes", DEFAULT_SCOPE), value=DEFAULT_SCOPE)
+            raise problem("default_scope", at=("scopes", DEFAULT_SCOPE), value=DEFAULT_SCOPE)
         names: dict[str, str] = {}
         for name, scope in self.every.items():
             if (first := names.setdefault(scope.path, name)) != name:
-                message = f"scope {first} has the same url; write github: {first} for its classes, with a group if they differ"
-                raise problem("scope_twice", message, at=("scopes", name, "url"), value=scope.url)
+                raise problem("scope_twice", at=("scopes", name, "url"), value=scope.url, first=first)
 
     @property
     def every(self) -> dict[str, GitHubScope]:

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
-from fleet.settings.model import DnsLabel, Model, matching, selected_by
+from fleet.settings.model import DnsLabel, Model, selected_by
+from fleet.settings.refusals import matching
 
 SECRET_WAYS = ("external-secrets", "sealed-secrets", "sops", "program")
 
@@ -14,20 +15,14 @@ _CIPHERTEXT = r"Ag[A-D][A-Za-z0-9+/]{697,}={0,2}"
 (bitnami-labs/sealed-secrets v0.36.6 pkg/crypto)."""
 
 # Errors with private=True do not show the value, because people may paste a token or the App's key there.
-_GIT_RULE = "not the URL of a Git repository without user and password; write for example https://github.com/example/homelab"
 _GIT = r"(https://[A-Za-z0-9.-]+(:[0-9]+)?/|ssh://([a-z]+@)?[A-Za-z0-9.-]+(:[0-9]+)?/|[a-z]+@[A-Za-z0-9.-]+:)[\w./-]*\w"
-Repository = Annotated[str, matching("git_repository", _GIT_RULE, _GIT, private=True)]
-_REVISION_RULE = "not a branch, tag or commit; write for example main"
-Revision = Annotated[str, matching("git_revision", _REVISION_RULE, r"[A-Za-z0-9][\w.+/-]*")]
-Folder = Annotated[str, matching("git_path", "not a folder below the repository's root; write for example clusters/home", _PATH)]
-_FILE_RULE = "not a file in the stack file's folder or below; write for example secrets/github-app.enc.yaml"
-SecretFile = Annotated[str, matching("secret_file", _FILE_RULE, _PATH, private=True)]
-_SEALED_KEY_RULE = "not what kubeseal prints; seal the key with: kubeseal --raw --scope cluster-wide --from-file key.pem"
-SealedKey = Annotated[str, matching("sealed_key", _SEALED_KEY_RULE, _CIPHERTEXT, private=True)]
-_ENTRY_RULE = "not the name of a key in a secret store; write letters, digits and ._/-, such as gpu-ci/github-app"
-SecretKey = Annotated[str, matching("secret_key", _ENTRY_RULE, r"[\w.:/-]+", private=True)]
-_OBJECT_NAME_RULE = "not the name of a Kubernetes object; write lower-case letters, digits, '-' and '.'"
-ObjectName = Annotated[str, matching("object_name", _OBJECT_NAME_RULE, r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", most=253, private=True)]
+Repository = Annotated[str, matching("git_repository", _GIT, private=True)]
+Revision = Annotated[str, matching("git_revision", r"[A-Za-z0-9][\w.+/-]*")]
+Folder = Annotated[str, matching("git_path", _PATH)]
+SecretFile = Annotated[str, matching("secret_file", _PATH, private=True)]
+SealedKey = Annotated[str, matching("sealed_key", _CIPHERTEXT, private=True)]
+SecretKey = Annotated[str, matching("secret_key__store", r"[\w.:/-]+", private=True)]
+ObjectName = Annotated[str, matching("object_name__git", r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", most=253, private=True)]
 
 
 class ExternalSecrets(Model):

@@ -6,11 +6,12 @@ from typing import Annotated
 from pydantic import Field
 
 from fleet.settings.alerts import Share, Time
-from fleet.settings.model import Duration, Model, between
+from fleet.settings.model import Duration, Model
+from fleet.settings.refusals import between
 
 MISSING_FOR = 180
 """Seconds that GPUs must be missing: a device plugin that is updated is away for as long as its image is pulled."""
-_WAIT = between("repair_wait", "EKS counts whole minutes; write a wait from 1m to 60m, such as 5m", 60, 3600, step=60)
+_WAIT = between("repair_wait", 60, 3600, step=60)
 RepairWait = Annotated[Duration, _WAIT]
 
 

@@ -10,17 +10,18 @@ from pydantic import Field
 
 from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES
 from fleet.settings.caches import Cache
-from fleet.settings.model import Cpu, DnsLabel, Duration, Labels, Memory, Model, problem, refusal, refuses, require_once
+from fleet.settings.model import Cpu, DnsLabel, Duration, Labels, Memory, Model
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_pool, require_same_gpus
 from fleet.settings.queues import Queues
+from fleet.settings.refusals import problem, refusal, refuses, require_once
 from fleet.settings.workloads import Workload
 
 
 def _priority(name: str) -> None:
     names = [priority.name for priority in JOB_PRIORITIES]
     if name not in names:
-        raise problem("job_priority", f"must be one of: {', '.join(names)}; name one of them")
+        raise problem("job_priority", names=", ".join(names))
 
 
 class StackJob(Model):
@@ -95,13 +96,12 @@ class StackJob(Model):
         """Refuse a job that does not name exactly one of pool, pools and gpuType, and a pool given twice."""
         if sum((self.pool is not None, bool(self.pools), self.gpu_type is not None)) != 1:
             # The error does not show the job, because its variables may be secrets.
-            raise problem("job_place", "a job needs pool, pools or gpuType; set one of them", private=True)
-        require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+            raise problem("job_place", private=True)
+        require_once("repeated_pool", self.pools, at=("pools",))
         if self.ordered:
             for key, value in (("spot", self.spot), ("shared", self.shared)):
                 if value:
-                    message = f"{key} selects among pools, but this job names its pool; remove it"
-                    raise problem("job_pool_known", message, at=(key,))
+                    raise problem("job_pool_known", at=(key,), key=key)
 
 
 def require_jobs(
@@ -118,22 +118,18 @@ def require_jobs(
     for name, job in jobs.items():
         at = ("jobs", name)
         if name in workloads and workloads[name].namespace == job.namespace:
-            raise problem("job_name", f"a workload has that name in namespace {job.namespace}; rename one", at=at, value=name)
+            raise problem("job_name", at=at, value=name, namespace=job.namespace)
         for index, pool in enumerate(job.ordered):
             path = (*at, *(("pool",) if job.pool is not None else ("pools", str(index))))
             require_pool("job_pool", pool, pools, at=path)
-            why = "a job requests one kind; name pools of one kind, or write a job for each"
-            require_same_gpus("job_pools_mixed", why, pool, job.ordered[0], pools, at=path)
+            require_same_gpus("job_pools_mixed", pool, job.ordered[0], pools, at=path)
         here = [cache for cache, settings in caches.items() if job.namespace in settings.namespaces]
         if job.cache is not None and job.cache not in here:
-            fix = "add the namespace to a cache of that name, or name another"
-            message = f"namespace {job.namespace} has {', '.join(here) or 'no cache'}; {fix}"
-            raise problem("job_cache", message, at=(*at, "cache"))
+            raise problem("job_cache", at=(*at, "cache"), namespace=job.namespace, here=", ".join(here) or "no cache")
         team = team_of(job.namespace, queues)
         owner = f"team {team}, whose queue has its name" if team else "no team with a queue"
         if job.queue is not None and job.queue not in ((team, DEFAULT_QUEUE) if team else ()):
-            message = f"namespace {job.namespace} belongs to {owner}; use the queue of the namespace's team, or remove queue"
-            raise problem("job_queue", message, at=(*at, "queue"))
+            raise problem("job_queue", at=(*at, "queue"), namespace=job.namespace, owner=owner)
 
 
 def team_of(namespace: str, queues: Queues | None) -> str:

@@ -9,7 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from fleet.settings.model import DURATION, Memory, Model, go_duration, limited, memory_text, problem, refusal, seconds_of
+from fleet.settings.model import DURATION, Memory, Model, go_duration, memory_text, seconds_of
+from fleet.settings.refusals import limited, problem, refusal, refuse
 
 _GO_DURATION = re.compile(r"(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
 
@@ -54,7 +55,7 @@ def unowned(owned: dict[str, str]) -> BeforeValidator:
     def check(value: Any) -> Any:
         for key in value if isinstance(value, dict) else ():
             if key in owned:
-                raise problem("node_config_owned", f"{key} {owned[key]}; remove it", at=(key,))
+                raise problem("node_config_owned", at=(key,), key=key, why=owned[key])
         return value
 
     return BeforeValidator(check)
@@ -117,9 +118,7 @@ class KubeletFlags(Model):
         """Refuse what kubelet refuses (kubernetes v1.36.3, pkg/kubelet/apis/config/validation): the node would never join."""
         # kubelet's defaults are 85 and 80.
         high, low = self.image_gc_high_threshold_percent, self.image_gc_low_threshold_percent
-        if (80 if low is None else low) >= (85 if high is None else high):
-            message = "imageGCLowThresholdPercent (default 80) is not below imageGCHighThresholdPercent (default 85); lower it"
-            raise problem("image_gc", message)
+        refuse(image_gc=(80 if low is None else low) >= (85 if high is None else high))
 
 
 ResourceManagers = DescribedKubelet | KubeletFlags
@@ -145,11 +144,8 @@ class KubeletConfig(KubeletFlags):
     @refusal
     def _config_rules(self) -> None:
         """Refuse what kubelet refuses."""
-        if self.serialize_image_pulls and (self.max_parallel_image_pulls or 1) > 1:
-            message = "kubelet pulls one image at a time with serializeImagePulls; remove one of the two"
-            raise problem("serial_pulls", message, at=("maxParallelImagePulls",))
+        refuse("maxParallelImagePulls", serial_pulls=self.serialize_image_pulls and (self.max_parallel_image_pulls or 1) > 1)
         whole, critical = self.shutdown_grace_period, self.shutdown_grace_period_critical_pods
         of_all, of_critical = self.GRACE
         if (of_critical if critical is None else critical) > (of_all if whole is None else whole):
-            part = f"shutdownGracePeriodCriticalPods (default {of_critical}s) is a part"
-            raise problem("shutdown_grace", f"{part} of shutdownGracePeriod (default {of_all}s); lower it")
+            raise problem("shutdown_grace", of_critical=of_critical, of_all=of_all)

@@ -6,8 +6,9 @@ from pydantic import Field, ValidatorFunctionWrapHandler, field_validator
 
 from fleet.facts import hardware
 from fleet.facts.errors import instead
-from fleet.settings.model import DnsLabel, Form, Memory, Model, problem, refusal, refuses
+from fleet.settings.model import DnsLabel, Memory, Model
 from fleet.settings.pool import DESCRIBED
+from fleet.settings.refusals import Form, problem, refusal, refuses
 
 
 def _nvidia() -> list[str]:
@@ -17,7 +18,7 @@ def _nvidia() -> list[str]:
 def _model(name: str) -> None:
     if name not in _nvidia():
         fix = instead(name, _nvidia(), "write for example RTX 4090, or add a row", similar=0.8)
-        raise problem("gpu_model", f"no NVIDIA GPU of fleet/facts/data/gpus.csv; {fix}")
+        raise problem("gpu_model", fix=fix)
 
 
 GpuModel = Annotated[
@@ -52,8 +53,7 @@ class OwnMachine(Model):
     def _memory_known(self) -> None:
         """Refuse a GPU model of several memory sizes without its size."""
         if self.gpu_memory is None and not hardware.gpus()[self.gpu].memory_mib:
-            message = f"{self.gpu} is sold with several sizes of memory; add gpuMemory, such as 40Gi"
-            raise problem("gpu_memory", message, at=("gpuMemory",))
+            raise problem("gpu_memory", at=("gpuMemory",), gpu=self.gpu)
 
     def as_machine(self, name: str) -> hardware.Machine:
         """The same as a machine of the table. A disk counts in whole GB, rounded down."""

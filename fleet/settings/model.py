@@ -5,25 +5,17 @@ not a string. Each quantity has one unit: millicores, MiB, seconds.
 """
 
 import ipaddress
-import math
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
-from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 from pydantic.types import Discriminator
-from pydantic_core import CoreSchema, PydanticCustomError
 
-from fleet.facts.cloud_limits import limit
-
-if TYPE_CHECKING:  # not needed for a plan
-    from pydantic import GetJsonSchemaHandler
-    from pydantic.json_schema import JsonSchemaValue
+from fleet.settings.refusals import Form, matching, problem, refusal, refuse, words
 
 
 class Model(BaseModel):
@@ -61,152 +53,18 @@ IN_ANY_ORDER = AfterValidator(lambda items: tuple(sorted(items)))
 Where a later rule refuses one item by its place in the file, what writes the resource sorts the list instead."""
 
 
-def problem(rule: str, message: str, **context: object) -> PydanticCustomError:
-    """The error of a settings rule: `rule` is its short name, `message` says what is wrong and how to fix it.
-
-    `at` is the path of the wrong value below the model; default: the model itself. The error line shows what the stack file has
-    there. `value` is shown instead, and `private=True` shows nothing.
-    """
-    return PydanticCustomError(f"gpu_ci_{rule}", "{message}", {"message": message, **context})
-
-
-def refusal(check: Callable[[Any], None]) -> Any:
-    """A validator of a whole model from a method that only raises settings problems."""
-
-    @wraps(check)
-    def validator(self: Any) -> Any:
-        check(self)
-        return self
-
-    return model_validator(mode="after")(validator)
-
-
-def refuses(check: Callable[[Any], None]) -> AfterValidator:
-    """A validator of a value from a function that only raises settings problems."""
-
-    def validator(value: Any) -> Any:
-        check(value)
-        return value
-
-    return AfterValidator(validator)
-
-
-def accepted(rule: str, message: str, accepts: Callable[[Any], object], **context: object) -> AfterValidator:
-    """A validator that refuses what `accepts` does not take. `context` as of `problem`."""
-
-    def check(value: Any) -> None:
-        if not accepts(value):
-            raise problem(rule, message, **context)
-
-    return refuses(check)
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How a JSON Schema describes a value that a validator checks: `rule` says in words what the validator allows.
-
-    `title` names the kind of value, `pattern` is a regular expression of the whole text, `types` are the JSON types. `values`
-    returns the allowed values.
-    """
-
-    title: str
-    rule: str
-    pattern: str = ""
-    most: int | None = None
-    types: tuple[str, ...] = ("string",)
-    values: Callable[[], Iterable[str]] | None = None
-
-    def keywords(self) -> "JsonSchemaValue":
-        """The keywords of this form. Editors show `patternErrorMessage`, which is not a keyword of JSON Schema."""
-        kind = {"type": self.types[0] if len(self.types) == 1 else list(self.types), "title": self.title}
-        pattern = {"pattern": f"^({self.pattern})$"} if self.pattern else {}
-        most = {} if self.most is None else {"maxLength": self.most}
-        values = {} if self.values is None else {"enum": list(self.values())}
-        return {**kind, **pattern, **most, **values, "patternErrorMessage": self.rule}
-
-    def __get_pydantic_json_schema__(self, source: CoreSchema, handler: "GetJsonSchemaHandler") -> "JsonSchemaValue":
-        """The schema of the value with these keywords."""
-        return {**handler(source), **self.keywords()}
-
-
-@dataclass(frozen=True, slots=True)
-class _Described(AfterValidator):
-    """A validator with the keywords that it adds to the JSON Schema of its value."""
-
-    keywords: "Callable[[], JsonSchemaValue]"
-
-    def __get_pydantic_json_schema__(self, source: CoreSchema, handler: "GetJsonSchemaHandler") -> "JsonSchemaValue":
-        return {**handler(source), **self.keywords()}
-
-
-def matching(
-    rule: str, message: str, pattern: str, *, most: int | None = None, private: bool = False, form: Form | None = None
-) -> AfterValidator:
-    """A validator that refuses a text unless the whole of it matches `pattern` and it has at most `most` characters.
-
-    `form` replaces what the JSON Schema says of it, where a pattern of Python has another meaning in JavaScript.
-    """
-    compiled = re.compile(pattern)
-
-    def check(text: str) -> str:
-        if (most is not None and len(text) > most) or not compiled.fullmatch(text):
-            raise problem(rule, message, **({"private": True} if private else {}))
-        return text
-
-    return _Described(check, (form or Form(rule.replace("_", " "), message, pattern, most)).keywords)
-
-
-def limited(of: str, path: str, kind: str = "") -> AfterValidator:
-    """A validator that refuses what a row of `fleet.facts.cloud_limits` refuses, which the policy `cloud-limits` judges too."""
-    row = limit(of, path, kind)
-
-    def check(value: Any) -> Any:
-        data = (
-            [entry.model_dump() if isinstance(entry, Model) else entry for entry in value] if isinstance(value, tuple) else value
-        )
-        if (fault := row.fault(data)) is not None:
-            raise problem("cloud_limit", fault)
-        return value
-
-    def keywords() -> "JsonSchemaValue":
-        """The least and most of a number, the words of a text."""
-        if row.kind == "whole" and not row.words:
-            return {"minimum": row.least, "maximum": row.most}
-        return {"enum": list(row.words)} if row.kind == "words" else {}
-
-    return _Described(check, keywords)
-
-
-def between(rule: str, message: str, least: int, most: float = math.inf, *, step: int = 1) -> AfterValidator:
-    """A validator that refuses a number below `least` or above `most`, and one that `step` does not divide."""
-
-    def check(number: int) -> None:
-        if not least <= number <= most or number % step:
-            raise problem(rule, message)
-
-    return refuses(check)
-
-
-def require_once(rule: str, message: str, values: Collection[object], *, at: tuple[str, ...]) -> None:
-    """Refuse a list that has a value twice. Raises a settings problem."""
-    if len(set(values)) < len(values):
-        raise problem(rule, message, at=at)
-
-
-_NAME_RULE = "a name is a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63 characters; rename it"
-DnsLabel = Annotated[str, matching("name", _NAME_RULE, r"[a-z]([-a-z0-9]*[a-z0-9])?", most=63)]
+DnsLabel = Annotated[str, matching("name", r"[a-z]([-a-z0-9]*[a-z0-9])?", most=63)]
 """A name that becomes part of Kubernetes objects and label values."""
 
 
-_RUNTIME_HANDLER_RULE = "not the name of a container runtime; write lower-case letters, digits and hyphens, such as nvidia"
-RuntimeHandler = Annotated[str, matching("runtime_handler", _RUNTIME_HANDLER_RULE, r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
+RuntimeHandler = Annotated[str, matching("runtime_handler", r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
 """Name of a runtime in containerd's configuration, as a RuntimeClass has it (Kubernetes node/v1, `handler`)."""
 
 
 def _quoted(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
         drops = " (1.30 as 1.3)" if isinstance(value, float) else ""
-        raise problem("quote", f"must be text, and YAML reads a number here{drops}; put quotes around what you wrote")
+        raise problem("quote", drops=drops)
     return value
 
 
@@ -214,9 +72,7 @@ QuotedText = Annotated[str, BeforeValidator(_quoted)]
 """A string that YAML would read as a number if left unquoted (1.30 becomes 1.3)."""
 
 
-AccountId = Annotated[
-    QuotedText, matching("account_id", 'an AWS account is 12 quoted digits, for example "111122223333"', "[0-9]{12}")
-]
+AccountId = Annotated[QuotedText, matching("account_id", "[0-9]{12}")]
 
 
 def cpu_text(millicores: int) -> str:
@@ -229,7 +85,6 @@ def memory_text(mebibytes: int) -> str:
     return f"{mebibytes // 1024}Gi" if mebibytes % 1024 == 0 else f"{mebibytes}Mi"
 
 
-_CPU_RULE = "a CPU quantity is a positive number of cores (4, 0.5) or of millicores (500m)"
 _CPU = re.compile(r"([0-9]{1,9})m|([0-9]{1,6}(?:\.[0-9]{1,3})?)")
 
 
@@ -237,17 +92,14 @@ def _millicores(value: object) -> int:
     text = str(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else ""
     match = _CPU.fullmatch(text)
     cores = 0 if match is None else int(match[1]) if match[1] else round(float(match[2]) * 1000)
-    if cores <= 0:
-        raise problem("cpu", _CPU_RULE)
+    refuse(cpu=cores <= 0)
     return cores
 
 
-Cpu = Annotated[
-    int, BeforeValidator(_millicores), PlainSerializer(cpu_text), Form("CPU", _CPU_RULE, _CPU.pattern, types=("number", "string"))
-]
+_CPU_FORM = Form("CPU", words("cpu"), _CPU.pattern, types=("number", "string"))
+Cpu = Annotated[int, BeforeValidator(_millicores), PlainSerializer(cpu_text), _CPU_FORM]
 """CPU in millicores."""
 
-_MEMORY_RULE = "a memory quantity is a positive whole number with its unit, Mi or Gi: 16Gi"
 _MOST_MEMORY = 2**30
 """1 PiB. No disk, bucket or machine of a fleet is larger, so a larger one is a typo."""
 _MEMORY = re.compile(r"([0-9]{1,9})(Mi|Gi)")
@@ -256,17 +108,17 @@ _MEMORY = re.compile(r"([0-9]{1,9})(Mi|Gi)")
 def _mebibytes(value: object) -> int:
     match = _MEMORY.fullmatch(value) if isinstance(value, str) else None
     if match is None or int(match[1]) == 0:
-        raise problem("memory", _MEMORY_RULE)
+        raise problem("memory")
     size = int(match[1]) * (1024 if match[2] == "Gi" else 1)
     if size > _MOST_MEMORY:
-        raise problem("memory_size", f"a quantity has at most {memory_text(_MOST_MEMORY)}; correct it")
+        raise problem("memory_size", most=memory_text(_MOST_MEMORY))
     return size
 
 
-Memory = Annotated[int, BeforeValidator(_mebibytes), PlainSerializer(memory_text), Form("memory", _MEMORY_RULE, _MEMORY.pattern)]
+_MEMORY_FORM = Form("memory", words("memory"), _MEMORY.pattern)
+Memory = Annotated[int, BeforeValidator(_mebibytes), PlainSerializer(memory_text), _MEMORY_FORM]
 """Memory or storage in MiB."""
 
-_DURATION_RULE = "a duration is a whole number with its unit, s, m or h: 10m"
 _MOST_SECONDS = 87600 * 3600
 """Go, which reads the durations, counts nanoseconds in 64 bits: 292 years. Ten years are a typo already."""
 _DURATION = re.compile(r"([0-9]{1,9})(s|m|h)")
@@ -277,19 +129,16 @@ def seconds_of(value: object) -> int:
     """The seconds of a duration such as 10m."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise problem("duration", _DURATION_RULE)
+        raise problem("duration")
     seconds = int(match[1]) * _SECONDS[match[2]]
     if seconds > _MOST_SECONDS:
-        raise problem("duration_length", f"a duration has at most {_MOST_SECONDS // 3600}h, ten years; correct it")
+        raise problem("duration_length", hours=_MOST_SECONDS // 3600)
     return seconds
 
 
-DURATION = Form("duration", _DURATION_RULE, _DURATION.pattern)
+DURATION = Form("duration", words("duration"), _DURATION.pattern)
 Duration = Annotated[int, BeforeValidator(seconds_of), PlainSerializer(lambda value: f"{value}s"), DURATION]
 """A length of time in seconds."""
-
-
-_DAY_RULE = "not a day; write year, month and day such as 2026-12-19"
 
 
 def _day(text: str) -> str:
@@ -297,10 +146,10 @@ def _day(text: str) -> str:
         # Python also reads 20261219 and 2026-W51-6.
         if date.fromisoformat(text).isoformat() == text:
             return text
-    raise problem("day", _DAY_RULE)
+    raise problem("day")
 
 
-Day = Annotated[str, AfterValidator(_day), Form("day", _DAY_RULE, r"[0-9]{4}-[0-9]{2}-[0-9]{2}")]
+Day = Annotated[str, AfterValidator(_day), Form("day", words("day"), r"[0-9]{4}-[0-9]{2}-[0-9]{2}")]
 """A day as year-month-day."""
 
 
@@ -308,7 +157,7 @@ def _cidr(text: str) -> str:
     try:
         network = ipaddress.ip_network(text)
     except ValueError as error:
-        raise problem("cidr", f"not a CIDR block ({error}); write a network such as 203.0.113.0/24") from None
+        raise problem("cidr", error=error) from None
     return str(network)
 
 
@@ -327,12 +176,10 @@ def is_label_value(text: str) -> bool:
     return len(text) <= 63 and re.fullmatch(_LABEL_NAME, text) is not None
 
 
-_KEY_RULE = "a label's key is a name, or domain/name, of letters, digits, '-', '_' and '.', at most 63 characters; rename it"
-LabelKey = Annotated[str, matching("label_key", _KEY_RULE, rf"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL_NAME}", most=63)]
+LabelKey = Annotated[str, matching("label_key", rf"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL_NAME}", most=63)]
 """Key of a node label. 63 characters in all is the EKS API's limit (labelKey); Kubernetes allows a longer domain."""
 
-_LABEL_VALUE_RULE = "a label's value has 1 to 63 letters, digits, '-', '_' and '.', a letter or digit at both ends; rename it"
-LabelValue = Annotated[str, matching("label_value", _LABEL_VALUE_RULE, _LABEL_NAME, most=63)]
+LabelValue = Annotated[str, matching("label_value", _LABEL_NAME, most=63)]
 """Value of a node label. Kubernetes allows an empty one, the EKS API (labelValue) does not."""
 
 Labels = dict[LabelKey, LabelValue]
@@ -362,15 +209,11 @@ YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", 
 """Words that YAML does not read as text without quotes, which some charts omit."""
 
 
-_TAG_KEY_RULE = "a tag's key has 1 to 128 letters, digits, spaces or _.:/=+-@, and does not start with aws:; rename it"
-_TAG_VALUE_RULE = "a tag's value has at most 256 letters, digits, spaces or _.:/=+-@; correct it"
 _TAG = r"[\w .:/=+@-]"
 TagKey = Annotated[
-    str, matching("tag", _TAG_KEY_RULE, rf"(?![aA][wW][sS]:){_TAG}{{1,128}}", form=Form("tag key", _TAG_KEY_RULE, most=128))
+    str, matching("tag__key", rf"(?![aA][wW][sS]:){_TAG}{{1,128}}", form=Form("tag key", words("tag__key"), most=128))
 ]
-TagValue = Annotated[
-    str, matching("tag", _TAG_VALUE_RULE, rf"{_TAG}{{0,256}}", form=Form("tag value", _TAG_VALUE_RULE, most=256))
-]
+TagValue = Annotated[str, matching("tag__value", rf"{_TAG}{{0,256}}", form=Form("tag value", words("tag__value"), most=256))]
 
 
 class Span(Model):
@@ -384,8 +227,7 @@ class Span(Model):
     @refusal
     def _rules(self) -> None:
         """Refuse a limit below the request, as the API server does."""
-        if self.limit < self.request:
-            raise problem("limit", "limit is below request; raise limit or lower request")
+        refuse(limit=self.limit < self.request)
 
 
 class CpuSpan(Span):
@@ -422,7 +264,7 @@ class Scale(Model):
     def _rules(self) -> None:
         """Refuse min above max."""
         if self.min > self.max:
-            raise problem("scale", f"min is above max {self.max}; lower min or raise max", at=("min",))
+            raise problem("scale", at=("min",), max=self.max)
 
 
 class Nodes(Scale):

@@ -6,19 +6,16 @@ from pydantic import Field
 
 from fleet.settings.alerts import Alerts
 from fleet.settings.github import RepositoryName
-from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Duration, Labels, Memory, Model, between, matching, problem, refusal
+from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Duration, Labels, Memory, Model
+from fleet.settings.refusals import between, matching, problem, refusal, refuse
 
 NAMESPACE = "monitoring"
 _OF_AN_INSTALLED_ONE = {"storage": "storage", "storage_class": "storageClass", "retention": "retention"}
 _SMALLEST = 50 * 1024
 """MiB of the smallest block volume of OCI."""
-_VOLUME = between("monitoring_storage", "a whole number of Gi, 50Gi at least; write for example 100Gi", _SMALLEST, step=1024)
+_VOLUME = between("monitoring_storage", _SMALLEST, step=1024)
 
-_REMOTE_WRITE_RULE = (
-    "not the URL of Prometheus' remote write without user and password; write for example "
-    "http://prometheus.metrics.svc:9090/api/v1/write"
-)
-REMOTE_WRITE = matching("remote_write_url", _REMOTE_WRITE_RULE, r"https?://[a-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._/-]+", private=True)
+REMOTE_WRITE = matching("remote_write_url", r"https?://[a-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._/-]+", private=True)
 
 
 class Monitoring(Model):
@@ -61,15 +58,9 @@ class Monitoring(Model):
     @refusal
     def _one_kind(self) -> None:
         """Refuse labels for an installed Prometheus, which selects every monitor and rule, and a volume for an existing one."""
-        if self.installs and self.labels:
-            raise problem("monitoring_labels", "an installed Prometheus selects every monitor; remove labels", at=("labels",))
-        if self.installs and self.remote_write_url is not None:
-            message = "the program knows the URL of a Prometheus that it installs; remove remoteWriteUrl"
-            raise problem("monitoring_remote_write", message, at=("remoteWriteUrl",))
-        if self.installs and self.operator_installed:
-            message = "the program installs the operator with prometheus: install; remove operatorInstalled"
-            raise problem("monitoring_operator", message, at=("operatorInstalled",))
+        refuse("labels", monitoring_labels=self.installs and self.labels)
+        refuse("remoteWriteUrl", monitoring_remote_write=self.installs and self.remote_write_url is not None)
+        refuse("operatorInstalled", monitoring_operator=self.installs and self.operator_installed)
         for field, key in _OF_AN_INSTALLED_ONE.items():
             if not self.installs and field in self.model_fields_set:
-                message = f"{key} is a setting of a Prometheus that the program installs; remove it, or write prometheus: install"
-                raise problem("monitoring_existing", message, at=(key,))
+                raise problem("monitoring_existing", at=(key,), key=key)

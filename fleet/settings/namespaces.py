@@ -4,21 +4,14 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from fleet.facts.pods import Level
-from fleet.settings.model import DnsLabel, problem, refuses
+from fleet.facts.scheduling import RUNNERS
+from fleet.settings.model import DnsLabel
+from fleet.settings.refusals import problem, refuse, refuses
 
 SMOKE_NAMESPACE = "gpu-smoke"
 """Only smoke tests run there. It is deleted after them."""
 PLACEHOLDER_NAMESPACE = "gpu-placeholders"
 """Only placeholder pods run there."""
-TAKEN = "this namespace belongs to the system, a chart or a runner set; use another for teams"
-"""The error for a team's namespace that is already used. `fleet.prove.rules` checks the namespaces of charts."""
-ARGO_TAKEN = "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd"
-"""The error for a namespace of ArgoCD that is already used."""
-MONITORING_TAKEN = (
-    "this namespace belongs to the system, a chart, a runner set or a team; give Prometheus its own, such as monitoring"
-)
-"""The error for a namespace of Prometheus that is already used."""
-_RUNNERS = "runners-"
 JOBS = "-jobs"
 """What the namespace of the jobs' pods has behind the name of the runners' namespace."""
 _LEVELS: tuple[Level, ...] = ("restricted", "baseline", "privileged")
@@ -27,7 +20,7 @@ _LEVELS: tuple[Level, ...] = ("restricted", "baseline", "privileged")
 
 def runner_namespace(runner_set: str) -> str:
     """The namespace of a runner set. It contains only the runners and the GitHub App secret."""
-    return f"{_RUNNERS}{runner_set}"
+    return f"{RUNNERS}{runner_set}"
 
 
 def jobs_namespace(runner_set: str) -> str:
@@ -37,16 +30,16 @@ def jobs_namespace(runner_set: str) -> str:
 
 def reserved(namespace: str) -> bool:
     """Whether a namespace belongs to Kubernetes or to runner sets, or is `default`."""
-    return namespace == "default" or namespace.startswith(("kube-", _RUNNERS))
+    return namespace == "default" or namespace.startswith(("kube-", RUNNERS))
 
 
 def _free(name: str) -> None:
     if name == SMOKE_NAMESPACE:
-        raise problem("smoke_namespace", f"{SMOKE_NAMESPACE} is only for smoke tests; use another, such as ai")
+        raise problem("smoke_namespace", smoke_namespace=SMOKE_NAMESPACE)
     if name == PLACEHOLDER_NAMESPACE:
-        raise problem("placeholder_namespace", f"{PLACEHOLDER_NAMESPACE} is only for placeholder pods; use another, such as ai")
-    if reserved(name):
-        raise problem("namespace_taken", TAKEN)
+        raise problem("placeholder_namespace", placeholder_namespace=PLACEHOLDER_NAMESPACE)
+    # fleet.prove.rules refuses the namespaces of charts.
+    refuse(namespace_taken=reserved(name))
 
 
 TeamNamespace = Annotated[DnsLabel, refuses(_free)]

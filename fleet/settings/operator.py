@@ -6,14 +6,13 @@ from pydantic import AfterValidator
 
 from fleet.facts import versions
 from fleet.settings import compatibility
-from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Model, matching, problem, refusal
+from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Model
+from fleet.settings.refusals import matching, problem, refusal
 
 _PUBLIC = "nvcr.io/nvidia"
 """NVIDIA's public registry of driver images. Driver images of vGPU guests are in no public registry."""
-_HOST_PATH_RULE = "not an absolute path on the node; write for example /etc/containerd/config.toml"
-_HOST_PATH = matching("host_path", _HOST_PATH_RULE, r"/[A-Za-z0-9._/-]+")
-_REPOSITORY_RULE = "not a registry path without tag; write for example nvcr.io/nvidia"
-_REPOSITORY = matching("repository", _REPOSITORY_RULE, r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*")
+_HOST_PATH = matching("host_path", r"/[A-Za-z0-9._/-]+")
+_REPOSITORY = matching("repository__registry", r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*")
 
 
 class Driver(Model):
@@ -56,5 +55,4 @@ class OperatorSettings(Model):
     def _rules(self) -> None:
         """Refuse a license secret without the private repository of the vGPU driver."""
         if self.driver.license_secret is not None and self.driver.repository in (None, _PUBLIC):
-            message = "no public registry has a licensed vGPU driver; name your own in repository"
-            raise problem("vgpu_repository", message, at=("driver", "repository"))
+            raise problem("vgpu_repository", at=("driver", "repository"))

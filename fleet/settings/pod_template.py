@@ -12,40 +12,25 @@ from fleet.facts.pods import Mount, claimed
 from fleet.settings.environment import EnvName, EnvValue
 from fleet.settings.github import is_app_secret
 from fleet.settings.gitops import ObjectName
-from fleet.settings.model import (
-    IN_ANY_ORDER,
-    DnsLabel,
-    Form,
-    Memory,
-    Model,
-    accepted,
-    matching,
-    memory_text,
-    problem,
-    refusal,
-    refuses,
-    require_once,
-)
+from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Memory, Model, memory_text
+from fleet.settings.refusals import Form, accepted, matching, problem, refusal, refuse, refuses, require_once, words
 from fleet.settings.template import Template
 
 
 def _job_secret(name: str) -> None:
     if is_app_secret(name):
-        raise problem("app_secret", f"{name} has the private key of the GitHub App, which no job may read; name another Secret")
+        raise problem("app_secret", name=name)
 
 
 JobSecret = Annotated[ObjectName, refuses(_job_secret)]
 """Name of a Secret in the namespace of the class that its jobs may read."""
 
 
-_ACCOUNT_RULE = "other pods and the policies know that account; write another name, such as jobs"
-Account = Annotated[DnsLabel, accepted("account_name", _ACCOUNT_RULE, lambda name: name not in ("default", "launcher"))]
+Account = Annotated[DnsLabel, accepted("account_name", lambda name: name not in ("default", "launcher"))]
 """Name of a service account of the program's."""
-_KEY_RULE = "not a key of a Secret; write letters, digits, '-', '_' and '.'"
-DataKey = Annotated[str, matching("data_key", _KEY_RULE, r"[-._a-zA-Z0-9]+", most=253)]
+DataKey = Annotated[str, matching("data_key", r"[-._a-zA-Z0-9]+", most=253)]
 """A key of a Secret or ConfigMap (Kubernetes core/v1, Secret, `data`)."""
 
-_PATH_RULE = "not a path for a mount; write an absolute path without .., ':' or a slash at its end, such as /data"
 _PATH = r"(/(?!\.\.?(/|$))[^/:\s]+)+"
 _TAKEN = ("/dev", "/proc", "/sys", "/home/runner", "/var/run/secrets", "/run/secrets", "/etc/gpu-ci")
 """Where the container runtime, the runner's image and we have files. A mount there hides them."""
@@ -55,11 +40,11 @@ def _mount_path(path: str) -> None:
     mounted = PurePosixPath(path)
     for taken in map(PurePosixPath, _TAKEN):
         if mounted.is_relative_to(taken) or taken.is_relative_to(mounted):
-            raise problem("mount_taken", f"{taken} belongs to the runner, its system or /dev/shm; write a path such as /data")
+            raise problem("mount_taken", taken=taken)
 
 
-_PATH_FORM = Form("mount path", _PATH_RULE, "/[^:]*[^:/]", 4096)
-MountPath = Annotated[str, matching("mount_path", _PATH_RULE, _PATH, form=_PATH_FORM), refuses(_mount_path)]
+_PATH_FORM = Form("mount path", words("mount_path"), "/[^:]*[^:/]", 4096)
+MountPath = Annotated[str, matching("mount_path", _PATH, form=_PATH_FORM), refuses(_mount_path)]
 """Where a container has a volume."""
 
 
@@ -116,19 +101,12 @@ class ExtraVolume(Model):
     def _rules(self) -> None:
         """Refuse none or several kinds of volumes, and settings of an empty directory for another kind."""
         kinds = [self.size, self.claim, self.config_map, self.secret]
-        if sum(kind is not None for kind in kinds) != 1:
-            raise problem("volume_kind", "a volume has one of size, claim, configMap and secret; give one of them")
-        if self.in_memory and self.size is None:
-            message = "only an empty directory can be in memory; remove inMemory, or give size"
-            raise problem("volume_memory", message, at=("inMemory",))
-        if self.read_only and self.size is not None:
-            message = "an empty directory that is read-only stays empty; remove readOnly"
-            raise problem("volume_read_only", message, at=("readOnly",))
+        refuse(volume_kind=sum(kind is not None for kind in kinds) != 1)
+        refuse("inMemory", volume_memory=self.in_memory and self.size is None)
+        refuse("readOnly", volume_read_only=self.read_only and self.size is not None)
 
 
-_PROXY_RULE = "not the URL of a proxy; write http://<host>:<port>, without user and password, which a Secret has"
 _PROXY = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
-_HOST_RULE = "not a host; write a host, a domain or a network such as 10.0.0.0/8"
 API_SERVER = ("kubernetes.default.svc", ".svc", ".cluster.local", "10.96.0.1", "10.97.0.1", "10.100.0.1", "172.20.0.1")
 """Names of services, and the addresses that the API server has in the pods of OKE, Talos and EKS: the first of the services.
 
@@ -146,13 +124,13 @@ def _covers(name: str, host: str) -> bool:
     return name == "*" or f".{host}".endswith(f".{name.removeprefix('*').lstrip('.')}")
 
 
-_ProxyHost = Annotated[str, matching("proxy_host", _HOST_RULE, r"[A-Za-z0-9*.:/-]+", most=253)]
+_ProxyHost = Annotated[str, matching("proxy_host", r"[A-Za-z0-9*.:/-]+", most=253)]
 
 
 class Proxy(Model):
     """The HTTP proxy by which listener and jobs of a class reach everything."""
 
-    url: Annotated[str, matching("proxy_url", _PROXY_RULE, _PROXY, private=True)]
+    url: Annotated[str, matching("proxy_url", _PROXY, private=True)]
     """URL of the proxy, without credentials. Example: `http://proxy.example.com:3128`"""
     secret: JobSecret | None = None
     """Name of a Secret in the namespace of the class with the keys `username` and `password`. Jobs can read both. Example:
@@ -268,28 +246,24 @@ class PodFields(Model):
     def _pod_rules(self) -> None:
         """Refuse a variable, pull secret or path that occurs twice, and the names of our own volumes."""
         if both := sorted(self.env.keys() & self.secret_env.keys()):
-            raise problem("env_twice", "env has the variable too; remove one of the two", at=("secretEnv", both[0]))
+            raise problem("env_twice", at=("secretEnv", both[0]))
         for key, names in (("env", self.env), ("secretEnv", self.secret_env)):
             if self.ca_bundle is not None and (taken := sorted({*CA_VARIABLES, "NODE_EXTRA_CA_CERTS"} & names.keys())):
-                raise problem("env_bundle", "caBundle sets the variable; remove one of the two", at=(key, taken[0]))
-        require_once("pull_secrets", "a Secret is given twice; remove one", self.pull_secrets, at=("pullSecrets",))
+                raise problem("env_bundle", at=(key, taken[0]))
+        require_once("pull_secrets", self.pull_secrets, at=("pullSecrets",))
         paths: dict[str, str] = {}
         for extra in self.template.volumes if self.template is not None else ():
             if extra["name"] in (*VOLUMES_TAKEN, *self.volumes):
-                message = "the pod has a volume of that name already; rename this one"
-                raise problem("template_volume_name", message, at=("template", "volumes"), value=extra["name"])
+                raise problem("template_volume_name", at=("template", "volumes"), value=extra["name"])
         if self.template is not None:
             there = {"shm", *self.volumes, *(extra["name"] for extra in self.template.volumes)}
             if missing := [name for name in self.template.mounted() if name not in there]:
-                message = "a container mounts a volume that the pod lacks; add it to volumes of the template, or correct the name"
-                raise problem("template_mount", message, at=("template",), value=missing[0])
+                raise problem("template_mount", at=("template",), value=missing[0])
         for name, volume in self.volumes.items():
             if name in VOLUMES_TAKEN:
-                message = f"{VOLUMES_TAKEN[name]} has a volume of that name; rename yours"
-                raise problem("volume_name", message, at=("volumes", name), value=name)
+                raise problem("volume_name", at=("volumes", name), value=name, owner=VOLUMES_TAKEN[name])
             if (other := paths.setdefault(volume.path, name)) != name:
-                message = f"volume {other} is mounted there; give yours another path"
-                raise problem("mount_twice", message, at=("volumes", name, "path"))
+                raise problem("mount_twice", at=("volumes", name, "path"), other=other)
 
 
 VOLUMES_TAKEN = {"shm": "gpu-ci", "keep-failed": "gpu-ci", "github-server-tls-cert": "ARC's chart", "work": "ARC's chart"}

@@ -11,22 +11,11 @@ from pydantic.alias_generators import to_camel
 from fleet.facts import hardware
 from fleet.facts.offer import Offer
 from fleet.facts.pricing import Money, quoted
+from fleet.facts.remark import said
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Taint, Toleration, own_labels, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import (
-    DnsLabel,
-    Duration,
-    Form,
-    Labels,
-    Memory,
-    Model,
-    Nodes,
-    between,
-    cpu_text,
-    problem,
-    refusal,
-    require_once,
-)
+from fleet.settings.model import DnsLabel, Duration, Labels, Memory, Model, Nodes, cpu_text
+from fleet.settings.refusals import Form, between, problem, refusal, refuse, require_once
 from fleet.settings.schedules import PoolSchedules
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -39,13 +28,13 @@ not. `capacity-block` is EC2's alone: Capacity Blocks for ML."""
 
 def _gpu_machine(name: str) -> str:
     if not _known(name).gpus:
-        raise problem("gpu_type", f"{name} has no GPU, and only EKS has pools without (docs/cpu-classes.md); name a GPU type")
+        raise problem("gpu_type__none", name=name)
     return name
 
 
 def _cpu_machine(name: str) -> str:
     if _known(name).gpus:
-        raise problem("system_type", f"{name} has a GPU; the system pool runs controllers, give it a CPU type such as m6i.large")
+        raise problem("system_type", name=name)
     return name
 
 
@@ -70,7 +59,7 @@ def _described(name: str) -> str:
     described = DESCRIBED.get()
     if described is not None and name not in described:
         fix = f"name one of: {', '.join(described)}" if described else "describe it below machines of the cluster"
-        raise problem("instance_type", f"no machine of this name; {fix}")
+        raise problem("instance_type", fix=fix)
     return name
 
 
@@ -88,10 +77,9 @@ NodeType = Annotated[str, AfterValidator(_any_machine), _of_table("machine type"
 _NAME_RULE = "neither a machine of the cluster nor a type with GPUs of fleet/facts/data/instances.csv; write for example tower"
 MachineName = Annotated[str, AfterValidator(_described), Form("GPU machine", _NAME_RULE, "[A-Za-z0-9][A-Za-z0-9.-]*")]
 """A machine type of a pool whose cluster may describe machines."""
-_SMALL_DISK = "a root disk is a whole number of Gi, 30Gi at least for the node image; write for example 100Gi"
-Disk = Annotated[Memory, between("disk", _SMALL_DISK, 30 * 1024, step=1024)]
+Disk = Annotated[Memory, between("disk", 30 * 1024, step=1024)]
 """Size of a root volume in MiB, whole GiB."""
-_IDLE_DELAY = between("idle_delay", "an idle delay is from 1m to 24h; write one between, such as 10m", 60, 86_400)
+_IDLE_DELAY = between("idle_delay", 60, 86_400)
 IdleDelay = Annotated[Duration, _IDLE_DELAY]
 """Seconds that a node stays unneeded before the autoscaler removes it."""
 
@@ -189,31 +177,24 @@ class Pool(Model):
         """Refuse a reservation without reserved capacity, the reverse, and more nodes than are reserved."""
         if (self.capacity in hardware.PREPAID) != (self.reservation is not None):
             kind = self.capacity if self.capacity in hardware.PREPAID else "reserved or capacity-block"
-            message = f"capacity {kind} and a reservation (id, zone, count) belong together; give both or neither"
-            raise problem("reservation", message, at=("capacity",))
+            raise problem("reservation", at=("capacity",), kind=kind)
         if self.reservation is not None and self.nodes.max > self.reservation.count:
-            message = f"the reservation holds {self.reservation.count} machines, and nodes beyond them never start; lower max"
-            raise problem("reservation_size", message, at=("nodes", "max"))
+            raise problem("reservation_size", at=("nodes", "max"), count=self.reservation.count)
 
     @refusal
     def _cpu_rules(self) -> None:
         """Refuse settings of GPUs for a pool without GPUs."""
         for key in ("cdi", "sharing", "placeholders", *self.OF_GPUS):
-            if not self.has_gpus and key in self.model_fields_set and getattr(self, key):
-                raise problem("cpu_pool", "the pool has no GPUs, and this setting is about GPUs; remove it", at=(to_camel(key),))
+            refuse(to_camel(key), cpu_pool=not self.has_gpus and key in self.model_fields_set and getattr(self, key))
 
     @refusal
     def _placeholder_rules(self) -> None:
         """Refuse placeholders that no node could have, and those of shared GPUs."""
         at = ("placeholders",)
-        if self.placeholders and self.sharing is not None:
-            message = "a placeholder takes all GPUs of a node, and the pool shares them; use nodes.min instead"
-            raise problem("placeholder_sharing", message, at=at)
-        if self.placeholders and self.nodes.min == self.nodes.max:
-            message = "all nodes of the pool always run, so placeholders would add none; remove it"
-            raise problem("placeholder_fixed", message, at=at)
+        refuse(*at, placeholder_sharing=self.placeholders and self.sharing is not None)
+        refuse(*at, placeholder_fixed=self.placeholders and self.nodes.min == self.nodes.max)
         if self.placeholders > self.nodes.max:
-            raise problem("placeholder_size", f"the pool has {self.nodes.max} nodes at most; lower it, or raise nodes.max", at=at)
+            raise problem("placeholder_size", at=at, max=self.nodes.max)
 
     @refusal
     def _scheduled_rules(self) -> None:
@@ -221,11 +202,8 @@ class Pool(Model):
         if self.schedules is None:
             return
         if self.UNSCHEDULED:
-            message = f"unsupported: {self.UNSCHEDULED}; give a runner class schedules instead"
-            raise problem("unscheduled", message, at=("schedules",))
-        if self.reservation is not None:
-            message = "a reservation is paid at all hours; remove schedules, and raise nodes.min"
-            raise problem("reserved_schedule", message, at=("schedules",))
+            raise problem("unscheduled", at=("schedules",), unscheduled=self.UNSCHEDULED)
+        refuse("schedules", reserved_schedule=self.reservation is not None)
         self.schedules.require_within(self.nodes.min, self.nodes.max, "nodes")
 
     @refusal
@@ -238,23 +216,16 @@ class Pool(Model):
         for machine in self.machines:
             if machine.cloud == hardware.OWNED and self.disk * 2**20 > machine.nvme_gb * 10**9:
                 room = array_gib(machine)
-                message = f"the disk of {machine.name} has {room}Gi for containers; write {room}Gi or less"
-                raise problem("machine_disk", message, at=("disk",), value=f"{self.disk // 1024}Gi")
-        if self.role == "release" and self.capacity == "spot":
-            message = "a release pool must not be spot: an interruption would abort a release; use on-demand"
-            raise problem("release_spot", message, at=("capacity",))
-        if self.role == FALLBACK and self.capacity == hardware.SPOT:
-            message = "a fallback pool runs jobs while spot has no capacity, so it must not be spot; use on-demand"
-            raise problem("fallback_spot", message, at=("capacity",))
+                raise problem("machine_disk", at=("disk",), value=f"{self.disk // 1024}Gi", machine=machine.name, room=room)
+        refuse("capacity", release_spot=self.role == "release" and self.capacity == "spot")
+        refuse("capacity", fallback_spot=self.role == FALLBACK and self.capacity == hardware.SPOT)
         if len(self.labels) > MAX_LABELS:
-            raise problem("many_labels", f"a pool has at most {MAX_LABELS} labels of its own; remove some", at=("labels",))
+            raise problem("many_labels", at=("labels",), most=MAX_LABELS)
         for key in self.labels:
             if (vocabulary := term("label", key)) is not None:
                 raise problem("claimed_label", vocabulary.refusal, at=("labels", key))
             domain = key.rpartition("/")[0]
-            if domain == "nvidia.com" or domain.endswith(".nvidia.com"):
-                message = "NVIDIA's software reads labels of nvidia.com, and some of them leave a node without GPUs; remove it"
-                raise problem("nvidia_label", message, at=("labels", key))
+            refuse("labels", key, nvidia_label=domain == "nvidia.com" or domain.endswith(".nvidia.com"))
 
     @property
     def machines(self) -> tuple[hardware.Machine, ...]:
@@ -373,9 +344,8 @@ def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> Non
     """Refuse types of one list with different GPUs, and a type given twice. Raises a settings problem."""
     if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
         kinds = ", ".join(map(_gpus, machines))
-        message = f"types of one pool must have the same GPU model, memory and count, and these are {kinds}; split the pool"
-        raise problem("mixed_gpus", message, at=at)
-    require_once("repeated_type", "an instance type is given twice; remove one", machines, at=at)
+        raise problem("mixed_gpus", at=at, kinds=kinds)
+    require_once("repeated_type", machines, at=at)
 
 
 def _gpus(machine: hardware.Machine) -> str:
@@ -399,8 +369,7 @@ class SystemPool(Model):
     def _system_rules(self) -> None:
         """Refuse an empty system pool: the autoscaler runs there, so no node would ever start."""
         if self.nodes.min < 1:
-            message = "the autoscaler runs in the system pool and cannot start it; raise min to 1 or more"
-            raise problem("system_size", message, at=("nodes", "min"), value=self.nodes.min)
+            raise problem("system_size", at=("nodes", "min"), value=self.nodes.min)
 
     @property
     def machines(self) -> tuple[hardware.Machine, ...]:
@@ -420,7 +389,7 @@ def require_own_pool(name: str, pools: Mapping[str, Pool], *, at: tuple[str, ...
         fix = "name a pool of types without GPU such as m6i.2xlarge, or remove this for the system pool"
         if pools[name].ALWAYS_GPUS:
             fix = "remove this for the system pool: only EKS has pools without GPUs (docs/cpu-classes.md)"
-        raise problem("own_pool_gpus", f"the pool has GPUs, and the runners' own pods need none; {fix}", at=at)
+        raise problem("own_pool_gpus", at=at, fix=fix)
 
 
 def require_pool(rule: str, name: str, pools: Mapping[str, Pool], *, at: tuple[str, ...], gpus: int = 1) -> None:
@@ -431,52 +400,46 @@ def require_pool(rule: str, name: str, pools: Mapping[str, Pool], *, at: tuple[s
     if name not in pools:
         message = f"no pool of that name in this cluster; name one of: {', '.join(pools)}"
         raise problem(rule, message if pools else "the cluster has no pool; add one", at=at)
-    if gpus and not pools[name].has_gpus:
-        message = "the pool has no GPUs, and its user takes GPUs; name a pool with GPUs, or give a runner class gpus: 0"
-        raise problem("pool_without_gpus", message, at=at)
+    refuse(*at, pool_without_gpus=gpus and not pools[name].has_gpus)
     if not gpus and pools[name].has_gpus:
         why = "the pool has GPUs, and the class has gpus: 0"
         fix = "name a pool of types without GPU such as m6i.2xlarge, or write gpus: 1"
         if pools[name].ALWAYS_GPUS:
             why = "the class has gpus: 0, and only EKS has pools without GPUs (docs/cpu-classes.md)"
             fix = "write gpus: 1, or move the class to a cluster on EKS"
-        raise problem("pool_with_gpus", f"{why}; {fix}", at=at)
+        raise problem("pool_with_gpus", at=at, why=why, fix=fix)
 
 
-def require_same_gpus(rule: str, why: str, name: str, first: str, pools: Mapping[str, Pool], *, at: tuple[str, ...]) -> None:
+def require_same_gpus(rule: str, name: str, first: str, pools: Mapping[str, Pool], *, at: tuple[str, ...]) -> None:
     """Refuse a pool of a list whose GPUs, or how it shares them, differ from those of the first. Raises a settings problem."""
     if (pools[name].accelerator, pools[name].sharing) != (pools[first].accelerator, pools[first].sharing):
-        raise problem(rule, f"its GPUs, or how it shares them, differ from those of pool {first}, and {why}", at=at)
+        raise problem(rule, at=at, first=first)
 
 
 def require_one_share(rule: str, name: str, pool: Pool, units: int, *, at: tuple[str, ...]) -> None:
     """Refuse several units of a pool whose sharing gives a container only one. Raises a settings problem."""
     if units > 1 and not pool.several:
-        fix = "write 1, or set allowSeveral in the pool's sharing"
-        message = f"pool {name} shares its GPUs, and several shares do not add up to a larger one; {fix}"
-        raise problem(rule, message, at=at)
+        raise problem(rule, at=at, name=name)
 
 
 def require_no_shm(rule: str, name: str, pool: Pool, user: Model, *, at: tuple[str, ...]) -> None:
     """Refuse `shm` in the settings of a runner or workload whose pool shares by MPS. Raises a settings problem."""
     if "shm" in user.model_fields_set and not pool.mounts_shm:
-        message = f"pool {name} shares its GPUs by MPS, whose device plugin mounts /dev/shm itself; remove shm"
-        raise problem(rule, message, at=(*at, "shm"))
+        raise problem(rule, at=(*at, "shm"), name=name)
 
 
-def require_in_zones(rule: str, message: str, zones: Iterable[str], known: Collection[str], *, at: tuple[str, ...]) -> None:
+def require_in_zones(rule: str, zones: Iterable[str], known: Collection[str], *, at: tuple[str, ...], **context: str) -> None:
     """Refuse a zone that is not one of the cluster's (`known`). `at` is the path of the list. Raises a settings problem."""
     for index, zone in enumerate(zones):
         if zone not in known:
-            raise problem(rule, message, at=(*at, str(index)))
+            raise problem(rule, at=(*at, str(index)), **context)
 
 
-def require_own_labels(rule: str, who: str, profile: SchedulingProfile, labels: Iterable[str], *, at: tuple[str, ...]) -> None:
-    """Refuse node labels of domains that the provider reserves. `who` refuses them, in words. Raises a settings problem."""
+def require_own_labels(rule: str, profile: SchedulingProfile, labels: Iterable[str], *, at: tuple[str, ...]) -> None:
+    """Refuse node labels of domains that the provider reserves. Raises a settings problem."""
     for key in labels:
         if profile.reserves(key):
-            message = f"{who} labels of this domain; use one of your own, such as example.com/team"
-            raise problem(rule, message, at=(*at, "labels", key))
+            raise problem(rule, at=(*at, "labels", key))
 
 
 # -- local NVMe disks of machines as one array (RAID0) for images, logs and files of pods
@@ -491,14 +454,10 @@ def require_local_disks(pool: Pool, *, array: bool, at: tuple[str, ...]) -> None
     """Refuse local storage on a machine without local disks, and an array smaller than `disk`. Raises a settings problem."""
     for machine in pool.machines:
         if machine.nvme_gb == 0:
-            raise problem("local_storage", f"{machine.name} has no local disk; remove localStorage, or use another type", at=at)
+            raise problem("local_storage", at=at, machine=machine.name)
         gib = array_gib(machine)
         if array and gib < pool.disk // 1024:
-            message = (
-                f"RAID0 puts the files of pods on the local disks, {machine.name} has {gib}Gi of them, and disk is "
-                f"{pool.disk // 1024}Gi; write disk: {gib}Gi or less"
-            )
-            raise problem("local_storage_size", message, at=at)
+            raise problem("local_storage_size", at=at, machine=machine.name, gib=gib, disk=pool.disk // 1024)
 
 
 def unused_disks(pool: Pool, key: str) -> Iterator[str]:
@@ -507,7 +466,4 @@ def unused_disks(pool: Pool, key: str) -> Iterator[str]:
     if least.nvme_gb:
         smaller = f" with disk {array_gib(least)}Gi or less" if pool.disk // 1024 > array_gib(least) else ""
         # No source has the throughput of local disks (docs/eks-nodes.md).
-        yield (
-            f"{least.nvme_gb} GB of local NVMe on {least.name} are unused; {key} RAID0{smaller} puts images there at no charge "
-            "(no source says how many seconds that saves)"
-        )
+        yield said("unused_disks", gb=least.nvme_gb, machine=least.name, key=key, smaller=smaller)

@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleet.settings.model import DnsLabel, Model, problem, refusal, require_once
+from fleet.settings.model import DnsLabel, Model
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import Pool, require_pool, require_same_gpus
+from fleet.settings.refusals import problem, refusal, refuse, require_once
 
 NEVER = "Never"
 
@@ -29,9 +30,8 @@ class Flavor(Model):
     @refusal
     def _each_pool_once(self) -> None:
         """Refuse a pool given twice, and fewer than two pools."""
-        require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
-        if len(self.pools) < 2:
-            raise problem("flavor_alone", "a flavor has two pools or more; add one, or write quotas of the pool", at=("pools",))
+        require_once("repeated_pool", self.pools, at=("pools",))
+        refuse("pools", flavor_alone=len(self.pools) < 2)
 
 
 class Quota(Model):
@@ -58,11 +58,9 @@ class Quota(Model):
     @refusal
     def _rules(self) -> None:
         """Refuse a quota of no pool and no flavor, or of both, and to lend more than the nominal quota, as Kueue does."""
-        if (self.pool is None) is (self.flavor is None):
-            raise problem("queue_quota", "a quota names either a pool or a flavor; write one of the two", at=("pool",))
+        refuse("pool", queue_quota=(self.pool is None) is (self.flavor is None))
         if self.lend is not None and self.lend > self.nominal:
-            message = f"a team can lend at most its own quota, which is {self.nominal} here; lower lend or raise nominal"
-            raise problem("queue_lend", message, at=("lend",))
+            raise problem("queue_lend", at=("lend",), nominal=self.nominal)
 
 
 class Preemption(Model):
@@ -103,8 +101,7 @@ class Team(Model):
         for index, quota in enumerate(self.quotas):
             if quota.name in names[:index]:
                 kind = "pool" if quota.pool is not None else "flavor"
-                message = f"the team has a quota of this {kind} already; remove one"
-                raise problem("queue_pool_twice", message, at=("quotas", str(index), kind))
+                raise problem("queue_pool_twice", at=("quotas", str(index), kind), kind=kind)
 
 
 class Queues(Model):
@@ -157,33 +154,19 @@ class Queues(Model):
         for name, index, quota in self.quotas():
             for key, value in (("borrow", quota.borrow), ("lend", quota.lend)):
                 if value is not None and self.cohort is None:
-                    message = f"teams borrow and lend within a cohort; set cohort, or remove {key}"
-                    raise problem("queue_cohort", message, at=("teams", name, "quotas", str(index), key))
-        if self.fair_sharing and self.cohort is None:
-            message = "fair sharing applies to what the teams of a cohort borrow; set cohort, or remove fairSharing"
-            raise problem("queue_fair_sharing", message, at=("fairSharing",))
+                    raise problem("queue_cohort", at=("teams", name, "quotas", str(index), key), key=key)
+        refuse("fairSharing", queue_fair_sharing=self.fair_sharing and self.cohort is None)
         for name, team in self.teams.items():
             at = ("teams", name)
-            if "weight" in team.model_fields_set and not self.fair_sharing:
-                message = "weight has an effect only with fair sharing; set fairSharing: true, or remove weight"
-                raise problem("queue_weight", message, at=(*at, "weight"))
-            if self.cohort is None and not any(quota.nominal for quota in team.quotas):
-                message = "the team has no quota and cannot borrow, so its Jobs would wait forever; raise nominal, or set cohort"
-                raise problem("queue_empty", message, at=(*at, "quotas"))
+            refuse(*at, "weight", queue_weight="weight" in team.model_fields_set and not self.fair_sharing)
+            refuse(*at, "quotas", queue_empty=self.cohort is None and not any(quota.nominal for quota in team.quotas))
             self._preemption_rules((*at, "preemption"), team.preemption)
 
     def _preemption_rules(self, at: tuple[str, ...], preemption: Preemption) -> None:
         reclaim, borrow = preemption.reclaim_within_cohort, preemption.borrow_within_cohort
-        if reclaim != NEVER and self.cohort is None:
-            message = "a team can reclaim quota only within a cohort; set cohort, or remove reclaimWithinCohort"
-            raise problem("queue_reclaim", message, at=(*at, "reclaimWithinCohort"))
-        if borrow != NEVER and (reclaim == NEVER or self.fair_sharing):
-            why = (
-                "Kueue does not support this with fair sharing; remove it, or fairSharing"
-                if self.fair_sharing
-                else "Kueue allows this only together with reclaimWithinCohort; set reclaimWithinCohort, or remove it"
-            )
-            raise problem("queue_borrow_preemption", why, at=(*at, "borrowWithinCohort"))
+        refuse(*at, "reclaimWithinCohort", queue_reclaim=reclaim != NEVER and self.cohort is None)
+        refuse(*at, "borrowWithinCohort", queue_borrow_preemption__fair=borrow != NEVER and self.fair_sharing)
+        refuse(*at, "borrowWithinCohort", queue_borrow_preemption=borrow != NEVER and reclaim == NEVER)
 
     @refusal
     def _one_team_a_namespace(self) -> None:
@@ -191,9 +174,8 @@ class Queues(Model):
         holders: dict[str, str] = {}
         for name, team in self.teams.items():
             for index, namespace in enumerate(team.namespaces):
-                if namespace in holders:
-                    message = f"team {holders[namespace]} has this namespace already; remove one"
-                    raise problem("queue_namespace_twice", message, at=("teams", name, "namespaces", str(index)))
+                if (holder := holders.get(namespace)) is not None:
+                    raise problem("queue_namespace_twice", at=("teams", name, "namespaces", str(index)), holder=holder)
                 holders[namespace] = name
 
 
@@ -209,12 +191,11 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
         if quota.pool is not None:
             require_pool("queue_pool", quota.pool, pools, at=(*at, "pool"))
             if flavor := queues.flavor_of(quota.pool):
-                message = f"the pool belongs to flavor {flavor}, whose quotas count its units; write flavor: {flavor}"
-                raise problem("queue_pool_in_flavor", message, at=(*at, "pool"))
+                raise problem("queue_pool_in_flavor", at=(*at, "pool"), flavor=flavor)
         elif quota.flavor not in queues.flavors:
             names = ", ".join(queues.flavors)
             fix = f"name one of: {names}" if names else "there is none; add one to queues.flavors"
-            raise problem("queue_flavor", f"no flavor has that name; {fix}", at=(*at, "flavor"))
+            raise problem("queue_flavor", at=(*at, "flavor"), fix=fix)
         members = queues.pools_of(quota.name)
         handed[quota.name] += quota.nominal
         most = sum(units(pools[pool]) for pool in members)
@@ -232,21 +213,15 @@ def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
     for name, flavor in queues.flavors.items():
         at = ("queues", "flavors", name)
         if name in pools:
-            message = "a pool has that name, and Kueue names its flavor after it; rename the flavor"
-            raise problem("flavor_name", message, at=at, value=name)
-        if name not in used:
-            raise problem("flavor_unused", "no team has a quota of it; add one with this flavor, or remove the flavor", at=at)
+            raise problem("flavor_name", at=at, value=name)
+        refuse(*at, flavor_unused=name not in used)
         for index, pool in enumerate(flavor.pools):
             here = (*at, "pools", str(index))
             require_pool("flavor_pool", pool, pools, at=here)
             if (owner := owners.setdefault(pool, name)) != name:
-                raise problem("flavor_pool_twice", f"flavor {owner} has the pool already; remove one", at=here)
-            why = "a quota counts one kind of units; give each kind its own flavor"
-            require_same_gpus("flavor_mixed", why, pool, flavor.pools[0], pools, at=here)
-            if not pools[pool].LABELED:
-                fix = "use quotas of pools"
-                message = f"the program does not label the nodes of this pool, so Kueue cannot assign them to a flavor; {fix}"
-                raise problem("flavor_labels", message, at=here)
+                raise problem("flavor_pool_twice", at=here, owner=owner)
+            require_same_gpus("flavor_mixed", pool, flavor.pools[0], pools, at=here)
+            refuse(*here, flavor_labels=not pools[pool].LABELED)
 
 
 def units(pool: Pool) -> int:

@@ -10,18 +10,14 @@ from typing import Annotated
 from pydantic import Field
 
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
-from fleet.settings.model import Model, matching, problem, refusal, require_once
+from fleet.settings.model import Model
+from fleet.settings.refusals import matching, refusal, refuse, require_once
 from fleet.settings.runner import ImageReference
 
 _DOCKER_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
 
-_VERSION_RULE = "not a version by digest; write sha256: and 64 hexadecimal digits, or tag@sha256:…"
-Version = Annotated[str, matching("image_version", _VERSION_RULE, r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?sha256:[0-9a-f]{64}")]
-_PREFIX_RULE = (
-    "a prefix has 2 to 10 lower-case letters, digits and single hyphens, because ECR allows 30 characters with the name of "
-    "the cached registry; shorten it"
-)
-Prefix = Annotated[str, matching("registry_prefix", _PREFIX_RULE, r"[a-z0-9]+(-[a-z0-9]+)*", most=10)]
+Version = Annotated[str, matching("image_version", r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?sha256:[0-9a-f]{64}")]
+Prefix = Annotated[str, matching("registry_prefix", r"[a-z0-9]+(-[a-z0-9]+)*", most=10)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +115,7 @@ class Registry(Model):
     def _copies_once(self) -> None:
         """Refuse an image without a tag or that is listed twice, and copies that nodes must pull but that are not listed."""
         for index, reference in enumerate(self.copies):
-            if not parts(reference).version.startswith(":"):
-                message = "the registry deletes images without a tag after some days; write name:tag, or name:tag@sha256:…"
-                raise problem("copy_tag", message, at=("copies", str(index)))
+            refuse("copies", str(index), copy_tag=not parts(reference).version.startswith(":"))
         exact = [parts(reference).exact for reference in self.copies]
-        require_once("copy_twice", "an image is listed twice; remove one", exact, at=("copies",))
-        if self.use_copies and not self.copies:
-            raise problem("no_copies", "there are no copies to use; list images in copies, or remove it", at=("useCopies",))
+        require_once("copy_twice", exact, at=("copies",))
+        refuse("useCopies", no_copies=self.use_copies and not self.copies)

@@ -12,29 +12,12 @@ from fleet.facts.cloud_limits import limit
 from fleet.facts.hardware import Machine
 from fleet.facts.pods import Amount
 from fleet.settings.compatibility import CudaFields
-from fleet.settings.container_jobs import HOOK_CONTAINERS, HOOK_FOLDERS, HOOK_VOLUMES, ONLY_CONTAINERS, ContainerFields
+from fleet.settings.container_jobs import HOOK_CONTAINERS, HOOK_FOLDERS, HOOK_VOLUMES, ContainerFields
 from fleet.settings.github import RunnerGroup
 from fleet.settings.kept_jobs import DEFAULT_TIMEOUT, KeepFailed
-from fleet.settings.model import (
-    YAML_WORDS,
-    CpuSpan,
-    DnsLabel,
-    Duration,
-    Form,
-    Memory,
-    MemorySpan,
-    Model,
-    Scale,
-    between,
-    limited,
-    matching,
-    memory_text,
-    problem,
-    refusal,
-    refuses,
-    require_once,
-)
+from fleet.settings.model import YAML_WORDS, CpuSpan, DnsLabel, Duration, Memory, MemorySpan, Model, Scale, memory_text
 from fleet.settings.pod_template import PodFields
+from fleet.settings.refusals import Form, between, limited, matching, problem, refusal, refuse, refuses, require_once
 from fleet.settings.schedules import RunnerSchedules
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
@@ -53,12 +36,12 @@ MAX_LABELS = 100
 """Maximum labels per runner (docs.github.com, REST API, "Create configuration for a just-in-time runner": maximum items 100)."""
 
 
-def short_name(rule: str, of: str, most: int) -> AfterValidator:
+def short_name(rule: str, most: int) -> AfterValidator:
     """A validator that refuses a name of more than `most` characters. `of` says whose name it is: "a runner set's"."""
 
     def check(name: str) -> None:
         if len(name) > most:
-            raise problem(rule, f"{of} name has at most {most} characters, this one has {len(name)}; shorten it")
+            raise problem(rule, most=most, length=len(name))
 
     return refuses(check)
 
@@ -66,10 +49,10 @@ def short_name(rule: str, of: str, most: int) -> AfterValidator:
 def _set_name(name: str) -> None:
     # gha-runner-scale-set 0.14.2 writes the name without quotes (templates/autoscalingrunnerset.yaml).
     if name in YAML_WORDS:
-        raise problem("set_name_word", f"YAML reads {name} as no text, and the chart does not quote it; rename the set")
+        raise problem("set_name_word", name=name)
 
 
-_SET_LENGTH = short_name("set_name", "a runner set's", MAX_SET_NAME)
+_SET_LENGTH = short_name("set_name", MAX_SET_NAME)
 SetName = Annotated[DnsLabel, _SET_LENGTH, refuses(_set_name), limited("github.com", "runs-on")]
 
 
@@ -88,21 +71,11 @@ _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|
 _LABEL_FORM = Form("runner label", _LABEL_RULE, "[^,]+", 255)
 RunnerLabel = Annotated[str, refuses(_runner_label), limited("github.com", "runs-on"), _LABEL_FORM]
 
-_SET_REFERENCE_RULE = "not a runner set of another cluster; write <cluster>/<set>, for example usw2/gpu-t4"
 _SET_REFERENCE = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-SetReference = Annotated[str, matching("set_reference", _SET_REFERENCE_RULE, _SET_REFERENCE)]
+SetReference = Annotated[str, matching("set_reference", _SET_REFERENCE)]
 
-_IMAGE_REFERENCE_RULE = (
-    "an image must name a version or digest, not latest; write registry/name:version, registry/name@sha256:… or both"
-)
-ImageReference = Annotated[str, Field(min_length=1, max_length=512), matching("image", _IMAGE_REFERENCE_RULE, _IMAGE)]
+ImageReference = Annotated[str, Field(min_length=1, max_length=512), matching("image__runner", _IMAGE)]
 """A container image by version or digest."""
-
-
-_MAX_LIFETIME_RULE = (
-    "a maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; "
-    "write more than the longest timeout-minutes of the class's jobs, such as 7h"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +102,7 @@ class WholeMachine:
 def require_shm(rule: str, shm: int, limit: int) -> None:
     """Refuse a /dev/shm that fills the memory limit. Raises a settings problem."""
     if shm >= limit:
-        message = "shm counts against the memory limit and would fill it; lower shm or raise memory.limit"
-        raise problem(rule, message, at=("shm",), value=memory_text(shm))
+        raise problem(rule, at=("shm",), value=memory_text(shm))
 
 
 def request_text(gpus: int, cpu: Amount, memory: Amount) -> str:
@@ -195,7 +167,7 @@ class Runner(Model):
         """Refuse a label given twice."""
         counts = Counter(label.lower() for label in self.labels)
         if repeated := sorted({label for label in self.labels if counts[label.lower()] > 1}):
-            raise problem("labels", f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one", at=("labels",))
+            raise problem("labels", at=("labels",), repeated=", ".join(repeated))
 
 
 class RunnerPod(Runner, PodFields, ContainerFields):
@@ -256,21 +228,14 @@ class RunnerPod(Runner, PodFields, ContainerFields):
             if (fault := limit("RunnerPod", kind).fault(value)) is not None:
                 raise problem("runner_floor", fault, at=at)
         require_shm("shm", self.shm, self.memory.limit)
-        if self.keep_failed is not None and self.in_containers:
-            message = "GitHub's hooks delete the pod of a job in a container before anything can keep it; remove one of the two"
-            raise problem("keep_containers", message, at=("keepFailed",))
+        refuse("keepFailed", keep_containers=self.keep_failed is not None and self.in_containers)
         if not self.gpus and (of_gpus := [label for label in self.labels if label.lower() in GPU_LABELS]):
-            message = f"label {of_gpus[0]} promises a GPU, and the class has gpus: 0; remove the label"
-            raise problem("cpu_label", message, at=("labels",))
+            raise problem("cpu_label", at=("labels",), label=of_gpus[0])
         for name, extra in self.volumes.items() if self.in_containers else ():
             if name in HOOK_VOLUMES or f"{extra.path}/".startswith(HOOK_FOLDERS):
-                message = "GitHub's hooks have a volume of that name or at that path in each job; give yours another"
-                raise problem("volume_hooks", message, at=("volumes", name), value=name)
+                raise problem("volume_hooks", at=("volumes", name), value=name)
         if self.shm + (in_memory := self.volume_memory) >= self.memory.limit:
-            message = (
-                "what is in memory counts against the memory limit, and would fill it with shm; lower it or raise memory.limit"
-            )
-            raise problem("volume_fills", message, at=("volumes",), value=memory_text(in_memory))
+            raise problem("volume_fills", at=("volumes",), value=memory_text(in_memory))
 
     @refusal
     def _hook_rules(self) -> None:
@@ -281,8 +246,7 @@ class RunnerPod(Runner, PodFields, ContainerFields):
         for key, entries in rows:
             for name in (entry["name"] for entry in entries):
                 if name in (HOOK_VOLUMES if key == "volumes" else HOOK_CONTAINERS):
-                    message = "GitHub's hooks have one of that name in each job's pod; rename yours"
-                    raise problem("template_hooks", message, at=("template", key), value=name)
+                    raise problem("template_hooks", at=("template", key), value=name)
 
 
 class PodRunner(CudaFields, RunnerPod):
@@ -296,7 +260,7 @@ class PodRunner(CudaFields, RunnerPod):
     runner_pool: DnsLabel | None = None
     """The pool without GPUs for the runners' own pods, which start the jobs' pods. Only with `containers: job`. Default: the
     system pool. Example: `cpu`"""
-    max_lifetime: Annotated[Duration, between("max_lifetime", _MAX_LIFETIME_RULE, 600, 144 * 3600)] = 23_400
+    max_lifetime: Annotated[Duration, between("max_lifetime", 600, 144 * 3600)] = 23_400
     """Age at which a runner is deleted, unless GitHub says that its job runs, from 10m to 144h. GitHub ends a job after 6 hours
     by default; the rest is for its last steps. Source: docs.github.com, workflow syntax, timeout-minutes. Example: `7h`"""
     schedules: RunnerSchedules | None = None
@@ -361,25 +325,15 @@ class PodRunner(CudaFields, RunnerPod):
     def _pool_rules(self) -> None:
         """Refuse a class without a pool, both keys together, a pool twice, CUDA without GPUs, and windows beyond `scale`."""
         if (self.pool is None) == (not self.pools):
-            message = "a class names one pool in pool, or several in pools with the first choice first; give one of the two"
-            raise problem("runner_pools", message, at=("pools",) if self.pools else ("pool",))
-        require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+            raise problem("runner_pools", at=("pools",) if self.pools else ("pool",))
+        require_once("repeated_pool", self.pools, at=("pools",))
         if self.runner_pool is not None and not self.in_containers:
-            raise problem("containers_none", ONLY_CONTAINERS, at=("runnerPool",))
-        if self.same_as_order is not None and self.same_as is None:
-            message = "only a set with sameAs has a place after others; add sameAs, or remove this"
-            raise problem("same_order_alone", message, at=("sameAsOrder",))
-        if self.rerun_first_on is not None and self.rerun_on is None:
-            message = "the second rerun has no set; name one without spot pools in rerunOn, or remove this"
-            raise problem("rerun_first", message, at=("rerunFirstOn",))
-        if self.cuda is not None and not self.gpus:
-            raise problem("cuda_without_gpus", "the class has gpus: 0, so no image uses CUDA; remove it", at=("cuda",))
+            raise problem("containers_none", at=("runnerPool",))
+        refuse("sameAsOrder", same_order_alone=self.same_as_order is not None and self.same_as is None)
+        refuse("rerunFirstOn", rerun_first=self.rerun_first_on is not None and self.rerun_on is None)
+        refuse("cuda", cuda_without_gpus=self.cuda is not None and not self.gpus)
         if self.keep_failed is not None and self.max_lifetime < (least := DEFAULT_TIMEOUT * 60 + self.keep_failed.time):
-            message = (
-                f"GitHub ends a job after {DEFAULT_TIMEOUT} minutes by default, and the reaper takes a runner older than "
-                f"maxLifetime for one that hangs; raise maxLifetime to {math.ceil(least / 60)}m or more, or lower this"
-            )
-            raise problem("keep_lifetime", message, at=("keepFailed", "time"))
+            raise problem("keep_lifetime", at=("keepFailed", "time"), default=DEFAULT_TIMEOUT, least=math.ceil(least / 60))
         if self.schedules is not None:
             self.schedules.require_within(self.scale.min, self.scale.max, "scale")
 
@@ -399,4 +353,4 @@ class RunnerQuota(Model):
     @refusal
     def _each_class_once(self) -> None:
         """Refuse a class given twice: it counts once."""
-        require_once("repeated_runner", "a runner class is given twice; remove one", self.runners, at=("runners",))
+        require_once("repeated_runner", self.runners, at=("runners",))

@@ -12,8 +12,9 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import AfterValidator, Field
 
 from fleet.facts import bill
-from fleet.facts.remark import todo
-from fleet.settings.model import IN_ANY_ORDER, Day, DnsLabel, Model, QuotedText, matching, problem, refusal, refuses, require_once
+from fleet.facts.remark import said, todo
+from fleet.settings.model import IN_ANY_ORDER, Day, DnsLabel, Model, QuotedText
+from fleet.settings.refusals import matching, problem, refusal, refuse, refuses, require_once
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: tuple[str, ...] = get_args(Weekday)
@@ -37,12 +38,10 @@ _AREAS = frozenset(
 
 def _time_zone(name: str) -> None:
     # EC2 Auto Scaling takes canonical names alone (PutScheduledUpdateGroupAction). US/Pacific is an old alias.
-    if name.partition("/")[0] not in _AREAS or name not in available_timezones():
-        raise problem("time_zone", "not an IANA time zone; write area and city, such as America/Los_Angeles, or Etc/UTC")
+    refuse(time_zone=name.partition("/")[0] not in _AREAS or name not in available_timezones())
 
 
-_CLOCK_RULE = 'not a time; write quoted hours and minutes from "00:00" to "23:59"'
-Clock = Annotated[QuotedText, matching("clock", _CLOCK_RULE, r"([01]\d|2[0-3]):[0-5]\d")]
+Clock = Annotated[QuotedText, matching("clock", r"([01]\d|2[0-3]):[0-5]\d")]
 """A wall-clock time, such as 09:00."""
 
 
@@ -77,13 +76,10 @@ class Window(Model):
     @refusal
     def _window_rules(self) -> None:
         """Refuse a day given twice, and a window of no or all hours."""
-        require_once("repeated_day", "a day is given twice; remove one", self.days, at=("days",))
+        require_once("repeated_day", self.days, at=("days",))
         if 0 < self.minutes < _SHORTEST:
-            message = f"a window has at least {_SHORTEST} minutes, because EC2 may act two minutes late; move start or end"
-            raise problem("short_window", message, at=("end",))
-        if self.start == self.end:
-            message = "start and end are equal; write two times, or raise the minimum for all hours"
-            raise problem("empty_window", message, at=("end",))
+            raise problem("short_window", at=("end",), least=_SHORTEST)
+        refuse("end", empty_window=self.start == self.end)
 
     @property
     def count(self) -> int:
@@ -137,17 +133,15 @@ class Schedules(Model):
     @refusal
     def _schedule_rules(self) -> None:
         """Refuse no or many windows, windows that meet, and a holiday given twice."""
-        if not 1 <= len(self.windows) <= 3:
-            raise problem("windows", "schedules have 1 to 3 windows; add one, or join some", at=("windows",))
-        require_once("repeated_holiday", "a holiday is given twice; remove one", self.holidays, at=("holidays",))
+        refuse("windows", windows=not 1 <= len(self.windows) <= 3)
+        require_once("repeated_holiday", self.holidays, at=("holidays",))
         owners: dict[int, str] = {}
         for name, window in self.windows.items():
             for day in window.days:
                 first = WEEKDAYS.index(day) * _DAY + _minute(window.start)
                 for minute in range(first, first + window.minutes + _GAP):
                     if (owner := owners.setdefault(minute % (7 * _DAY), name)) != name:
-                        message = f"it overlaps {owner}, or less than {_GAP} minutes are between them; move one"
-                        raise problem("overlapping_windows", message, at=("windows", name))
+                        raise problem("overlapping_windows", at=("windows", name), owner=owner, gap=_GAP)
 
     @property
     def zone(self) -> ZoneInfo:
@@ -177,10 +171,9 @@ class Schedules(Model):
         for name, window in self.windows.items():
             at = ("schedules", "windows", name, window.KEY)
             if window.count > most:
-                raise problem("window_above_max", f"{key}.max is {most}; lower it, or raise {key}.max", at=at)
+                raise problem("window_above_max", at=at, key=key, most=most)
             if window.count <= least:
-                message = f"{key}.min is {least}, so the window adds nothing; raise it, or remove it"
-                raise problem("window_below_min", message, at=at)
+                raise problem("window_below_min", at=at, key=key, least=least)
 
     def _utc(self, day: date, text: str) -> datetime:
         return datetime.combine(day, time.fromisoformat(text), self.zone).astimezone(UTC)
@@ -205,10 +198,7 @@ class PoolSchedules(Schedules):
                         continue
                     local = datetime.combine(candidate, time.fromisoformat(text), self.zone)
                     if local.utcoffset() != local.replace(fold=1).utcoffset():
-                        yield todo(
-                            f"window {name}: on {candidate} clocks change in {self.time_zone}, and {text} does not exist or "
-                            f"occurs twice; AWS does not document when EC2 Auto Scaling acts then; change {key}"
-                        )
+                        yield todo(said("clocks_change", name=name, day=candidate, zone=self.time_zone, time=text, key=key))
                         break
 
 

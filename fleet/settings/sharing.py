@@ -11,7 +11,8 @@ from pydantic import Field, Tag
 from fleet.facts import hardware
 from fleet.facts.scheduling import GPU_RESOURCE, MIG_RESOURCE, PLUGIN_CONFIG_CDI, SHARED_SUFFIX
 from fleet.facts.tables import rows
-from fleet.settings.model import Model, problem, selected_by
+from fleet.settings.model import Model, selected_by
+from fleet.settings.refusals import problem
 
 STRATEGIES = ("time-slicing", "mps", "mig")
 
@@ -74,8 +75,7 @@ class Mps(Replicated):
         most = 48 if tuple(map(int, capability.split("."))) >= (7, 5) else 16
         if self.replicas > most:
             name = machine.gpu.name if machine.gpu else machine.name
-            message = f"MPS has at most {most} clients on {name} ({machine.name}); lower replicas"
-            raise problem("mps_clients", message, at=("sharing", "replicas"))
+            raise problem("mps_clients", at=("sharing", "replicas"), most=most, name=name, machine=machine.name)
 
 
 class Mig(Model):
@@ -110,8 +110,7 @@ class Mig(Model):
         names = profiles(machine)
         name = machine.gpu.name if machine.gpu else machine.name
         if not names:
-            message = f"{name} ({machine.name}) has no MIG; use time-slicing or mps, or another type"
-            raise problem("mig_gpu", message, at=("sharing", "strategy"))
+            raise problem("mig_gpu", at=("sharing", "strategy"), name=name, machine=machine.name)
         if self.profile not in names:
             fix = f"use one of: {', '.join(names)}"
             message = f"{name} of {machine.gpu_memory_mib / 1024:.0f} GiB ({machine.name}) does not have this profile; {fix}"

@@ -13,7 +13,8 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import NO_GPU, is_gpu_resource
 from fleet.settings.containers import DNS_CONFIG, HOST_ALIAS, refuse_container, refuse_sizes, refuse_volume
 from fleet.settings.github import is_app_secret
-from fleet.settings.model import Model, problem, refusal, refuses, require_once
+from fleet.settings.model import Model
+from fleet.settings.refusals import problem, refusal, refuse, refuses, require_once
 
 _WHILE_IT_RUNS = frozenset({"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"})
 _SIZES = ("requests", "limits")
@@ -38,36 +39,29 @@ def _safe(value: dict[str, Any]) -> None:
     """Refuse what must not get into a pod: credentials, the App's key, tokens of the API server."""
     for key, text in _texts(value):
         if key == "serviceAccountToken":
-            message = "it opens the API server, and jobs get no token of it; remove the volume"
-            raise problem("template_token", message, private=True)
+            raise problem("template_token", private=True)
         if key in _NAMES and is_app_secret(text):
-            raise problem("template_app", f"the Secret {text} has the private key of the GitHub App; name another", private=True)
+            raise problem("template_app", private=True, text=text)
         if isinstance(text, str) and mask(text) != text:
-            message = "a text in it looks like a credential; put it into a Secret, and name that by secretKeyRef"
-            raise problem("template_credential", message, private=True)
+            raise problem("template_credential", private=True)
 
 
 def _container(value: dict[str, Any]) -> None:
     refuse_container(value)
     if value["name"] == "runner":
-        message = "gpu-ci writes the container runner; write image, env, volumes, cpu and memory of the class, and rename yours"
-        raise problem("container_runner", message, private=True)
+        raise problem("container_runner", private=True)
     sizes: Any = value.get("resources")
     for size in _SIZES:
         amounts = sizes.get(size) if isinstance(sizes, Mapping) else None
         if not isinstance(amounts, Mapping) or any((quantity(amounts.get(name)) or 0) <= 0 for name in ("cpu", "memory")):
-            message = f"without resources.{size} of cpu and memory the namespace gives it those of the runner; add them"
-            raise problem("container_size", message, value=value["name"])
+            raise problem("container_size", value=value["name"], size=size)
         if any(quantity(amount) is None or is_gpu_resource(name) for name, amount in amounts.items()):
-            message = f"resources.{size} has more than quantities of cpu, memory and disk; correct it, and raise gpus for GPUs"
-            raise problem("container_amount", message, value=value["name"])
+            raise problem("container_amount", value=value["name"], size=size)
     refuse_sizes(value["name"], sizes)
 
 
 def _dns_policy(value: object) -> object:
-    if value == "Default":
-        message = "the node's resolver is at a private address, which is closed; write None, and nameservers in dnsConfig"
-        raise problem("dns_default", message)
+    refuse(dns_default=value == "Default")
     return value
 
 
@@ -133,20 +127,16 @@ class Template(Model):
     def _names(self) -> None:
         """Refuse two containers or volumes of one name, and a pod without any resolver."""
         names = [container["name"] for container in (*self.init_containers, *self.containers)]
-        require_once("container_twice", "two containers have the same name; rename one", names, at=("containers",))
+        require_once("container_twice", names, at=("containers",))
         volumes = [volume["name"] for volume in self.volumes]
-        require_once("template_volume_twice", "two volumes have the same name; rename one", volumes, at=("volumes",))
+        require_once("template_volume_twice", volumes, at=("volumes",))
         for container in self.containers:
             if container.get("restartPolicy"):
-                message = "only init containers have a restartPolicy; write the container below initContainers"
-                raise problem("container_restart", message, at=("containers",), value=container["name"])
+                raise problem("container_restart", at=("containers",), value=container["name"])
         for container in self.init_containers:
             if not container.get("restartPolicy") and (wrong := sorted(_WHILE_IT_RUNS & _set(container).keys())):
-                message = f"{wrong[0]} is of containers that run beside the runner; add restartPolicy: Always, or remove it"
-                raise problem("container_ends", message, at=("initContainers",), value=container["name"])
-        if self.dns_policy == "None" and not self.name_servers:
-            message = "None needs a resolver; add nameservers to dnsConfig, or remove dnsPolicy"
-            raise problem("dns_none", message, at=("dnsPolicy",))
+                raise problem("container_ends", at=("initContainers",), value=container["name"], field=wrong[0])
+        refuse("dnsPolicy", dns_none=self.dns_policy == "None" and not self.name_servers)
 
     def mounted(self) -> Iterator[str]:
         """The names of the volumes that its containers mount."""

@@ -9,9 +9,10 @@ from fleet.facts.pods import Level
 from fleet.facts.versions import IMAGES, Image
 from fleet.settings.caches import Cache, VolumeSize, class_name
 from fleet.settings.endpoint import BoundedCidr
-from fleet.settings.model import IN_ANY_ORDER, CpuSpan, DnsLabel, Labels, Memory, MemorySpan, Model, problem, refusal, selected_by
+from fleet.settings.model import IN_ANY_ORDER, CpuSpan, DnsLabel, Labels, Memory, MemorySpan, Model, selected_by
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_no_shm, require_one_share, require_pool
+from fleet.settings.refusals import problem, refusal, refuse
 from fleet.settings.runner import ImageReference, PodRunner, Runner, SetName, require_shm, short_name
 
 WORKLOAD_IMAGES: dict[str, Image] = {
@@ -36,7 +37,7 @@ MAX_NAME = 45
 """Maximum characters of a workload's name. Names of claims and pods add up to 18, and may have 63."""
 
 
-WorkloadName = Annotated[DnsLabel, short_name("workload_name", "a workload's", MAX_NAME)]
+WorkloadName = Annotated[DnsLabel, short_name("workload_name", MAX_NAME)]
 
 
 class Storage(Model):
@@ -238,9 +239,7 @@ class CoralWorkload(Workload):
     def _image_and_command(self) -> None:
         """Refuse your own image without a command, and the reverse: the check needs the pinned image."""
         if (self.image is None) is not (self.command is None):
-            why = "image and command belong together: the check needs the pinned image, and another image needs its own command"
-            message = f"{why}; give both or neither"
-            raise problem("coral_command", message, at=("image" if self.command is None else "command",))
+            raise problem("coral_command", at=("image" if self.command is None else "command",))
 
 
 class BuildkitWorkload(PoolWorkload):
@@ -297,16 +296,12 @@ def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any
         holder = holders.setdefault(workload.namespace, name)
         required = "restricted" if workload.namespace in confined else workloads[holder].level
         if required != workload.level:
-            message = (
-                f"another user of that namespace requires the Pod Security Standard {required}, {workload.kind} needs "
-                f"{workload.level}; give it its own namespace"
-            )
-            raise problem("workload_level", message, at=("workloads", name, "namespace"), value=workload.namespace)
+            at, taken = ("workloads", name, "namespace"), workload.namespace
+            raise problem("workload_level", at=at, value=taken, required=required, kind=workload.kind, level=workload.level)
         if isinstance(workload, NotebookWorkload) and workload.node_port is not None:
             port = workload.node_port.port
             if (first := ports.setdefault(port, name)) != name:
-                message = f"workload {first} already uses that port of all nodes; use another"
-                raise problem("node_port_twice", message, at=("workloads", name, "nodePort", "port"))
+                raise problem("node_port_twice", at=("workloads", name, "nodePort", "port"), first=first)
 
 
 def require_storage(
@@ -326,23 +321,20 @@ def require_storage(
         # If storage is missing, it is the key to add.
         at = ("workloads", name, "storage", *(("storageClass",) if "storage" in workload.model_fields_set else ()))
         if class_wanted is None and not default_class:
-            message = f"the cluster has no default storage class, so its volume would wait forever; {choices}"
-            raise problem("workload_class", message, at=at)
+            raise problem("workload_class", at=at, choices=choices)
         if class_wanted is not None and class_wanted.startswith(class_name("")) and class_wanted not in classes:
-            raise problem("workload_class_unknown", f"no cache of the cluster has that class; {choices}", at=at)
+            raise problem("workload_class_unknown", at=at, choices=choices)
         for cache, settings in caches.items():
             if workload.claim(name) == cache and workload.namespace in settings.namespaces:
-                message = f"cache {cache} has a claim of that name in namespace {workload.namespace}; rename one"
-                raise problem("workload_claim", message, at=("workloads", name), value=name)
+                raise problem("workload_claim", at=("workloads", name), value=name, cache=cache, namespace=workload.namespace)
 
 
 def require_unqueued(workloads: Mapping[str, Workload], teams: Mapping[str, str]) -> None:
     """Refuse Jobs in namespaces of `teams` (by namespace): Kueue would keep them in a queue without a quota for them."""
     for name, workload in workloads.items():
         if not workload.stands and workload.namespace in teams:
-            why = f"Jobs of that namespace wait in the queue of team {teams[workload.namespace]}, and {workload.kind} is of none"
-            message = f"{why}; give it its own namespace"
-            raise problem("workload_queued", message, at=("workloads", name, "namespace"), value=workload.namespace)
+            at, taken = ("workloads", name, "namespace"), workload.namespace
+            raise problem("workload_queued", at=at, value=taken, team=teams[taken], kind=workload.kind)
 
 
 def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> None:
@@ -350,9 +342,7 @@ def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> No
     if pool is None:
         return
     at = ("workloads", name, "pool")
-    if isinstance(workload, BuildkitWorkload) and pool in pools and pools[pool].has_gpus:
-        message = "the pool has GPUs, and BuildKit takes none; name a pool of types without GPU such as m6i.2xlarge"
-        raise problem("builder_gpus", message, at=at)
+    refuse(*at, builder_gpus=isinstance(workload, BuildkitWorkload) and pool in pools and pools[pool].has_gpus)
     require_pool("workload_pool", pool, pools, at=at, gpus=0 if isinstance(workload, BuildkitWorkload) else 1)
     if isinstance(workload, UnitWorkload):
         require_one_share("workload_shares", pool, pools[pool], workload.units, at=("workloads", name, "gpus"))
@@ -366,15 +356,12 @@ def require_builders(workloads: Mapping[str, Workload], runners: Mapping[str, Ru
     for name, builder in builders.items():
         for index, runner_set in enumerate(builder.runners):
             if runner_set not in sets:
-                message = f"no runner set of pods of that name in this cluster; name one of: {', '.join(sets) or 'none'}"
-                raise problem("builder_runners", message, at=("workloads", name, "runners", str(index)))
+                raise problem("builder_runners", at=("workloads", name, "runners", str(index)), sets=", ".join(sets) or "none")
         # Builds are less confined than jobs, and what they leave of a node depends on where the pod is.
         users = [f"runner set {other}" for other, runner in sets.items() if builder.pool in runner.used_pools]
         users += [f"workload {other}" for other, twin in builders.items() if other != name and twin.pool == builder.pool]
         if users:
-            message = f"{users[0]} uses that pool too, and BuildKit has its nodes alone; give it a pool of its own"
-            raise problem("builder_pool", message, at=("workloads", name, "pool"))
+            raise problem("builder_pool", at=("workloads", name, "pool"), user=users[0])
         holders = [other for other, workload in workloads.items() if other != name and workload.namespace == builder.namespace]
         if holders:
-            message = f"workload {holders[0]} is in that namespace, and BuildKit has its own; write another, such as builds-2"
-            raise problem("builder_namespace", message, at=("workloads", name, "namespace"), value=builder.namespace)
+            raise problem("builder_namespace", at=("workloads", name, "namespace"), value=builder.namespace, holder=holders[0])

@@ -10,18 +10,17 @@ from typing import Annotated
 
 import typer
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.pricing import Money, total
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_stack
 from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
 from fleet.prove.bill import bill
 from fleet.providers.fleet import Fleet
 from gpu_ci.acceptance import record
 from gpu_ci.acceptance.runner import Run, Script, Shell
 from gpu_ci.acceptance.steps import Scan, Steps, tested
-from gpu_ci.app import RUN, RecordFile, Repository, Stack, Yes, app
-from gpu_ci.offline.day import day_of
+from gpu_ci.app import RUN, RecordFile, Repository, Stack, Yes, app, write_record
 
 
 @app.command(rich_help_panel=RUN)
@@ -43,8 +42,7 @@ def accept(
 
     Exit status: 0 every step succeeded, 1 a step failed, 2 the input is wrong: nothing was started.
     """
-    config = load(stack, ROOT)
-    fleet, day = fleet_of(config), day_of()
+    (config, fleet), day = read_stack(stack), day_of()
     require_possible(fleet, repository or "")
     _, worst = total(bill(fleet, day))
     shell, scan = Shell(ROOT), Scan(config.project, stack, fleet)
@@ -57,7 +55,7 @@ def accept(
         run = Run(shell, script, worst.usd, budget, keep, most)
         run.run()
     path = record_file or ROOT / record.path_of(day, fleet, run.ok)
-    record.write(path, record.document(run, fleet, day, os.environ))
+    write_record(path, record.document(run, fleet, day, os.environ))
     summary(run, path, stack)
     raise typer.Exit(0 if run.ok else 1)
 
@@ -68,9 +66,8 @@ def require_possible(fleet: Fleet, repository: str) -> None:
         raise InputError("stack: pulumi up creates nothing of this stack; give one with EKS, OKE or existing clusters")
     for name, cluster in fleet.clusters_by_name():
         if cluster.protect:
-            raise InputError(
-                f"clusters.{name}.protect: is true, so the stack cannot be destroyed; remove it, or give another stack"
-            )
+            why = f"clusters.{name}.protect: is true, so the stack cannot be destroyed"
+            raise InputError(f"{why}; remove it, or give another stack")
     if not fleet.tags:
         raise InputError("tags: must have an entry, which the edit changes; add gpu-ci:tags to the stack file")
     if repository and (repository.count("/") != 1 or repository.startswith("-")):
@@ -78,9 +75,8 @@ def require_possible(fleet: Fleet, repository: str) -> None:
     if repository and not any(fleet.runner_sets()):
         raise InputError("--repository: the stack has no runner set; leave the option out")
     if not repository and not tested(fleet):
-        raise InputError(
-            "--repository: no GPU pool of the stack can run a smoke test, so a job of GitHub is needed; give ORG/REPO"
-        )
+        why = "--repository: no GPU pool of the stack can run a smoke test, so a job of GitHub is needed"
+        raise InputError(f"{why}; give ORG/REPO")
 
 
 def amount(text: str) -> float:
@@ -96,9 +92,8 @@ def seconds(minutes: int | None, script: Script) -> float:
     if minutes is None:
         return math.inf
     if minutes * 60 <= script.ending:
-        raise InputError(
-            f"--minutes: must be above {script.ending / 60:.0f}, which destroy and leftovers may take; got {minutes}"
-        )
+        why = f"--minutes: must be above {script.ending / 60:.0f}, which destroy and leftovers may take"
+        raise InputError(f"{why}; got {minutes}")
     return minutes * 60
 
 
@@ -110,9 +105,8 @@ def bounded(script: Script, worst: Money, budget: float, longest: float = math.i
     cost = f"{worst} USD in the worst hour x {hours:.2f} hours at the longest = {most:.2f} USD"
     if most > budget:
         enough = math.ceil(most)
-        raise InputError(
-            f"--budget-usd: must cover {cost}; got {budget:.2f}; lower nodes.max of the pools, or give BUDGET_USD={enough}"
-        )
+        why = f"--budget-usd: must cover {cost}; got {budget:.2f}"
+        raise InputError(f"{why}; lower nodes.max of the pools, or give BUDGET_USD={enough}")
     return f"This costs at most {cost}, within {budget:.2f} USD. Traffic and taxes are not included."
 
 
@@ -130,8 +124,6 @@ def summary(run: Run, path: Path, stack: str) -> None:
         run.shell.say(f"{result.status:<8}{result.step.name:<12}{result.seconds:>7.0f} s  {result.why}".rstrip())
     unfinished = any(result.step.name in ("destroy", "leftovers") and result.status == "failed" for result in run.results)
     if run.keep or unfinished:
-        run.shell.say(
-            f"The stack may still exist, at up to {run.worst:.2f} USD an hour. Delete it: pulumi destroy --stack {stack}; "
-            "then what the step leftovers lists"
-        )
+        fix = f"Delete it: pulumi destroy --stack {stack}; then what the step leftovers lists"
+        run.shell.say(f"The stack may still exist, at up to {run.worst:.2f} USD an hour. {fix}")
     run.shell.say(f"{'ACCEPTED' if run.ok else 'FAILED'}: the record is {path}")

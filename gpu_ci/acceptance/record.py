@@ -1,7 +1,6 @@
 """The record of a run, for docs/acceptance/: what ran, on what, for how long. No account, no name of the stack, no secret."""
 
 import importlib.metadata
-import json
 import platform
 import re
 from collections.abc import Mapping
@@ -59,12 +58,6 @@ def document(run: Run, fleet: Fleet, day: date, environment: Mapping[str, str]) 
             for result in run.all_results
         ],
     }
-
-
-def write(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a record; its folder is created."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=2) + "\n")
 
 
 def _providers(fleet: Fleet) -> list[str]:

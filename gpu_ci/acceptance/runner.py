@@ -6,13 +6,14 @@ Each command of a step runs until the step's time is over.
 import os
 import shlex
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from types import FrameType
+from typing import NamedTuple
 
 from fleet.facts.credentials import mask
 
@@ -25,8 +26,7 @@ class StepError(Exception):
     """The step failed. The message is one line, without credentials."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One step: what a success proves, the most seconds that it may take, and what it does. `act` raises StepError.
 
     `graces` is how many of its commands may be interrupted, one after another.
@@ -73,19 +73,13 @@ class Shell:
 
     def read(self, *words: str) -> str:
         """The standard output of a command. Raises StepError as `run` does."""
-        return self._execute(words, subprocess.PIPE)
+        return self._execute(words, PIPE)
 
     def _execute(self, words: tuple[str, ...], out: int | None) -> str:
         try:
             # Of its own session: Ctrl-C comes here alone, and this program decides what ends.
-            process = subprocess.Popen(  # noqa: S603 - the words are ours and the stack's names, and no shell reads them
-                words,
-                cwd=self.folder,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                text=True,
-                start_new_session=True,
+            process = Popen(  # noqa: S603 - no shell reads the words
+                words, cwd=self.folder, env=self._environment, stdin=DEVNULL, stdout=out, text=True, start_new_session=True
             )
         except OSError as error:
             raise StepError(f"{words[0]} cannot be started: {type(error).__name__}; install it") from None
@@ -93,7 +87,7 @@ class Shell:
             try:
                 # Python refuses to wait forever by a number.
                 printed, _ = process.communicate(timeout=max(0.0, min(self.until - self.now(), 86400.0)))
-            except subprocess.TimeoutExpired:
+            except TimeoutExpired:
                 self._end(process)
                 raise StepError(f"{_short(words)} took too long and was interrupted") from None
             except BaseException:
@@ -103,11 +97,11 @@ class Shell:
             raise StepError(f"{_short(words)} ended with status {process.returncode}")
         return printed or ""
 
-    def _end(self, process: subprocess.Popen[str]) -> None:
+    def _end(self, process: Popen[str]) -> None:
         """Interrupt a command, and kill it with all that it started if it does not end."""
         process.send_signal(signal.SIGINT)
         try:
-            with suppress(subprocess.TimeoutExpired):
+            with suppress(TimeoutExpired):
                 process.communicate(timeout=self._grace)
         finally:
             if process.poll() is None:
@@ -125,8 +119,7 @@ class StoppedError(Exception):
     """Somebody interrupted the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(NamedTuple):
     """All steps. `before` create nothing, `paid` may create, `end` removes what they created and scans for leftovers."""
 
     before: Sequence[Step]
@@ -152,8 +145,7 @@ class Script:
         return worst * self.hours(most)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """How one step ended, after how many seconds, and why it failed."""
 
     step: Step

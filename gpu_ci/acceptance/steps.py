@@ -97,14 +97,12 @@ class Steps:
 
     def _empty(self) -> None:
         if count := self._in_state():
-            raise StepError(
-                f"the stack {self.stack} has {count} resources already, and the last step destroys all; give a stack of its own"
-            )
+            why = f"the stack {self.stack} has {count} resources already, and the last step destroys all"
+            raise StepError(f"{why}; give a stack of its own")
         if leftovers := self.scan():
             self._list(leftovers)
-            raise StepError(
-                f"{len(leftovers)} resources of an earlier stack {self.stack} exist; delete them by the commands above"
-            )
+            why = f"{len(leftovers)} resources of an earlier stack {self.stack} exist"
+            raise StepError(f"{why}; delete them by the commands above")
 
     def _smoke(self) -> None:
         written = json.loads(self.shell.read(*self._words("stack output kubeconfigs", "--show-secrets", "--json")))

@@ -1,30 +1,134 @@
 """What an audit reads of a folder, and what it says of runner sets, controllers and jobs, each with its place and a fix.
 
-A file that cannot be read is a line of the report: many folders have Helm templates.
+A file that cannot be read is a line of the report: many folders have Helm templates. Sets and controllers are in Helm values,
+Argo CD, Flux, Kustomize and manifests. The keys are those of the charts gha-runner-scale-set and gha-runner-scale-set-controller
+(values.yaml of 0.14.2), of Argo CD's Application, of Flux' HelmRelease and of kustomization.yaml's `helmCharts`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from fleet.facts.errors import InputError, instead
 from fleet.facts.lifecycle import RUNNER_REPOSITORY, numbers, of_image
+from fleet.facts.nested import items, part, text_at
 from fleet.facts.tables import rows
-from fleet.facts.yaml_text import Document
+from fleet.facts.yaml_text import Document, helm_values
 from fleet.loading.documents import documents
-from gpu_ci.audit.parts import CONTAINER_MODES, Controller, RunnerSet, parts_of
+from fleet.prove.runs_on import RunsOn
 from gpu_ci.offline.folders import files
-from gpu_ci.workflows.job import Job
+from gpu_ci.workflows.job import File, Job
 from gpu_ci.workflows.reader import Workflows
+
+SET_CHART, CONTROLLER_CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"
+CONTAINER_MODES = ("dind", "kubernetes", "kubernetes-novolume")
+"""Values of `containerMode.type` with which a runner can start the containers of a job."""
+_CONTAINER_VARIABLES = ("ACTIONS_RUNNER_CONTAINER_HOOKS", "DOCKER_HOST")
+"""A runner with one of these variables has container hooks or a Docker daemon, whatever `containerMode` says."""
+
+_REQUIRES = "ACTIONS_RUNNER_REQUIRE_JOB_CONTAINER"
+"""With it a runner refuses jobs without `container`. The chart sets it for the modes kubernetes* (_helpers.tpl of 0.14.2)."""
+
+
+class Controller(NamedTuple):
+    """A controller of ARC. `version` is empty if the file does not say it."""
+
+    place: str
+    version: str
+
+
+class RunnerSet(NamedTuple):
+    """A runner scale set. `name` and `version` are empty if the file does not say them.
+
+    `needs_container`: it takes no job without `container`.
+    """
+
+    place: str
+    name: str
+    labels: frozenset[str]
+    group: str
+    version: str
+    image: str
+    runs_containers: bool
+    needs_container: bool
+
+    def serves(self, asked: RunsOn) -> bool:
+        """Whether a job with this `runs-on` may run here."""
+        return asked.matches((self.name, *self.labels), self.group)
+
+
+def _parts_of(path: Path, document: Document) -> Iterator[RunnerSet | Controller]:
+    """What a document declares of ARC."""
+    value = document.value
+    if not isinstance(value, Mapping):
+        return
+    place = File(path, document).place
+    match value.get("kind"):
+        case "Application":
+            spec = part(value, "spec")
+            sources: list[tuple[tuple[str | int, ...], Any]] = [(("spec", "source"), spec.get("source"))]
+            sources += [(("spec", "sources", number), source) for number, source in enumerate(items(spec, "sources"))]
+            for keys, source in sources:
+                helm = part(source, "helm")
+                values = part(helm, "valuesObject") or _parsed(helm.get("values"))
+                name = text_at(helm, "releaseName") or text_at(value, "metadata", "name")
+                chart_name, version = (text_at(source, key) for key in ("chart", "targetRevision"))
+                yield from _of_chart(place(*keys, "chart"), chart_name, version, name, values)
+        case "HelmRelease":
+            spec = part(value, "spec")
+            chart = part(spec, "chart", "spec")
+            name = text_at(spec, "releaseName") or text_at(value, "metadata", "name")
+            where = place("spec", "chart", "spec", "chart")
+            yield from _of_chart(where, text_at(chart, "chart"), text_at(chart, "version"), name, part(spec, "values"))
+        case "AutoscalingRunnerSet":
+            version = text_at(value, "metadata", "labels", "app.kubernetes.io/version")
+            settings = {**part(value, "spec"), "scaleSetLabels": items(value, "spec", "runnerScaleSetLabels")}
+            yield _runner_set(place("spec"), version, text_at(value, "metadata", "name"), settings)
+        case _ if "helmCharts" in value:
+            for number, chart in enumerate(items(value, "helmCharts")):
+                where, name = place("helmCharts", number), text_at(chart, "releaseName")
+                yield from _of_chart(where, text_at(chart, "name"), text_at(chart, "version"), name, part(chart, "valuesInline"))
+        case _ if "githubConfigUrl" in value and "apiVersion" not in value:
+            yield _runner_set(place("githubConfigUrl"), "", "", value)
+
+
+def _of_chart(place: str, chart: str, version: str, release: str, values: Mapping[str, Any]) -> Iterator[RunnerSet | Controller]:
+    name = chart.rpartition("/")[2]
+    if name == CONTROLLER_CHART:
+        yield Controller(place, version)
+    elif name == SET_CHART:
+        yield _runner_set(place, version, release, values)
+
+
+def _runner_set(place: str, version: str, release: str, values: Mapping[str, Any]) -> RunnerSet:
+    containers = [entry for entry in items(values, "template", "spec", "containers") if text_at(entry, "name")]
+    runner: Mapping[str, Any] = next((entry for entry in containers if entry["name"] == "runner"), {})
+    variables = {text_at(entry, "name"): text_at(entry, "value") for entry in items(runner, "env")}
+    mode = text_at(values, "containerMode", "type")
+    return RunnerSet(
+        place,
+        text_at(values, "runnerScaleSetName") or release,
+        frozenset(label for label in items(values, "scaleSetLabels") if isinstance(label, str)),
+        text_at(values, "runnerGroup") or "Default",
+        version,
+        text_at(runner, "image") or "ghcr.io/actions/actions-runner:latest",
+        mode in CONTAINER_MODES or not variables.keys().isdisjoint(_CONTAINER_VARIABLES),
+        variables.get(_REQUIRES, str(mode.startswith("kubernetes"))).lower() == "true",
+    )
+
+
+def _parsed(text: object) -> Mapping[str, Any]:
+    """The values of an Application's text; empty if Helm could not read it."""
+    return part({"values": helm_values(text) if isinstance(text, str) else None}, "values")
+
 
 _FIX = "name a folder with workflows or Helm values, or one file"
 Level = Literal["error", "warning", "undeterminable"]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One line of an audit: `place` is file and line, `rule` what was checked."""
 
     place: str
@@ -80,19 +184,18 @@ def _read(seen: Audit, path: Path, document: Document) -> None:
     if path.parent.parts[-2:] == (".github", "workflows"):
         seen.workflows.add(path, document)
         return
-    for part in parts_of(path, document):
-        if isinstance(part, RunnerSet):
-            seen.sets.append(part)
+    for found in _parts_of(path, document):
+        if isinstance(found, RunnerSet):
+            seen.sets.append(found)
         else:
-            seen.controllers.append(part)
+            seen.controllers.append(found)
 
 
 def _runner_age(runner_set: RunnerSet, day: date) -> Iterator[Finding]:
     rule, image = "runner-age", runner_set.image
     if image.partition("@")[0].rpartition(":")[0] != RUNNER_REPOSITORY or image.endswith(":latest"):
-        message = (
-            f"{image} does not say which version of the runner it has; pin {RUNNER_REPOSITORY}:VERSION, or look into the image"
-        )
+        fix = f"pin {RUNNER_REPOSITORY}:VERSION, or look into the image"
+        message = f"{image} does not say which version of the runner it has; {fix}"
         yield Finding(runner_set.place, "undeterminable", rule, message)
         return
     life = of_image(image, day)
@@ -133,17 +236,15 @@ def _placement(job: Job, sets: list[RunnerSet]) -> Iterator[Finding]:
             return
         served = {label for runner_set in sets for label in (runner_set.name, *runner_set.labels)}
         fix = instead(asked, served, f"name one of: {', '.join(sorted(served))}")
-        yield Finding(
-            job.place, "error", "runs-on", f"job {job.name}: no set serves {asked}, so the job waits without end; {fix}"
-        )
+        message = f"job {job.name}: no set serves {asked}, so the job waits without end; {fix}"
+        yield Finding(job.place, "error", "runs-on", message)
     for runner_set in serving:
         if job.open_image and not runner_set.runs_containers:
             message = f"job {job.name}: {job.image_in_words}, and set {runner_set.name} starts none ({runner_set.place})"
             yield Finding(job.place, "undeterminable", "containers", message)
         elif job.containers and not runner_set.runs_containers:
-            message = (
-                f"job {job.name}: {job.containers} needs a runner that starts containers, and set {runner_set.name} has none"
-            )
+            needs = f"{job.containers} needs a runner that starts containers"
+            message = f"job {job.name}: {needs}, and set {runner_set.name} has none"
             fix = f"set containerMode.type of the set to one of {', '.join(CONTAINER_MODES)}, or remove {job.containers}"
             yield Finding(job.place, "error", "containers", f"{message} ({runner_set.place}); {fix}")
         elif runner_set.needs_container and job.container is None:

@@ -33,18 +33,10 @@ def read(root: Path, *words: str) -> tuple[str | None, str]:
     """(output, "") of a command of the Pulumi CLI that only reads; (None, reason) if it fails."""
     if (pulumi := shutil.which("pulumi")) is None:
         return None, "the Pulumi CLI is not on PATH"
-    quiet = os.environ | {"PULUMI_SKIP_UPDATE_CHECK": "true"}
+    quiet, command = os.environ | {"PULUMI_SKIP_UPDATE_CHECK": "true"}, [pulumi, *words, "--non-interactive"]
     try:
-        process = subprocess.run(  # noqa: S603 - the words are ours and the stack's name, and no shell reads them
-            [pulumi, *words, "--non-interactive"],
-            cwd=root,
-            env=quiet,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        # The words are ours and the stack's name, and no shell reads them.
+        process = subprocess.run(command, cwd=root, env=quiet, input="", capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, f"pulumi {words[0]} fails: {type(error).__name__}"
     if process.returncode:

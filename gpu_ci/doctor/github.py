@@ -89,9 +89,8 @@ def _fix(api: str, github: GitHubScope, token: str, app: dict[str, Any], at: str
     """What to write as installationId, or where to install the App."""
     owner, repository = _parts(github)
     try:
-        installation = _get(
-            api, f"/repos/{owner}/{repository}/installation" if repository else f"/orgs/{owner}/installation", token
-        )
+        place = f"repos/{owner}/{repository}" if repository else f"orgs/{owner}"
+        installation = _get(api, f"/{place}/installation", token)
     except SourceError as error:
         if not error.status:
             raise
@@ -119,9 +118,8 @@ def _groups(scope: GitHubScope, groups: Iterable[str], token: str, api: str) -> 
         yield skipped(AREA, 'runner groups: set GH_TOKEN to a token with admin:org: export GH_TOKEN="$(gh auth token)"')
         return
     # An organization rarely has more; GitHub's largest page is 100.
-    names = {
-        each["name"].lower() for each in _get(api, f"/orgs/{owner}/actions/runner-groups?per_page=100", token)["runner_groups"]
-    }
+    listed = _get(api, f"/orgs/{owner}/actions/runner-groups?per_page=100", token)["runner_groups"]
+    names = {each["name"].lower() for each in listed}
     for group in groups:
         if group.lower() in names:
             yield ok(AREA, f"{owner} has the runner group {group}")

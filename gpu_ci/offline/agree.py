@@ -5,33 +5,32 @@ The plan after the change is made of exactly the texts that `replace_files` writ
 
 import json
 import os
-import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from difflib import unified_diff
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import typer
 
-from fleet.facts.credentials import mask
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.loading.files import from_here
 from fleet.loading.home import ROOT
-from gpu_ci.app import AsOf, File, Yes, console
+from gpu_ci.app import AsOf, File, Yes, console, reply
 from gpu_ci.offline.compare import Comparison
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.grow.stack import GrowingStack
 from gpu_ci.offline.init.questions import confirmed
 from gpu_ci.offline.inventory.page import document
 from gpu_ci.offline.plan import Plan, make_plan, require_sdk
-from gpu_ci.offline.policyconfig import STACKS, policy_configs, policy_settings, stacks_text
+from gpu_ci.offline.policyconfig import STACKS, config_path, policy_configs, policy_settings, stacks_text
 from gpu_ci.offline.policyvalues import Entry, grown
-from gpu_ci.offline.progress import Progress
+from gpu_ci.offline.progress import Progress, Stages, quiet
 from gpu_ci.offline.report import effect_lines
 from gpu_ci.offline.tomltables import edited
 
@@ -39,8 +38,7 @@ Files = Mapping[str, tuple[str, str]]
 """The text of each file before ("" if there is none) and after, by path below the project."""
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(NamedTuple):
     """The plan with today's policy values and with the new ones, and the files that change. `source` is the one people edit."""
 
     before: Plan
@@ -67,46 +65,48 @@ def _diff(name: str, before: str, after: str) -> str:
     return "".join(unified_diff(old, new, f"a/{name}", f"b/{name}"))
 
 
-def agreement(
-    stack: str, root: Path, file: Path | None, day: date, progress: Callable[[str], None] = lambda _: None, *, page: bool = True
-) -> Agreement:
+def agreement(stack: str, root: Path, file: Path | None, day: date, progress: Stages = quiet, *, page: bool = True) -> Agreement:
     """What a stack needs to pass its policies. Changes nothing. Raises InputError for a stack without policy values.
 
     `page`: whether the stack's inventory changes with it. It is that of the stack's usual file.
     """
-    config = f"policies/config/{stack}.json"
+    config = config_path(stack)
     tables = tomllib.loads(stacks_text(root))
     source = STACKS if stack in tables else config
     if source == config and not (root / config).is_file():
-        raise InputError(
-            f"{STACKS}: has no [{stack}], and there is no {config}; write the header [{stack}] with the stack's kind, such as "
-            f'kind = "staging", or make a new stack by gpu-ci init'
-        )
+        fix = f'write the header [{stack}] with the stack\'s kind, such as kind = "staging", or make a new stack by gpu-ci init'
+        raise InputError(f"{STACKS}: has no [{stack}], and there is no {config}; {fix}")
     text = text_at(root / source)
-    with TemporaryDirectory(prefix="gpu-ci-agree-") as name:
-        folder = Path(name)
-        (folder / config).parent.mkdir(parents=True)
-
-        def planned(values: str) -> Plan:
-            (folder / source).write_text(values, encoding="utf-8", newline="")
-            if source == STACKS:
-                (folder / config).write_text(policy_configs(folder)[config], encoding="utf-8")
-            return make_plan(stack, root, file, progress, day, policies_of=folder)
-
-        before = after = planned(text)
-        entries = tables[stack] if source == STACKS else dict(policy_settings(stack, folder))
-        if changes := grown(before, entries):
-            if source == STACKS:
-                text = with_entries(text, stack, changes)
-            else:
-                text = json.dumps({**entries, **changes}, indent=2, ensure_ascii=False) + "\n"
-            after = planned(text)
-        made = {path: text_at(folder / path) for path in (source, config)}
+    planned = partial(plan_with, stack, root, file, source, progress=progress, as_of=day)
+    before, made = planned(text)
+    after = before
+    entries = tables[stack] if source == STACKS else dict(policy_settings(stack, root))
+    if changes := grown(before, entries):
+        if source == STACKS:
+            text = with_entries(text, stack, changes)
+        else:
+            text = json.dumps({**entries, **changes}, indent=2, ensure_ascii=False) + "\n"
+        after, made = planned(text)
     inventory = f"docs/inventory-{stack}.md"
     if page and not after.refused and (root / inventory).is_file():
         made[inventory] = document(stack, after.fleet)
     old = {path: text_at(root / path) for path in made}
     return Agreement(before, after, source, {path: (old[path], new) for path, new in made.items() if old[path] != new})
+
+
+def plan_with(stack: str, root: Path, file: Path | None, source: str, values: str, **how: Any) -> tuple[Plan, dict[str, str]]:
+    """The plan of a stack if `source` had these policy values, and the texts of the files that then have them.
+
+    `how` are more arguments of `make_plan`.
+    """
+    config = config_path(stack)
+    with TemporaryDirectory(prefix="gpu-ci-") as name:
+        folder = Path(name)
+        (folder / config).parent.mkdir(parents=True)
+        (folder / source).write_text(values, encoding="utf-8", newline="")
+        made = {source: values} | ({config: policy_configs(folder)[config]} if source == STACKS else {})
+        (folder / config).write_text(made[config], encoding="utf-8", newline="")
+        return make_plan(stack, root, file, **how, policies_of=folder), made
 
 
 def with_entries(text: str, stack: str, changes: Mapping[str, Entry]) -> str:
@@ -197,7 +197,7 @@ def _finish(stack: GrowingStack, edit: Edit) -> None:
 
 def require_consent(diff: str, lines: Iterable[str], question: str, edit: Edit) -> None:
     """Print a change and what it does. Exits with 1 unless --yes or a person agrees."""
-    sys.stdout.write(mask(diff))
+    reply(diff)
     out = console()
     for line in lines:
         out.print(line)

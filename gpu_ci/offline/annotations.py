@@ -6,8 +6,8 @@ ScriptHandler.cs). A step shows ten annotations of each level (actions/toolkit, 
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import Fault
@@ -21,8 +21,7 @@ from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.words import name_of, refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(NamedTuple):
     """One annotation. Without a line GitHub shows it in the summary of the run only."""
 
     level: str
@@ -34,10 +33,8 @@ class Annotation:
     def __str__(self) -> str:
         """The workflow command, always on one line and without credentials."""
         place = {"file": self.file, "line": str(self.line)} if self.line else {}
-        escaped = {
-            key: _data(value).replace(":", "%3A").replace(",", "%2C") for key, value in {**place, "title": self.title}.items()
-        }
-        properties = ",".join(f"{key}={value}" for key, value in escaped.items())
+        texts = {key: _data(value) for key, value in {**place, "title": self.title}.items()}
+        properties = ",".join(f"{key}={text.replace(':', '%3A').replace(',', '%2C')}" for key, text in texts.items())
         return f"::{self.level} {properties}::{_data(self.message)}"
 
 
@@ -53,7 +50,7 @@ def annotate(plan: Plan, root: Path, base: Base | None = None, strict: bool = Fa
     file = shown_from(root, plan.config.path)
     merged = list(_merged(problems))
     levels = ("error", "warning", "notice")
-    return tuple(replace(problem, file=file) for level in levels for problem in merged if problem.level == level)
+    return tuple(problem._replace(file=file) for level in levels for problem in merged if problem.level == level)
 
 
 def of_input(error: Exception, root: Path) -> Iterator[Annotation]:
@@ -69,24 +66,22 @@ def of_input(error: Exception, root: Path) -> Iterator[Annotation]:
 
 def _annotated(plan: Plan, strict: bool) -> Iterator[Annotation]:
     """The problems of a plan, each with its line, but without the file."""
-    entries = _Entries(plan.config)
+    named = [entry for entry in entries(plan.config) if entry.name]
     for refused in plan.refused:
         line = refusal(plan.config, refused).line
         yield Annotation("error", f"{refused.workload} cannot be placed", refused.error, line=line)
     blocked = plan.blocked(strict)
-    advisory = (
-        verdict
-        for verdict in plan.verdicts
-        if verdict.kind == ENDED or (verdict.kind == "violation" and verdict.level == "advisory")
-    )
+    lesser = ((ENDED, "mandatory"), (ENDED, "advisory"), ("violation", "advisory"))
+    advisory = (verdict for verdict in plan.verdicts if (verdict.kind, verdict.level) in lesser)
     for verdicts, level in ((blocked, "error"), (advisory, "warning")):
         for verdict in verdicts:
-            line = entries.line(entries.of_resource(plan, verdict.urn))
+            names = [*plan.recording.lineage(verdict.urn)] if plan.recording is not None else []
+            line = _line(plan.config, owners(named, names))
             yield Annotation(level, verdict.rule, f"{name_of(verdict.urn)}: {verdict.message}", line=line)
     for remark in plan.remarks:
         level = "error" if remark in plan.written else "warning" if remark.kind == CANNOT_WORK else "notice"
         title = "remark" if level == "notice" else "cannot work"
-        yield Annotation(level, title, remark, line=entries.line_of_remark(remark))
+        yield Annotation(level, title, remark, line=_line_of_remark(plan.config, named, remark))
 
 
 def _merged(problems: Iterable[Annotation]) -> Iterator[Annotation]:
@@ -95,40 +90,27 @@ def _merged(problems: Iterable[Annotation]) -> Iterator[Annotation]:
         if group[0].level == "notice":
             yield from group
         else:
-            yield replace(group[0], message="\n".join(problem.message for problem in group))
+            yield group[0]._replace(message="\n".join(problem.message for problem in group))
 
 
-class _Entries:
-    """The entries of a stack file. Finds those that cause a problem."""
+def _line(config: StackConfig, places: Iterable[Entry]) -> int | None:
+    """The line of the first entry."""
+    return next((config.line_of(*entry.path) for entry in places), None)
 
-    def __init__(self, config: StackConfig) -> None:
-        self._config = config
-        self._entries = [entry for entry in entries(config) if entry.name]
 
-    def named(self, name: str) -> tuple[Entry, ...]:
-        """Entries with a name such as "usw2" or "usw2/t4-spot"."""
-        return tuple(entry for entry in self._entries if entry.name == name)
+def _line_of_remark(config: StackConfig, named: Iterable[Entry], remark: Remark) -> int | None:
+    """The line that a remark names: of an entry or a part of a cluster ("usw2/system"), and maybe of a path in it.
 
-    def line(self, places: Iterable[Entry]) -> int | None:
-        """The line of the first entry."""
-        return next((self._config.line_of(*entry.path) for entry in places), None)
-
-    def of_resource(self, plan: Plan, urn: str) -> tuple[Entry, ...]:
-        """The entries of a resource."""
-        return owners(self._entries, [*plan.recording.lineage(urn)] if plan.recording is not None else [])
-
-    def line_of_remark(self, remark: Remark) -> int | None:
-        """The line that a remark names: of an entry or a part of a cluster ("usw2/system"), and maybe of a path in it.
-
-        Of several pools ("usw2/t4-spot + t4-ondemand") it is the first.
-        """
-        where, _, rest = remark.partition(": ")
-        where = remark.parts[0] if remark.parts else where.partition(" + ")[0]
-        name, _, part = where.partition("/")
-        entries = self.named(where) or (self.named(name) if part else ())
-        path = rest.partition(": ")[0].split(".") if entries and entries[0].name == where else [part]
-        inner = next((line for entry in entries if (line := self._config.positions.get((*entry.path, *path)))), None)
-        return inner or self.line(entries)
+    Of several pools ("usw2/t4-spot + t4-ondemand") it is the first.
+    """
+    by_name = grouped((entry.name, entry) for entry in named)
+    where, _, rest = remark.partition(": ")
+    where = remark.parts[0] if remark.parts else where.partition(" + ")[0]
+    name, _, part = where.partition("/")
+    places = by_name.get(where) or (by_name.get(name, []) if part else [])
+    path = rest.partition(": ")[0].split(".") if places and places[0].name == where else [part]
+    inner = next((line for entry in places if (line := config.positions.get((*entry.path, *path)))), None)
+    return inner or _line(config, places)
 
 
 def print_annotations(annotations: Iterable[Annotation]) -> None:

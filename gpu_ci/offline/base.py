@@ -4,14 +4,16 @@ What a pull request writes that has ended already or cannot work fails its plan,
 """
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
+from fleet.facts.places import leaves
 from fleet.facts.remark import CANNOT_WORK, Remark
 from fleet.facts.tables import toml
 from fleet.loading.files import from_here
@@ -19,11 +21,11 @@ from fleet.render.arc import SETS
 from gpu_ci.errors import input_errors
 from gpu_ci.offline.changes import DATA, Change
 from gpu_ci.offline.compare import Comparison, identity
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import ENDED, Verdict, configure, judge
 from gpu_ci.offline.naming import named
 from gpu_ci.offline.plan import Plan, judged, make_plan
 from gpu_ci.offline.policyconfig import policy_settings
+from gpu_ci.offline.progress import Stages, quiet
 from policies.rules import RULES
 from policies.rules.groups import MACHINES
 from policies.rules.no_silent_eviction import RULE as EVICTION, of_changes
@@ -32,8 +34,7 @@ _PINS = ("reference", "version", "release", "ami-release", "base", "runtime", "d
 """Fields of a row of versions.toml that pin something."""
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(NamedTuple):
     """The text of the base's stack file and its plan; if there is no plan, `reason` says why on one line.
 
     `judged` says why the plan was not judged by the base's own policy config, "" if it was. `arc` is the version of Actions
@@ -52,12 +53,7 @@ class Base:
 
 
 def read_base(
-    stack: str,
-    root: Path,
-    folder: Path,
-    stack_file: Path | None,
-    progress: Callable[[str], None] = lambda _: None,
-    as_of: date | None = None,
+    stack: str, root: Path, folder: Path, stack_file: Path | None, progress: Stages = quiet, as_of: date | None = None
 ) -> Base:
     """Plan the stack with stack file and policy config of the checkout in `folder`, and the rest of the project in `root`.
 
@@ -143,9 +139,8 @@ def touched(plan: Plan, before: Plan | None, base: Path) -> Plan:
         rules = {configured.policy.id for configured in adding}
         others = (verdict for verdict in plan.verdicts if verdict.rule not in rules)
         plan = replace(plan, verdicts=(*others, *judged(plan.config, comparison.both, adding)))
-    refusals = tuple(
-        Remark(change.what, CANNOT_WORK, parts=(change.edit.name,)) for change in comparison.changes if change.is_refused
-    )
+    refused = (change for change in comparison.changes if change.is_refused)
+    refusals = tuple(Remark(change.what, CANNOT_WORK, parts=(change.edit.name,)) for change in refused)
     changed = {setting.name for setting in comparison.settings} if plan.impossible else set()
     written_parts = tuple(
         remark for remark in plan.impossible if remark not in before.impossible or not changed.isdisjoint(remark.parts)
@@ -168,14 +163,10 @@ def _evictions(plan: Plan, changes: Iterable[Change]) -> tuple[Verdict, ...]:
     """What `no-silent-eviction` says of the changes."""
     ours = (configured for configured in plan.policies if configured.policy.id == EVICTION.id)
     harm = [(change.what, urn) for change in changes if change.ends_jobs or change.effect == DATA for urn in change.urns]
-    rules = [replace(configured, policy=of_changes(harm)) for configured in ours]
+    rules = [configured._replace(policy=of_changes(harm)) for configured in ours]
     return named(plan.config, judge(plan.recording, rules)) if plan.recording is not None else ()
 
 
 def _values(row: Any) -> Iterator[str]:
     """The pinned values of a row and of the rows below it. A message has no room for a digest, so references have none."""
-    for key, value in row.items():
-        if isinstance(value, dict):
-            yield from _values(value)
-        elif key in _PINS:
-            yield value.partition("@")[0]
+    return (value.partition("@")[0] for path, value in leaves(row) if path[-1] in _PINS)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from fleet.charts.runner_sets import moves_beside
 from fleet.facts.scheduling import has_generations
@@ -68,8 +68,7 @@ _FEW = 4
 """Settings and names that a line has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair(Generic[T]):
+class Pair(NamedTuple, Generic[T]):
     """One thing before and after; None on the side that does not have it."""
 
     before: T | None
@@ -106,8 +105,7 @@ class Edit:
     values: Mapping[str, Pair[str]] = field(default_factory=dict, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """What one edit does to some resources. `effect` is one of CLASSES, `what` says it in a sentence.
 
     `pools` and `sets` are those whose running jobs it ends, if it `ends_jobs`. `urns` are the resources; those of a cluster that
@@ -388,12 +386,8 @@ class Classified:
         kind, (cluster, _, name) = owner[0], owner[1].partition("/")
         if effect not in (CLUSTER, POOL, SET, SHARED, ROLLED) or (effect == ROLLED and kind != "pool"):
             return (), ()
-        placed = [
-            (placement.host.name, placement.runner_set)
-            for placement in self.before.placements
-            if placement.cluster == cluster
-            and (kind == "cluster" or name == (placement.host.name if kind == "pool" else placement.runner_set))
-        ]
+        here = ((each.host.name, each.runner_set) for each in self.before.placements if each.cluster == cluster)
+        placed = [both for both in here if kind == "cluster" or name == (both[0] if kind == "pool" else both[1])]
         real = self.before.fleet.clusters[cluster].pools if placed else ()  # machines per job are in none
         pools = {pool: None for pool, _ in placed if pool in real} | ({name: None} if kind == "pool" else {})
         return tuple(pools), tuple(dict.fromkeys(runner_set for _, runner_set in placed))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from fleet.facts.groups import grouped
 from fleet.facts.pricing import Line, Money
@@ -30,8 +30,7 @@ _RENAMED = ("cluster", "pool", "runner set", "cache")
 """Kinds of entries that can be renamed (docs/renaming.md)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """Logical names of the changed resources of one type; `changed` has the paths of the inputs that differ, no values."""
 
     type: str
@@ -120,17 +119,11 @@ class Comparison:
         if not self.judged:
             return ()
         wrong, new, levels = ("violation", ENDED), set(self.new_verdicts), self.after.levels
-        still = {
-            (verdict.rule, verdict.urn)
-            for verdict in self.after.verdicts
-            if verdict.kind in (*wrong, "excepted") or verdict in new
-        }
+        kept = (verdict for verdict in self.after.verdicts if verdict.kind in (*wrong, "excepted") or verdict in new)
+        still = {(verdict.rule, verdict.urn) for verdict in kept}
         # Disabling a policy fixes nothing.
-        return tuple(
-            verdict
-            for verdict in self.before.verdicts
-            if verdict.kind in wrong and levels.get(verdict.rule) != "disabled" and (verdict.rule, verdict.urn) not in still
-        )
+        judged = [one for one in self.before.verdicts if one.kind in wrong and levels.get(one.rule) != "disabled"]
+        return tuple(verdict for verdict in judged if (verdict.rule, verdict.urn) not in still)
 
     @cached_property
     def new_remediations(self) -> tuple[Remediation, ...]:
@@ -161,20 +154,17 @@ class Comparison:
             for old in (edit for edit in self.settings if (edit.state, edit.kind) == ("removed", new.kind)):
                 where, _, first = old.name.rpartition("/")
                 if new.name.rpartition("/")[0] == where and _texts(new) == _texts(old):
-                    yield (
-                        f"{new.name} has the settings of {old.name}, which is gone: if it is the same {new.kind}, "
-                        f"write was: {first} (docs/renaming.md)"
-                    )
+                    same = f"if it is the same {new.kind}, write was: {first} (docs/renaming.md)"
+                    yield f"{new.name} has the settings of {old.name}, which is gone: {same}"
 
     def _two_advertisers(self) -> Iterator[str]:
         """The device plugin's pods refuse a node with another advertiser. Between the operator and OKE's add-on nothing does."""
         old = dict(self.before.fleet.clusters_by_name())
         for name, cluster in self.after.fleet.clusters_by_name():
             if name in old and (old[name].enablement, cluster.enablement) == (GPU_PLUGIN_ADDON, GPU_OPERATOR):
-                yield (
-                    f"clusters.{name}.enablement: OKE's add-on and the operator would both advertise GPUs on the nodes of now "
-                    f"until `pulumi up` ends; set {DEVICE_PLUGIN} first and run `pulumi up`, then set {GPU_OPERATOR}"
-                )
+                why = "OKE's add-on and the operator would both advertise GPUs on the nodes of now until `pulumi up` ends"
+                fix = f"set {DEVICE_PLUGIN} first and run `pulumi up`, then set {GPU_OPERATOR}"
+                yield f"clusters.{name}.enablement: {why}; {fix}"
 
     def _kept_tags(self) -> tuple[str, ...]:
         before, after = self.before.fleet, self.after.fleet

@@ -51,6 +51,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def _plan(plan: Plan) -> dict[str, Any]:
+    others = [unplaced for unplaced in plan.refused if unplaced.kind != "runner set"]
     return {
         "stack": plan.config.stack,
         "clean": plan.passes() and plan.judged,
@@ -63,11 +64,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "remarks": list(plan.remarks),
         "kinds": [fields_of(remark, "kind", "act", "parts") for remark in plan.remarks],
         "placement": [_placement(placement, plan.fleet.clusters[placement.cluster].region) for placement in plan.placements],
-        "refused": [
-            fields_of(unplaced, "cluster", "workload", "kind", "error")
-            for unplaced in plan.refused
-            if unplaced.kind != "runner set"
-        ],
+        "refused": [fields_of(unplaced, "cluster", "workload", "kind", "error") for unplaced in others],
         "failures": [fields_of(refusal(plan.config, refused), "file", "line", "path", "message") for refused in plan.refused],
         "price": {"lines": list(map(_line, plan.bill)), **_costs(plan.cost[0], plan.average, plan.cost[1])},
         "schedules": [
@@ -86,21 +83,16 @@ def _plan(plan: Plan) -> dict[str, Any]:
 def end_json(end: End) -> dict[str, Any]:
     """One end. `last` is the last good day, `mayEnd` the earliest one of a runner without a known end; null if not known."""
     days = fields_of(end.use.life, "released", "last", "may_end")
-    return (
-        fields_of(end, "what=use.life.what", "clusters")
-        | {name: None if day is None else day.isoformat() for name, day in days.items()}
-        | fields_of(end, "effect=use.life.effect", "cost=use.cost", "fix=use.fix")
-    )
+    dates = {name: None if day is None else day.isoformat() for name, day in days.items()}
+    about = fields_of(end, "effect=use.life.effect", "cost=use.cost", "fix=use.fix")
+    return fields_of(end, "what=use.life.what", "clusters") | dates | about
 
 
 def _placement(placement: Placement, region: str) -> dict[str, Any]:
-    fits = [
-        fields_of(fit, "instanceType=machine.name", "runners=count", "limited_by", "strandedGpus=stranded")
-        for fit in placement.fits
-    ]
+    of_fit = ("instanceType=machine.name", "runners=count", "limited_by", "strandedGpus=stranded")
+    fits = [fields_of(fit, *of_fit) for fit in placement.fits]
     return (
-        fields_of(placement, "cluster", "runner_set")
-        | fields_of(placement, "pods", "ofRunners=of_runners")
+        fields_of(placement, "cluster", "runner_set", "pods", "ofRunners=of_runners")
         | {"runsOn": [] if placement.of_runners else [placement.runner_set, *placement.runner.labels]}
         | fields_of(placement, "kind=runner.kind", "pool=host.name", "choice", "capacity=host.capacity")
         | {"fits": fits}
@@ -118,6 +110,8 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
     """The changes from the base to the plan, or the reason why there is no comparison."""
     if (comparison := base.compared(plan)) is None:
         return {"notCompared": base.reason}
+    moved = [(name, pair) for name, pair in comparison.places.items() if pair.changed]
+    kinds = [fields_of(kind, "type", "added", "removed", "changed") for kind in comparison.resources]
     return {
         "endsJobs": list(comparison.ended_jobs),
         "classes": counts(comparison.changes),
@@ -127,20 +121,14 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
             | {"values": {path: _sides(value, str) for path, value in setting.values.items()}}
             for setting in comparison.settings
         ],
-        "placement": [
-            {"name": name, "state": pair.state, **_sides(pair, _place)}
-            for name, pair in comparison.places.items()
-            if pair.changed
-        ],
+        "placement": [{"name": name, "state": pair.state, **_sides(pair, _place)} for name, pair in moved],
         "price": {
             "lines": [{"state": pair.state, **_sides(pair, _line)} for pair in comparison.lines.values() if pair.changed],
             **{name: _sides(Pair(*cost), _money) for name, cost in zip(("idle", "worst"), comparison.costs, strict=True)},
         },
         "newlyBroken": [fields_of(verdict, "policy=rule", "urn") for verdict in comparison.newly_broken],
         "mended": [fields_of(verdict, "policy=rule", "urn") for verdict in comparison.fixed],
-        "resources": [fields_of(kind, "type", "added", "removed", "changed") for kind in comparison.resources]
-        if comparison.judged
-        else None,
+        "resources": kinds if comparison.judged else None,
         "newRemarks": list(comparison.new_remarks),
         "arcUpgrade": list(comparison.arc_upgrade),
     }

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from typing import NamedTuple
 
 from fleet.facts.quantities import quantity
 from fleet.facts.tables import rows
@@ -15,8 +15,7 @@ from policies.rules.kinds import LAUNCH_TEMPLATE
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(NamedTuple):
     """What `pulumi up` does: added, removed, replaced, refused (by the cloud), rolled (its nodes are), new-nodes, updated, or "".
 
     New-nodes is an update that running nodes do not get. `paths` are the inputs that differ or will differ. A list counts as one
@@ -56,11 +55,8 @@ def _effect(before: Resource, after: Resource, new: Mapping[str, Resource], effe
     triggers = (before.replacement_trigger, after.replacement_trigger)
     is_triggered = None not in triggers and triggers[0] != triggers[1]
     kept = () if is_triggered else after.ignore_changes
-    edited = {
-        path: (old, new)
-        for path, old, new in differing(before.inputs, after.inputs, lists=False)
-        if not (old in unset and new in unset) and not _within(path, kept)
-    }
+    differences = ((path, sides) for path, *sides in differing(before.inputs, after.inputs, lists=False))
+    edited = {path: sides for path, sides in differences if any(side not in unset for side in sides) and not _within(path, kept)}
     paths = tuple(sorted({*edited, *moved}))
     # A remote component gives its providers to the resource that it stands for.
     providers = after.providers.values() if after.remote else [after.provider] if after.custom else []
@@ -99,10 +95,8 @@ def _leaves_zones(
 ) -> bool:
     """Whether a control plane would get subnets in other zones or in another VPC."""
     for name in set(effects_so_far[urn].paths) & set(inputs(new[urn].type, "zones")):
-        subnets = [
-            [side[giver] for giver in side[urn].property_dependencies.get(name, ()) if "availabilityZone" in side[giver].inputs]
-            for side in (old, new)
-        ]
+        givers = [[side[giver] for giver in side[urn].property_dependencies.get(name, ())] for side in (old, new)]
+        subnets = [[giver for giver in side if "availabilityZone" in giver.inputs] for side in givers]
         zones = [{subnet.inputs["availabilityZone"] for subnet in side} for side in subnets]
         if zones[0] != zones[1] or any("vpcId" in effects_so_far[subnet.urn].paths for subnet in subnets[1]):
             return True

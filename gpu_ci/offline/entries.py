@@ -1,7 +1,7 @@
 """The entries of a stack file: the stack, its clusters, and their pools, runner sets, workloads, caches and jobs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.facts.places import Keys
 from fleet.loading.renames import first_names
@@ -15,8 +15,7 @@ NEW_NAME = "name"
 """The setting of an entry with the name that its stack file gives it, if that is not its first name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry. `name` is "usw2" for a cluster, "usw2/t4-spot" for an entry of a cluster, "" for the stack: first names.
 
     `path` is its place in the file. `settings` are its own settings, without those of the entries inside of it.

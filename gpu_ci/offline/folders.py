@@ -20,9 +20,8 @@ def walk(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
     for name, folders, files_of_folder in os.walk(root, onerror=_refuse):
         folder = Path(name)
         if len(folder.relative_to(root).parts) > _DEEPEST:
-            raise InputError(
-                f"{root} has folders more than {_DEEPEST} levels deep; name a folder further down, or remove the deep ones"
-            )
+            why = f"{root} has folders more than {_DEEPEST} levels deep"
+            raise InputError(f"{why}; name a folder further down, or remove the deep ones")
         folders.sort()
         yield folder, folders, sorted(files_of_folder)
 
@@ -50,9 +49,8 @@ def files(option: str, root: Path, suffixes: tuple[str, ...], fix: str) -> Itera
             paths = (folder / name for name in names if name.lower().endswith(suffixes))
             yield from (path for path in paths if not _is_device(path))
     except OSError as error:
-        raise InputError(
-            f"{option}: {error.filename} cannot be read ({error.strerror}); check its permissions, or leave it out"
-        ) from None
+        why = f"{option}: {error.filename} cannot be read ({error.strerror})"
+        raise InputError(f"{why}; check its permissions, or leave it out") from None
 
 
 def _is_device(path: Path) -> bool:

@@ -59,11 +59,8 @@ def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
     if plan.git is None:
         return
     charts = _charts(plan)
-    folders = {
-        resource.parent: charts[_cluster(resource)[0], resource.inputs["metadata"]["name"]]
-        for resource in plan.git.resources
-        if _is_release(resource.inputs)
-    }
+    releases = [resource for resource in plan.git.resources if _is_release(resource.inputs)]
+    folders = {one.parent: charts[_cluster(one)[0], one.inputs["metadata"]["name"]] for one in releases}
     for resource in plan.git.resources:
         if resource.type.startswith("kubernetes:"):
             if any(hidden(resource.inputs)):
@@ -100,12 +97,11 @@ def _cluster(resource: Resource) -> tuple[str, str]:
 
 def _charts(plan: Plan) -> dict[tuple[str, str], str]:
     """The folder of each chart that ArgoCD installs, by cluster and the name of its Application."""
-    return {
-        (cluster, application_name(chart)): chart.folder
-        for cluster, settings in plan.fleet.clusters_by_name()
-        if settings.by_git
-        for chart in installed(settings, physical_name(plan.config.project, plan.config.stack, cluster), plan.fleet.github)
-    }
+    folders: dict[tuple[str, str], str] = {}
+    for cluster, settings in ((cluster, settings) for cluster, settings in plan.fleet.clusters_by_name() if settings.by_git):
+        name = physical_name(plan.config.project, plan.config.stack, cluster)
+        folders |= {(cluster, application_name(chart)): chart.folder for chart in installed(settings, name, plan.fleet.github)}
+    return folders
 
 
 def _is_release(manifest: Mapping[str, Any]) -> bool:
@@ -139,10 +135,8 @@ def _of_tree(manifest: Mapping[str, Any], cluster: str, charts: Mapping[tuple[st
     if _is_release(manifest):
         return f"{charts[cluster, manifest['metadata']['name']]}/application"
     # The secret is in the namespace of its runner set, and the set's Application has the name of that namespace.
-    where = (
-        manifest["spec"]["destination"]["namespace"] if manifest["kind"] == "Application" else manifest["metadata"]["namespace"]
-    )
-    return f"{charts[cluster, where]}/github-app"
+    where = manifest["spec"]["destination"] if manifest["kind"] == "Application" else manifest["metadata"]
+    return f"{charts[cluster, where['namespace']]}/github-app"
 
 
 def _secrets(folder: str, settings: Cluster, root: Path) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.facts.errors import InputError, instead, quoted
 from gpu_ci.offline import wire
@@ -55,8 +55,7 @@ class Verdict:
     message: str
 
 
-@dataclass(frozen=True)
-class Configured:
+class Configured(NamedTuple):
     """One rule with its level and its complete config, as the CLI passes them to the pack, and the day that it judges."""
 
     policy: AnyRule
@@ -131,14 +130,10 @@ def by_time(verdicts: Iterable[Verdict], judge_again: Callable[[Collection[str]]
     judged = tuple(verdicts)
     rules = {verdict.rule for verdict in judged if verdict.kind == "violation"}
     timeless = tuple(judge_again(rules)) if rules else ()
-    return (
-        *(
-            replace(verdict, kind=ENDED) if verdict.kind == "violation" and verdict not in timeless else verdict
-            for verdict in judged
-        ),
-        # A limit that fails on every day can have other figures in its message.
-        *(verdict for verdict in timeless if verdict.kind == "violation" and verdict not in judged),
-    )
+    ended = {verdict for verdict in judged if verdict.kind == "violation" and verdict not in timeless}
+    # A limit that fails on every day can have other figures in its message.
+    others = (verdict for verdict in timeless if verdict.kind == "violation" and verdict not in judged)
+    return (*(replace(verdict, kind=ENDED) if verdict in ended else verdict for verdict in judged), *others)
 
 
 def configure(rules: Iterable[AnyRule], settings: Settings, as_of: date) -> tuple[Configured, ...]:
@@ -168,10 +163,8 @@ def _configured(policy: AnyRule, general: Level | None, entry: object, as_of: da
     for name in values:
         if name not in properties:
             there = ", ".join(sorted(properties)) or "none"
-            raise InputError(
-                f"policy config: {policy.id}.{name}: the policy does not have this property; got {quoted(values[name])}; "
-                f"{instead(name, properties, f'its properties: {there}')}"
-            )
+            why = f"policy config: {policy.id}.{name}: the policy does not have this property; got {quoted(values[name])}"
+            raise InputError(f"{why}; {instead(name, properties, f'its properties: {there}')}")
     config = {name: part["default"] for name, part in properties.items() if "default" in part} | values
     if wrong := [*faults({"type": "object", "properties": properties}, config, policy.id)]:
         raise InputError("\n".join(f"policy config: {fault}; correct the value" for fault in wrong))
@@ -190,10 +183,8 @@ def _entry(name: str, entry: object) -> tuple[Level | None, dict[str, Any]]:
 
 def _level(name: str, level: object) -> Level:
     if not isinstance(level, str) or level not in _LEVELS:
-        raise InputError(
-            f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {quoted(level)}; "
-            f"{instead(str(level), _LEVELS, 'correct it')}"
-        )
+        why = f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {quoted(level)}"
+        raise InputError(f"{why}; {instead(str(level), _LEVELS, 'correct it')}")
     return _LEVELS[level]
 
 
@@ -253,8 +244,7 @@ def _noted(policy: AnyRule, urn: str) -> Iterator[None]:
 # -- remediations ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Remediation:
+class Remediation(NamedTuple):
     """The changes of one policy in one resource, one line each: "path: before → after". Secret values are never shown."""
 
     rule: str
@@ -267,11 +257,9 @@ class Remedies:
 
     def __init__(self, policies: Iterable[Configured]) -> None:
         self.done: list[Remediation] = []
-        self._policies = [
-            (rule, configured)
-            for configured in policies
-            if isinstance(rule := configured.policy, Rule) and rule.remedy is not None and configured.level is Level.REMEDIATE
-        ]
+        active = [configured for configured in policies if configured.level is Level.REMEDIATE]
+        rules = ((configured.policy, configured) for configured in active)
+        self._policies = [(rule, one) for rule, one in rules if isinstance(rule, Rule) and rule.remedy is not None]
 
     def __call__(self, resource: Resource) -> "struct_pb2.Struct | None":
         fixed: struct_pb2.Struct | None = None  # noqa: F823 - annotations of local names are not evaluated

@@ -65,11 +65,8 @@ def require_accepted(config: StackConfig, recording: Recording, verdicts: Iterab
             for fault in faults(resource.type, resource.name, properties_of(resource), Later()):
                 if str(fault) == verdict.message and (place := _place(config, fault, resource.name)):
                     keys, value = place
-                    kind = resource.type.rpartition(":")[2]
-                    problem = Problem(
-                        tuple(map(str, keys)), f"{fault.rule} ({kind} {resource.name}, {fault.path})", shown(value), RULE.id
-                    )
-                    problems.setdefault(keys, problem)
+                    rule = f"{fault.rule} ({resource.type.rpartition(':')[2]} {resource.name}, {fault.path})"
+                    problems.setdefault(keys, Problem(tuple(map(str, keys)), rule, shown(value), RULE.id))
     if problems:
         raise wrong(config, FleetError(tuple(problems.values())))
 

@@ -34,10 +34,8 @@ def _refuse(out: Path, target: Path, mark: str, foreign: str) -> None:
     for folder, name in ((here, "the current folder"), (_ROOT, "the project")):
         if folder == target or target in folder.parents:
             is_it = "is" if folder == target else "contains"
-            raise InputError(
-                f"OUT: {out} {is_it} {name}, and the whole folder would be replaced; name a separate folder, such as "
-                "build/staging"
-            )
+            why = f"OUT: {out} {is_it} {name}, and the whole folder would be replaced"
+            raise InputError(f"{why}; name a separate folder, such as build/staging")
     if target.exists() and not target.is_dir():
         raise InputError(f"OUT: {out} must be a folder, but is not one; name a new folder")
     if target.exists() and any(target.iterdir()) and not (target / mark).exists():

@@ -33,10 +33,8 @@ def write_pack(out: Path, root: Path = ROOT) -> tuple[Path, ...]:
         raise InputError(f"OUT: {out} contains the project itself; name a separate folder")
     ignoring = next((above for above in target.parents if (above / _IGNORE_FILE).is_file()), None)
     if ignoring is not None:
-        raise InputError(
-            f"OUT: {out} is below {ignoring / _IGNORE_FILE}, and the CLI silently skips the files that it names; "
-            "name a folder elsewhere"
-        )
+        why = f"OUT: {out} is below {ignoring / _IGNORE_FILE}, and the CLI silently skips the files that it names"
+        raise InputError(f"{why}; name a folder elsewhere")
     files = {str(path): content for content, path in _files(root)}
     return tuple(path.resolve() for path in replace_folder(out, files, MARK, "holds no policy pack"))
 

@@ -1,43 +1,41 @@
 """A plan: the fleet of one stack, proved without Pulumi's engine and without a cloud."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.facts.lifecycle import Life, Use, day_of as day_of_text
 from fleet.facts.pricing import Line, Money, average, total
 from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.jobs import stack as stack_jobs
 from fleet.loading import deployments, example_values, stackfile
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_stack
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing, image_fit, placement as placing, remarks, room, spot, works
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, Fleet
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import ENDED, Configured, Remediation, Remedies, Verdict, by_time, judge
 from gpu_ci.offline.manifests.urns import means_manifests
 from gpu_ci.offline.naming import named, require_accepted
 from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values, require_current, with_owners
+from gpu_ci.offline.progress import Stages, quiet
 from gpu_ci.offline.recording import Answer, Recording, Resource, joined
 from policies.rules import RULES
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
 from policies.rules.no_silent_eviction import RULE as EVICTION
 from policies.rules.rule import Level
 
-Progress = Callable[[str], None]
-"""Called with the name of the stage that starts."""
 
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The result of one policy: how many resources it judged, and how many verdicts of each kind it gave."""
 
     rule: str
@@ -196,14 +194,13 @@ class Plan:
         """Everything that the stack has pinned, and the exceptions of its policies, the first end first."""
         renewal = "fix what it excuses, or give it a new day and reason in policies/stacks.toml"
         effects = {"mandatory": "then `pulumi up` is refused", "advisory": "then `pulumi up` warns"}
-        exceptions = (
-            End(Use(Life(f"exception {entry['urn']} of policy {configured.policy.id}", day, effect), renewal), ("policies",))
-            for configured in self.policies
-            if configured.level is not Level.DISABLED and (effect := effects[configured.reported])
-            for entry in configured.config[EXCEPTIONS]
-            if (day := day_of_text(entry["expires"])) is not None
-        )
-        return in_order((*ends(self.fleet, self.as_of), *exceptions))
+        found = list(ends(self.fleet, self.as_of))
+        for configured in (each for each in self.policies if each.level is not Level.DISABLED):
+            for entry in configured.config[EXCEPTIONS]:
+                if (day := day_of_text(entry["expires"])) is not None:
+                    what = f"exception {entry['urn']} of policy {configured.policy.id}"
+                    found.append(End(Use(Life(what, day, effects[configured.reported]), renewal), ("policies",)))
+        return in_order(found)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -248,33 +245,28 @@ def outcomes_of(
 
 def blocked_of(verdicts: Iterable[Verdict], strict: bool = False) -> tuple[Verdict, ...]:
     """The failing verdicts: violations of mandatory policies, with `strict` also undeterminable verdicts of critical ones."""
-    unsure = {rule.id for rule in RULES if rule.critical and strict}
-    return tuple(
-        verdict
-        for verdict in verdicts
-        if verdict.level == "mandatory"
-        and (verdict.kind == "violation" or (verdict.kind == "undeterminable" and verdict.rule in unsure))
-    )
+    mandatory = (verdict for verdict in verdicts if verdict.level == "mandatory")
+    unsure = {("undeterminable", rule.id) for rule in RULES if rule.critical and strict}
+    return tuple(each for each in mandatory if each.kind == "violation" or (each.kind, each.rule) in unsure)
 
 
 def make_plan(
     stack: str,
     root: Path,
     stack_file: Path | None = None,
-    progress: Progress = lambda _: None,
+    progress: Stages = quiet,
     as_of: date | None = None,
     policies_of: Path | None = None,
 ) -> Plan:
     """Load, prove, record and judge one stack of the project in `root`.
 
-    `as_of` is the day whose prices, exceptions and support dates are used; None means the day of `offline.day`. `policies_of` is
+    `as_of` is the day whose prices, exceptions and support dates are used; None means that of `fleet.facts.day`. `policies_of` is
     the checkout whose policy config is used instead of that in `root`. Raises InputError for everything that is wrong in the
     stack's files. Any other exception is an error in this program.
     """
     progress("reading settings")
     day = as_of or day_of()
-    config = stackfile.load(stack, root, stack_file=stack_file)
-    fleet = fleet_of(config)
+    config, fleet = read_stack(stack, stack_file, root)
     reach = deployments.reach(config, fleet, root)
     judging = policies_of or root
     if judging == root:
@@ -312,7 +304,7 @@ def judged(config: StackConfig, recording: Recording, policies: Sequence[Configu
     """What policies say of the resources of a stack. What only a day breaks has its own kind."""
 
     def timeless(rules: Collection[str]) -> Iterable[Verdict]:
-        early = (replace(configured, as_of=date.min) for configured in policies if configured.policy.id in rules)
+        early = (configured._replace(as_of=date.min) for configured in policies if configured.policy.id in rules)
         return judge(recording, early)
 
     return named(config, by_time(judge(recording, policies), timeless))
@@ -346,7 +338,6 @@ def declared(
 
     by_git = any(cluster.by_git for _, cluster in fleet.clusters_by_name())
     run = partial(record, config=config, remedy=remedy, preview=preview, answers=answers)
-    return (
-        run(program_of(root) / "__main__.py") if fleet.deployable else None,
-        run(program_of(root) / "components" / "git.py") if by_git else None,
-    )
+    deployed = run(program_of(root) / "__main__.py") if fleet.deployable else None
+    in_git = run(program_of(root) / "components" / "git.py") if by_git else None
+    return deployed, in_git

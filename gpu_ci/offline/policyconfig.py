@@ -54,7 +54,7 @@ def policy_configs(root: Path) -> dict[str, str]:
     not fit the policy's schema.
     """
     tables, text = _read(root)
-    return {_path(stack): _rendered(stack, table, text) for stack, table in tables.items()}
+    return {config_path(stack): _rendered(stack, table, text) for stack, table in tables.items()}
 
 
 def write_policy_configs(root: Path) -> tuple[str, ...]:
@@ -71,21 +71,20 @@ def require_current(stack: str, root: Path) -> None:
     tables, text = _read(root)
     if stack not in tables:
         return
-    name = _path(stack)
+    name = config_path(stack)
     expected = _rendered(stack, tables[stack], text)
     existing = (root / name).read_text(encoding="utf-8") if (root / name).is_file() else ""
     if existing != expected:
         pairs = zip_longest(existing.splitlines(), expected.splitlines())
         line = next((number for number, (here, there) in enumerate(pairs, 1) if here != there), 1)
-        raise InputError(
-            f"{name}:{line}: must be the config that {STACKS} generates for stack {stack}; edit {STACKS}, then run `make docs`"
-        )
+        why = f"{name}:{line}: must be the config that {STACKS} generates for stack {stack}"
+        raise InputError(f"{why}; edit {STACKS}, then run `make docs`")
 
 
 def policy_values(stack: str, root: Path) -> str:
     """Which policy values a stack has, and which file sets them, for people."""
     tables, _ = _read(root)
-    name = _path(stack)
+    name = config_path(stack)
     if (table := tables.get(stack)) is not None:
         count = sum(isinstance(entry, Mapping) for entry in table.values())
         differ = "1 policy differs" if count == 1 else f"{count} policies differ"
@@ -98,7 +97,8 @@ def policy_values(stack: str, root: Path) -> str:
     return f"no entry for {stack}: the strictest levels and default limits; add [{stack}] to {STACKS} (gpu-ci init){note}"
 
 
-def _path(stack: str) -> str:
+def config_path(stack: str) -> str:
+    """Where a project has the policy config of a stack."""
     return f"policies/config/{stack}.json"
 
 
@@ -170,7 +170,7 @@ def configured_for(rules: Iterable[AnyRule], settings: Settings, stack: str, roo
     try:
         return configure(rules, settings, as_of)
     except InputError as error:
-        text = _text(root / _path(stack), "") or ""
+        text = _text(root / config_path(stack), "") or ""
         raise InputError("\n".join(_placed(line, stack, text) for line in str(error).splitlines())) from None
 
 
@@ -181,7 +181,7 @@ def _placed(line: str, stack: str, text: str) -> str:
     for key in message.partition(":")[0].split("."):
         match = re.compile(rf'"{re.escape(key)}"\s*:').search(text, at)
         at = match.start() if match else at
-    return f"{_path(stack)}:{text.count(chr(10), 0, at) + 1}: {message}"
+    return f"{config_path(stack)}:{text.count(chr(10), 0, at) + 1}: {message}"
 
 
 def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
@@ -190,7 +190,7 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
     `offline.judge.configure` checks the entries. Raises InputError with file and line for text that is not UTF-8, for invalid
     JSON, for a repeated key and for JSON that is not an object. For a file that cannot be read the error names only the file.
     """
-    name = _path(stack)
+    name = config_path(stack)
     text = _text(root / name, name)
     if text is None:
         return {}
@@ -204,9 +204,8 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
     if not isinstance(settings, dict):
         line = text[: len(text) - len(text.lstrip())].count("\n") + 1
         kind = type(settings).__name__
-        raise InputError(
-            f"{name}:{line}: a policy config is an object with policies as keys; got a {kind}; write {{}} around entries"
-        )
+        why = f"{name}:{line}: a policy config is an object with policies as keys; got a {kind}"
+        raise InputError(f"{why}; write {{}} around entries")
     return settings
 
 

@@ -57,10 +57,9 @@ def _details(rule: AnyRule) -> Iterator[str]:
         yield "- *Remediates*: with level remediate, it fixes the resource if it can."
     if rule.config:
         yield "\n| property | default | meaning |\n|---|---|---|"
-        yield from (
-            f"| `{name}` | `{_cell(json.dumps(schema['default'], ensure_ascii=False))}` | {_cell(schema['description'])} |"
-            for name, schema in rule.config.items()
-        )
+        for name, schema in rule.config.items():
+            default = json.dumps(schema["default"], ensure_ascii=False)
+            yield f"| `{name}` | `{_cell(default)}` | {_cell(schema['description'])} |"
 
 
 def _about(rule: AnyRule) -> str:

@@ -7,9 +7,8 @@ A `why` has a part for each value, "maxGpus: Full pools have 8 GPUs …". So the
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.pricing import Money, average, rounded_up, total
@@ -44,8 +43,7 @@ _REGISTRY = re.compile(r'add "([^"]+)" to \S+ \S*\bextraRegistries')
 Entry = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(NamedTuple):
     """What a fleet needs of one value of a policy: the exact number, or the entries that a list has to have."""
 
     policy: str
@@ -159,9 +157,8 @@ def _of_spot(clusters: Collection[Cluster], bought: Mapping[str, Pool]) -> Itera
     if not spot:
         return
     similar = min((pool.instance_types for pool in spot), key=len)
-    yield Need(
-        "spot-diversified", "minTypes", len(similar), f"The types with these GPUs and of similar size are {', '.join(similar)}"
-    )
+    types = f"The types with these GPUs and of similar size are {', '.join(similar)}"
+    yield Need("spot-diversified", "minTypes", len(similar), types)
     in_region = {row["region"]: len(row["zones"].split()) for row in rows("zones.csv")}
     zones = min(len(cluster.node_zones) or in_region.get(cluster.region, 2) for cluster in clusters)
     yield Need("spot-diversified", "minZones", zones, f"Zones of the nodes: {zones}")

@@ -74,9 +74,8 @@ def machine(outputs: Mapping[str, str], gpu: str = "", disk: str = "") -> dict[s
     for place, text in outputs.items():
         before = (len(facts.gpus), len(facts.disks), len(facts.values))
         if re.search(r"/mnt/wslg?\b", text):
-            raise InputError(
-                f"{place}: WSL shows a virtual disk of 1 TB whatever the real one; boot Linux or Talos, and save it there"
-            )
+            why = f"{place}: WSL shows a virtual disk of 1 TB whatever the real one"
+            raise InputError(f"{why}; boot Linux or Talos, and save it there")
         _read(place, text.replace("\r\n", "\n"), facts)
         if before == (len(facts.gpus), len(facts.disks), len(facts.values)):
             raise InputError(f"{place}: shows no hardware that probe reads; save there: {'; '.join(_SAVE.values())}")
@@ -197,31 +196,22 @@ def _card(gpus: list[tuple[str, int]], choice: str) -> tuple[hardware.Gpu, int]:
     if not gpus:
         raise _missing("gpu")
     if len(names := sorted({name for name, _ in gpus})) > 1:
-        raise InputError(
-            f"gpu: one machine has {' and '.join(names)}; a pool has GPUs of one model, so that "
-            "every job gets the same: put them into two machines, or take one kind out"
-        )
+        why = f"one machine has {' and '.join(names)}; a pool has GPUs of one model, so that every job gets the same"
+        raise InputError(f"gpu: {why}: put them into two machines, or take one kind out")
     (name,), mib = names, min(size for _, size in gpus)
-    table = hardware.gpus()
     bare = _SIZE.sub("", _FORMS.sub("", _BRANDS.sub("", name)))
-    fitting = [
-        gpu
-        for gpu in table.values()
-        if _SIZE.sub("", gpu.name) == bare
-        and (not mib or not gpu.memory_mib or abs(gpu.memory_mib - mib) <= gpu.memory_mib * _SPARE)
-    ]
+    named = [gpu for gpu in hardware.gpus().values() if _SIZE.sub("", gpu.name) == bare]
+    fitting = [gpu for gpu in named if not (mib and gpu.memory_mib) or abs(gpu.memory_mib - mib) <= gpu.memory_mib * _SPARE]
     if choice:
         fitting = [gpu for gpu in fitting if gpu.name == choice]
     if not fitting:
-        raise InputError(
-            f"gpu: {quoted(name)}{f' of {mib} MiB' if mib else ''}{f' as {quoted(choice)}' if choice else ''} is in no row of "
-            "fleet/facts/data/gpus.csv (GPUs of laptops and virtual GPUs are other parts); add a row with its source"
-        )
+        what = f"{quoted(name)}{f' of {mib} MiB' if mib else ''}{f' as {quoted(choice)}' if choice else ''}"
+        why = "is in no row of fleet/facts/data/gpus.csv (GPUs of laptops and virtual GPUs are other parts)"
+        raise InputError(f"gpu: {what} {why}; add a row with its source")
     if len(fitting) > 1 or not (mib or fitting[0].memory_mib):
-        raise InputError(
-            f"gpu: {quoted(name)} is sold with several sizes of memory, and the outputs do not show which; add the output of "
-            f"nvidia-smi -q, or --gpu with one of: {', '.join(gpu.name for gpu in fitting)}"
-        )
+        why = f"{quoted(name)} is sold with several sizes of memory, and the outputs do not show which"
+        fix = f"add the output of nvidia-smi -q, or --gpu with one of: {', '.join(gpu.name for gpu in fitting)}"
+        raise InputError(f"gpu: {why}; {fix}")
     return fitting[0], mib
 
 
@@ -230,11 +220,8 @@ def _chosen(facts: Facts, choice: str) -> int:
     names = ", ".join(f"{name} {mib // 1024}Gi" for name, mib in sorted(facts.disks.items()))
     if not facts.disks:
         raise _missing("disk")
-    name = (
-        choice.removeprefix("/dev/")
-        or facts.values.get("system disk")
-        or (next(iter(facts.disks)) if len(facts.disks) == 1 else "")
-    )
+    only = next(iter(facts.disks)) if len(facts.disks) == 1 else ""
+    name = choice.removeprefix("/dev/") or facts.values.get("system disk") or only
     if name not in facts.disks:
         why = f"no disk is called {quoted(name)}" if name else "there are several"
         raise InputError(f"--disk: {why}; name the one on which Talos keeps containers, one of: {names}")

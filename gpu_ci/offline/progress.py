@@ -3,14 +3,21 @@
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
 import typer
 
+Stages = Callable[[str], object]
+"""Called with the name of the stage that starts."""
 INTERRUPTED: Final = 130
 """The exit status of a shell for a command that SIGINT ended: 128 + 2."""
 _PROOFS = ("fleet.prove", "fleet.jobs", "policies.rules")
+
+
+def quiet(_: str) -> None:
+    """Show no stage."""
 
 
 class Progress:

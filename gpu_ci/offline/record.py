@@ -109,9 +109,8 @@ def _run(program: Program, engine: "_Engine") -> None:
     pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
     # The environment variables of an outer Pulumi run are not for this program.
     outer = ("PULUMI_CONFIG", "PULUMI_DISABLE_RESOURCE_REFERENCES")
-    environment = patch.dict(
-        os.environ, {name: os.environ[name] for name in os.environ if not name.startswith(outer)}, clear=True
-    )
+    own = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
+    environment = patch.dict(os.environ, own, clear=True)
     with environment, private.no_stack_traces(), asyncio.Runner(loop_factory=private.Loop) as runner:
         runner.get_loop().set_exception_handler(lambda *_: None)  # what a failure leaves behind is not interesting
         try:
@@ -241,10 +240,8 @@ class _Engine(mocks.MockMonitor):
             result.update(self._answers[request.tok](arguments))
         else:
             text = json.dumps(wire.view(arguments), sort_keys=True)
-            raise ProgramError(
-                f"invoke {request.tok}: a plan without a cloud cannot call it; called with {text}; "
-                "take the value from the stack's settings"
-            )
+            why = f"invoke {request.tok}: a plan without a cloud cannot call it; called with {text}"
+            raise ProgramError(f"{why}; take the value from the stack's settings")
         return resource_pb2.ResourceInvokeResponse(**{"return": result})
 
     def Call(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
@@ -290,10 +287,8 @@ class _Engine(mocks.MockMonitor):
 
     def _add(self, resource: Resource) -> None:
         if resource.urn in self._recorded:
-            raise ProgramError(
-                f"duplicate URN {resource.urn}: a name may be used once for one type and parent; got "
-                f"{resource.name!r} twice; rename one of the two resources"
-            )
+            why = f"duplicate URN {resource.urn}: a name may be used once for one type and parent; got {resource.name!r} twice"
+            raise ProgramError(f"{why}; rename one of the two resources")
         self._recorded[resource.urn] = resource
 
 

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpu_ci.offline import wire
 
@@ -63,8 +63,7 @@ class Resource:
         return self.provider.rpartition("::")[0]
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """A log message of the program; severity is "info", "warning" or "error"."""
 
     severity: str

@@ -53,11 +53,8 @@ def differences(plan: Plan, out: Path) -> tuple[str, ...]:
     expected = {path: text.encode() for path, text in rendered(plan).items()}
     with reachable(f"OUT: {out} cannot be read", "name a folder that can"):
         existing = dict(_existing(out))
-    return tuple(
-        f"{out / path}: {_difference(path, expected, existing)}"
-        for path in sorted({*expected, *existing})
-        if path not in expected or expected[path] != existing.get(path)
-    )
+    astray = (path for path in {*expected, *existing} if path not in expected or expected[path] != existing.get(path))
+    return tuple(f"{out / path}: {_difference(path, expected, existing)}" for path in sorted(astray))
 
 
 def _existing(out: Path) -> Iterator[tuple[str, bytes | None]]:

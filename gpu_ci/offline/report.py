@@ -179,10 +179,10 @@ _DETAILS = {
 
 def _placement(plan: Plan, console: Console) -> None:
     _heading("Placement", console)
-    rows = [
-        (place.name, place.runs_on, place.asks, place.pool, "\n".join(place.holds), place.runners, place.held, place.hour)
-        for place in words.places(plan)
-    ]
+    rows = []
+    for place in words.places(plan):
+        holds = "\n".join(place.holds)
+        rows.append((place.name, place.runs_on, place.asks, place.pool, holds, place.runners, place.held, place.hour))
     show_table(console, _PLACEMENT, rows)
 
 
@@ -209,15 +209,10 @@ def _policies(plan: Plan, console: Console, strict: bool, verbose: bool) -> None
     for remediation in plan.remediations:
         for change in remediation.changes:
             show_line(console, f"remediated by {remediation.rule}: {words.name_of(remediation.urn)}: {change}", indent="  ")
-    failing = set(plan.blocked(strict))
-    # The block of ends names the versions that have ended.
-    quiet = (
-        verdict
-        for verdict in plan.verdicts
-        if verdict.kind != "not-applicable"
-        and verdict not in failing
-        and (verbose or (verdict.kind, verdict.level) != (ENDED, "advisory"))
-    )
+    told = set(plan.blocked(strict))
+    if not verbose:  # the block of ends names the versions that have ended
+        told |= {verdict for verdict in plan.verdicts if (verdict.kind, verdict.level) == (ENDED, "advisory")}
+    quiet = (verdict for verdict in plan.verdicts if verdict.kind != "not-applicable" and verdict not in told)
     for line in _verdicts(quiet, verbose):
         show_line(console, line, indent="  ")
 
@@ -263,10 +258,8 @@ def _changes(comparison: Comparison) -> Iterator[str]:
             yield f"placement of {name}: {'; '.join(_place(pair))}"
     for (cluster, item), line in comparison.lines.items():
         if line.changed:
-            idle, worst = (
-                Pair(*(str(getattr(side, cost)) if side else None for side in (line.before, line.after)))
-                for cost in ("idle", "worst")
-            )
+            sides = [(str(side.idle), str(side.worst)) if side else (None, None) for side in (line.before, line.after)]
+            idle, worst = (Pair(*costs) for costs in zip(*sides, strict=True))
             yield f"price of {cluster}/{item}: idle {_arrow(idle)}, worst {_arrow(worst)}"
     yield from _totals(comparison)
     for word, verdicts in (("newly broken", comparison.newly_broken), ("fixed", comparison.fixed)):

@@ -63,9 +63,8 @@ def _end(text: str, header: str) -> int:
 
 def _put(text: str, header: str, key: str, value: Any, before: str, old: Any) -> str:
     start, end = _span(text, header)
-    found, follows = (
-        re.compile(rf"^[ \t]*{written([name])}[ \t]*=[ \t]*", re.MULTILINE).search(text, start, end) for name in (key, before)
-    )
+    keys = (re.compile(rf"^[ \t]*{written([name])}[ \t]*=[ \t]*", re.MULTILINE) for name in (key, before))
+    found, follows = (pattern.search(text, start, end) for pattern in keys)
     if found is None:
         at = follows.start() if follows else start + 1
         return f"{text[:at]}{key} = {_literal(value)}\n{text[at:]}"

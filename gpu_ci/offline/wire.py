@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
+from fleet.facts.places import dotted, leaves
 from policies.rules.record import SECRET, SIGNATURE, UNKNOWN as _UNKNOWN_TEXT, UNKNOWNS
 
 if TYPE_CHECKING:
@@ -136,16 +137,9 @@ def _object_view(value: dict[str, object]) -> object:
     return {{ASSET: "asset", ARCHIVE: "archive"}.get(str(signature), str(signature)): rest}
 
 
-def hidden(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+def hidden(value: object) -> Iterator[tuple[str, object]]:
     """Path and value of each secret and each unknown value of a view."""
-    if isinstance(value, Secret | Unknown):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield from hidden(entry, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list | tuple):
-        for index, entry in enumerate(value):
-            yield from hidden(entry, f"{path}[{index}]")
+    return ((dotted(path), leaf) for path, leaf in leaves(value) if isinstance(leaf, Secret | Unknown))
 
 
 ABSENT: Final = object()

@@ -130,10 +130,8 @@ def _unit(money: Money) -> str:
 def price_notes(bill: Iterable[Line]) -> Iterator[str]:
     """Notes below the bill."""
     lines = list(bill)
-    yield (
-        "idle: no job runs; worst: every pool at its maximum, on its most expensive type. Taxes are not included, nor traffic to "
-        "other zones and the internet."
-    )
+    without = "Taxes are not included, nor traffic to other zones and the internet."
+    yield f"idle: no job runs; worst: every pool at its maximum, on its most expensive type. {without}"
     if any(line.usual != line.least for line in lines):
         yield f"schedules: on average of a week without jobs, an hour costs {average(lines)} USD; stack-cost-ceiling judges that."
     # All GPU machines of a line that are always paid for.
@@ -403,9 +401,8 @@ def refusal(config: StackConfig, refused: Refusal) -> Fault:
 def unplaceable(plan: Plan) -> str:
     """How many things no node can hold: "2 runner sets and 1 workload cannot be placed"."""
     # A runner set with several pools is refused once for each pool.
-    counts = Counter(
-        kind for kind, _, _ in dict.fromkeys((refused.kind, refused.cluster, refused.workload) for refused in plan.refused)
-    )
+    things = dict.fromkeys((refused.kind, refused.cluster, refused.workload) for refused in plan.refused)
+    counts = Counter(kind for kind, _, _ in things)
     return f"{' and '.join(counted(count, kind, f'{kind}s') for kind, count in counts.items())} cannot be placed"
 
 

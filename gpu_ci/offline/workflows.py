@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from fleet.facts.errors import Fault, InputError, quoted
 from fleet.facts.yaml_text import text_of
@@ -24,8 +23,7 @@ _NAMES = frozenset({"apiVersion", "kind"})
 """Keys that a manifest has at its top."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowCheck:
+class WorkflowCheck(NamedTuple):
     """What a stack does with each job of the workflows at `target`."""
 
     stack: str
@@ -90,10 +88,8 @@ def _add(seen: Workflows, path: Path, text: str) -> bool:
 
 def to_json(check: WorkflowCheck, strict: bool = False) -> dict[str, Any]:
     """The check as plain data."""
-    jobs = [
-        fields_of(answer.job, "place", "name", "runsOn=wants") | fields_of(answer, "state", "message", "edit", "sets", "remarks")
-        for answer in check.answers
-    ]
+    names = ("place=job.place", "name=job.name", "runsOn=job.wants", "state", "message", "edit", "sets", "remarks")
+    jobs = [fields_of(answer, *names) for answer in check.answers]
     return {**fields_of(check, "stack", "folder=target"), "passes": check.passes(strict), "jobs": jobs}
 
 

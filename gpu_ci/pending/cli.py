@@ -1,7 +1,6 @@
 """`gpu-ci pending STACK`: see docs/interrupted.md."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +8,10 @@ import typer
 from rich.text import Text
 
 from fleet.facts.errors import InputError
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_stack
 from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
-from gpu_ci.app import RUN, File, Json, Stack, app, console
-from gpu_ci.offline.data import document, fields_of
+from gpu_ci.app import RUN, File, Json, Stack, app, console, reply
+from gpu_ci.offline.data import fields_of
 from gpu_ci.pending import state
 from gpu_ci.pending.findings import UNKNOWN, Clouds, Entry, Findings
 
@@ -38,10 +36,9 @@ def pending(
     A cloud or cluster without credentials is not asked; a line says so.
     Exit status: 0 nothing is pending, 1 something is, 2 the input is wrong.
     """
-    config = load(stack, ROOT, stack_file=file)
+    config, fleet = read_stack(stack, file)
     text, source = (state.export(stack, ROOT), "stack") if state_file is None else (state.read(state_file), "--state")
     held = state.parse(text, source)
-    fleet = fleet_of(config)
     clouds = [provider.leftovers(config.project, stack, clusters) for provider, clusters in fleet.by_provider()]
     findings = Findings(held, Clouds(held, clouds))
     if import_file is not None:
@@ -68,7 +65,8 @@ def _print(stack: str, findings: Findings, commands: list[str], import_file: Pat
         out.print(Text(line), soft_wrap=True)
 
     for entry in findings.entries:
-        say(_line(entry))
+        kind = f" ({entry.type})" if entry.type else ""
+        say(f"{entry.what}: {entry.name}{kind}: {entry.says}: {entry.needs}")
         if entry.look and entry.needs == UNKNOWN:
             say(f"  look: {entry.look}")
     for where, why in findings.clouds.not_asked.items():
@@ -85,13 +83,8 @@ def _print(stack: str, findings: Findings, commands: list[str], import_file: Pat
         say(f"{count} may exist. Log in and run this again, or look, before you clear: pulumi refresh would forget them.")
 
 
-def _line(entry: Entry) -> str:
-    kind = f" ({entry.type})" if entry.type else ""
-    return f"{entry.what}: {entry.name}{kind}: {entry.says}: {entry.needs}"
-
-
 def _print_json(stack: str, findings: Findings, commands: list[str]) -> None:
-    entries = [fields_of(entry, *Entry.__slots__) for entry in findings.entries]
+    entries = [fields_of(entry, *Entry._fields) for entry in findings.entries]
     not_asked = [{"where": where, "why": why} for where, why in findings.clouds.not_asked.items()]
     content = {"stack": stack, "pending": entries, "notAsked": not_asked, "commands": commands}
-    sys.stdout.write(document(content | {"importFile": findings.import_file()}) + "\n")
+    reply(content | {"importFile": findings.import_file()})

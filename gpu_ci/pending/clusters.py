@@ -9,13 +9,11 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.objects import Kind, text
-
-if TYPE_CHECKING:
-    from gpu_ci.submit.cluster import Cluster
 
 SECRETS = Kind("v1", "secrets", namespaced=False)
 _STATES = "deployed,failed,pending-install,pending-rollback,pending-upgrade"
@@ -49,7 +47,7 @@ class Release:
 
 
 @cache
-def connect(cluster: str) -> "tuple[Cluster, str]":
+def connect(cluster: str) -> tuple[Cluster, str]:
     """A cluster with its context: the one with the cluster's name, or whose name ends with `/` and it, as the AWS CLI writes it.
 
     Raises InputError if the kubeconfig has none, or several of the second kind and none of the first.

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fleet.providers.finding import SourceError
 from fleet.providers.provider import Left, Leftovers
@@ -19,8 +19,7 @@ UNKNOWN, CLEAR, IMPORT, DELETE, REPLACE, REFRESH = "unknown", "clear", "import",
 """What an entry needs. `clear` and `refresh` are done by the last command of the list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One thing that was left. `what` is the kind of the pending operation, or of what exists without a resource.
 
     `id` is the id to import, `command` what deletes or replaces it, `look` the command that shows whether it exists.
@@ -126,16 +125,15 @@ class Findings:
     def __post_init__(self) -> None:
         self._imported: dict[str, str] = {}
         for what, resource in self.state.operations:
-            self.entries += self._creating(resource) if what == "creating" else [_read(what, resource)]
+            read = _of(resource, what, REFRESH, "the refresh reads what exists", id=resource.id)
+            self.entries += self._creating(resource) if what == "creating" else [read]
         self.entries += self._half_created()
         self.entries += self._releases()
         self.entries += self._orphans()
 
     def _creating(self, resource: Resource) -> Iterator[Entry]:
-        def entry(needs: str, says: str, **fields: str) -> Entry:
-            return Entry("creating", resource.name, needs, says, resource.type, resource.urn, look=look, **fields)
-
         found, look = self.clouds.ids(resource)
+        entry = partial(_of, resource, "creating", look=look)
         if found is None:
             yield entry(UNKNOWN, "it may exist" if look else "it may exist; this program knows no call that finds it")
         elif not found:
@@ -161,8 +159,7 @@ class Findings:
         """Resources of clouds whose create began and failed. A later update of them does not repeat the create."""
         for resource in self.state.resources.values():
             if resource.init_errors and not resource.type.startswith(KUBERNETES):
-                says = "its create failed when it had begun"
-                yield Entry("half-created", resource.name, REPLACE, says, resource.type, resource.urn, resource.id)
+                yield _of(resource, "half-created", REPLACE, "its create failed when it had begun", id=resource.id)
 
     def _releases(self) -> Iterator[Entry]:
         told = {entry.command for entry in self.entries}
@@ -212,5 +209,5 @@ def _shell(entry: Entry) -> str:
     return f"# delete {entry.name} {entry.id}: {entry.command or 'no command is known here'}"
 
 
-def _read(what: str, resource: Resource) -> Entry:
-    return Entry(what, resource.name, REFRESH, "the refresh reads what exists", resource.type, resource.urn, resource.id)
+def _of(resource: Resource, what: str, needs: str, says: str, **fields: str) -> Entry:
+    return Entry(what, resource.name, needs, says, resource.type, resource.urn, **fields)

@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
@@ -55,8 +54,7 @@ class _Export(BaseModel):
     deployment: _Deployment | None
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """The resources by URN, and (kind, resource) of each pending operation."""
 
     resources: Mapping[str, Resource]
@@ -111,8 +109,7 @@ def parse(text: str, what: str) -> State:
     except ValidationError:
         fix = "it is empty: delete the empty .json.attrs beside the state, then export again" if not text.strip() else ""
         start = quoted(text.strip()[:20])
-        raise InputError(
-            f"{what}: must be the JSON that pulumi stack export prints, with `deployment`; {fix or f'it starts with {start}'}"
-        ) from None
+        why = f"{what}: must be the JSON that pulumi stack export prints, with `deployment`"
+        raise InputError(f"{why}; {fix or f'it starts with {start}'}") from None
     operations = tuple((operation.type, operation.resource) for operation in deployment.pending_operations or ())
     return State({resource.urn: resource for resource in deployment.resources or ()}, operations)

@@ -9,19 +9,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.follower import Follower
 from gpu_ci.submit.objects import JOBS, Object, name, uid
 from gpu_ci.submit.runs import DEFAULT, Outcome, Output, Propagation, Result, RunOptions, span
 from gpu_ci.submit.sending import send
 
-if TYPE_CHECKING:
-    from gpu_ci.submit.cluster import Cluster
 
-
-def connect(kubeconfig: Path | None = None, context: str | None = None, namespace: str | None = None) -> "Cluster":
+def connect(kubeconfig: Path | None = None, context: str | None = None, namespace: str | None = None) -> Cluster:
     """A namespace of the cluster of a kubeconfig, or of the cluster that this process runs in.
 
     Without `kubeconfig` KUBECONFIG or ~/.kube/config is read. Defaults: the current context; the namespace of the context, else
@@ -32,7 +29,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None, namespac
     return connect_(kubeconfig, context, namespace)
 
 
-def follow(job: str | Object, cluster: "Cluster", options: RunOptions = DEFAULT, output: Output | None = None) -> Result:
+def follow(job: str | Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Result:
     """Follow a Job, given by name or as a manifest, until it ends; show progress and logs.
 
     Ctrl-C ends it with `Outcome.INTERRUPTED`, without KeyboardInterrupt. Raises ApiError if there is no such Job.
@@ -42,7 +39,7 @@ def follow(job: str | Object, cluster: "Cluster", options: RunOptions = DEFAULT,
     return _follow([stored], cluster, options, output or Output())[0]
 
 
-def run(job: Object, cluster: "Cluster", options: RunOptions = DEFAULT, output: Output | None = None) -> Result:
+def run(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Result:
     """Send a Job and follow it until it ends. Raises the errors of `send`."""
     output = output or Output()
     try:
@@ -53,7 +50,7 @@ def run(job: Object, cluster: "Cluster", options: RunOptions = DEFAULT, output: 
 
 
 def run_all(
-    jobs: Sequence[Object], cluster: "Cluster", options: RunOptions = DEFAULT, output: Output | None = None
+    jobs: Sequence[Object], cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None
 ) -> list[Result]:
     """Run Jobs at the same time; gives a result for each, in their order.
 
@@ -79,7 +76,7 @@ def run_all(
     return list(results.values())
 
 
-def delete(job: str, cluster: "Cluster", propagation: Propagation = "Background") -> None:
+def delete(job: str, cluster: Cluster, propagation: Propagation = "Background") -> None:
     """Delete a Job and its pods. Raises ApiError if there is none."""
     cluster.delete(JOBS, job, propagation=propagation)
 
@@ -90,7 +87,7 @@ def status_of(results: Sequence[Result]) -> int:
 
 
 def _follow(
-    jobs: Sequence[Object], cluster: "Cluster", options: RunOptions, output: Output, *, interrupted: bool = False
+    jobs: Sequence[Object], cluster: Cluster, options: RunOptions, output: Output, *, interrupted: bool = False
 ) -> list[Result]:
     """Follow Jobs at the same time until each has ended. A second Ctrl-C raises KeyboardInterrupt."""
     followers = [Follower(cluster, job, output, options) for job in jobs]
@@ -112,13 +109,13 @@ def _follow(
     return [results[index] for index in range(len(jobs))]
 
 
-def _interrupted_while_sending(job: Object, cluster: "Cluster", output: Output) -> Result:
+def _interrupted_while_sending(job: Object, cluster: Cluster, output: Output) -> Result:
     command = _command("follow", job, cluster)
     output.progress(name(job), f"interrupted while it was being sent; check whether it was created: {command}")
     return Result(name(job), cluster.namespace, Outcome.INTERRUPTED, "while it was being sent")
 
 
-def _finish(result: Result, job: Object, cluster: "Cluster", options: RunOptions, output: Output) -> Result:
+def _finish(result: Result, job: Object, cluster: Cluster, options: RunOptions, output: Output) -> Result:
     """Show how a Job ended, and delete it if the options say so."""
     follow_it, delete_it = _command("follow", job, cluster), _command("delete", job, cluster)
     if result.outcome is Outcome.INTERRUPTED:
@@ -135,7 +132,7 @@ def _finish(result: Result, job: Object, cluster: "Cluster", options: RunOptions
     return result
 
 
-def _delete(job: Object, cluster: "Cluster", options: RunOptions, output: Output) -> str:
+def _delete(job: Object, cluster: Cluster, options: RunOptions, output: Output) -> str:
     """Delete this Job, not a later one of its name; gives why that failed, or an empty text."""
     try:
         cluster.delete(JOBS, name(job), uid(job), options.propagation)
@@ -147,5 +144,5 @@ def _delete(job: Object, cluster: "Cluster", options: RunOptions, output: Output
     return ""
 
 
-def _command(verb: str, job: Object, cluster: "Cluster") -> str:
+def _command(verb: str, job: Object, cluster: Cluster) -> str:
     return f"gpu-ci submit {verb} {name(job)} -n {cluster.namespace} {cluster.options}".rstrip()

@@ -13,26 +13,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from fleet.facts.credentials import mask
 from fleet.facts.yaml_text import yaml_text
 from fleet.loading.config import read_fleet
 from fleet.loading.files import listed
 from fleet.settings.namespaces import SMOKE_NAMESPACE
-from gpu_ci.app import RUN, Cluster, File, OfStack, Pools, Program, Repository, Stack, app as program
+from gpu_ci.app import RUN, Cluster, File, OfStack, Pools, Program, Repository, Stack, app as program, reply
 from gpu_ci.submit import api, smoke
+from gpu_ci.submit.cluster import Cluster as Live
 from gpu_ci.submit.describe import Described
 from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.explain import explain_live
 from gpu_ci.submit.objects import name, text
 from gpu_ci.submit.runs import STATUS, Existing, Outcome, Output, Propagation, Result, RunOptions
-
-if TYPE_CHECKING:
-    from gpu_ci.submit.cluster import Cluster as Live
 
 app = Program(no_args_is_help=True, help=__doc__)
 program.add_typer(app, name="submit", rich_help_panel=RUN)
@@ -43,9 +40,8 @@ Kubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Read this
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's if not given.")]
 Foreground = Annotated[bool, typer.Option("--foreground", help="Delete its pods before the Job, not soon after it.")]
 Start = Annotated[str | None, typer.Option("--start-within", help="Give up if nothing runs after this time: 600, 30m, 2h.")]
-IfExists = Annotated[
-    Existing, typer.Option("--existing", help="If a Job has that name: refuse, follow the same one, or replace it.")
-]
+_EXISTS = "If a Job has that name: refuse, follow the same one, or replace it."
+IfExists = Annotated[Existing, typer.Option("--existing", help=_EXISTS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +52,7 @@ class Connection:
     context: Context = None
     kubeconfig: Kubeconfig = None
 
-    def open(self, default_namespace: str = "") -> "Live":
+    def open(self, default_namespace: str = "") -> Live:
         """Connect; `default_namespace` goes before the one of the context."""
         return api.connect(self.kubeconfig, self.context, self.namespace or default_namespace)
 
@@ -104,7 +100,7 @@ def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
 def print_manifest(described: Described, namespace: Namespace = None) -> Sequence[Result]:
     """Print the Job's manifest, as kubectl takes it. Asks no cluster."""
     job, remarks = described.manifest(namespace)
-    sys.stderr.writelines(f"{line}\n" for line in remarks)
+    reply(remarks, err=True)
     sys.stdout.write(yaml_text(job))
     return ()
 
@@ -134,7 +130,7 @@ def delete(job: Name, connection: Connection, foreground: Foreground = False) ->
     """Delete a Job and its pods."""
     cluster = connection.open()
     api.delete(job, cluster, "Foreground" if foreground else "Background")
-    sys.stdout.write(f"{job}: deleted from namespace {cluster.namespace}\n")
+    reply((f"{job}: deleted from namespace {cluster.namespace}",))
     return ()
 
 
@@ -156,7 +152,7 @@ def explain_command(
     fleet = None if stack is None else read_fleet(stack, file)
     live = connection.open()
     lines, waits = explain_live(name, live, fleet, cluster)
-    sys.stdout.writelines(f"{mask(line)}\n" for line in lines)
+    reply(lines)
     return [Result(name, live.namespace, Outcome.LATE, "it waits")] if waits else []
 
 
@@ -187,20 +183,17 @@ def smoke_command(
             return _on_github(jobs, repository, start)
     chosen = smoke.chosen(fleet, cluster, pool or ())
     if context is None:
-        sys.stderr.writelines(f"{line}\n" for tests in chosen for line in tests.refused)
-        sys.stderr.write(
-            "the tests are only printed; with --context (make smoke CONTEXT=…) they run on the live cluster of that name\n"
-        )
-        sys.stderr.writelines(f"{line}\n" for line in smoke.github_commands(jobs))
+        refused = [line for tests in chosen for line in tests.refused]
+        told = "the tests are only printed; with --context (make smoke CONTEXT=…) they run on the live cluster of that name"
+        reply((*refused, told, *smoke.github_commands(jobs)), err=True)
         sys.stdout.write("---\n".join(tests.manifests() for tests in chosen))
         return ()
     if not context:
         # The client would use the current context.
         raise InputError("--context: is empty; name the cluster's context")
     if len(chosen) > 1:
-        raise InputError(
-            f"--context: selects one cluster; also pass --cluster, one of: {listed(tests.cluster for tests in chosen)}"
-        )
+        why = "--context: selects one cluster"
+        raise InputError(f"{why}; also pass --cluster, one of: {listed(tests.cluster for tests in chosen)}")
     live, options = api.connect(kubeconfig, context, SMOKE_NAMESPACE), replace(smoke.OPTIONS, start_within=start)
     # Only the report goes to stdout.
     rows = smoke.run_smoke(chosen[0].tests, live, Output(logs=sys.stderr), options)

@@ -2,7 +2,8 @@
 
 The official client does kubeconfigs, credential plugins, TLS, proxies and token renewal. Its typed methods are not used: their
 models reject manifests that the API accepts (a number as quantity, a field of a newer version), and the method for logs has no
-`sinceTime`, which continuing a broken log needs. So requests are plain JSON through its `ApiClient`.
+`sinceTime`, which continuing a broken log needs. So requests are plain JSON through its `ApiClient`. Importing this module does
+not load the client, which is of an optional extra and takes a third of a second.
 """
 
 import re
@@ -12,10 +13,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
-
-import urllib3
-from kubernetes.client.exceptions import ApiException
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError, SSLError
 
 from fleet.facts.nested import parts
 from gpu_ci.submit.errors import ApiError, UnreachableError
@@ -29,14 +26,6 @@ Target = tuple[str, str, str]
 """A request for error messages (`get jobs.batch a in namespace ml`), its HTTP method, and its path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """Seconds to wait for a connection, and for a response or the next part of it."""
-
-    connect: float = 10
-    response: float = 30
-
-
 @dataclass(slots=True)
 class Response(AbstractContextManager["Response"]):
     """A response whose body is not read yet: a JSON object, or a stream of lines. `_request` names the request in errors.
@@ -44,7 +33,7 @@ class Response(AbstractContextManager["Response"]):
     `_seconds` bounds the time of reading a JSON object: a server that sends a byte a second never meets the limit of one read.
     """
 
-    _response: urllib3.HTTPResponse
+    _response: Any
     _request: str
     _seconds: float
 
@@ -77,11 +66,12 @@ class Response(AbstractContextManager["Response"]):
                     raise UnreachableError(f"{self._request}: the response has more than {MOST_BYTES // 1_000_000} MB")
                 if time.monotonic() > end:
                     raise UnreachableError(f"{self._request}: the response takes more than {self._seconds:g} seconds")
-        except (HTTPError, OSError, UnreachableError) as error:
+        except UnreachableError:
             # The rest of the body would be read as the next response.
             self._response.close()
-            if isinstance(error, UnreachableError):
-                raise
+            raise
+        except _breaks() as error:
+            self._response.close()
             raise UnreachableError(f"{self._request}: the response is incomplete") from error
         return bytes(body)
 
@@ -94,7 +84,7 @@ class Response(AbstractContextManager["Response"]):
         """The lines as `split_lines` gives them, until the server ends the body. Raises UnreachableError if it breaks off."""
         try:
             yield from split_lines(self._pieces())
-        except (HTTPError, OSError) as error:
+        except _breaks() as error:
             raise UnreachableError(f"{self._request}: the connection broke") from error
 
     def _pieces(self) -> Iterator[bytes]:
@@ -122,12 +112,15 @@ def split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 @dataclass(slots=True)
 class Cluster:
-    """A namespace of a cluster. `api` is the client's ApiClient; `options` are the command line options that select it."""
+    """A namespace of a cluster. `api` is the client's ApiClient; `options` are the command line options that select it.
+
+    `timeouts` are the seconds to wait for a connection, and for a response or the next part of it.
+    """
 
     api: Any
     namespace: str
     options: str = ""
-    timeouts: Timeouts = Timeouts()
+    timeouts: tuple[float, float] = (10, 30)
 
     def create(self, kind: Kind, thing: Object) -> tuple[Object, tuple[str, ...]]:
         """Create an object: the object as the server stored it, and the warnings of the server.
@@ -196,6 +189,8 @@ class Cluster:
 
     def _ask(self, target: Target, query: Mapping[str, str] | None = None, body: Object | None = None) -> Response:
         """Send a request. Raises ApiError if the server refuses it, UnreachableError if nothing answers."""
+        from kubernetes.client.exceptions import ApiException  # noqa: PLC0415 - see the head
+
         request, method, path = target
         headers = {"Accept": "application/json"} | ({"Content-Type": "application/json"} if body is not None else {})
         try:
@@ -207,20 +202,19 @@ class Cluster:
                 body=body,
                 auth_settings=["BearerToken"],
             )
-            timeouts = (self.timeouts.connect, self.timeouts.response)
-            response: urllib3.HTTPResponse = self.api.call_api(*serialized, _request_timeout=timeouts).response
+            response = self.api.call_api(*serialized, _request_timeout=self.timeouts).response
         except ApiException as error:
             # The client raises this for a failed TLS handshake.
             raise UnreachableError(f"{request}: {_tls_reason(error.reason)}") from error
-        except (HTTPError, OSError) as error:
+        except _breaks() as error:
             raise UnreachableError(f"{request}: {_no_answer(error)}") from error
-        answer = Response(response, request, self.timeouts.response)
+        answer = Response(response, request, self.timeouts[1])
         if not 200 <= response.status <= 299:
             raise _refusal(response, request, answer.refusal())
         return answer
 
 
-def _refusal(response: urllib3.HTTPResponse, request: str, status: Object) -> ApiError:
+def _refusal(response: Any, request: str, status: Object) -> ApiError:
     details = parts(status, "details", "causes")
     causes = [": ".join(filter(None, (text(cause, "field"), text(cause, "message")))) for cause in details]
     reason = text(status, "reason") or one_line(response.reason or "") or "error"
@@ -232,8 +226,17 @@ def _refusal(response: urllib3.HTTPResponse, request: str, status: Object) -> Ap
     return error
 
 
+def _breaks() -> tuple[type[Exception], ...]:
+    """The errors of a connection that breaks."""
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415 - see the head
+
+    return HTTPError, OSError
+
+
 def _no_answer(error: Exception) -> str:
     """Why there is no answer, in the words of the operating system. urllib3's texts contain memory addresses of objects."""
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ReadTimeoutError, SSLError  # noqa: PLC0415 - see the head
+
     if isinstance(error, SSLError):
         return _tls_reason(str(error))
     # NewConnectionError is a ConnectTimeoutError too.

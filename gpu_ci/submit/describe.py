@@ -91,10 +91,8 @@ class Described:
         workload = jobs.detect_ml_workload(self.requirements)
         remarks += str(workload).splitlines()
         if not workload:
-            raise InputError(
-                "--requirements: nothing in it asks for a GPU; describe the task in more detail, or remove it\n"
-                + "\n".join(remarks)
-            )
+            why = "--requirements: nothing in it asks for a GPU; describe the task in more detail, or remove it"
+            raise InputError("\n".join((why, *remarks)))
         needs = jobs.calculate_gpu_requirements(self.requirements)
         remarks += str(needs).splitlines()
         return {**needs.arguments, **implied, **stated}
@@ -113,10 +111,8 @@ def _pairs(words: list[str] | None, option: str) -> dict[str, str]:
     for word in words or ():
         name, sign, value = word.partition("=")
         if not sign or not name:
-            raise InputError(
-                f"{option}: must be NAME=VALUE; the value that begins with {mask(name)[:20]!r} is not; write the name "
-                "before the sign"
-            )
+            why = f"{option}: must be NAME=VALUE; the value that begins with {mask(name)[:20]!r} is not"
+            raise InputError(f"{why}; write the name before the sign")
         if name in pairs:
             raise InputError(f"{option}: {name} is given twice; remove one")
         pairs[name] = value

@@ -1,21 +1,18 @@
 """Why the pods of a Job wait: what the cluster says about them, then what the model of a stack says about their pool."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from fleet.prove.pending import explain
 from fleet.prove.pod import pod_of
 from fleet.providers.fleet import Fleet
+from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.objects import EVENTS, JOBS, PODS, Object, name, text, uid
 from gpu_ci.submit.pods import started
 from gpu_ci.submit.runs import DEFAULT
 from gpu_ci.submit.status import JobStatus, Reader, Seen
 
-if TYPE_CHECKING:
-    from gpu_ci.submit.cluster import Cluster
 
-
-def explain_live(title: str, cluster: "Cluster", fleet: Fleet | None = None, member: str | None = None) -> tuple[list[str], bool]:
+def explain_live(title: str, cluster: Cluster, fleet: Fleet | None = None, member: str | None = None) -> tuple[list[str], bool]:
     """Explain a Job, or a pod, of a namespace. With a `fleet` its model judges the pod too; `member` is the cluster's name there.
 
     Gives lines for people, and whether it has a pod that waits, or should have one. Raises ApiError if there is neither, and

@@ -6,16 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
+from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import ApiError, SubmitError
 from gpu_ci.submit.objects import Object, name, text
 from gpu_ci.submit.pods import ContainerState, LogSource
 from gpu_ci.submit.runs import Backoff, Outcome, Output, Result, RunOptions, span
 from gpu_ci.submit.status import JobStatus, Note, Reader
-
-if TYPE_CHECKING:
-    from gpu_ci.submit.cluster import Cluster
 
 _EARLY = timedelta(seconds=1)
 
@@ -29,7 +26,7 @@ class Log:
     staging/src/k8s.io/cri-client/pkg/logs). So each piece starts a second early, and lines that were shown already are dropped.
     """
 
-    cluster: "Cluster"
+    cluster: Cluster
     source: LogSource
     over: bool = False
     _restarts: int = 0
@@ -93,7 +90,7 @@ class Log:
 class Follower:
     """Follows one Job; the caller's loop calls `step`."""
 
-    def __init__(self, cluster: "Cluster", job: Object, output: Output, options: RunOptions) -> None:
+    def __init__(self, cluster: Cluster, job: Object, output: Output, options: RunOptions) -> None:
         """`job` is as the server stored it, with uid and selector."""
         self._cluster = cluster
         self._output = output

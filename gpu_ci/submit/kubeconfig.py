@@ -89,10 +89,8 @@ def _from_pod(configuration: Any) -> str:
     try:
         load_incluster_config(client_configuration=configuration)
     except (ConfigException, OSError):
-        raise InputError(
-            f"there is no kubeconfig, and the pod's service account in {ACCOUNT} cannot be used; give the pod one that may "
-            "create Jobs, or name a file with --kubeconfig"
-        ) from None
+        why = f"there is no kubeconfig, and the pod's service account in {ACCOUNT} cannot be used"
+        raise InputError(f"{why}; give the pod one that may create Jobs, or name a file with --kubeconfig") from None
     try:
         return (ACCOUNT / "namespace").read_text().strip()
     except OSError:
@@ -102,10 +100,8 @@ def _from_pod(configuration: Any) -> str:
 def _from_files(paths: list[Path], context: str | None, configuration: Any) -> str:
     """Load server and credentials of a context; gives its namespace."""
     if not paths:
-        raise InputError(
-            "there is no kubeconfig: neither ~/.kube/config nor a file in KUBECONFIG; create one "
-            "(aws eks update-kubeconfig, oci ce cluster create-kubeconfig), or set KUBECONFIG to its path"
-        )
+        how = "(aws eks update-kubeconfig, oci ce cluster create-kubeconfig), or set KUBECONFIG to its path"
+        raise InputError(f"there is no kubeconfig: neither ~/.kube/config nor a file in KUBECONFIG; create one {how}")
     names = os.pathsep.join(map(str, paths))
     merged = _merged(paths)
     content = merged.value if merged is not None and isinstance(merged.value, Mapping) else {}

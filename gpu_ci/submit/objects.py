@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.nested import at, parts, text_at
 
@@ -11,8 +10,7 @@ Object = Mapping[str, Any]
 """A Kubernetes object, or a part of one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of objects: its apiVersion and the plural name of its resource."""
 
     api_version: str

@@ -5,7 +5,6 @@ Pure functions of the JSON of the Job, its pods and Kueue's Workload.
 
 import signal
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from fleet.facts.nested import part, parts
@@ -30,8 +29,7 @@ _LONGEST = 300
 """Characters of a container's termination message that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """A pod, or one run of a container in it, that ended without success. The same ending always has the same `key`."""
 
     key: str
@@ -147,10 +145,8 @@ def _exit(pod: Object, container: str, state: Object) -> str:
     code, reason = number(state, "exitCode"), text(state, "reason")
     if reason == "OOMKilled":
         limit = text(dict(containers(pod, "spec")).get(container), "resources", "limits", "memory")
-        return (
-            f"out of memory: {container} used more than its memory limit{limit and f' of {limit}'}, and /dev/shm counts too; "
-            "ask for more (--memory)"
-        )
+        why = f"{container} used more than its memory limit{limit and f' of {limit}'}, and /dev/shm counts too"
+        return f"out of memory: {why}; ask for more (--memory)"
     killer = f" ({signal.Signals(code - 128).name})" if code - 128 in list(signal.Signals) else ""
     message = text(state, "message")
     ending = message if len(message) <= _LONGEST else f"…{message[-_LONGEST:]}"

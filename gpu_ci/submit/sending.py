@@ -3,25 +3,21 @@
 import hashlib
 import json
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from fleet.facts import errors
 from fleet.facts.nested import at, part, parts
 from fleet.facts.scheduling import JOB_HASH
 from fleet.facts.yaml_text import plain
 from fleet.loading.documents import documents
+from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError, UnreachableError
 from gpu_ci.submit.objects import JOBS, Object, name, text, true_condition, uid
 from gpu_ci.submit.runs import DEFAULT, Backoff, Existing, Output, RunOptions
 
-if TYPE_CHECKING:
-    from gpu_ci.submit.cluster import Cluster
 
-
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """The Job as the server stored it. `created`: it did not exist before."""
 
     job: Object
@@ -29,7 +25,7 @@ class Sent:
     warnings: tuple[str, ...] = ()
 
 
-def send(job: Object, cluster: "Cluster", options: RunOptions = DEFAULT, output: Output | None = None) -> Sent:
+def send(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Sent:
     """Create a Job in the cluster's namespace, without following it.
 
     Raises InputError if it is not a Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
@@ -37,9 +33,8 @@ def send(job: Object, cluster: "Cluster", options: RunOptions = DEFAULT, output:
     check(job)
     namespace = text(job, "metadata", "namespace")
     if namespace and namespace != cluster.namespace:
-        raise InputError(
-            f"metadata.namespace: the Job is for namespace {namespace}, not {cluster.namespace}; pass -n {namespace}"
-        )
+        why = f"metadata.namespace: the Job is for namespace {namespace}, not {cluster.namespace}"
+        raise InputError(f"{why}; pass -n {namespace}")
     output = output or Output()
     sent = _sent(cluster, hashed(job), options, output)
     for warning in sent.warnings:
@@ -49,7 +44,7 @@ def send(job: Object, cluster: "Cluster", options: RunOptions = DEFAULT, output:
     return sent
 
 
-def _sent(cluster: "Cluster", manifest: Object, options: RunOptions, output: Output) -> Sent:
+def _sent(cluster: Cluster, manifest: Object, options: RunOptions, output: Output) -> Sent:
     """Create the Job. `output` shows each refusal that a retry may end.
 
     A retry creates no second Job: if a response is lost, an existing Job with the same contents counts as created.
@@ -81,7 +76,7 @@ def _sent(cluster: "Cluster", manifest: Object, options: RunOptions, output: Out
     raise InputError(f"Job {name(manifest)} cannot be created: the old one is still being deleted; try again later")
 
 
-def _answers(cluster: "Cluster", manifest: Object) -> bool:
+def _answers(cluster: Cluster, manifest: Object) -> bool:
     try:
         cluster.get(JOBS, name(manifest))
     except SubmitError as error:
@@ -89,7 +84,7 @@ def _answers(cluster: "Cluster", manifest: Object) -> bool:
     return True
 
 
-def _existing(cluster: "Cluster", manifest: Object, existing: Existing, backoff: Backoff) -> Sent | None:
+def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: Backoff) -> Sent | None:
     """The existing Job if it is to be followed; None if the name is, or soon will be, free."""
     title = name(manifest)
     if (stored := cluster.find(JOBS, title)) is None:
@@ -108,10 +103,8 @@ def _existing(cluster: "Cluster", manifest: Object, existing: Existing, backoff:
     state = "complete" if true_condition(stored, "Complete") else "failed" if true_condition(stored, "Failed") else "not ended"
     contents = "the same contents" if is_equal else "other contents"
     ways = "--existing follow follows it, " if is_equal else ""
-    raise InputError(
-        f"Job {title} is in namespace {cluster.namespace} already, with {contents} ({state}); {ways}--existing replace deletes "
-        "it and sends this one, another --task-id gives another name"
-    )
+    why = f"Job {title} is in namespace {cluster.namespace} already, with {contents} ({state})"
+    raise InputError(f"{why}; {ways}--existing replace deletes it and sends this one, another --task-id gives another name")
 
 
 def read_job(path: Path) -> dict[str, Any]:

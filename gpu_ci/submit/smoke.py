@@ -15,8 +15,7 @@ import subprocess
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -30,12 +29,10 @@ from fleet.prove.remarks import PAGE, ways
 from fleet.providers.fleet import Fleet
 from fleet.render.workloads.smoke import TESTS, Smoke, UnknownPoolError, smoke_home, smoke_tests
 from gpu_ci.submit.api import run_all
+from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError
 from gpu_ci.submit.objects import JOBS, NAMESPACES, NETWORK_POLICIES, Kind, Object, name
 from gpu_ci.submit.runs import Outcome, Output, Result, RunOptions, span
-
-if TYPE_CHECKING:
-    from gpu_ci.submit.cluster import Cluster
 
 START = 1800
 """Seconds in which a test must start: a node has to start, and an image of 10 GB to be pulled."""
@@ -43,8 +40,7 @@ OPTIONS = RunOptions(existing="replace", cancel_on_interrupt=True, clean_up=True
 """A test replaces one that an earlier run left behind, and is always deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One test of one pool: how it ended, or why it did not run."""
 
     pool: str
@@ -67,8 +63,7 @@ class Row:
         return ": ".join(filter(None, (str(self.result.outcome), self.result.reason)))
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """A cluster of a stack, and the tests of its pools or of the chosen ones."""
 
     cluster: str
@@ -107,7 +102,7 @@ def chosen(fleet: Fleet, cluster: str | None, pools: Collection[str]) -> list[Ch
     return clusters
 
 
-def run_smoke(tests: Sequence[Smoke], cluster: "Cluster", output: Output, options: RunOptions = OPTIONS) -> tuple[Row, ...]:
+def run_smoke(tests: Sequence[Smoke], cluster: Cluster, output: Output, options: RunOptions = OPTIONS) -> tuple[Row, ...]:
     """Run the tests in the namespace of `cluster`; the rows are in the order of the tests.
 
     A pool on which no test starts in time gets no further tests. Raises SubmitError if the namespace cannot be created.
@@ -133,7 +128,7 @@ def run_smoke(tests: Sequence[Smoke], cluster: "Cluster", output: Output, option
 
 
 @contextmanager
-def _namespace(cluster: "Cluster", output: Output) -> Iterator[None]:
+def _namespace(cluster: Cluster, output: Output) -> Iterator[None]:
     """Create the namespace of the tests; delete it afterwards unless it existed before."""
     namespace, network_policy = smoke_home()
     created = _create(cluster, NAMESPACES, namespace)
@@ -149,7 +144,7 @@ def _namespace(cluster: "Cluster", output: Output) -> Iterator[None]:
                 output.progress(title, f"{error.headline}; delete it: kubectl delete namespace {title}")
 
 
-def _create(cluster: "Cluster", kind: Kind, thing: Object) -> bool:
+def _create(cluster: Cluster, kind: Kind, thing: Object) -> bool:
     """Create an object; False if it existed before."""
     try:
         cluster.create(kind, thing)
@@ -182,8 +177,7 @@ GH = "gh"
 """The program that talks to GitHub."""
 
 
-@dataclass(frozen=True, slots=True)
-class GitHubJob:
+class GitHubJob(NamedTuple):
     """One job of the workflow. `way` is name or labels, and `runs_on` the input of the workflow."""
 
     runner_set: str
@@ -247,9 +241,8 @@ def _follow(job: GitHubJob, repository: str, run: str, began: float, start_withi
         seconds = time.monotonic() - began
         if status == "completed":
             ended = Outcome.COMPLETE if conclusion == "success" else Outcome.FAILED
-            return Result(
-                job.test, repository, ended, "" if ended is Outcome.COMPLETE else f"{conclusion}: {url}", seconds=seconds
-            )
+            why = "" if ended is Outcome.COMPLETE else f"{conclusion}: {url}"
+            return Result(job.test, repository, ended, why, seconds=seconds)
         if status != "in_progress" and seconds > start_within:
             _gh(["gh", "run", "cancel", run, "--repo", repository])
             why = f"no runner took the job, so it was canceled: {url}"
@@ -269,9 +262,8 @@ def _gh(words: list[str]) -> Any:
     try:
         process = subprocess.run([GH, *words[1:]], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)  # noqa: S603 - no shell
     except OSError as error:
-        raise InputError(
-            f"--repository: gh cannot be started: {type(error).__name__}; install it, or leave the option out"
-        ) from None
+        why = f"--repository: gh cannot be started: {type(error).__name__}"
+        raise InputError(f"{why}; install it, or leave the option out") from None
     if process.returncode:
         last = (process.stderr.strip().splitlines() or ["no message"])[-1]
         raise SubmitError(f"{' '.join(words[:3])} ended with status {process.returncode}: {last}")

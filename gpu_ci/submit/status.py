@@ -5,17 +5,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from fleet.facts.nested import part, parts
 from fleet.facts.scheduling import POD_JOB_LABEL, QUEUED_JOB_LABEL
 from gpu_ci.submit import objects, pods
+from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import ApiError, SubmitError
 from gpu_ci.submit.objects import Object, containers, explanation, name, number, text, true_condition, uid
 from gpu_ci.submit.runs import Outcome, RunOptions
-
-if TYPE_CHECKING:
-    from gpu_ci.submit.cluster import Cluster
 
 _EVENTS: dict[str, str | None] = {
     "TriggeredScaleUp": "a node starts for it",
@@ -38,8 +36,7 @@ class Note(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """What the cluster shows of a Job at one moment; `job` is None if it is gone."""
 
     job: Object | None
@@ -51,7 +48,7 @@ class Seen:
 class Reader:
     """Lists objects of a cluster. A kind that the cluster refuses for good is in `refused` and not asked again."""
 
-    cluster: "Cluster"
+    cluster: Cluster
     refused: dict[objects.Kind, SubmitError] = field(default_factory=dict)
 
     def look(self, job: Object) -> Seen:

@@ -3,9 +3,8 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpu_ci.workflows.expressions import Contexts, filled, is_open, may_be_empty
 
@@ -18,8 +17,7 @@ _PORT = re.compile(r"(?:.*:)?([0-9]{1,5})(?:-([0-9]{1,5}))?(/[a-z]+)?")
 """A port of a container, or several: "6379:6379", "127.0.0.1:53:53/udp", "8000-8010"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(NamedTuple):
     """A container that a job asks for. `key` is where: "container", or "services.redis". `credentials`: it names some."""
 
     key: str
@@ -43,12 +41,10 @@ class Container:
     @property
     def listens(self) -> frozenset[str]:
         """Its ports, each alone, with a protocol other than TCP."""
-        rows = [match.groups(default="") for port in self.ports if (match := _PORT.fullmatch(port))]
-        return frozenset(
-            f"{number}{protocol.removesuffix('/tcp')}"
-            for first, last, protocol in rows
-            for number in range(int(first), int(last or first) + 1)
-        )
+        ports: set[str] = set()
+        for first, last, protocol in (match.groups("") for port in self.ports if (match := _PORT.fullmatch(port))):
+            ports |= {f"{number}{protocol.removesuffix('/tcp')}" for number in range(int(first), int(last or first) + 1)}
+        return frozenset(ports)
 
     @property
     def flags(self) -> Iterator[tuple[str, str]]:
@@ -67,9 +63,8 @@ class Container:
 
 def containers_of(job: Mapping[str, Any], contexts: Contexts) -> tuple[Container, ...]:
     """The containers of a job that have an image, or may have one. An expression that is left stands for a container."""
-    container, services = (
-        filled(job[key], contexts) if is_open(job.get(key)) else job.get(key) for key in ("container", "services")
-    )
+    written = (job.get("container"), job.get("services"))
+    container, services = (filled(value, contexts) if is_open(value) else value for value in written)
     entries = [("container", container)]
     if isinstance(services, Mapping):
         entries += [(f"services.{name}", entry) for name, entry in services.items()]

@@ -7,9 +7,8 @@ Facts: actions/runner-container-hooks 0.8.1, packages/k8s (README, "Limitations"
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fleet.settings.model import memory_text
 from fleet.settings.runner import RunnerPod
@@ -43,8 +42,7 @@ _LOST = {
 _THEN = "which then takes no other jobs (docs/container-jobs.md)"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """Why a set does not run a job, or why that is open, and the edit that changes it."""
 
     state: Literal["no runner", "undeterminable"]

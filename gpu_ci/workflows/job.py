@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.nested import items, part, text_at
@@ -62,8 +62,7 @@ class File:
         return path.parents[2] if path.parent.parts[-2:] == (".github", "workflows") else None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A step that starts a container, or that calls Docker as far as its text shows."""
 
     place: str

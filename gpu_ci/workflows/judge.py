@@ -1,9 +1,8 @@
 """Where each job of a workflow runs in a fleet, or why it does not, with the edit of one line that changes that."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fleet.settings.kept_jobs import DEFAULT_TIMEOUT
 from gpu_ci.workflows import hooks
@@ -14,8 +13,7 @@ State = Literal["runs", "not ours", "no runner", "undeterminable"]
 _SIMILAR = 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What a fleet does with a job. `edit` is how to change that, empty for a job that runs; `remarks` are notes on it."""
 
     job: Job
@@ -56,10 +54,8 @@ def _nearest(job: Job, sets: tuple[Served, ...]) -> str:
     labels = job.runs_on.labels
     for entry in sets:
         if labels and all(label in entry.labels for label in labels):
-            return (
-                f"write runs-on: {{group: {entry.group}, labels: {entry.name}}}" if job.runs_on.group else f"write {entry.edit}"
-            )
-
+            grouped = f"runs-on: {{group: {entry.group}, labels: {entry.name}}}"
+            return f"write {grouped if job.runs_on.group else entry.edit}"
     best = _closest(job, sets)
     common, ratio = _likeness(job, best)
     if common or ratio >= _SIMILAR:

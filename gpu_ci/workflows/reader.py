@@ -62,12 +62,10 @@ class Workflows:
         if not part(document.value, "jobs"):
             got = at(document.value, "jobs") if isinstance(document.value, Mapping) else document.value
             raise InputError(f"{file.place('jobs')}: jobs: a workflow needs at least one job; got {quoted(got)}; add one")
-        if wrong := [
-            f"{file.place('jobs', key)}: jobs.{key}: a job is a mapping; got {quoted(job)}; write its keys, or remove it"
-            for key, job in part(document.value, "jobs").items()
-            if not isinstance(job, Mapping)
-        ]:
-            raise InputError("\n".join(wrong))
+        if wrong := {key: job for key, job in part(document.value, "jobs").items() if not isinstance(job, Mapping)}:
+            rule, fix = "a job is a mapping", "write its keys, or remove it"
+            rows = ((file.place("jobs", key), key, quoted(job)) for key, job in wrong.items())
+            raise InputError("\n".join(f"{place}: jobs.{key}: {rule}; got {got}; {fix}" for place, key, got in rows))
         triggers = _triggers(document.value)
         if triggers == "workflow_call" or (isinstance(triggers, Mapping | list) and [*triggers] == ["workflow_call"]):
             self._only_called.add(path)

@@ -1,13 +1,12 @@
 """The runner sets of a fleet, as jobs see them."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.providers.fleet import Fleet
 from fleet.settings.runner import Runner, RunnerPod
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(NamedTuple):
     """A runner set of the fleet, as jobs see it. `shared`: a set of another group has the same name."""
 
     cluster: str
@@ -42,8 +41,5 @@ class Served:
 
 def served(fleet: Fleet, repository: str = "") -> tuple[Served, ...]:
     """The runner sets of a fleet, or those that jobs of a repository (owner/name) may reach."""
-    shared = fleet.shared_names
-    return tuple(
-        Served(cluster, name, fleet.group_of(cluster, runner), runner, name in shared)
-        for cluster, name, runner in fleet.reached_by(repository)
-    )
+    shared, sets = fleet.shared_names, fleet.reached_by(repository)
+    return tuple(Served(cluster, name, fleet.group_of(cluster, runner), runner, name in shared) for cluster, name, runner in sets)

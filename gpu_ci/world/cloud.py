@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from threading import Event, RLock, Thread
+from typing import NamedTuple
 from urllib.error import HTTPError
 
 from fleet.facts.hardware import SPOT
@@ -47,8 +48,7 @@ class Instance:
         return f"gpu-ci-world:///{self.zone}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """What machines cost so far. `seconds` by pool and `usd` are in the time of the fleet: real time by the factor.
 
     `peak` is the most machines of each pool at one time, and `hour` the highest USD an hour. Disks are not counted.

@@ -175,11 +175,9 @@ def namespaces(folder: Path) -> list[str]:
         except (OSError, subprocess.CalledProcessError):
             continue
         return way
-    raise InputError(
-        f"namespaces: this machine refuses `{' '.join(ways[-1])}` of util-linux, which gives each program the files of its pod; "
-        "run as root, or allow user namespaces: sysctl user.max_user_namespaces, on Ubuntu also "
-        "kernel.apparmor_restrict_unprivileged_userns=0"
-    )
+    why = f"this machine refuses `{' '.join(ways[-1])}` of util-linux, which gives each program the files of its pod"
+    how = "sysctl user.max_user_namespaces, on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0"
+    raise InputError(f"namespaces: {why}; run as root, or allow user namespaces: {how}")
 
 
 def entering(way: list[str], root: Path, host: str, place: str, mounts: list[tuple[Path, str]]) -> list[str]:

@@ -6,10 +6,9 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.charts.arc import CONTROLLER, arc_controller, controller_of
 from fleet.charts.sweeps import NAMESPACE as SWEEPS
@@ -40,8 +39,7 @@ _ADDED = "gpu-ci-drill"
 Act = Callable[[World], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Acts:
+class Acts(NamedTuple):
     """What a drill does: `strike` begins the fault, `heal` ends it, `way_out` frees jobs that would wait without end.
 
     `changes`: it changes what is installed, so that an installation afterwards puts it right. `applies`: whether the stack has
@@ -55,8 +53,7 @@ class Acts:
     applies: Callable[[World], object] = lambda _: True
 
 
-@dataclass(frozen=True, slots=True)
-class Drill:
+class Drill(NamedTuple):
     """A fault with its texts and limits, as in `drills.toml`."""
 
     name: str
@@ -70,8 +67,7 @@ class Drill:
     open: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a drill showed. `seconds` are of a real clock, from the strike until all jobs had ended. `freed`: so many of them came
     after the way out. `against` is empty if the drill went as it should.
     """
@@ -234,7 +230,7 @@ def _edited(world: World, name: str, change: Callable[[Object], Object]) -> dict
     for urn, step in world.steps.items():
         if isinstance(step.content, Release) and step.content.name == name:
             values = step.content.values
-            return {urn: replace(step, content=replace(step.content, values={**values, **change(values)}))}
+            return {urn: step._replace(content=step.content._replace(values={**values, **change(values)}))}
     raise KeyError(name)
 
 
@@ -295,11 +291,9 @@ def _placeholders(world: World) -> list[Object]:
 def _without_sweeps(world: World) -> None:
     """Let no sweep run, and lose a machine."""
     for step in world.steps.values():
-        if isinstance(step.content, dict) and (step.content["kind"], step.content["metadata"].get("namespace")) == (
-            "Deployment",
-            SWEEPS,
-        ):
-            merge(world.plane.api, world.plane.path(step.content), {"spec": {"replicas": 0}})
+        entry = step.content if isinstance(step.content, dict) else {}
+        if entry.get("kind") == "Deployment" and entry["metadata"].get("namespace") == SWEEPS:
+            merge(world.plane.api, world.plane.path(entry), {"spec": {"replicas": 0}})
     world.cloud.lose(_node(world))
 
 
@@ -326,7 +320,8 @@ ACTS: Mapping[str, Acts] = {
     "rerun-unheard": Acts(_rerun, None, lambda world: world.github.queue((_class(world),), seconds=_SHORT)),
     "runner-outdated": Acts(_outdated, None, _free),
     **{f"github-{status}": Acts(_fault("", what=status), _calm) for status in (401, 403, 429, 500)},
-    "api-restarted": Acts(lambda world: world.plane.stop_api(), lambda world: world.plane.serve()),
+    # Killed, because it would take a minute to stop.
+    "api-restarted": Acts(lambda world: world.plane.processes.stop("kube-apiserver", grace=0), lambda world: world.plane.serve()),
     "controller-upgraded": Acts(lambda world: world.installer.install(_upgraded(world)), changes=True),
     "template-changed": Acts(lambda world: world.installer.install(_other_pods(world)), changes=True),
     "labels-changed": Acts(_labels, None, _anew, changes=True),

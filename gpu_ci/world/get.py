@@ -7,11 +7,10 @@ import hashlib
 import platform
 import shutil
 import tarfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from rich.console import Console
@@ -24,18 +23,16 @@ from gpu_ci.doctor.sources.registry import Blob, layers
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.helm import chart_digest
 from gpu_ci.offline.layout import show_table
+from gpu_ci.offline.progress import Stages, quiet
 from gpu_ci.world.parts import find
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 """The names that releases have for what `uname -m` prints."""
 _MOST, _SECONDS = 500_000_000, 3600
 """The largest download in bytes, and the most time for it."""
-Say = Callable[[str], None]
-"""Prints a stage on stderr, such as `Progress`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """A row of world.toml, whose head explains the fields."""
 
     name: str
@@ -86,7 +83,7 @@ def _pinned(path: Sequence[str]) -> str:
 PROGRAMS = entries(Program, toml("world.toml")["programs"], "name")
 
 
-def get(folder: Path, names: Sequence[str] = (), say: Say = lambda _: None, web: Web | None = None) -> list[str]:
+def get(folder: Path, names: Sequence[str] = (), say: Stages = quiet, web: Web | None = None) -> list[str]:
     """Download the programs that this machine lacks, or those with these names. Returns the names of what was downloaded.
 
     Nothing is downloaded twice. A program without a known hash is left out. `say` gets each stage. Raises InputError if this is
@@ -114,7 +111,7 @@ def get(folder: Path, names: Sequence[str] = (), say: Say = lambda _: None, web:
     return [program.name for program in lacking]
 
 
-def get_charts(folder: Path, helm: str, say: Say = lambda _: None) -> list[str]:
+def get_charts(folder: Path, helm: str, say: Stages = quiet) -> list[str]:
     """Download the charts that fleets install and the folder lacks, to `<folder>/<name>/<version>`. Returns their names.
 
     `helm` is the path of Helm. Raises InputError if it cannot download a chart, or if a chart has another digest than recorded.
@@ -123,20 +120,18 @@ def get_charts(folder: Path, helm: str, say: Say = lambda _: None) -> list[str]:
     for chart in lacking:
         say(f"chart {chart.name} {chart.version}")
         if (digest := chart_digest(helm, chart, folder)) != chart.sha256:
-            raise InputError(
-                f"chart {chart.name}: {chart.version} has the SHA-256 {digest}, recorded is {chart.sha256}; report it"
-            )
+            why = f"chart {chart.name}: {chart.version} has the SHA-256 {digest}, recorded is {chart.sha256}"
+            raise InputError(f"{why}; report it")
     return [chart.name for chart in lacking]
 
 
 def listing(console: Console, folder: Path) -> None:
     """Print every program of a world: what is here, and how to get the others. MiB are those of the download and of a run."""
-    architecture, paths = _ARCHITECTURES.get(platform.machine(), "amd64"), find(folder).paths
+    architecture, paths = _ARCHITECTURES.get(platform.machine(), "amd64"), find(folder)
     rows = []
     for name, program in PROGRAMS.items():
-        here = str(paths.get(name, "missing"))
         how = "gpu-ci world --get" if program.pin(architecture) else program.by_hand(architecture)
-        rows.append((name, program.release, here, str(program.mib or "unknown"), program.memory, how))
+        rows.append((name, program.release, paths.get(name, "missing"), str(program.mib or "unknown"), program.memory, how))
     show_table(console, ("=program", "version", "here", ">MiB to download", ">MiB of memory", "how to get it"), rows)
 
 
@@ -153,7 +148,7 @@ def _record(program: Program, folder: Path) -> str:
     return record.read_text() if record.exists() and (folder / program.name).exists() else ""
 
 
-def _install(program: Program, architecture: str, folder: Path, web: Web, say: Say) -> None:
+def _install(program: Program, architecture: str, folder: Path, web: Web, say: Stages) -> None:
     member = program.filled(program.member, architecture)
     with TemporaryDirectory(prefix=".", dir=folder) as scratch:
         for blob in _blobs(program, architecture, web):

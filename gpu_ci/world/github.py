@@ -8,11 +8,10 @@ import time
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from secrets import token_hex
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from gpu_ci.world.follow import LOG
@@ -24,8 +23,7 @@ _LOGIN = {"access_tokens": "app", "registration-token": "installation", "runner-
 """The requests by which a client gets an administrator's token, and the kind of token that each wants."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """A request. `route` is its method and the last part of its path that is not an identifier, `ids` are its identifiers."""
 
     route: tuple[str, str]
@@ -114,9 +112,8 @@ class GitHub(Service):
                 sets = [of for of in self.sets.values() if (str(of.group), of.name) == (query["runnerGroupId"], query["name"])]
                 return _listed([self._described(of) for of in sets])
             case "POST", "runnerscalesets", 0:
-                return self._described(
-                    self.create_set(body["name"], body["runnerGroupId"], [one["name"] for one in body["labels"]])
-                )
+                labels = [one["name"] for one in body["labels"]]
+                return self._described(self.create_set(body["name"], body["runnerGroupId"], labels))
             case "GET", "agents", 1:
                 return _listed([_reference(one) for one in self.runners.values() if one.name == query["agentName"]])
             case "DELETE", "agents", 2:

@@ -90,10 +90,9 @@ class Group(NodeGroup):
     def _labels(self, at: int, name: str, zone: str) -> dict[str, str]:
         """The labels of a node. A value that only the cloud knows is made up."""
         told = {HOST_LABEL: name, _REGION_LABEL: self.of.settings.region}
-        return {
-            key: zone if key.endswith("/zone") else next(iter(values)) if values else told.get(key, self.pool)
-            for key, values in self.of.labels[at].items()
-        }
+        known = self.of.labels[at].items()
+        labels = {key: next(iter(values)) if values else told.get(key, self.pool) for key, values in known}
+        return labels | {key: zone for key in labels if key.endswith("/zone")}
 
 
 def _units(host: Host, machine: Machine) -> dict[str, int]:
@@ -134,9 +133,8 @@ def _of_pools(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
 def _undescribed(name: str, settings: Cluster, github: GitHub) -> Iterator[Group]:
     """Two nodes of a cluster whose settings do not describe the nodes of controllers."""
     if PROVIDERS[settings.provider].system_machines(settings) is None:
-        labels = machine_labels(_UNKNOWN_SYSTEM, toml("nodes.toml")["providers"][settings.provider]["labels"], ()) | exactly(
-            settings.system_selector
-        )
+        own = machine_labels(_UNKNOWN_SYSTEM, toml("nodes.toml")["providers"][settings.provider]["labels"], ())
+        labels = own | exactly(settings.system_selector)
         span, host = Span(min=2, max=2), Host(SYSTEM_POOL, (_UNKNOWN_SYSTEM,), 2, "on-demand", 200 * 1024, ())
         nodes = Nodes(name, settings, github, host, span, (labels,), ())
         yield Group(f"{name}-{SYSTEM_POOL}", (settings.region,), span, nodes, 0)

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from http.client import NOT_FOUND
 from pathlib import Path
@@ -49,10 +49,8 @@ def chart_of(release: Release, charts: Path) -> Path:
     for place in (folder, folder / chart):
         if (place / "templates").is_dir():
             return place
-    raise InputError(
-        f"charts: {charts} lacks chart {chart} {version} of {release.repository}; download the stack's charts with "
-        f"`gpu-ci charts --keep {charts}`"
-    )
+    why = f"charts: {charts} lacks chart {chart} {version} of {release.repository}"
+    raise InputError(f"{why}; download the stack's charts with `gpu-ci charts --keep {charts}`")
 
 
 def is_whole(chart: Path) -> bool:
@@ -135,8 +133,8 @@ class Installer:
         return before is None or _content(before) != _content(applied)
 
     def _upgrade(self, release: Release) -> bool:
-        release = replace(release, values=self.change(release.values))
-        digest = hashlib.sha256(json.dumps(astuple(release), sort_keys=True).encode()).hexdigest()[:32]
+        release = release._replace(values=self.change(release.values))
+        digest = hashlib.sha256(json.dumps(release, sort_keys=True).encode()).hexdigest()[:32]
         labels = f"owner=helm,name={release.name},status=deployed,{_DIGEST}={digest}"
         secrets = f"/api/v1/namespaces/{release.namespace}/secrets"
         if any(self.plane.api.list(with_query(secrets, labelSelector=labels))):

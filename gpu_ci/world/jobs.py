@@ -33,13 +33,6 @@ class Jobs(Model):
     jobs: Annotated[tuple[Batch, ...], Field(min_length=1, strict=False)]
 
 
-def _mapping(path: Path) -> dict[str, object]:
-    content = read_yaml(path).value
-    if not isinstance(content, dict):
-        raise InputError(f"--jobs: {path} must have the key jobs; write jobs: [{{runsOn: [gpu-t4], count: 20}}]")
-    return content
-
-
 def batches(text: str, cluster: Cluster) -> tuple[Batch, ...]:
     """The batches of a number or a file. A number of jobs is shared among the classes of pods by their `scale.max`.
 
@@ -47,7 +40,10 @@ def batches(text: str, cluster: Cluster) -> tuple[Batch, ...]:
     """
     if not text.isdecimal():
         try:
-            return read(Jobs, "--jobs", _mapping(Path(text))).jobs
+            content = read_yaml(Path(text)).value
+            if not isinstance(content, dict):
+                raise InputError(f"--jobs: {text} must have the key jobs; write jobs: [{{runsOn: [gpu-t4], count: 20}}]")
+            return read(Jobs, "--jobs", content).jobs
         except FleetError as error:
             raise InputError(str(error)) from None
         except OSError as error:

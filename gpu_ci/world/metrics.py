@@ -1,4 +1,8 @@
-"""Metrics and alerts of a world: kube-state-metrics, and Prometheus with the rules of the program."""
+"""Metrics and alerts of a world: kube-state-metrics, and Prometheus with the rules of the program.
+
+Jobs and boots of a world are shorter than on a cluster by a factor. Prometheus keeps a real clock, so the times in the rules are
+divided by the factor. The second that ARC or the scheduler needs is as long as ever, so it counts `factor` times as much.
+"""
 
 import json
 import re
@@ -22,9 +26,45 @@ from fleet.render.sweeps.api import Api, Object
 from fleet.settings.cluster import Cluster
 from fleet.settings.monitoring import Monitoring
 from gpu_ci.world.follow import passes
-from gpu_ci.world.pace import in_world_time, shorter
 from gpu_ci.world.plane import Plane, filled
 from gpu_ci.world.processes import free_port
+
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000, "y": 31_536_000_000}
+_PART = r"(\d+)(ms|[smhdwy])"
+_TIME = re.compile(r"(?:\d+(?:ms|[smhdwy]))+")
+_PLACES = re.compile(rf""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\[[^]]*\]|\boffset\s+-?{_TIME.pattern}""")
+"""Texts of a query, which stay, and where it has times: ranges, steps of subqueries, offsets."""
+_AGE = re.compile(r"(?:.*time\(\) - kube_pod_created|gpu_ci:queue_seconds).* > \d+", re.DOTALL)
+"""Queries that compare an age with seconds."""
+
+
+def shorter(text: str, factor: float, least: int = 1) -> str:
+    """The text with each time in it, such as 1h30m, divided by `factor`, in whole milliseconds and not below `least`."""
+
+    def divided(found: re.Match[str]) -> str:
+        whole = sum(int(number) * _UNITS[unit] for number, unit in re.findall(_PART, found[0]))
+        return f"{max(least, round(whole / factor))}ms"
+
+    return _TIME.sub(divided, text)
+
+
+def in_world_time(groups: Iterable[dict[str, Any]], factor: float) -> list[dict[str, Any]]:
+    """The groups with `interval`, `for` and `keep_firing_for` divided by `factor`, and in queries all ranges, steps and offsets.
+
+    Seconds that a query compares an age with are divided too. Days of the calendar, labels and words stay. A group is evaluated
+    once a second at most.
+    """
+
+    def of_rule(rule: dict[str, Any]) -> dict[str, Any]:
+        query = _PLACES.sub(lambda found: found[0] if found[0][0] in "\"'" else shorter(found[0], factor), rule["expr"])
+        waits = {key: shorter(rule[key], factor) for key in ("for", "keep_firing_for") if key in rule}
+        return rule | waits | {"expr": f"{query} / {factor:g}" if _AGE.fullmatch(query) else query}
+
+    return [
+        group | {"interval": shorter(group["interval"], factor, 1000), "rules": [of_rule(rule) for rule in group["rules"]]}
+        for group in groups
+    ]
+
 
 Scraped = tuple[dict[str, str], str]
 """Labels of a target, and its address."""
@@ -63,9 +103,8 @@ def exporter(cluster: Cluster) -> dict[str, Any]:
     A node with the condition `Xid79` has had error 79 on its GPU 0. No other field has a source here, and no kubelet.
     """
     node, rules = 'label_replace({}, "kubernetes_node", "$1", "node", "(.+)")', []
-    machines = [
-        (sanitized(pool.resource), pool.units(pool.machines[0]), pool.machines[0].gpus) for pool in cluster.gpu_pools.values()
-    ]
+    firsts = ((pool, pool.machines[0]) for pool in cluster.gpu_pools.values())
+    machines = [(sanitized(pool.resource), pool.units(first), first.gpus) for pool, first in firsts]
     # Where pools share the GPUs of one resource differently, the smallest share hides a loss, and no share makes one up.
     shares = dict(sorted(((resource, units // gpus) for resource, units, gpus in machines), reverse=True))
     for gpu in range(max((gpus for _, _, gpus in machines), default=0)):

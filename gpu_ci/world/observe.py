@@ -12,7 +12,7 @@ from fleet.render.sweeps.api import Object
 from fleet.settings.cluster import Cluster
 from gpu_ci.world.follow import Followed, owner_of
 from gpu_ci.world.plane import Plane
-from gpu_ci.world.scale_sets import Job, Service
+from gpu_ci.world.scale_sets import Service
 
 EXPECTED = frozenset({"FailedScheduling"})
 """Reasons of warnings that belong to a fleet that works: a runner waits for its node."""
@@ -45,13 +45,11 @@ class Observed:
         for pod in runners:
             node = pod["spec"].get("nodeName", "")
             if node in pools and pod["metadata"]["uid"] not in self._seen:
+                name, pool = class_of(pod), pools[node]
                 self._seen.add(pod["metadata"]["uid"])
-                self._lands(pod, class_of(pod), pools[node])
-
-    def _lands(self, pod: Object, runner_class: str, pool: str) -> None:
-        self.landed[runner_class, pool] += 1
-        if runner_class in self.cluster.pod_runners and pool not in self.cluster.pod_runners[runner_class].ordered:
-            self.astray.append(f"{pod['metadata']['name']} of {runner_class} on {pool}")
+                self.landed[name, pool] += 1
+                if name in self.cluster.pod_runners and pool not in self.cluster.pod_runners[name].ordered:
+                    self.astray.append(f"{pod['metadata']['name']} of {name} on {pool}")
 
     @staticmethod
     def _peak(peaks: Counter[str], now: Counter[str]) -> None:
@@ -75,13 +73,10 @@ def class_of(pod: Object) -> str:
 def waits(github: Service) -> dict[str, dict[str, Any]]:
     """For each class: its jobs by state, and seconds from queue to start, of a real clock."""
     table: dict[str, dict[str, Any]] = {}
-    for name, jobs in _by_class(github).items():
+    by_class = grouped((job.scale_set.name if job.scale_set else ", ".join(job.runs_on), job) for job in [*github.jobs])
+    for name, jobs in by_class.items():
         started = sorted(job.started - job.queued for job in jobs if job.started)
         longest = {"median": median(started), "p95": started[int(len(started) * 0.95)], "longest": started[-1]} if started else {}
         results = Counter(job.result if job.state == "completed" else job.state for job in jobs)
         table[name] = {"jobs": len(jobs), **results, "wait": {key: round(value, 1) for key, value in longest.items()}}
     return table
-
-
-def _by_class(github: Service) -> dict[str, list[Job]]:
-    return grouped((job.scale_set.name if job.scale_set else ", ".join(job.runs_on), job) for job in [*github.jobs])

@@ -4,8 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from fleet.facts.errors import InputError
@@ -18,17 +16,8 @@ NEEDED = tuple(name for name in toml("world.toml")["programs"] if name not in OP
 """Programs without which no world starts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The programs by name."""
-
-    paths: Mapping[str, Path]
-
-    def __getitem__(self, name: str) -> str:
-        return str(self.paths[name])
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.paths
+class Parts(dict[str, str]):
+    """The paths of the programs by name."""
 
     @property
     def missing(self) -> list[str]:
@@ -37,7 +26,7 @@ class Parts:
 
     def versions(self) -> dict[str, str]:
         """What the programs say of their version; those that say nothing are left out."""
-        said = ((name, _VERSION.search(_said(str(path)))) for name, path in self.paths.items())
+        said = ((name, _VERSION.search(_said(path))) for name, path in self.items())
         return {name: match[0] for name, match in said if match is not None}
 
     def require(self) -> None:
@@ -65,4 +54,4 @@ def find(folder: Path | None = None) -> Parts:
     """Search PATH, and then the folder of downloads."""
     path = os.pathsep.join([os.environ.get("PATH", ""), str(folder or cache())])
     named = ((name, shutil.which(name, path=path)) for name in (*NEEDED, *OPTIONAL))
-    return Parts({name: Path(place) for name, place in named if place is not None})
+    return Parts({name: place for name, place in named if place is not None})

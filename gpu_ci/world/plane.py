@@ -121,10 +121,6 @@ class Plane:
         self.run("kube-apiserver", {"secure-port": self.port})
         self.wait(lambda: self.authority.exists() and "system:basic-user" in str(self.api.call("GET", _ROLES)), "the API server")
 
-    def stop_api(self) -> None:
-        """Kill the API server; it would take a minute to stop."""
-        self.processes.stop("kube-apiserver", grace=0)
-
     def run(self, name: str, more: Mapping[str, object] = MappingProxyType({})) -> None:
         """Start a program with its flags of flags.toml and with more. `wait` fails if it ends."""
         values = {"folder": self.folder, "etcd": self.etcd, "free": free_port()}

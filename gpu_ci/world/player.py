@@ -83,15 +83,8 @@ class Player:
         began = {one["name"]: one["state"].get("running", {}).get("startedAt") for one in pod["status"]["containerStatuses"]}
         at, failed = now(), bool(process.code)
         ended = {"reason": "Error" if failed else "Completed", "exitCode": process.code, "finishedAt": at}
-        ends = [
-            {
-                "name": name,
-                "ready": False,
-                "started": False,
-                "state": {"running": None, "terminated": ended | {"startedAt": start}},
-            }
-            for name, start in began.items()
-        ]
+        states = {name: {"running": None, "terminated": ended | {"startedAt": start}} for name, start in began.items()}
+        ends = [{"name": name, "ready": False, "started": False, "state": state} for name, state in states.items()]
         reason = {"reason": "PodFailed" if failed else "PodCompleted", "lastTransitionTime": at}
         conditions = [{"type": kind, "status": "False"} | reason for kind in ("Ready", "ContainersReady")]
         status = {"phase": "Failed" if failed else "Succeeded", "containerStatuses": ends, "conditions": conditions}

@@ -75,15 +75,10 @@ class Processes:
         Without a `needed` one nothing works: `require_alive` requires it. Raises OSError if it cannot be started.
         """
         environment = {key: value for key, value in os.environ.items() if not alone and not key.startswith(_OF_CALLER)}
+        own = {**environment, "HOME": str(self.folder), **(env or {})}
         with self.log(name).open("ab") as log:
-            process = subprocess.Popen(  # noqa: S603 - the caller names the program
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**environment, "HOME": str(self.folder), **(env or {})},
-                start_new_session=True,
-            )
+            # The caller names the program.
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=own, start_new_session=True)  # noqa: S603
         with self._lock:
             self._running[name] = process
             if needed:

@@ -1,13 +1,10 @@
 """What a run says: the list of its parts, the checks of the plan against what happened, and the record for docs/world/."""
 
-import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from fleet.facts.pricing import Money, total
 from fleet.prove.bill import lines
@@ -31,7 +28,7 @@ _OUTSIDE = "containers, images, GPUs, drivers, networks, volumes, the control pl
 
 def described(parts: Parts, left_out: Sequence[str] = ()) -> Iterator[tuple[str, str, str]]:
     """(part, real, simulated or missing, what that means) for each part of a world."""
-    for name in parts.paths:
+    for name in parts:
         yield name, REAL, "the upstream program"
     for name, text in _OURS.items():
         yield name, SIMULATED, text
@@ -43,8 +40,7 @@ def described(parts: Parts, left_out: Sequence[str] = ()) -> Iterator[tuple[str,
     yield _OUTSIDE, MISSING, "a world cannot show them"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """A claim about a run, and what speaks against it; nothing if it holds."""
 
     claim: str
@@ -108,9 +104,3 @@ def document(world: World, stack: str, held: Sequence[Check], left: Sequence[str
         "left by removal": [text for text in left if text.startswith(STAY)],
         "checks": {check.claim: check.against or "holds" for check in held},
     }
-
-
-def write(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a record; its folder is created."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from random import Random
 from threading import Event, Timer
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from fleet.charts.cluster_autoscaler import AUTOSCALER
@@ -40,8 +40,7 @@ _STILL = 120
 """Seconds without any change after which jobs that wait count as stuck."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """`factor`: seconds of the fleet in one of the world. `charts` has the stack's charts, `folder` gets all files of the run."""
 
     factor: float
@@ -68,7 +67,7 @@ class World:
         declared = steps(fleet, cluster, *recorded(ROOT, config, fleet))
         require_charts(declared, options.charts)
         parted = {one.chart for one in releases(declared) if not is_whole(chart_of(one, options.charts))} & GROUPS.keys()
-        self.steps, self.left_out = without(declared, parted | {*SERVED} - options.programs.paths.keys())
+        self.steps, self.left_out = without(declared, parted | {*SERVED} - options.programs.keys())
         self.times: dict[str, float] = {}
         self._stack, self._stop = ExitStack(), Event()
 
@@ -120,7 +119,7 @@ class World:
 
     def monitored(self, monitoring: Monitoring) -> Metrics | None:
         """Prometheus with the rules that this monitoring installs, until the world ends. None without its programs."""
-        if not {"prometheus", "kube-state-metrics"} <= self.options.programs.paths.keys():
+        if not {"prometheus", "kube-state-metrics"} <= self.options.programs.keys():
             return None
         settings = self.settings.model_copy(update={"monitoring": monitoring})
         fleet = self.fleet.model_copy(update={"clusters": {**self.fleet.clusters, self.name: settings}})
@@ -202,10 +201,8 @@ class World:
 
     def at_least(self) -> bool:
         """Whether every pool is as small as its settings allow."""
-        pools = self.settings.pools
-        return not self.autoscaled or all(
-            count <= pools[name].idle_nodes for name, count in self.sizes().items() if name != SYSTEM_POOL
-        )
+        counts = ((count, self.settings.pools[name]) for name, count in self.sizes().items() if name != SYSTEM_POOL)
+        return not self.autoscaled or all(count <= pool.idle_nodes for count, pool in counts)
 
     def remove(self, order: Random) -> list[str]:
         """Remove everything, in an order that the program allows; returns what is left of it."""

@@ -5,20 +5,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError, instead, quoted
-from fleet.loading.config import fleet_of
-from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
-from gpu_ci.app import console
-from gpu_ci.offline.day import day_of
+from fleet.loading.config import read_stack
+from gpu_ci.app import console, write_record
 from gpu_ci.offline.layout import show_line, show_table
 from gpu_ci.offline.progress import Progress
 from gpu_ci.world import faults, get, parts, record
@@ -31,8 +30,7 @@ _EVERY = 10
 """Seconds between two lines about a run whose output is not a terminal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What the user asks for: the options of `gpu-ci world`."""
 
     stack: str
@@ -58,8 +56,7 @@ def run(asked: Asked, progress: Progress) -> bool:
     """One whole run; returns whether every check holds. Raises InputError before anything is started."""
     programs = parts.find()
     programs.require()
-    config = load(asked.stack, ROOT, asked.file)
-    fleet, out = fleet_of(config), console()
+    (config, fleet), out = read_stack(asked.stack, asked.file), console()
     names = [name for name, _ in fleet.clusters_by_name()]
     name = fleet.first_name("clusters", asked.cluster or names[0])
     if name not in names:
@@ -94,7 +91,8 @@ def _run(
         built.install()
         again = built.install()
         built.queue(() if drills else queued)
-        with Watch(built, count, out) as watch:
+        watch = Watch(built, count, out)
+        with watch.live or nullcontext():
             outcomes = faults.run(built, drills, watch.look) if drills else []
             count = max(count, len(built.github.jobs))
             built.work(count, watch.look)
@@ -107,8 +105,8 @@ def _run(
         held += [record.Check(f"drill {outcome.drill}", outcome.against) for outcome in outcomes]
         show_table(out, ("=check", "result"), [(check.claim, check.against or "holds") for check in held])
         if asked.record is not None:
-            drilled = {"drills": [asdict(outcome) for outcome in outcomes]} if outcomes else {}
-            record.write(asked.record, record.document(built, asked.stack, held, left) | drilled)
+            drilled = {"drills": [outcome._asdict() for outcome in outcomes]} if outcomes else {}
+            write_record(asked.record, record.document(built, asked.stack, held, left) | drilled)
         return not any(check.against for check in held)
 
 
@@ -118,36 +116,24 @@ def _show(drills: Sequence[faults.Drill], outcomes: Sequence[faults.Outcome], ou
         show_line(out, f"not for this stack: {', '.join(sorted(others))}")
     if outcomes:
         head = ("=drill", ">seconds", ">after the way out", ">jobs", ">lost", "alerts")
-        rows = [
-            (
-                *(one.drill, f"{one.seconds:.0f}", "" if one.freed is None else f"{one.freed:.0f}"),
-                *(str(one.jobs), str(one.lost), ", ".join(one.alerts)),
-            )
-            for one in outcomes
-        ]
+        rows = []
+        for one in outcomes:
+            freed = "" if one.freed is None else f"{one.freed:.0f}"
+            rows.append((one.drill, f"{one.seconds:.0f}", freed, str(one.jobs), str(one.lost), ", ".join(one.alerts)))
         show_table(out, head, rows)
 
 
 class Watch:
-    """Shows a run: on a terminal a table that changes, else a line now and then."""
+    """Shows a run: on a terminal the table `live` that changes while it is entered, else a line now and then."""
 
     def __init__(self, built: World, count: int, out: Console) -> None:
         self._world, self._count, self._out, self._said = built, count, out, 0.0
-        self._live = Live(console=out, transient=True) if out.is_terminal else None
-
-    def __enter__(self) -> "Watch":
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live:
-            self._live.stop()
+        self.live = Live(console=out, transient=True) if out.is_terminal else None
 
     def look(self) -> None:
         """Show the moment."""
-        if self._live:
-            self._live.update(self._table())
+        if self.live:
+            self.live.update(self._table())
         elif time.monotonic() - self._said > _EVERY:
             self._said = time.monotonic()
             nodes = ", ".join(f"{pool} {count}" for pool, count in self._world.sizes().items())
@@ -175,15 +161,10 @@ class Watch:
 
 
 def _summary(built: World, out: Console) -> None:
-    rows = [
-        (
-            name,
-            str(row["jobs"]),
-            str(row.get("succeeded", 0)),
-            *(f"{row['wait'].get(key, '')}" for key in ("median", "p95", "longest")),
-        )
-        for name, row in waits(built.github).items()
-    ]
+    rows = []
+    for name, row in waits(built.github).items():
+        seconds = (str(row["wait"].get(key, "")) for key in ("median", "p95", "longest"))
+        rows.append((name, str(row["jobs"]), str(row.get("succeeded", 0)), *seconds))
     show_table(out, ("=class", ">jobs", ">succeeded", ">median s", ">95 % s", ">longest s"), rows)
     usage, (idle, worst) = built.cloud.usage(), record.bounds(built)
     show_line(out, f"machines: {usage.usd} USD, never above {usage.hour} USD an hour; the plan says {idle} to {worst}")

@@ -6,16 +6,15 @@ program would decrypt the Secret of a GitHub App, the Secret itself has a key of
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.groups import grouped
 from fleet.facts.manifest import manifest
 from fleet.facts.scheduling import SKIP_AWAIT, WAIT_FOR
-from fleet.loading.stackfile import StackConfig
+from fleet.loading.stackfile import StackConfig, with_secrets
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.render.gitops.manifest import committed, wave
 from fleet.render.gitops.secrets import KEY
@@ -52,8 +51,7 @@ _WORKLOADS = ("gpu-ci:index:GpuWorkload", "gpu-ci:index:GpuJob")
 """Components of the tier of workloads. ArgoCD tries it again until the namespaces of the other tier are there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(NamedTuple):
     """A release of a chart. It is ready with its objects if it `waits`, and rolled back otherwise if it is `atomic`."""
 
     name: str
@@ -71,8 +69,7 @@ class Release:
         return f"release {self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """An object or a release. `needs` are the names of the steps before it, `awaits` the condition of an object that is ready."""
 
     content: Object | Release
@@ -98,20 +95,13 @@ def text_of(entry: Object) -> str:
     return f"{entry['kind']} {'/'.join(filter(None, (metadata.get('namespace'), metadata['name'])))}"
 
 
-def with_keys(config: StackConfig, fleet: Fleet) -> StackConfig:
-    """The configuration with a new key for each GitHub App. No key of the user is read."""
-    keys = {f"{NAMESPACE}:{key}": rsa_key() for key in fleet.secrets.values()}
-    return replace(
-        config,
-        values=MappingProxyType({**config.values, **keys}),
-        objects=MappingProxyType({**config.objects, **keys}),
-        secret_keys=config.secret_keys | keys.keys(),
-    )
-
-
 def recorded(root: Path, config: StackConfig, fleet: Fleet) -> tuple[Recording | None, Recording | None]:
-    """What the stack declares, as an update: (what `pulumi up` registers, what is in Git)."""
-    return declared(root, with_keys(config, fleet), fleet, preview=False, answers=_CLOUD)
+    """What the stack declares, as an update: (what `pulumi up` registers, what is in Git).
+
+    Each GitHub App has a new key. No key of the user is read.
+    """
+    keys = {f"{NAMESPACE}:{key}": rsa_key() for key in fleet.secrets.values()}
+    return declared(root, with_secrets(config, keys), fleet, preview=False, answers=_CLOUD)
 
 
 def steps(fleet: Fleet, cluster: str, program: Recording | None, git: Recording | None) -> Steps:
@@ -145,7 +135,7 @@ def without(all_steps: Steps, charts: Collection[str]) -> tuple[Steps, tuple[str
         for name in needs:
             yield from kept(all_steps[name].needs) if name in out else (name,)
 
-    rest = {name: replace(step, needs=frozenset(kept(step.needs))) for name, step in all_steps.items() if name not in out}
+    rest = {name: step._replace(needs=frozenset(kept(step.needs))) for name, step in all_steps.items() if name not in out}
     return rest, tuple(sorted(str(all_steps[name]) for name in out))
 
 
@@ -189,33 +179,19 @@ def _step(resource: Resource, needs: frozenset[str]) -> Step:
     inputs = _clear(resource.inputs)
     if resource.type != _RELEASE:
         return Step(inputs, needs, _awaited(inputs))
-    repository, _, chart = inputs["chart"].rpartition("/")
-    waits = not inputs.get("skipAwait")
-    release = Release(
-        inputs["name"],
-        inputs["namespace"],
-        chart,
-        inputs["version"],
-        repository or inputs["repositoryOpts"]["repo"],
-        inputs["values"],
-        waits,
-        bool(inputs.get("atomic")),
-        not inputs.get("disableOpenapiValidation"),
-        inputs.get("timeout", 300),  # the provider's default,
-    )
-    return Step(release, needs)
+    repository, _, name = inputs["chart"].rpartition("/")
+    chart = (name, inputs["version"], repository or inputs["repositoryOpts"]["repo"])
+    flags = (not inputs.get("skipAwait"), bool(inputs.get("atomic")), not inputs.get("disableOpenapiValidation"))
+    seconds = inputs.get("timeout", 300)  # the provider's default
+    return Step(Release(inputs["name"], inputs["namespace"], *chart, inputs["values"], *flags, seconds), needs)
 
 
 def _step_of_git(resource: Resource, needs: frozenset[str], fleet: Fleet, scopes: Mapping[str, str]) -> Step:
     inputs, spec = _clear(resource.inputs), _clear(resource.inputs).get("spec", {})
     source = spec.get("source", {})
     if inputs["kind"] == "Application" and "chart" in source:
-        helm, namespace = source["helm"], spec["destination"]["namespace"]
-        repository = source["repoURL"]
-        release = Release(
-            helm["releaseName"], namespace, source["chart"], source["targetRevision"], repository, helm["valuesObject"]
-        )
-        return Step(release, needs)
+        helm, chart = source["helm"], (source["chart"], source["targetRevision"], source["repoURL"])
+        return Step(Release(helm["releaseName"], spec["destination"]["namespace"], *chart, helm["valuesObject"]), needs)
     if inputs["kind"] in _SEALED:
         namespace = spec["destination"]["namespace"] if source else inputs["metadata"]["namespace"]
         app = fleet.github.every[scopes[namespace]]

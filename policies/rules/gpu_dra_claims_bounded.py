@@ -6,6 +6,7 @@ rule counts names.
 
 A request asks for a device class: directly (v1alpha3, v1beta1), under `exactly` (v1beta2, v1), or as alternatives under
 `firstAvailable`, of which the largest counts. The default count is 1. Claims of v1alpha1 and v1alpha2 have a class and no count.
+A DeviceClass may select GPUs under any name, so only the listed names may be declared.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,11 +19,19 @@ from .rule import Args, Rule, facts, setting
 
 _VERSIONS = ("v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
 _SPEC = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
-CLAIMS = api_tokens("resource.k8s.io", _VERSIONS, _SPEC, ("", "Patch", "List"))
+CLAIMS, CLASSES = (api_tokens("resource.k8s.io", _VERSIONS, kinds, ("", "Patch", "List")) for kinds in (_SPEC, ("DeviceClass",)))
 
 
 def _check(args: Args, later: Later) -> Faults:
     classes, most = strings(args.config, "deviceClasses"), bound(args.config, "maxCount")
+    if args.type.startswith("kubernetes:resource.k8s.io/") and kind_of(args.type) == "DeviceClass":
+        for prefix, made in each(args.type, args.props, later):
+            if not _of_gpus(name := text(later.walk(made, "metadata", "name")), classes):
+                yield (
+                    f"{prefix}metadata.name is {shown(name)}: nothing counts claims by a class that {setting('deviceClasses')} "
+                    "does not list; use a class of the driver, or list it"
+                )
+        return
     if args.type not in CLAIMS:
         for pod in pod_specs(args.type, args.props, later):
             yield from _pod_faults(pod, bound(args.config, "maxClaims"), later)

@@ -7,7 +7,8 @@ The rule counts a pod's GPUs like the scheduler: the regular containers and side
 container together with the sidecars before it. A workload counts with all pods that run at once: `replicas`, `parallelism`,
 `maxRunners`. If jobs run in containers, each runner has the pod of one job, and that pod has the GPUs. A DaemonSet counts once,
 because its nodes limit it. A runner set without `maxRunners` has no limit. If `maxRunners` is text, the set has no limit either,
-because the chart drops text. A launcher's pod takes no GPU of the cluster; gpu-pool-max-size judges the machines that it boots.
+because the chart drops text. An autoscaler of pods counts with its maximum. The workloads of a namespace count together, too;
+runner sets do not. A launcher's pod takes no GPU of the cluster; gpu-pool-max-size judges the machines that it boots.
 """
 
 from collections.abc import Mapping
@@ -17,11 +18,11 @@ from fleet.facts.scheduling import is_gpu_resource
 
 from .chart_gpus import chart_faults
 from .charts import REGULAR, Container
-from .kinds import HELM, PODS, QUEUES, kind_of, may_have_pods
+from .kinds import CONFIG_MAPS, HELM, PODS, QUEUES, RUNNER_SET, kind_of, may_have_pods
 from .pods import PodSpec, containers_of, gpu_count, pod_specs
-from .read import Data, Faults, Later, bound, entries, gpus, shown, text, walk, whole
+from .read import Data, Faults, Later, bound, entries, gpus, keys, shown, text, walk, whole
 from .releases import releases
-from .rule import Args, Stack, StackRule, Violations, each, facts, setting
+from .rule import Args, Resource, Stack, StackRule, Violations, each, facts, setting
 from .runner_sets import runner_sets
 
 # Path of the number of pods that run at once, in the object that owns the pod. Without a number it is 1.
@@ -39,6 +40,7 @@ _RUNNERS: dict[str, tuple[str, ...]] = {
 
 def _check(stack: Stack, later: Later) -> Violations:
     yield from each(_check_alone)(stack, later)
+    yield from _together(stack, later)
     most = bound(stack.config, "maxPerWorkload")
     for runner_set in runner_sets(stack.resources, later):
         for pod in runner_set.job_pods(later):
@@ -48,9 +50,62 @@ def _check(stack: Stack, later: Later) -> Violations:
                 yield from ((fault, runner_set.resource.urn) for fault in faults)
 
 
+def _together(stack: Stack, later: Later) -> Violations:
+    """The workloads of each namespace together, and each with as many pods as an autoscaler of pods may give it."""
+    scaled = {_target(resource, later): resource for resource in stack.resources if keys(_scales(resource, later))}
+    taken: dict[str, list[tuple[Resource, int]]] = {}
+    for resource in stack.resources:
+        if resource.type in HELM | RUNNER_SET | CONFIG_MAPS:
+            continue
+        for pod in pod_specs(resource.type, resource.props, later):
+            per_pod = _effective([(container, gpu_count(container, later)) for container in containers_of(pod, later)], later)
+            if not per_pod:
+                continue
+            path = _COUNTS.get(kind_of(resource.type))
+            number = max(whole(later.walk(pod.owner, *path)) or 1, 1) if path else pod.times
+            namespace = text(later.walk(resource.props, "metadata", "namespace"))
+            taken.setdefault(namespace, []).append((resource, per_pod * number))
+            scaler = scaled.get((namespace, text(later.walk(resource.props, "metadata", "name"))))
+            if scaler is not None:
+                yield from _scaler_faults(scaler, per_pod, bound(stack.config, "maxPerWorkload"), later)
+    most = bound(stack.config, "maxPerNamespace")
+    for namespace, workloads in taken.items():
+        if len(workloads) > 1 and (total := sum(number for _, number in workloads)) > most:
+            yield (
+                (
+                    f"metadata.namespace: the {len(workloads)} workloads of namespace {shown(namespace)} take too many GPUs "
+                    f"({total} in all): together they take at most {most}; run fewer, or raise {setting('maxPerNamespace')}"
+                ),
+                workloads[-1][0].urn,
+            )
+
+
+def _scales(resource: Resource, later: Later) -> Data:
+    """What an autoscaler of pods scales, of Kubernetes or of KEDA; None for another resource."""
+    return later.walk(resource.props, "spec", "scaleTargetRef") if resource.type.startswith("kubernetes:") else None
+
+
+def _target(resource: Resource, later: Later) -> tuple[str, str]:
+    of = (later.walk(resource.props, "metadata", "namespace"), later.walk(_scales(resource, later), "name"))
+    return text(of[0]), text(of[1])
+
+
+def _scaler_faults(scaler: Resource, per_pod: int, most: int, later: Later) -> Violations:
+    for key in ("maxReplicas", "maxReplicaCount"):
+        amount = later.walk(scaler.props, "spec", key)
+        if (whole(amount) or 0) * per_pod > most:
+            yield (
+                (
+                    f"spec.{key} is {shown(amount)} (of pods with {gpus(per_pod)}): together they take at most {gpus(most)}; "
+                    f"write {most // per_pod} at most, or raise {setting('maxPerWorkload')}"
+                ),
+                scaler.urn,
+            )
+
+
 def _check_alone(args: Args, later: Later) -> Faults:
     config = args.config
-    if args.type in QUEUES:
+    if args.type in QUEUES or _is_old_queue(args.type):
         yield from _queue_faults(args.props, bound(config, "maxPerQueue"), later)
     for release in releases(args.type, args.props, later):
         yield from chart_faults(release, bound(config, "maxPerContainer"), bound(config, "maxPerWorkload"), later)
@@ -58,6 +113,11 @@ def _check_alone(args: Args, later: Later) -> Faults:
         # A runner set has one listener, whatever its number of runners.
         kind = "" if pod.owner_path.endswith("listenerTemplate.") else kind_of(args.type)
         yield from _pod_faults(pod, kind, config, later)
+
+
+def _is_old_queue(token: str) -> bool:
+    """Whether this is a queue of Kueue in another API version."""
+    return token.startswith("kubernetes:kueue.x-k8s.io/") and kind_of(token) in ("ClusterQueue", "Cohort")
 
 
 def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Data], later: Later) -> Faults:
@@ -111,10 +171,16 @@ def _workload_faults(pod: PodSpec, kind: str, per_pod: int, most: int, later: La
 
 
 def _queue_faults(props: Data, most: int, later: Later) -> Faults:
-    total = 0
-    for _, resource in entries(props, "spec.resourceGroups.[].flavors.[].resources", later):
+    amounts = [
+        later.walk(resource, "nominalQuota")
+        for _, resource in entries(props, "spec.resourceGroups.[].flavors.[].resources", later)
+        if is_gpu_resource(text(later.walk(resource, "name")))
+    ]
+    # As the API versions before v1beta1 have it.
+    for _, resource in entries(props, "spec.resources", later):
         if is_gpu_resource(text(later.walk(resource, "name"))):
-            total += max(int(quantity(later.walk(resource, "nominalQuota")) or 0), 0)
+            amounts += [later.walk(flavor, "quota", "max") for _, flavor in entries(resource, "flavors", later)]
+    total = sum(max(int(quantity(amount) or 0), 0) for amount in amounts)
     if total > most:
         yield (
             f"spec.resourceGroups hands out too many GPUs ({min(total, 10**6)}): a queue has at most {most}; "

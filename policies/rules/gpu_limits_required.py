@@ -4,20 +4,22 @@ Judged: every kind with a pod spec, ARC's runner set, and the runner pod in the 
 dynamic resource allocation does not replace the limit, because the device plugin counts this project's GPUs.
 
 A pod is meant for GPU nodes if its spec has one of these signs: toleration, selector, required affinity, runtime class, visible
-devices. For a pod that tolerates `gpu-ci/cpu`, the taint of pools without GPUs, the labels of pool, role and capacity do
-not count. A launcher is a runner pod that boots a machine outside the cluster. It has none of these signs, takes no GPU of the
+devices. A way past the scheduler is a sign, too: a node that the pod names itself, a device of the Container Device Interface or
+of NVIDIA's runtime. For a pod that tolerates `gpu-ci/cpu`, the taint of pools without GPUs, the labels of pool, role and capacity
+do not count. A launcher is a runner pod that boots a machine outside the cluster. It has none of these signs, takes no GPU of the
 cluster and needs no limit. A launcher with such a sign is reported like any other pod. The pod of a container action runs beside
 the pod of its job, which has the GPU: its template needs no limit if it hides GPUs by `NVIDIA_VISIBLE_DEVICES`. The rule does not
-judge machines, because a job has the whole machine.
+judge machines, because a job has the whole machine. A ConfigMap that sets `NVIDIA_VISIBLE_DEVICES` lets any pod see GPUs.
 """
 
 from collections.abc import Callable
+from itertools import chain
 
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, VISIBLE_DEVICES, is_gpu_resource
 
 from .charts import Container
-from .kinds import PODS, SERVING, may_have_pods
+from .kinds import CONFIG_MAPS, PODS, SERVING, each, may_have_pods
 from .pods import (
     NO_DEVICES,
     NODE_TERMS,
@@ -35,6 +37,9 @@ from .read import Data, Faults, Later, entries, items, keys, label, shown, strin
 from .releases import releases
 from .rule import Args, Rule, facts
 
+_CDI, _DEVICE_LIST = "cdi.k8s.io/", "/var/run/nvidia-container-devices"
+"""Annotations of the Container Device Interface, and the folder whose mounts NVIDIA's runtime reads as a list of devices."""
+
 
 def _check(args: Args, later: Later) -> Faults:
     allowed = frozenset(strings(args.config, "allowNoLimitNames"))
@@ -42,6 +47,13 @@ def _check(args: Args, later: Later) -> Faults:
         with later:
             if release.is_scale_set:
                 yield from release.unread("change the runner pod", later)
+    for prefix, holder in each(args.type, args.props, later) if args.type in CONFIG_MAPS else ():
+        value = text(later.walk(holder, "data", VISIBLE_DEVICES))
+        if value not in NO_DEVICES:
+            yield (
+                f"{prefix}data.{VISIBLE_DEVICES} is {shown(value)}: a pod that takes its variables from here sees GPUs without a "
+                "limit; remove it"
+            )
     for pod in pod_specs(args.type, args.props, later):
         yield from _check_pod(pod, allowed, later)
 
@@ -90,7 +102,7 @@ def _check_unlimited(pod: PodSpec, containers: tuple[Container, ...], allowed: f
     unnamed, unsigned = Later(), Later()
     if serves_the_node(pod, allowed, unnamed) or hides_gpus(pod, unnamed):
         return
-    sign = next(_signs(pod.spec, containers, unsigned), "")
+    sign = next(chain(_signs(pod.spec, containers, unsigned), _ways_around(pod, containers, unsigned)), "")
     if sign and not unnamed:
         yield (
             f"{pod.path}: meant for GPU nodes ({sign}), but no container has a GPU limit; "
@@ -124,6 +136,22 @@ def _signs(spec: Data, containers: tuple[Container, ...], later: Later) -> Fault
             with later:
                 if text(walk(variable, "name")) == VISIBLE_DEVICES and _sees_gpus(variable):
                     yield f"{container.path}.{path} sets {VISIBLE_DEVICES}"
+
+
+def _ways_around(pod: PodSpec, containers: tuple[Container, ...], later: Later) -> Faults:
+    """The signs that a pod reaches GPUs past the scheduler: a node of its own choice, and what asks the runtime for devices."""
+    if name := text(later.walk(pod.spec, "nodeName")):
+        yield f"nodeName is {shown(name)}, and the scheduler counts nothing there"
+    for name in keys(pod.annotations):
+        if name.startswith(_CDI):
+            yield f"annotation {shown(name)}"
+    for container in containers:
+        for path, mounted in entries(container.body, "volumeMounts", later):
+            if text(later.walk(mounted, "mountPath")).startswith(_DEVICE_LIST):
+                yield f"{container.path}.{path} is in {_DEVICE_LIST}"
+        for name in keys(later.walk(container.body, "resources", "limits")):
+            if "/" in name and "nvidia" in name and not is_gpu_resource(name):
+                yield f"{container.path}.resources.limits[{shown(name)}]"
 
 
 def _selects(key: str, value: Data) -> bool:

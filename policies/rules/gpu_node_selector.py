@@ -2,7 +2,8 @@
 
 Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set. The pod may use a node
 selector. It may also use a required node affinity in which every term has such a label with operator In, because terms are
-alternatives. A preferred affinity is not enough, because the pod may then run on any node.
+alternatives. A preferred affinity is not enough, because the pod may then run on any node. Only the cluster's own scheduler
+places pods with GPUs.
 """
 
 from functools import partial
@@ -12,7 +13,7 @@ from fleet.facts.scheduling import EKS_PROFILE, FLAVOR_LABEL, POOL_LABEL
 from .kinds import PODS, may_have_pods
 from .pods import NODE_TERMS, PodSpec, of_gpu_pods
 from .pools import INSTANCE_TYPE_LABEL
-from .read import Data, Faults, Later, count, entries, items, label, line, some, strings, text, walk
+from .read import Data, Faults, Later, count, entries, items, label, line, shown, some, strings, text, walk
 from .rule import Args, Rule, facts
 
 LABELS = (
@@ -29,6 +30,8 @@ LABELS = (
 
 def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     labels = strings(args.config, "labels")
+    if (name := text(later.walk(pod.spec, "schedulerName"))) not in ("", "default-scheduler"):
+        yield f"{pod.path}.schedulerName is {shown(name)}: it does not know which GPUs others have; remove it"
     hidden = Later()
     selected = some(lambda _: labels, lambda key: label(walk(pod.spec, "nodeSelector", key)), hidden)
     if not (selected or _required(pod.spec, labels, hidden)) and later.clear(hidden):

@@ -10,8 +10,8 @@ sets of launchers. Such a runner set counts with `maxRunners` machines of its sh
 - Karpenter checks its limits before it buys, so a burst may exceed them by a node or two (karpenter.sh, spec.limits). Only a
   quota of the account is a hard limit.
 
-The annotations of a launcher say which machines it boots. This rule does not count standing machines (instance pools);
-`stack-gpu-ceiling` does.
+No other kind of Karpenter, and no other API version, may buy machines: nothing judges its maximum. The annotations of a launcher
+say which machines it boots. This rule does not count standing machines (instance pools); `stack-gpu-ceiling` does.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +32,16 @@ Types = Callable[[Later], Iterator[Choice]]
 """Reads the machine types of a pool or a set."""
 
 
+def _buys_machines(token: str) -> bool:
+    """Whether this is a kind of Karpenter that no rule reads."""
+    return token.startswith("kubernetes:karpenter.sh/") and token != KARPENTER_NODE_POOL
+
+
 def _check(args: Args, later: Later) -> Faults:
+    if _buys_machines(args.type):
+        fix = f"write a NodePool of {KARPENTER_NODE_POOL.split(':')[1]}"
+        yield f"kind: {args.type.split(':', 1)[1]} buys machines without a maximum that is judged; {fix}"
+        return
     for release in releases(args.type, args.props, later):
         yield from _machine_set(release, bound(args.config, "maxGpusPerMachineSet"), later)
     if args.type not in HELM:
@@ -123,4 +132,4 @@ def _shown_path(path: tuple[str, ...]) -> str:
     return f"{head}[{line(last)}]" if "/" in last else f"{head}.{last}" if head else last
 
 
-RULE = StackRule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP} | HELM, check=each(_check))
+RULE = StackRule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP} | HELM, others=_buys_machines, check=each(_check))

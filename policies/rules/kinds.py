@@ -159,6 +159,8 @@ SECRETS = frozenset((SECRET, f"{SECRET}Patch", f"{SECRET}List"))
 
 SERVING: tuple[str, ...] = tuple(_TABLES["serving"]["names"])
 """Names of containers that serve a node, also one with GPUs, without taking a GPU."""
+SERVING_IMAGES, SERVING_NAMESPACES = (frozenset(_TABLES["serving"][key]) for key in ("images", "namespaces"))
+"""The last part of their images' repositories, and their namespaces."""
 
 SCALE_SET_CHART, CONTROLLER_CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"
 PLUGIN_CHART, OPERATOR_CHART = "nvidia-device-plugin", "gpu-operator"

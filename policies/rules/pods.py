@@ -25,7 +25,17 @@ from fleet.facts.scheduling import (
 from . import charts
 from .charts import INIT, REGULAR, Container
 from .embedded import embedded
-from .kinds import CONFIG_MAPS, LIST_PATHS, POD_PATHS, RUNNER_SET, each, may_have_pods
+from .kinds import (
+    CONFIG_MAPS,
+    LIST_PATHS,
+    POD_PATHS,
+    RUNNER_SET,
+    SERVING,
+    SERVING_IMAGES,
+    SERVING_NAMESPACES,
+    each,
+    may_have_pods,
+)
 from .read import Data, Faults, Later, UndeterminableError, entries, items, keys, parsed, provided, some, text, walk
 from .releases import Release, releases
 from .rule import Args, Check
@@ -180,16 +190,28 @@ def of_cpu_pools(spec: Data, later: Later) -> bool:
 
 
 def serves_the_node(pod: PodSpec, allowed: Iterable[str], later: Later) -> bool:
-    """Whether there are containers and all have an allowed name. `later` collects an unknown value if it decides."""
+    """Whether there are containers and all have an allowed name. `later` collects an unknown value if it decides.
+
+    A name that this pack knows stands for its image and its namespace, too: anybody may write the name.
+    """
     unknown, unnamed = Later(), Later()
     containers = tuple(containers_of(pod, unknown))
+    space = text(unnamed.walk(pod.owner, "metadata", "namespace"))
     for container in containers:
         with unnamed:
-            if text(walk(container.body, "name")) not in allowed:
+            name = text(walk(container.body, "name"))
+            known = (not space or space in SERVING_NAMESPACES) and has_image_of_node(container)
+            if name not in allowed or (name in SERVING and not known):
                 return False
     unnamed.join(unknown)
     later.join(unnamed)
     return bool(containers) and not unnamed
+
+
+def has_image_of_node(container: Container) -> bool:
+    """Whether a container has an image of what serves a node, or none, which no cluster accepts. Raises UnknownError."""
+    image = text(walk(container.body, "image")).partition("@")[0].rpartition("/")[2].partition(":")[0]
+    return not image or image in SERVING_IMAGES
 
 
 def _is_gpu(name: str, amounts: Data) -> bool:

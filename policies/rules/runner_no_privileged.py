@@ -14,18 +14,20 @@ needs its own nodes.
 from collections.abc import Callable
 from functools import partial
 
-from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL
+from fleet.facts.scheduling import POD_SECURITY_LABEL, POOL_LABEL, RUNNERS, SYSTEM_POOL
 
 from . import charts
 from .exceptions import matches
-from .kinds import HELM, LIST_PATHS, PODS, may_have_pods
+from .kinds import HELM, LIST_PATHS, PODS, kind_of, may_have_pods
 from .node_labels import wanted
-from .pod_security import PRIVILEGED, PROFILES, ROOT, SHARED, UNCONFINED, baseline, is_root, mount
-from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations
-from .read import Data, Faults, Later, entries, keys, shown, strings, text, true, walk
+from .pod_security import PRIVILEGED, PROFILES, ROOT, SHARED, UNCONFINED, baseline, is_root, mount, restricted
+from .pods import PodSpec, containers_of, has_image_of_node, pod_specs, pods_of, tolerations, volumes_of
+from .read import SETTLED, Data, Faults, Later, entries, keys, shown, strings, text, true, walk
 from .releases import Release, objects, passed_over, releases, step
 from .rule import Args, Rule, facts, setting
 
+_INLINE = frozenset(("secrets-store.csi.k8s.io", "csi.cert-manager.io", "driver.sharedresource.openshift.io"))
+"""Drivers of volumes that a pod has without a claim, and that have nothing of the node."""
 _Named = Callable[[str], str]
 """Returns the "namespace" or the "name" of the judged pods. Raises UnknownError."""
 
@@ -33,21 +35,59 @@ _Named = Callable[[str], str]
 def _check(args: Args, later: Later) -> Faults:
     config = args.config
     exempt = strings(config, "exempt")
+    yield from _opened(args, (*exempt, *strings(config, "unconfined")), later)
     allowed = frozenset(strings(config, "capabilities"))
-    unconfined = (*exempt, *strings(config, "unconfined"))
+    unconfined = strings(config, "unconfined")
     for release in releases(args.type, args.props, later):
         of = _of_release(release)
         for pod in pods_of(release, later):
             yield from _judge(of, exempt, _pod_faults(pod, allowed, later), later)
-            yield from _judge(of, unconfined, _profile_faults(pod, later), later)
-        yield from _judge(of, unconfined, _value_profiles(release, later), later)
+            yield from _judge(of, (*exempt, *unconfined), _profile_faults(pod, later), later)
+        yield from _judge(of, (*exempt, *unconfined), _value_profiles(release, later), later)
         yield from _judge(of, exempt, _release_faults(release, allowed, later), later)
         yield from _shared_nodes(release, exempt, later)
     if args.type not in HELM:
         for pod in pod_specs(args.type, args.props, later):
             owner = pod.owner if args.type in LIST_PATHS else args.props
-            yield from _judge(_of_object(owner), exempt, _pod_faults(pod, allowed, later), later)
-            yield from _judge(_of_object(owner), unconfined, _profile_faults(pod, later), later)
+            # Anybody may take the name of a pod that this pack exempts, but not its image.
+            images = later.get(partial(_has_images_of_nodes, pod), False)
+            passing = exempt if images else tuple(pattern for pattern in exempt if pattern not in _KNOWN)
+            yield from _judge(_of_object(owner), passing, _pod_faults(pod, allowed, later), later)
+            yield from _judge(_of_object(owner), (*passing, *unconfined), _profile_faults(pod, later), later)
+            if text(Later().walk(owner, "metadata", "namespace")).startswith(RUNNERS):
+                yield from _token_faults(pod, strings(config, "accounts"), later)
+
+
+def _opened(args: Args, exempt: tuple[str, ...], later: Later) -> Faults:
+    """The faults of objects that let pods have what this rule refuses: a namespace without Pod Security, a volume of the node."""
+    if kind_of(args.type) == "Namespace":
+        name = text(later.walk(args.props, "metadata", "name"))
+        level = text(later.walk(args.props, "metadata", "labels", POD_SECURITY_LABEL))
+        if level == "privileged" and not any(matches(pattern.partition("/")[0], name) for pattern in exempt):
+            yield (
+                f"metadata.labels[{shown(POD_SECURITY_LABEL)}] is {shown(level)}: any pod here may be root on its node; write "
+                f"restricted or baseline, or add a pod of the namespace to {setting('exempt')}"
+            )
+    if kind_of(args.type) == "PersistentVolume":
+        for key in ("hostPath", "local"):
+            if (volume := later.walk(args.props, "spec", key)) is not None:
+                yield f"spec.{key} {mount(text(later.walk(volume, 'path')))}"
+
+
+def _has_images_of_nodes(pod: PodSpec) -> bool:
+    return all(map(has_image_of_node, containers_of(pod, SETTLED)))
+
+
+def _token_faults(pod: PodSpec, accounts: tuple[str, ...], later: Later) -> Faults:
+    """What gives a pod beside runners the rights of an account."""
+    account = text(later.walk(pod.spec, "serviceAccountName"))
+    if account in accounts:
+        return
+    if true(later.walk(pod.spec, "automountServiceAccountToken")):
+        yield f"{pod.path}.automountServiceAccountToken is true beside runners, with account {shown(account)}; remove it"
+    for path, source in entries(pod.spec, "volumes.[].projected.sources", later):
+        if later.walk(source, "serviceAccountToken") is not None:
+            yield f"{pod.path}.{path}.serviceAccountToken is a token beside runners; remove it"
 
 
 def _of_object(owner: Data) -> _Named:
@@ -82,6 +122,14 @@ def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
             yield fault + (f", or list it in {setting('capabilities')}" if control == "capabilities" else "")
     if is_root(later.walk(pod.spec, "securityContext"), later):
         yield f"{pod.path}.securityContext.runAsUser is 0: {ROOT}"
+    if true(later.walk(pod.spec, "shareProcessNamespace")):
+        yield f"{pod.path}.shareProcessNamespace is true: each container reads the memory of the others; remove it"
+    for control, fault in restricted(pod, later):
+        if control == "restrictedVolumes":
+            yield fault
+    for path, volume in volumes_of(pod, later):
+        if (driver := text(later.walk(volume, "csi", "driver"))) and driver not in _INLINE:
+            yield f"{pod.path}.{path}.csi.driver is {shown(driver)}: its volume may be any folder of the node; use a claim"
     for container in containers_of(pod, later):
         path = f"{pod.path}.{container.path}.securityContext"
         security = later.walk(container.body, "securityContext")
@@ -170,4 +218,6 @@ def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> Fa
             later.join(unsure)
 
 
-RULE = Rule(**facts(__name__), types=PODS, others=may_have_pods, check=_check)
+_FACTS = facts(__name__)
+_KNOWN = frozenset(_FACTS["config"]["exempt"]["default"])
+RULE = Rule(**_FACTS, types=PODS, others=may_have_pods, check=_check)

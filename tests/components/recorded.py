@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fleet.facts.day import day_of
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Answer, Recording, Resource, joined
 from tests import plans

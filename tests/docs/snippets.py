@@ -12,8 +12,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from fleet.facts.day import day_of
 from gpu_ci.offline.agree import agreement
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.policyconfig import STACKS, settings_of
 from tests.docs.markdown import ROOT, Fence, fences

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.facts import versions
 from tests.builders import reference
-from tests.docs.homelab import HOME, HOSTS, shell, talos_faults
+from tests.docs.homelab import HOME, HOSTS, shell, talos_calls, talos_faults
 from tests.docs.markdown import ROOT, section
 
 PAGE = ROOT / "docs" / "upgrades.md"
@@ -34,6 +34,12 @@ def test_commands_name_what_is_pinned_and_the_machines_of_the_homelab() -> None:
     (pulled,) = re.findall(r"helm pull ([\w-]+) --repo (\S+) --version (\S+) ", SHELL)
     chart = versions.CHARTS[pulled[0]]
     assert pulled[1:] == (chart.repository, chart.version)
+
+
+@pytest.mark.parametrize("page", ["homelab.md", "talos.md"])
+def test_talosctl_neither_drains_nor_uncordons(page: str) -> None:
+    (upgrade,) = [call for call in talos_calls(shell(page)) if call[0] == "upgrade"]
+    assert "--drain=false" in upgrade
 
 
 def rows() -> dict[str, str]:

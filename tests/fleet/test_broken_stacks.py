@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from string import Formatter
 
 import pytest
 
@@ -36,6 +38,7 @@ VALID = {
 }
 """Files that the broken ones vary, with the kinds of their runner sets."""
 SOURCE = ROOT / "fleet"
+REFUSALS: dict[str, str] = tomllib.loads((SOURCE / "settings" / "refusals.toml").read_text(encoding="utf-8"))
 
 _GROUP = (
     "a runner group starts with a letter, then has letters, digits, spaces, _ . or -, and is not a YAML word such as on, "
@@ -4476,30 +4479,68 @@ def _raised() -> set[tuple[str, str]]:
 
 
 def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
-    """(place, rule, pattern of the message) of every `problem(…)` in fleet/, but those that no stack file can break.
+    """(place, rule, pattern of the message) of every `problem(…)` and `refuse(…)` in fleet/, but those that no stack file can
+    break.
 
     Some functions raise a problem whose rule is their own first parameter. Each call of one is a rule of its own.
     """
     # Jobs are asked for from Python too: their rules are in tests/fleet/jobs.
     paths = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "loading" / "deployments.py", *SOURCE.glob("jobs/*.py")})
     shared = {name: message for path in _with_call(paths, "problem") for name, message in _shared(parsed(path))}
-    assert len(shared) > 5, "the shared checks were found"
-    for path in _with_call(paths, "problem", "Violation", *shared):
+    assert len(shared) + len(_by_row()) > 12, "the shared checks were found"
+    for path in _with_call(paths, "refuse", "Violation", *_by_row(), *shared):
         tree = parsed(path)
+        for line, key, _ in _rows(tree):
+            yield f"{path.name}:{line}", key.partition("__")[0], re.compile(_row(key), re.DOTALL)
         inside = {
             id(node)
             for each in ast.walk(tree)
-            if isinstance(each, ast.FunctionDef) and each.name in shared
+            if isinstance(each, ast.FunctionDef) and each.name in (*shared, "violation")
             for node in ast.walk(each)
         }
         for node in ast.walk(tree):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)) or id(node) in inside:
+            if not isinstance(node, ast.Call) or id(node) in inside:
                 continue
-            if node.func.id in ("problem", "Violation", *shared):
+            if _function(node) in ("problem", "Violation", *shared) and len(node.args) > 1:
                 rule = node.args[0]
-                message = shared.get(node.func.id) or _said(tree, node.args[1])
+                message = shared.get(_function(node)) or _said(tree, node.args[1])
                 assert isinstance(rule, ast.Constant), f"{path.name}:{node.lineno}: write the rule's name as a literal"
                 yield f"{path.name}:{node.lineno}", str(rule.value), re.compile(_pattern(message), re.DOTALL)
+
+
+def _function(call: ast.Call) -> str:
+    """The name of the function, without its module."""
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
+@cache
+def _by_row() -> dict[str, set[str]]:
+    """Functions whose first parameter is a key of refusals.toml, with the fields that each fills in itself."""
+    said: dict[str, set[str]] = {"words": set()}
+    for path in _with_call(sorted(SOURCE.rglob("*.py")), "problem", "words"):
+        for function in (entry for entry in parsed(path).body if isinstance(entry, ast.FunctionDef)):
+            first = [word.arg for word in (*function.args.posonlyargs, *function.args.args)][:1]
+            for node in ast.walk(function):
+                passed = [ast.unparse(word) for word in node.args] if isinstance(node, ast.Call) else []
+                if isinstance(node, ast.Call) and _function(node) in ("problem", "words") and passed == first != []:
+                    said.setdefault(function.name, set()).update(word.arg for word in node.keywords if word.arg is not None)
+    return said
+
+
+def _rows(tree: ast.Module) -> Iterator[tuple[int, str, set[str]]]:
+    """(line, key, fields) of each row of refusals.toml that a module raises, by `refuse(key=…)` or by a call of `_by_row`."""
+    for node in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name, names = _function(node), {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+        message = name == "problem" and len(node.args) > 1
+        if name in _by_row() and node.args and isinstance(node.args[0], ast.Constant) and not message:
+            yield node.lineno, str(node.args[0].value), names | _by_row()[name]
+        if name == "refuse":
+            yield from ((node.lineno, key, set()) for key in names)
+
+
+def _row(key: str) -> str:
+    """The pattern of a row: any text stands for a field."""
+    return "".join(re.escape(text) + (".*" if field is not None else "") for text, field, *_ in Formatter().parse(REFUSALS[key]))
 
 
 def _with_call(paths: Sequence[Path], *names: str) -> list[Path]:
@@ -4515,7 +4556,9 @@ def _shared(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
             given = [parameter.arg for parameter in each.args.args]
             for node in ast.walk(each):
                 called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "problem"
-                if called and isinstance(node, ast.Call) and isinstance(node.args[0], ast.Name) and node.args[0].id == given[0]:
+                if not (called and isinstance(node, ast.Call) and len(node.args) > 1 and isinstance(node.args[0], ast.Name)):
+                    continue
+                if [node.args[0].id] == given[:1]:
                     own = not (isinstance(node.args[1], ast.Name) and node.args[1].id in given)
                     yield each.name, _said(each, node.args[1]) if own else None
 
@@ -4575,6 +4618,16 @@ def test_every_rule_of_the_settings_has_a_broken_file() -> None:
         and not any(map(pattern.fullmatch, (*raised.get(rule, ()), *fields)))
     ]
     assert unshown == [], "add a file to broken/ for each"
+
+
+def test_every_row_of_the_refusals_is_raised_with_its_fields() -> None:
+    """A row without one of its fields would be an error of Python in place of the error of the settings."""
+    paths = [path for folder in (SOURCE, ROOT / "bootstrap", ROOT / "components") for path in folder.rglob("*.py")]
+    raised = [row for path in _with_call(paths, "refuse", *_by_row()) for row in _rows(parsed(path))]
+    assert {key for _, key, _ in raised} == set(REFUSALS)
+    for _, key, context in raised:
+        fields = {field for _, field, *_ in Formatter().parse(REFUSALS[key]) if field is not None}
+        assert fields <= context, key
 
 
 def test_every_rule_of_pydantic_that_has_words_of_ours_has_a_broken_file() -> None:

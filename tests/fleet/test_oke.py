@@ -17,7 +17,7 @@ from fleet.providers.oke.network import node_subnet, of_node
 from fleet.providers.oke.nodes import OKE_OWNED, _node_image, kubelet_flags
 from fleet.providers.oke.vm_runner import VmPerJobRunner
 from fleet.settings.kubelet import KubeletFlags
-from fleet.settings.model import refuses
+from fleet.settings.refusals import refuses
 from tests.builders import NODE_CONFIG, SAN_JOSE, config, oke_cluster, oke_pool, oke_runner, vm, vm_per_job
 from tests.cases import cases
 

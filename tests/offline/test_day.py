@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
-from gpu_ci.offline.day import day_of
 from tests.day import AS_OF
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -49,9 +50,10 @@ def moved(python: str, names: object) -> list[str]:
 def hidden(path: Path) -> list[str]:
     """Names of others that begin with one underscore and that a module imports or reads."""
     ours = ("self", "cls", "secret")
+    documented = ("_replace", "_fields")  # of named tuples: Python's manual of `collections.namedtuple`
     found = []
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+        if isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr) and node.attr not in documented:
             of = node.value.id if isinstance(node.value, ast.Name) else ""
             found += [node.attr] if of not in ours else []
         elif isinstance(node, ast.ImportFrom):

@@ -28,7 +28,7 @@ from tests.fleet.workloads.world import CLUSTERS, GPU_KINDS, with_workloads, wor
 # A stack with a registry admits no image of another one, and the workloads here are built without one.
 CONFIGS = sorted(path.stem for path in (ROOT / "policies" / "config").glob("*.json") if "dkr.ecr" not in path.read_text())
 WORKLOADS = {kind: workload(kind) for kind in GPU_KINDS}
-CORAL = "usw2-coral-deployment"
+CORAL, SPACE = "usw2-coral-deployment", "usw2-namespaces.coral"
 # An image without digest, where a stack asks for one; and the one image without version, everywhere.
 UNDIGESTED = ("usw2-device-query-job", "usw2-tf-mnist-job", "usw2-tf-notebook-deployment")
 HOST = "runner-no-privileged"
@@ -106,7 +106,7 @@ def wanted(stack: str) -> set[tuple[str, str, str]]:
     off = {key for key, entry in found.items() if isinstance(entry, dict) and entry.get("enforcementLevel") == "disabled"}
     digest = isinstance(entry := found.get(PINNED, {}), dict) and bool(entry.get("requireDigest"))
     told = {(PINNED, name, "violation") for name in (UNDIGESTED if digest else ("usw2-tf-mnist-job",))}
-    told.add((HOST, CORAL, "excepted" if stack == "homelab" else "violation"))
+    told |= {(HOST, name, "excepted" if stack == "homelab" else "violation") for name in (CORAL, SPACE)}
     return {each for each in told if each[0] not in off}
 
 
@@ -121,8 +121,10 @@ def test_workloads_pass_every_stacks_policies_but_for_what_is_named(cluster: str
 def test_the_corals_exception_is_needed_and_names_it_alone():
     with_it = [each for each in judged("t4", "homelab") if each.rule == HOST]
     without = [each for each in judged("t4", "homelab", without=HOST) if each.rule == HOST]
-    assert [(name_of(each), each.kind) for each in with_it] == [(CORAL, "excepted")]
-    assert {(name_of(each), each.kind, each.level) for each in without} == {(CORAL, "violation", "mandatory")}
+    assert {(name_of(each), each.kind) for each in with_it} == {(CORAL, "excepted"), (SPACE, "excepted")}
+    assert {(name_of(each), each.kind, each.level) for each in without} == {
+        (name, "violation", "mandatory") for name in (CORAL, SPACE)
+    }
     assert any('hostPath is "/dev/bus/usb"' in each.message for each in without)
     assert any("privileged" in each.message for each in without)
 

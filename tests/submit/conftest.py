@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gpu_ci.submit import Output, RunOptions, connect
-from gpu_ci.submit.cluster import Cluster, Timeouts
+from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.runs import Timing
 from tests.submit.server import NAMESPACE, TOKEN, ApiServer
 
@@ -97,7 +97,7 @@ def config(server: ApiServer, tmp_path: Path) -> Path:
 @pytest.fixture
 def cluster(config: Path) -> Iterator[Cluster]:
     found = connect(config)
-    found.timeouts = Timeouts(connect=2, response=2)
+    found.timeouts = (2, 2)
     yield found
     found.api.close()
 

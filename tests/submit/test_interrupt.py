@@ -85,7 +85,7 @@ def test_a_job_that_is_gone_already_is_deleted_enough(server, cluster, told, mea
 def test_a_second_one_while_the_job_is_being_deleted_ends_at_once(server, cluster, told, meanwhile):
     hang = threading.Event()
     server.reply("delete", "jobs", Reply(hang=hang, cut=True))
-    cluster.timeouts = dataclasses.replace(cluster.timeouts, response=999)
+    cluster.timeouts = (2, 999)
 
     def life():
         ready(server)

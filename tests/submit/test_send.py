@@ -147,7 +147,7 @@ def test_an_answer_without_end_is_read_up_to_a_limit(monkeypatch, server, cluste
 
 def test_an_answer_that_trickles_is_read_for_a_time(server, cluster, told):
     """Each read is soon over, so the time limit of a read never ends it."""
-    cluster.timeouts = dataclasses.replace(cluster.timeouts, response=0.2)
+    cluster.timeouts = (2, 0.2)
     for verb in ("create", "get"):
         server.reply(verb, "jobs", Reply(200, b" " * 100, trickle=0.05), times=9)
     with pytest.raises(UnreachableError, match=r"the response takes more than 0\.2 seconds"):
@@ -277,7 +277,7 @@ def test_what_speaks_no_tls(server, tmp_path, told):
 
 
 def test_a_server_that_does_not_answer_is_given_up(server, cluster, told):
-    cluster.timeouts = dataclasses.replace(cluster.timeouts, response=0.1)
+    cluster.timeouts = (2, 0.1)
     hang = threading.Event()
     for verb in ("create", "get"):
         server.reply(verb, "jobs", Reply(hang=hang, cut=True), times=9)

@@ -20,7 +20,7 @@ from fleet.render.workloads.smoke import TESTS, Smoke, smoke_tests
 from fleet.settings.namespaces import SMOKE_NAMESPACE
 from gpu_ci.cli import app
 from gpu_ci.submit import RunOptions, connect, smoke
-from gpu_ci.submit.cluster import Cluster, Timeouts
+from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import ApiError, InputError
 from tests.builders import cluster as cluster_settings, config as config_of, oke_cluster, oke_pool, pool, staging
 from tests.submit.conftest import TIMING, Told
@@ -44,7 +44,7 @@ def smokes(**changes: Any) -> tuple[Smoke, ...]:
 def home(config: Path) -> Iterator[Cluster]:
     """The namespace of smoke tests on the loopback server."""
     found = connect(config, None, SMOKE_NAMESPACE)
-    found.timeouts = Timeouts(connect=2, response=2)
+    found.timeouts = (2, 2)
     yield found
     found.api.close()
 
@@ -207,7 +207,7 @@ def test_ctrl_c_deletes_what_runs_and_sends_no_more(server, home, told, meanwhil
 
 def test_ctrl_c_while_a_test_is_sent_deletes_it_if_it_was_made(server, home, told, meanwhile):
     hang = threading.Event()
-    home.timeouts = replace(home.timeouts, response=30)
+    home.timeouts = (2, 30)
     server.reply("create", "jobs", Reply(hang=hang, late=True, cut=True))
 
     def interrupt() -> None:

@@ -255,7 +255,7 @@ def real(folder: Path) -> Steps:
 def test_a_real_api_server_is_as_before_but_for_the_definitions_that_helm_keeps(tmp_path: Path) -> None:
     parts = find()
     needed = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "helm"}
-    if missing := sorted(needed - parts.paths.keys()):
+    if missing := sorted(needed - parts.keys()):
         pytest.skip(f"not on PATH: {', '.join(missing)}")
     steps = real(tmp_path)
     with Processes(tmp_path / "world") as processes:

@@ -17,8 +17,7 @@ from hypothesis import given, strategies as st
 from fleet.loading.config import load
 from fleet.render.monitoring.rules import rule_groups
 from fleet.render.monitoring.rules.cost import cost_groups
-from gpu_ci.world.metrics import exporter
-from gpu_ci.world.pace import in_world_time, shorter
+from gpu_ci.world.metrics import exporter, in_world_time, shorter
 from tests import builders
 from tests.fleet.conformance import STACKS
 from tests.monitoring.cases import SUITES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -149,4 +148,4 @@ def test_a_chart_that_is_missing_is_named_before_anything_is_installed(tmp_path:
         require_charts({"urn": Step(release(), frozenset())}, tmp_path)
     (tmp_path / "kueue/1.2.4/templates").mkdir(parents=True)
     with pytest.raises(InputError):
-        chart_of(replace(release(), version="1.2.3"), tmp_path)
+        chart_of(release()._replace(version="1.2.3"), tmp_path)

@@ -80,7 +80,7 @@ def test_a_removal_in_any_order_leaves_the_definitions_alone(staging: World, see
 
 
 def everything(*without: str) -> Parts:
-    return Parts({name: Path("/bin/true") for name in (*NEEDED, *OPTIONAL) if name not in without})
+    return Parts({name: "/bin/true" for name in (*NEEDED, *OPTIONAL) if name not in without})
 
 
 def test_each_part_is_real_simulated_or_missing() -> None:
@@ -129,7 +129,7 @@ def test_versions_are_what_programs_say(tmp_path: Path) -> None:
     silent = tmp_path / "arc-manager"
     silent.write_text("#!/bin/sh\nexit 1\n")
     silent.chmod(0o755)
-    found = Parts({path.name: path for path in tmp_path.iterdir()}).versions()
+    found = Parts({path.name: str(path) for path in tmp_path.iterdir()}).versions()
     assert found == {"etcd": "3.6.14", "kwok": "v0.8.0", "helm": "v3.22.0+g1"}
 
 

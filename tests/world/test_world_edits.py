@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 import gpu_ci.offline.plan
-from gpu_ci.world.record import write
+from gpu_ci.app import write_record
 from tests.conftest import SUMMARY
 from tests.world.edit_record import RECORD, Run
 from tests.world.editing import EVICTING, chosen, flowing
@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     def keep(run: Run) -> None:
         """A long run may be cut short."""
         if os.environ.get("GPU_CI_RENEW"):
-            write(RECORD, run.after(earlier).document())
+            write_record(RECORD, run.after(earlier).document())
 
     with pytest.MonkeyPatch.context() as patch, provided(tmp_path_factory.mktemp("edits")) as world, flowing(world) as site:
         patch.setattr(gpu_ci.offline.plan, "policy_settings", lambda *_: {"all": "disabled"})

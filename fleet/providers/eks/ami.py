@@ -14,20 +14,17 @@ from fleet.facts import eks_images, versions
 from fleet.facts.hardware import machine
 from fleet.providers.eks.nodes import AmiId, EksPool
 from fleet.settings import compatibility
-from fleet.settings.model import Model, limited, matching, problem, refusal, require_once
+from fleet.settings.model import Model
 from fleet.settings.pool import Disk, GpuType
+from fleet.settings.refusals import limited, matching, problem, refusal, refuse, require_once
 
-_RELEASE_RULE = "not a release of an EKS image; write it as AWS does, for example 1.36.3-20260911"
-_Release = Annotated[str, matching("ami_release", _RELEASE_RULE, r"1\.[0-9]{2}\.[0-9]+-20[0-9]{6}")]
-_TOOLKIT_RULE = f"not a package version; write for example {versions.AMI_TOOLKIT}"
-_Toolkit = Annotated[str, matching("ami_toolkit", _TOOLKIT_RULE, r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")]
-_IMAGE_RULE = "an image of an AMI has its registry and its digest; write registry.example.com/name@sha256:…"
+_Release = Annotated[str, matching("ami_release", r"1\.[0-9]{2}\.[0-9]+-20[0-9]{6}")]
+_Toolkit = Annotated[str, matching("ami_toolkit", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+", such=versions.AMI_TOOLKIT)]
 _IMAGE = r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?@sha256:[0-9a-f]{64}"
-_Image = Annotated[str, matching("pre_pull", _IMAGE_RULE, _IMAGE)]
-_CRON_RULE = "not a schedule of EC2 Image Builder; write for example cron(0 4 1 * ? *)"
+_Image = Annotated[str, matching("pre_pull", _IMAGE)]
 _Cron = Annotated[
     str,
-    matching("ami_schedule", _CRON_RULE, r"cron\([0-9A-Z*?/,# -]+\)"),
+    matching("ami_schedule", r"cron\([0-9A-Z*?/,# -]+\)"),
     limited("aws:imagebuilder/imagePipeline:ImagePipeline", "schedule.scheduleExpression"),
 ]
 
@@ -74,14 +71,12 @@ class GpuAmi(Model):
     def _ami_rules(self) -> None:
         """Refuse a release whose kernel panics, or whose driver is of another branch, and a list that has a value twice."""
         for at, release in ((("release",), self.release), (("built", "release"), self.built.release if self.built else None)):
-            if release is not None and eks_images.build_of(release) in eks_images.BAD_BUILDS:
-                raise problem("ami_bad_release", "its kernel panics (awslabs/amazon-eks-ami#2845); use another release", at=at)
+            refuse(*at, ami_bad_release=release is not None and eks_images.build_of(release) in eks_images.BAD_BUILDS)
         driver = eks_images.driver_of(self.release) if self.release else None
         if driver is not None and self.driver_branch not in (None, compatibility.branch(driver)):
-            message = f"release {self.release} has driver {driver}; remove driverBranch, or use a release of that branch"
-            raise problem("ami_driver", message, at=("driverBranch",))
-        require_once("pre_pull_twice", "an image is given twice; remove one", self.pre_pull, at=("prePull",))
-        require_once("ami_region_twice", "a region is given twice; remove one", self.regions, at=("regions",))
+            raise problem("ami_driver", at=("driverBranch",), release=self.release, driver=driver)
+        require_once("pre_pull_twice", self.pre_pull, at=("prePull",))
+        require_once("ami_region_twice", self.regions, at=("regions",))
 
     def base(self, minor: str) -> str:
         """The release of AWS' image from which the pipeline builds, for a cluster of that Kubernetes minor."""
@@ -96,16 +91,12 @@ class GpuAmi(Model):
 def require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
     """Refuse an image that does not fit the Kubernetes minor or the machine that builds it. Raises a settings problem."""
     if ami.release is None and ami.driver_branch and eks_images.newest(minor, ami.driver_branch) is None:
-        message = f"no release for Kubernetes {minor} is known to have driver branch R{ami.driver_branch}; write release, too"
-        raise problem("ami_no_release", message, at=(*at, "driverBranch"))
+        raise problem("ami_no_release", at=(*at, "driverBranch"), minor=minor, driver_branch=ami.driver_branch)
     for path, release in ((("release",), ami.base(minor)), (("built", "release"), ami.built.release if ami.built else None)):
         if release is not None and eks_images.minor_of(release) != minor:
-            message = f"a node has the Kubernetes minor of its image, and the cluster has {minor}; use a release of that minor"
-            raise problem("ami_minor", message, at=(*at, *path))
+            raise problem("ami_minor", at=(*at, *path), minor=minor)
     builder = machine(ami.build_type)
-    if builder.cloud != "aws" or builder.arch != "x86_64":
-        message = "not an EC2 type of x86_64, which can run the image; write one such as g4dn.xlarge"
-        raise problem("ami_build_type", message, at=(*at, "buildType"))
+    refuse(*at, "buildType", ami_build_type=builder.cloud != "aws" or builder.arch != "x86_64")
     if (driver := ami.driver(minor)) is not None:
         fix = "the build tests the image on this type; use another type or driver"
         compatibility.require_driver(builder, driver, at=(*at, "buildType"), fix=fix)
@@ -114,12 +105,10 @@ def require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
 def require_pool_image(name: str, pool: EksPool, entry: str, amis: Mapping[str, GpuAmi], minor: str) -> None:
     """Refuse a pool that does not fit its image. Raises a settings problem."""
     if entry not in amis:
-        message = f"no entry of amis has this name (known: {', '.join(amis) or 'none'}); add it there, or write the id of an AMI"
-        raise problem("unknown_ami", message, at=("pools", name, "ami"))
+        raise problem("unknown_ami", at=("pools", name, "ami"), amis=", ".join(amis) or "none")
     ami = amis[entry]
     if pool.disk < ami.disk:
-        message = f"its image has a root volume of {ami.disk // 1024}Gi, and EC2 refuses a smaller disk; raise disk"
-        raise problem("ami_disk", message, at=("pools", name, "disk"), value=f"{pool.disk // 1024}Gi")
+        raise problem("ami_disk", at=("pools", name, "disk"), value=f"{pool.disk // 1024}Gi", disk=ami.disk // 1024)
     built = eks_images.driver_of(ami.built.release) if ami.built else None
     for path, driver in (((), ami.driver(minor)), (("built",), built)):
         if driver is not None:

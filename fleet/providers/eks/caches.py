@@ -9,7 +9,7 @@ from fleet.facts.disks import GP3_IOPS, GP3_IOPS_PER_GIB, GP3_IOPS_PER_MIBPS, GP
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.pricing import gp3_volume
 from fleet.settings.caches import Cache, Volumes, require_size
-from fleet.settings.model import problem, refusal
+from fleet.settings.refusals import problem, refusal
 
 EBS_DRIVER, EFS_DRIVER = "aws-ebs-csi-driver", "aws-efs-csi-driver"
 """EKS add-ons."""
@@ -76,17 +76,12 @@ class EksCache(Cache):
         """Refuse values that EC2 refuses for a gp3 volume, and iops or throughput with EFS."""
         if self.storage != "ebs":
             for key in sorted({"iops", "throughput"} & self.model_fields_set):
-                message = "iops and throughput apply only to ebs, and EFS scales its throughput with use; remove them"
-                raise problem("cache_performance", message, at=(key,))
+                raise problem("cache_performance", at=(key,))
             return
         # docs.aws.amazon.com, EBS general purpose volumes: gp3 from 1 GiB to 64 TiB.
         require_size(self, 1, 64 * 1024, "a gp3 volume")
         most = max(GP3_IOPS, GP3_IOPS_PER_GIB * self.gib)
         if self.iops > most:
-            per_gib = f"{GP3_IOPS_PER_GIB} per GiB; lower iops or raise size"
-            message = f"a gp3 volume of {self.gib} GiB has at most {most} IOPS, {per_gib}"
-            raise problem("cache_iops", message, at=("iops",))
+            raise problem("cache_iops", at=("iops",), gib=self.gib, most=most, per_gib=GP3_IOPS_PER_GIB)
         if self.throughput * GP3_IOPS_PER_MIBPS > self.iops:
-            needed = f"gp3 needs {GP3_IOPS_PER_MIBPS} IOPS per MiB/s"
-            message = f"{needed}, and the volume has {self.iops}; raise iops or lower throughput"
-            raise problem("cache_throughput", message, at=("throughput",))
+            raise problem("cache_throughput", at=("throughput",), per_mibps=GP3_IOPS_PER_MIBPS, iops=self.iops)

@@ -9,7 +9,7 @@ from fleet.facts.disks import GP3_MIBPS, write_seconds
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, unit_price
 from fleet.facts.lifecycle import Life, Use, of_eks
 from fleet.facts.pricing import bundle
-from fleet.facts.remark import CANNOT_WORK, Remark, costs, todo
+from fleet.facts.remark import CANNOT_WORK, Remark, costs, said, todo
 from fleet.facts.support import EKS_SUPPORT, EXTENDED, STANDARD, control_plane
 from fleet.providers.eks.nodes import EksPool
 from fleet.settings.budget import MONTH
@@ -47,10 +47,7 @@ def window(pool: EksPool, day: date) -> Iterator[str]:
     drained = "; EKS removes its nodes 40 minutes before, also those that run a job" if block else ""
     yield f"its {noun} ends on {reservation.end_date}{drained}, and afterwards no node starts"
     if block and (days := (date.fromisoformat(reservation.end_date) - day).days) < _LONGEST_JOB:
-        yield todo(
-            f"its capacity block ends in {days} days, and a job may run for {_LONGEST_JOB}; set timeout-minutes so that its jobs "
-            "end before"
-        )
+        yield todo(said("block_ends", days=days, longest=_LONGEST_JOB))
 
 
 def reserved(name: str, pool: EksPool) -> Iterator[Use]:
@@ -69,25 +66,14 @@ def machine_remarks(pool: EksPool, region: str) -> Iterator[str]:
     """
     scarce = [name for name in pool.instance_types if name.partition(".")[0] in _IN_BLOCKS]
     if scarce and pool.capacity == ON_DEMAND:
-        yield todo(
-            f"AWS hardly sells {' and '.join(scarce)} on demand, so its jobs may wait without end; buy a capacity block, or use "
-            "a reservation (docs/capacity.md)"
-        )
+        yield todo(said("scarce", scarce=" and ".join(scarce)))
     reservation = pool.reservation
     if reservation is not None and reservation.owner is not None:
         # EC2 user guide, shared Capacity Reservations and share Capacity Blocks.
         unused = "has paid for the block" if pool.capacity == CAPACITY_BLOCK else "pays for unused machines"
-        yield (
-            f"account {reservation.owner} shares {reservation.id} and {unused}, but the bill here counts all machines; "
-            "write the zone's name "
-            f"in your own account: aws ec2 describe-capacity-reservations --capacity-reservation-ids {reservation.id} "
-            "--query 'CapacityReservations[].AvailabilityZone'"
-        )
+        yield said("shared_reservation", owner=reservation.owner, id=reservation.id, unused=unused)
     if pool.efa_interfaces:
-        yield todo(
-            "no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA device plugin; gpu-ci does"
-            " not install it"
-        )
+        yield todo(said("efa_plugin"))
     if extra := pool.root_disk.extra:
         usd = bundle("", "", "", extra, region, 1, 1).dear
         yield costs(f"{pool.root_disk} costs {usd} USD an hour per node and saves {_written(pool)}")
@@ -99,10 +85,7 @@ def machine_remarks(pool: EksPool, region: str) -> Iterator[str]:
 def refused_zone(region: str) -> Iterator[str]:
     """A warning for regions with a zone in which EKS creates no control plane. Its name differs per account."""
     if region in _REFUSED_ZONES:
-        yield todo(
-            f"EKS refuses a control plane in zone id {_REFUSED_ZONES[region]}; find that zone's name in your account and leave "
-            f"it out: aws ec2 describe-availability-zones --region {region} --query 'AvailabilityZones[].[ZoneName,ZoneId]'"
-        )
+        yield todo(said("refused_zone", zone=_REFUSED_ZONES[region], region=region))
 
 
 def _written(pool: EksPool) -> str:
@@ -146,30 +129,15 @@ def support_remarks(minor: str, region: str, day: date, policy: str | None) -> I
     support, cost = EKS_SUPPORT[minor], _cost(region)
     until = support.standard_until
     if day < until and policy == AUTOMATIC:
-        yield (
-            f"kubernetesVersion: EKS {minor} is in standard support until {until}; from that day on AWS upgrades the control "
-            f"plane to the next minor by itself (upgradePolicy {AUTOMATIC}); upgrade before (docs/upgrades.md)"
-        )
+        yield said("support_automatic", minor=minor, until=until, policy=AUTOMATIC)
     elif day < until:
         yield costs(f"kubernetesVersion: EKS {minor} is in standard support until {until}; from that day on, {cost}")
     elif day < support.extended_until:
-        yield costs(
-            f"kubernetesVersion: EKS {minor} has been in extended support since {until}: {cost}; upgrade one "
-            f"minor at a time (docs/upgrades.md) before {support.extended_until}, when AWS starts to force upgrades",
-            act=True,
-        )
+        yield costs(said("support_extended", minor=minor, until=until, cost=cost, end=support.extended_until), act=True)
     else:
-        yield costs(
-            f"kubernetesVersion: EKS {minor} has been out of support since {support.extended_until}: AWS may upgrade the control "
-            f"plane on any day; {cost}",
-            act=True,
-        )
+        yield costs(said("support_over", minor=minor, end=support.extended_until, cost=cost), act=True)
     if day >= until and policy == AUTOMATIC:
-        yield todo(
-            f"upgradePolicy: {AUTOMATIC} contradicts kubernetesVersion: EKS {minor} has had no standard support since {until}. "
-            "EKS refuses to change the policy now, and AWS upgrades a cluster that had it before; set kubernetesVersion to the "
-            "minor that the control plane has, or remove upgradePolicy"
-        )
+        yield todo(said("policy_late", policy=AUTOMATIC, minor=minor, until=until))
 
 
 def _prices(region: str) -> tuple[float, float] | None:

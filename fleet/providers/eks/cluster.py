@@ -13,7 +13,7 @@ from fleet.facts import eks_images, versions
 from fleet.facts.errors import instead
 from fleet.facts.hardware import machines, quota_code
 from fleet.facts.lifecycle import Use, of_node_image
-from fleet.facts.remark import below, costs, todo
+from fleet.facts.remark import below, costs, said, todo
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.facts.xid import OTHER_WAIT
 from fleet.facts.zones import zones_of
@@ -34,21 +34,9 @@ from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.existing import NODE_AGENT
 from fleet.settings.health import Health
-from fleet.settings.model import (
-    Cidr,
-    DnsLabel,
-    Form,
-    Model,
-    Nodes,
-    QuotedText,
-    limited,
-    matching,
-    problem,
-    refusal,
-    refuses,
-    require_once,
-)
+from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, QuotedText
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
+from fleet.settings.refusals import Form, limited, matching, problem, refusal, refuse, refuses, require_once
 from fleet.settings.runner import SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
@@ -56,16 +44,14 @@ _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|centr
 _NODES, _GROUPS = 450, 30
 """Default quotas: nodes per managed node group, and groups per cluster (docs.aws.amazon.com, EKS service quotas). AWS raises
 both on request."""
-VpcId = Annotated[str, matching("vpc_id", "not a VPC id; write vpc-… as AWS shows it", r"vpc-[0-9a-f]{8,17}")]
-SubnetId = Annotated[str, matching("subnet_id", "not a subnet id; write subnet-…", r"subnet-[0-9a-f]{8,17}")]
-REPEATED_SUBNET = "a subnet is in one zone, and here several have the same; give each zone its own"
+VpcId = Annotated[str, matching("vpc_id", r"vpc-[0-9a-f]{8,17}")]
+SubnetId = Annotated[str, matching("subnet_id", r"subnet-[0-9a-f]{8,17}")]
 UpgradePolicy = Literal["STANDARD", "EXTENDED"]
 """Values of `upgradePolicy.supportType` (EKS API)."""
 LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 LogRetention = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
 """Days that CloudWatch Logs accepts (API, PutRetentionPolicy)."""
-_PRINCIPAL_RULE = "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)"
-Principal = Annotated[str, matching("principal", _PRINCIPAL_RULE, r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")]
+Principal = Annotated[str, matching("principal", r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")]
 
 
 def control_plane_logs(cluster_name: str) -> str:
@@ -87,7 +73,7 @@ EksVersion = Annotated[QuotedText, refuses(_minor), _MINORS]
 def _quota(code: str) -> None:
     codes = sorted({quota_code(machine, way) or "" for machine in machines("aws") for way in get_args(Capacity)} - {""})
     if code not in codes:
-        raise problem("quota_code", f"not an EC2 quota that a pool counts against; use one of: {', '.join(codes)}")
+        raise problem("quota_code", codes=", ".join(codes))
 
 
 QuotaCode = Annotated[str, refuses(_quota)]
@@ -113,18 +99,15 @@ class Network(Model):
     def _network_rules(self) -> None:
         """Refuse settings that mix a new VPC with an existing one, and values that EC2 refuses."""
         if bool(self.private_subnets) != (self.vpc_id is not None):
-            message = "an existing network needs both vpcId and privateSubnets; give both or neither"
-            raise problem("given_network", message, at=("vpcId",) if self.vpc_id is None else ("privateSubnets",))
+            raise problem("given_network", at=("vpcId",) if self.vpc_id is None else ("privateSubnets",))
         if self.vpc_id is None:
             # Below /22 there is no room for a public and a private subnet in each of several zones.
             if ":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 22:
-                message = "a new VPC is an IPv4 network from /16 to /22; write for example 10.0.0.0/16"
-                raise problem("vpc_cidr", message, at=("cidr",), value=self.new_cidr)
+                raise problem("vpc_cidr", at=("cidr",), value=self.new_cidr)
             return
-        require_once("repeated_subnet", REPEATED_SUBNET, self.private_subnets.values(), at=("privateSubnets",))
+        require_once("repeated_subnet", self.private_subnets.values(), at=("privateSubnets",))
         if self.cidr or self.nat_gateways:
-            message = "cidr and natGateways belong to a new VPC; remove them, or remove vpcId"
-            raise problem("given_network", message, at=("cidr",) if self.cidr else ("natGateways",))
+            raise problem("given_network__new", at=("cidr",) if self.cidr else ("natGateways",))
 
     @property
     def new_cidr(self) -> str:
@@ -170,12 +153,11 @@ class EksPools(Cluster):
     def _pool_budget_rules(self) -> None:
         """Refuse a budget of a pool that the cluster does not have, or with one pool twice."""
         for name, budget in self.pool_budgets.items():
-            require_once("budget_pool", "a pool is given twice; remove one", budget.pools, at=("poolBudgets", name, "pools"))
+            require_once("budget_pool__twice", budget.pools, at=("poolBudgets", name, "pools"))
             for index, pool in enumerate(budget.pools):
                 if pool not in self.pools:
                     fix = instead(pool, self.pools, f"name some of: {', '.join(self.pools) or 'none, so remove the budget'}")
-                    message = f"no pool of that name in this cluster; {fix}"
-                    raise problem("budget_pool", message, at=("poolBudgets", name, "pools", str(index)))
+                    raise problem("budget_pool", at=("poolBudgets", name, "pools", str(index)), fix=fix)
 
     def disk_parts(self, gib: int) -> Mapping[str, float]:
         """As in the base class: a gp3 volume."""
@@ -200,8 +182,7 @@ class EksPools(Cluster):
         """Refuse a role of another account for jobs."""
         for name, runner in self.runners.items():
             if runner.role and self.accounts and runner.role.split(":")[4] not in self.accounts:
-                message = f"EKS gives pods only roles of its own account, {', '.join(sorted(self.accounts))}; correct it"
-                raise problem("role_elsewhere", message, at=("runners", name, "role"))
+                raise problem("role_elsewhere", at=("runners", name, "role"), accounts=", ".join(sorted(self.accounts)))
 
     SETS_TAINTS: ClassVar[bool] = True
     ZONES_AT: ClassVar[tuple[str, ...]] = ("zones",)
@@ -296,27 +277,18 @@ class EksPools(Cluster):
         groups = {name: self.groups_of(pool) for name, pool in self.pools.items()}
         for name, sizes in groups.items():
             if max(size.max for size in sizes.values()) > _NODES:
-                yield todo(
-                    f"pool {name}: by default EKS allows {_NODES} nodes per node group, and a pool has one group per zone; ask "
-                    "AWS for more, add a zone, or lower nodes.max"
-                )
+                yield todo(said("nodes_per_group", name=name, most=_NODES))
         created = self.found is None
         if (count := created + sum(map(len, groups.values()))) > _GROUPS:
             remark_end = "and one of the system pool" if created else "without those that the cluster has already"
-            yield todo(
-                f"pools: {count} node groups, one per pool and zone {remark_end}; by default EKS allows {_GROUPS} "
-                "per cluster; ask AWS for more, or give pools fewer zones"
-            )
+            yield todo(said("node_groups", count=count, of_whom=remark_end, most=_GROUPS))
         for name, pool in self.pools.items():
             yield from (below(f"pool {name}", remark) for remark in machine_remarks(pool, self.region))
         for name, sizes in groups.items():
             yield from (below(f"pool {name}: warm", remark) for remark in warm_remarks(self.pools[name], sizes))
         if self.build_caches is not None and self.own_cidr is None:
             endpoint = f"Name=service-name,Values=com.amazonaws.{self.region}.s3"
-            yield (
-                "buildCaches: undeterminable: jobs read without credentials only through a VPC endpoint for S3; look for one "
-                f"with aws ec2 describe-vpc-endpoints --region {self.region} --filters {endpoint}"
-            )
+            yield said("s3_endpoint", region=self.region, endpoint=endpoint)
         yield from self._tied_to_a_zone(groups)
         yield from self._ami_remarks()
         for name, pool in self.gpu_pools.items():
@@ -325,10 +297,7 @@ class EksPools(Cluster):
                 fix = f"run nvidia-smi on a node of {image} first"
                 yield f"pool {name}: {compatibility.undeterminable(pool.machines, fix)}"
             if pool.cdi and self._image(name)[2] is None:
-                yield (
-                    f"pool {name}: cdi is undeterminable: no source names the container toolkit of node image "
-                    f"{image}; read `nvidia-ctk --version` on a node and compare with docs/cdi.md"
-                )
+                yield said("cdi_toolkit", name=name, image=image)
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """Starts and ends of reservations."""
@@ -353,10 +322,7 @@ class EksPools(Cluster):
                 running = f"; until then {who} AWS' image {self.kubernetes.ami_release}" if users else ""
                 yield todo(f"ami {name}: not built; run its pipeline and write built (docs/ami.md#build){running}")
             if ami.driver(self.kubernetes_version) is None:
-                yield todo(
-                    f"ami {name}: no source names the driver of release {ami.base(self.kubernetes_version)}; write driverBranch, "
-                    "so that the plan checks the GPUs of its pools and the build the driver"
-                )
+                yield todo(said("ami_driver", name=name, release=ami.base(self.kubernetes_version)))
 
     def _cluster_remarks(self) -> Iterator[str]:
         """Warnings about the cluster itself."""
@@ -366,28 +332,20 @@ class EksPools(Cluster):
         """Limits of disks. A pool starts no node in a zone where it has no node group. `groups` are the pools' zones."""
         disks = [name for name, cache in self.caches.items() if not cache.shared]
         for name in disks:
-            yield (
-                f"cache {name}: an EBS volume is in one zone and mounts on one node at a time, so its jobs run only "
-                "there; storage efs has neither limit"
-            )
+            yield said("ebs_zone", name=name)
         everywhere = dict.fromkeys(zone for sizes in groups.values() for zone in sizes)
         for name, held in groups.items():
             if disks and (missing := [zone for zone in everywhere if zone not in held]):
-                yield (
-                    f"pool {name}: it has no node group in {' and '.join(missing)}, so its jobs wait forever if a job of another "
-                    f"pool created their volume of {' or '.join(disks)} there; give all pools that share it the same zones, and "
-                    "nodes.max of one per zone or more"
-                )
+                yield said("volume_elsewhere", name=name, missing=" and ".join(missing), disks=" or ".join(disks))
 
     @refusal
     def _eks_rules(self) -> None:
         """Refuse a region that is not AWS's, and zones of another region."""
-        if not _REGION.fullmatch(self.region):
-            raise problem("region", "not a commercial AWS region; write for example us-west-2", at=("region",))
+        refuse("region", region=not _REGION.fullmatch(self.region))
         for at, zones in self._zone_settings():
             for zone in zones:
                 if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
-                    raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=at, value=zone)
+                    raise problem("zone", at=at, value=zone, region=self.region)
 
     @refusal
     def _eks_ami_rules(self) -> None:
@@ -395,11 +353,7 @@ class EksPools(Cluster):
         for name, ami in self.amis.items():
             require_image(ami, self.kubernetes_version, at=("amis", name))
             for index, region in enumerate(ami.regions):
-                if region == self.region or not _REGION.fullmatch(region):
-                    message = (
-                        "not another commercial AWS region (the cluster's own has the image anyway); write one such as us-east-2"
-                    )
-                    raise problem("ami_region", message, at=("amis", name, "regions", str(index)))
+                refuse("amis", name, "regions", str(index), ami_region=region == self.region or not _REGION.fullmatch(region))
         for name, pool in self.pools.items():
             if pool.ami_entry is not None:
                 require_pool_image(name, pool, pool.ami_entry, self.amis, self.kubernetes_version)
@@ -416,31 +370,23 @@ class EksPools(Cluster):
         for name, pool in self.pools.items():
             at, reservation = ("pools", name), pool.reservation
             if reservation is not None and reservation.owner is not None and reservation.owner == self.account:
-                message = "that is the cluster's own account, which needs no share; remove owner"
-                raise problem("reservation_owner", message, at=(*at, "reservation", "owner"))
+                raise problem("reservation_owner", at=(*at, "reservation", "owner"))
             if reservation is not None and reservation.zone not in self.node_zones:
-                message = f"the reservation's zone is not one of the cluster's; add it to {zones_at}"
-                raise problem("reservation_zone", message, at=(*at, "reservation", "zone"))
-            message = f"the zone is not one of the cluster's; use one of {zones_at}"
-            require_in_zones("pool_zone", message, pool.zones, self.node_zones, at=(*at, "zones"))
+                raise problem("reservation_zone", at=(*at, "reservation", "zone"), zones_at=zones_at)
+            require_in_zones("pool_zone", pool.zones, self.node_zones, at=(*at, "zones"), zones_at=zones_at)
             for machine in pool.machines:
                 if machine.cloud != "aws":
-                    message = "not an EC2 instance type; give this cluster EC2 types"
-                    raise problem("foreign_type", message, at=(*at, "instanceTypes"), value=machine.name)
-            require_own_labels("reserved_label", "EKS or kubelet refuses", EKS_PROFILE, pool.labels, at=at)
+                    raise problem("foreign_type", at=(*at, "instanceTypes"), value=machine.name)
+            require_own_labels("reserved_label", EKS_PROFILE, pool.labels, at=at)
             most = SPREAD_PER_ZONE * len(self.zones_of(pool))
             if pool.placement_group is not None and pool.placement_group.strategy == "spread" and pool.nodes.max > most:
-                message = (
-                    f"a spread placement group has up to {SPREAD_PER_ZONE} machines in a zone, here {most} in all; lower max"
-                )
-                raise problem("spread_size", message, at=(*at, "nodes", "max"))
+                raise problem("spread_size", at=(*at, "nodes", "max"), per_zone=SPREAD_PER_ZONE, most=most)
 
 
 def _known_zones(zones: tuple[str, ...], read: ValidationInfo) -> tuple[str, ...]:
     region = read.data.get("region")
     if not zones and region is not None and not zones_of(region):
-        message = f"fleet/facts/data/zones.csv has no region {region}; write the zones here, or correct region"
-        raise problem("zones", message, value=region)
+        raise problem("zones", value=region)
     return zones
 
 
@@ -552,10 +498,7 @@ class EksCluster(EksPools):
     def _cluster_remarks(self) -> Iterator[str]:
         """Warnings about Prometheus' volume, the registry, the control plane's zones and the endpoint."""
         if self.makes_class and len(self.fixed_zones) > self.system.nodes.min:
-            yield todo(
-                f"monitoring: the volume of Prometheus is in one of {len(self.fixed_zones)} zones. Without a node of the system "
-                f"pool there Prometheus would wait; raise system.nodes.min to {len(self.fixed_zones)}"
-            )
+            yield todo(said("prometheus_zone", zones=len(self.fixed_zones)))
         yield from self._registry_remarks()
         key = "controlPlaneZones" if self.control_plane_zones else "zones"
         yield from (below(key, remark) for remark in refused_zone(self.region))
@@ -570,15 +513,9 @@ class EksCluster(EksPools):
         for name, ami in self.amis.items():
             for image in ami.pre_pull:
                 if (target := mirror.through(image)) != image:
-                    yield todo(
-                        f"ami {name}: pods name {image.partition('@')[0]} as {target.partition('@')[0]}, so they do not find the "
-                        "image that prePull has; write the second name in prePull"
-                    )
+                    yield todo(said("pre_pull_name", name=name, image=image.partition("@")[0], target=target.partition("@")[0]))
         if self.network.vpc_id is not None:
-            yield costs(
-                f"registry: ECR's layers come from S3; {self.network.vpc_id} needs a gateway endpoint for S3, which is free, or "
-                "they pass its NAT gateway"
-            )
+            yield costs(said("ecr_layers", vpc=self.network.vpc_id))
         elif self.registry.runner_image is not None:
             yield costs(cold_start_nat(self.registry.runner_image, self.region))
         if self.registry.pull_through or self.registry.copies:
@@ -598,25 +535,21 @@ class EksCluster(EksPools):
     def _own_rules(self) -> None:
         """Refuse settings that EKS refuses: a single zone, a zone without a subnet, subnets of other zones."""
         for at, zones in self._zone_settings():
-            if self.network.vpc_id is None and any(zone[-1] > "g" for zone in zones):
-                raise problem("zone_letter", "a new VPC has subnets for zones a to g; use those", at=at)
-            require_once("repeated_zone", "a zone is given twice; remove one", zones, at=at)
+            refuse(*at, zone_letter=self.network.vpc_id is None and any(zone[-1] > "g" for zone in zones))
+            require_once("repeated_zone", zones, at=at)
         if len(self.fixed_zones) < 2:
             key = "controlPlaneZones" if self.control_plane_zones else "zones"
-            raise problem("zones", "an EKS control plane needs at least two different zones; add one", at=(key,))
+            raise problem("zones__control_plane", at=(key,))
         if self.registry is not None:
             self.registry.require_region(self.region)
             if self.build_caches is not None and self.build_caches.account != self.registry.account:
                 other = self.build_caches.account
-                message = f"the cluster is in one AWS account, and buildCaches names {other}; correct one of them"
-                raise problem("two_accounts", message, at=("registry", "account"))
-        require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
-        require_once("repeated_viewer", "a principal is given twice; remove one", self.viewers, at=("viewers",))
+                raise problem("two_accounts", at=("registry", "account"), other=other)
+        require_once("repeated_admin", self.admins, at=("admins",))
+        require_once("repeated_viewer", self.viewers, at=("viewers",))
         for index, principal in enumerate(self.viewers):
             if principal in self.admins:
-                message = "also one of admins, and EKS has one access entry for each principal; remove it here or there"
-                raise problem("admin_and_viewer", message, at=("viewers", str(index)), value=principal)
+                raise problem("admin_and_viewer", at=("viewers", str(index)), value=principal)
         subnets = self.network.private_subnets
         if self.network.vpc_id is not None and set(subnets) != set(self.network_zones):
-            message = "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones"
-            raise problem("subnet_zones", message, at=("network", "privateSubnets"), value=sorted(subnets))
+            raise problem("subnet_zones", at=("network", "privateSubnets"), value=sorted(subnets))

@@ -6,7 +6,8 @@ from pydantic import Field
 
 from fleet.facts.hardware import unit_price
 from fleet.facts.pricing import quoted
-from fleet.settings.model import AccountId, Model, matching, problem, refusal
+from fleet.settings.model import AccountId, Model
+from fleet.settings.refusals import matching, problem, refusal, refuse
 from fleet.settings.registry import Mirror, Registry, RunnerImage, parts
 
 _BY_HOST = ("ghcr.io", "public.ecr.aws", "quay.io", "registry.gitlab.com", "registry.k8s.io")
@@ -17,14 +18,9 @@ KEPT_IMAGES = 20
 _NEED_SECRET = ("docker.io", "ghcr.io", "registry.gitlab.com")
 _SECRET = "ecr-pullthroughcache/"  # noqa: S105 - the start of a secret's name, which ECR requires
 
-NO_ROLE = "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>"
 ROLE = r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+"
-_NO_SECRET = (
-    f"not the ARN of a secret {_SECRET}…, the only ones that ECR reads; write arn:aws:secretsmanager:<region>:<account>:"
-    f"secret:{_SECRET}<name>, never the credential itself"
-)
 _SECRET_ARN = rf"arn:aws:secretsmanager:[a-z0-9-]+:[0-9]{{12}}:secret:{_SECRET}[A-Za-z0-9/_+=.@-]+"
-SecretArn = Annotated[str, matching("cache_secret", _NO_SECRET, _SECRET_ARN, most=612, private=True)]
+SecretArn = Annotated[str, matching("cache_secret", _SECRET_ARN, most=612, private=True, secret=_SECRET)]
 
 
 class Upstream(Model):
@@ -41,7 +37,7 @@ class EcrRegistry(Registry):
 
     account: AccountId
     """AWS account of the registry, in quotes. `pulumi up` fails if the credentials belong to another one."""
-    push_role: Annotated[str, matching("push_role", NO_ROLE, ROLE)] | None = None
+    push_role: Annotated[str, matching("push_role", ROLE)] | None = None
     """ARN of the IAM role of the workflow that builds and copies images. Besides the nodes only this role can pull."""
     pull_through: dict[str, Upstream] = Field(default_factory=dict)
     """Public registries that ECR caches, by host. Example: `{quay.io: {}}`"""
@@ -54,8 +50,7 @@ class EcrRegistry(Registry):
         """Refuse a secret of another account or region than the registry's, which ECR could not read."""
         for host, upstream in self.pull_through.items():
             if upstream.secret is not None and upstream.secret.split(":")[3:5] != [region, self.account]:
-                message = f"ECR reads secrets of its own account and region; use a secret in {region} of {self.account}"
-                raise problem("secret_place", message, at=("registry", "pullThrough", host, "secret"))
+                raise problem("secret_place", at=("registry", "pullThrough", host, "secret"), region=region, account=self.account)
 
     @refusal
     def _cache_rules(self) -> None:
@@ -63,17 +58,13 @@ class EcrRegistry(Registry):
         for host, upstream in self.pull_through.items():
             at = ("pullThrough", host)
             if host not in UPSTREAMS:
-                message = f"ECR has no pull-through cache for it, only for {', '.join(UPSTREAMS)}; list its images in copies"
-                raise problem("pull_through", message, at=at, value=host)
+                raise problem("pull_through", at=at, value=host, hosts=", ".join(UPSTREAMS))
             if host in _NEED_SECRET and upstream.secret is None:
-                message = f"ECR needs a credential for it; add secret with the ARN of a secret {_SECRET}…"
-                raise problem("cache_credential", message, at=at)
-            if host not in _NEED_SECRET and upstream.secret is not None:
-                raise problem("cache_credential", "ECR uses no credential for it; remove secret", at=(*at, "secret"))
+                raise problem("cache_credential", at=at, start=_SECRET)
+            refuse(*at, "secret", cache_credential__needless=host not in _NEED_SECRET and upstream.secret is not None)
         for index, copy in enumerate(self.copies):
             if parts(copy).host in self.pull_through:
-                message = f"pullThrough caches {parts(copy).host} already; remove the copy"
-                raise problem("cached_copy", message, at=("copies", str(index)))
+                raise problem("cached_copy", at=("copies", str(index)), host=parts(copy).host)
 
 
 def cold_start_nat(image: RunnerImage, region: str) -> str:

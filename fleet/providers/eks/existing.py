@@ -5,16 +5,17 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
+from fleet.facts.remark import said
 from fleet.facts.scheduling import STARTUP_GATE
-from fleet.providers.eks.cluster import REPEATED_SUBNET, EksPools, SubnetId
-from fleet.providers.eks.ecr import NO_ROLE, ROLE
+from fleet.providers.eks.cluster import EksPools, SubnetId
+from fleet.providers.eks.ecr import ROLE
 from fleet.providers.eks.runners import EksPodRunner
 from fleet.settings.existing import AUTOSCALER_CHART, NO_CACHES, NODE_AGENT, Existing
-from fleet.settings.model import DnsLabel, matching, problem, refusal, require_once, without
+from fleet.settings.model import DnsLabel, without
+from fleet.settings.refusals import matching, problem, refusal, require_once
 from fleet.settings.runner import SetName
 
-_CLUSTER_NAME_RULE = "not the name of an EKS cluster; write it as aws eks list-clusters shows it"
-ClusterName = Annotated[str, matching("eks_name", _CLUSTER_NAME_RULE, r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")]
+ClusterName = Annotated[str, matching("eks_name", r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")]
 
 
 class ExistingEks(Existing):
@@ -25,7 +26,7 @@ class ExistingEks(Existing):
 
     name: ClusterName
     """Name of the EKS cluster."""
-    node_role_arn: Annotated[str, matching("role_arn", NO_ROLE, ROLE)]
+    node_role_arn: Annotated[str, matching("role_arn", ROLE)]
     """ARN of the IAM role of the new nodes. It needs the policies of a node and no others. Source: EKS user guide, node IAM
     role."""
     subnets: Annotated[dict[str, SubnetId], Field(min_length=1)]
@@ -35,7 +36,7 @@ class ExistingEks(Existing):
     @refusal
     def _subnet_rules(self) -> None:
         """Refuse one subnet for several zones."""
-        require_once("repeated_subnet", REPEATED_SUBNET, self.subnets.values(), at=("subnets",))
+        require_once("repeated_subnet", self.subnets.values(), at=("subnets",))
 
 
 class ExistingEksCluster(EksPools):
@@ -64,8 +65,7 @@ class ExistingEksCluster(EksPools):
         cluster.
         """
         if len(self.accounts) > 1:
-            message = f"the cluster is in account {self.account}, and a node's role is of its own account; correct one"
-            raise problem("node_role_account", message, at=("existing", "nodeRoleArn"))
+            raise problem("node_role_account", at=("existing", "nodeRoleArn"), account=self.account)
         self._require_existing(self.existing)
 
     @property
@@ -76,25 +76,12 @@ class ExistingEksCluster(EksPools):
     def _cluster_remarks(self) -> Iterator[str]:
         """As in the base class: what nothing here shows of the cluster."""
         yield from self.existing.unseen(self.enablement)
-        yield (
-            f"existing: undeterminable: the control plane of {self.existing.name} may have another Kubernetes version than "
-            f"{self.kubernetes_version}, and its subnets and node role other zones and rights than these settings say"
-        )
+        yield said("existing_eks", name=self.existing.name, minor=self.kubernetes_version)
         if self.monitoring is not None and NODE_AGENT not in self.existing.installed:
-            yield (
-                f"monitoring: undeterminable: with the add-on {NODE_AGENT} each GPU node would run two DCGM engines; look for it "
-                f"with aws eks list-addons --cluster-name {self.existing.name}, and if it is there, add it to existing.installed"
-            )
+            yield said("existing_dcgm", agent=NODE_AGENT, name=self.existing.name)
         if self.health is not None and self.health.startup_gate and self.enablement in self.existing.installed:
-            yield (
-                f"health: undeterminable: {self.enablement} of the cluster must tolerate {STARTUP_GATE.key}, or no new node ever "
-                "offers its GPUs; check its tolerations, or remove startupGate"
-            )
+            yield said("existing_gate", enablement=self.enablement, taint=STARTUP_GATE.key)
         users = [] if AUTOSCALER_CHART in self.existing.installed else ["the autoscaler"]
         users += [f"runner class {name}" for name, runner in self.runners.items() if runner.role]
         if users:
-            yield (
-                "existing: undeterminable: the add-on eks-pod-identity-agent must be there for the rights of "
-                f"{' and '.join(users)}; check "
-                f"it with aws eks describe-addon --cluster-name {self.existing.name} --addon-name eks-pod-identity-agent"
-            )
+            yield said("existing_pod_identity", users=" and ".join(users), name=self.existing.name)

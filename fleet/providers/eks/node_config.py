@@ -18,7 +18,8 @@ from fleet.facts.credentials import holds_credential
 from fleet.facts.scheduling import Taint
 from fleet.facts.yaml_text import yaml_text
 from fleet.settings.kubelet import PLACEMENT, KubeletConfig, owned_fields, unowned
-from fleet.settings.model import Model, limited, problem, refusal, refuses
+from fleet.settings.model import Model
+from fleet.settings.refusals import limited, problem, refusal, refuse, refuses
 
 MOST_BYTES = 8 * 1024
 """EC2 takes 16 KiB of user data (EC2 user guide, user data). The rest is for the cluster and all labels of the node. EKS
@@ -63,7 +64,7 @@ class Rlimit(Model):
     def _rlimit_rules(self) -> None:
         """Refuse a soft limit above the hard one, which the kernel refuses."""
         if self.soft > self.hard:
-            raise problem("rlimit_soft", f"soft is above hard {self.hard}; lower soft or raise hard", at=("soft",))
+            raise problem("rlimit_soft", at=("soft",), hard=self.hard)
 
 
 class RuntimeProcess(Model):
@@ -104,21 +105,17 @@ def _toml(text: str) -> None:
         table = tomllib.loads(text)
         keys = set(_keys(table))
     except RecursionError:
-        raise problem("containerd_toml", "TOML with too many levels; correct it", private=True) from None
+        raise problem("containerd_toml", private=True) from None
     except tomllib.TOMLDecodeError as error:
-        raise problem("containerd_toml", f"not TOML ({error}); correct it", private=True) from None
+        raise problem("containerd_toml__syntax", private=True, error=error) from None
     if holds_credential(text) or {"auth", "password", "identitytoken"} & keys:
-        fix = "use imagePullSecrets, and remove the credential"
-        message = f"anyone who can read the launch template can read its user data; {fix}"
-        raise problem("containerd_credential", message, private=True)
+        raise problem("containerd_credential", private=True)
     if unknown := sorted(set(table) - set(_CONTAINERD)):
-        message = f"a pool may set {', '.join(_CONTAINERD)} of containerd, not {', '.join(unknown)}; remove it"
-        raise problem("containerd_key", message, private=True)
+        raise problem("containerd_key", private=True, tables=", ".join(_CONTAINERD), unknown=", ".join(unknown))
     if (fault := limit("containerd", "version").fault(table.get("version"))) is not None:
-        raise problem("containerd_version", f"version: containerd of the node image starts with no other: {fault}", private=True)
+        raise problem("containerd_version", private=True, fault=fault)
     if runtime_keys := sorted({"default_runtime_name", "runtimes"} & keys):
-        message = f"the node image sets NVIDIA's runtime in {' and '.join(runtime_keys)}; remove it"
-        raise problem("containerd_runtime", message, private=True)
+        raise problem("containerd_runtime", private=True, runtime_keys=" and ".join(runtime_keys))
 
 
 class NodeContainerd(Model):
@@ -146,9 +143,7 @@ class LocalStorage(Model):
     @refusal
     def _storage_rules(self) -> None:
         """Refuse mounts of an array that the strategy does not make."""
-        if self.disabled_mounts is not None and self.strategy != "RAID0":
-            message = "only RAID0 mounts directories on the local disks; remove it"
-            raise problem("disabled_mounts", message, at=("disabledMounts",))
+        refuse("disabledMounts", disabled_mounts=self.disabled_mounts is not None and self.strategy != "RAID0")
 
 
 class Instance(Model):
@@ -185,7 +180,7 @@ class NodeConfig(Model):
     def _config_rules(self) -> None:
         """Refuse user data that EC2 refuses for its size."""
         if (size := len(user_data(self).encode())) > MOST_BYTES:
-            raise problem("node_config_size", f"user data of {size} bytes; it has {MOST_BYTES} at most, shorten it", private=True)
+            raise problem("node_config_size", private=True, size=size, most=MOST_BYTES)
 
     @property
     def array(self) -> bool:

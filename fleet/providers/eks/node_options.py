@@ -6,7 +6,8 @@ from pydantic import Field
 
 from fleet.facts.disks import GP3_IOPS, GP3_IOPS_PER_MIBPS, GP3_MIBPS, GP3_MOST_IOPS, GP3_MOST_MIBPS
 from fleet.facts.pricing import gp3_volume
-from fleet.settings.model import Model, problem, refusal
+from fleet.settings.model import Model
+from fleet.settings.refusals import problem, refusal, refuse
 
 SPREAD_PER_ZONE = 7
 """Running machines of a spread placement group in one zone (EC2 user guide, placement group rules and limitations)."""
@@ -26,11 +27,8 @@ class PlacementGroup(Model):
     @refusal
     def _group_rules(self) -> None:
         """Refuse a group that is new and existing, or neither, and partitions of another strategy."""
-        if (self.strategy is None) == (self.name is None):
-            message = "a placement group is a new one (strategy) or an existing one (name); give one of the two"
-            raise problem("placement_group", message)
-        if self.partitions is not None and self.strategy != "partition":
-            raise problem("partitions", "only the strategy partition has partitions; remove them", at=("partitions",))
+        refuse(placement_group=(self.strategy is None) == (self.name is None))
+        refuse("partitions", partitions=self.partitions is not None and self.strategy != "partition")
 
     @property
     def one_zone(self) -> bool:
@@ -50,9 +48,7 @@ class DiskPerformance(Model):
     def _gp3_rules(self) -> None:
         """Refuse a throughput that EC2 refuses for the IOPS."""
         if (needed := self.throughput * GP3_IOPS_PER_MIBPS) > self.iops:
-            fix = f"raise iops to {needed}, or lower throughput"
-            message = f"gp3 needs {GP3_IOPS_PER_MIBPS} IOPS per MiB/s, and the disk has {self.iops}; {fix}"
-            raise problem("disk_throughput", message, at=("throughput",))
+            raise problem("disk_throughput", at=("throughput",), per_mibps=GP3_IOPS_PER_MIBPS, iops=self.iops, needed=needed)
 
     @property
     def extra(self) -> dict[str, float]:

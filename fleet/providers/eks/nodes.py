@@ -9,26 +9,24 @@ from pydantic import Field
 
 from fleet.facts.disks import FAST_PULL_MIBPS, GP3_IOPS_PER_GIB, ebs_mibps, gp3_on
 from fleet.facts.hardware import CAPACITY_BLOCK, PREPAID, RESERVED, SPOT, Machine, machines
-from fleet.facts.remark import todo
+from fleet.facts.remark import said, todo
 from fleet.providers.eks.groups import WarmPool
 from fleet.providers.eks.node_config import NodeConfig
 from fleet.providers.eks.node_options import DiskPerformance, PlacementGroup
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import Day, Nodes, matching, problem, refusal, require_once
+from fleet.settings.model import Day, Nodes
 from fleet.settings.pool import NodeType, Pool, Reservation, require_local_disks
+from fleet.settings.refusals import matching, problem, refusal, refuse, require_once
 
 MOST_IN_BLOCK = 64
 """Machines of one capacity block (EC2 user guide, how Capacity Blocks work)."""
 
 
 _AMI_ID = r"ami-[0-9a-f]{8,17}"
-AmiId = Annotated[str, matching("ami_id", "not the id of an AMI; write ami-… as AWS shows it", _AMI_ID)]
-_AMI_NAME_RULE = (
-    "the name of an AMI has lower-case letters, digits and hyphens, at most 27, and does not start with ami-; rename it"
-)
-AmiName = Annotated[str, matching("ami_name", _AMI_NAME_RULE, r"(?!ami-)[a-z]([-a-z0-9]*[a-z0-9])?", most=27)]
+AmiId = Annotated[str, matching("ami_id", _AMI_ID)]
+AmiName = Annotated[str, matching("ami_name", r"(?!ami-)[a-z]([-a-z0-9]*[a-z0-9])?", most=27)]
 _POOL_AMI = rf"{_AMI_ID}|(?!ami-)[a-z][-a-z0-9]*"
-PoolAmi = Annotated[str, matching("pool_ami", "neither an entry of amis nor the id of an AMI; write one of them", _POOL_AMI)]
+PoolAmi = Annotated[str, matching("pool_ami", _POOL_AMI)]
 
 
 class EksReservation(Reservation):
@@ -38,7 +36,7 @@ class EksReservation(Reservation):
     """The day on which the reservation starts, as AWS shows it. Default: it has started."""
     end_date: Day | None = None
     """The day on which the reservation or block ends, as AWS shows it."""
-    owner: Annotated[str, matching("owner", "not an AWS account; write its 12 digits in quotes", r"[0-9]{12}")] | None = None
+    owner: Annotated[str, matching("owner", r"[0-9]{12}")] | None = None
     """The AWS account that shares the reservation through AWS RAM, in quotes. Default: the account of the cluster."""
 
     @property
@@ -57,8 +55,7 @@ class EksReservation(Reservation):
     def _dates(self) -> None:
         """Refuse an end before the start."""
         if self.start_date is not None and self.end_date is not None and self.end_date < self.start_date:
-            message = f"it starts after that day, on {self.start_date}; correct one of them"
-            raise problem("reservation_dates", message, at=("endDate",))
+            raise problem("reservation_dates", at=("endDate",), start_date=self.start_date)
 
 
 class EksPool(Pool):
@@ -115,19 +112,12 @@ class EksPool(Pool):
         """Refuse a reservation that EC2 cannot use for the pool, a zone given twice, and capacity blocks, adapters, placement
         groups and node settings that do not fit the pool's machines.
         """
-        if self.reservation is not None and len(self.instance_types) > 1:
-            message = "a capacity reservation has one instance type; keep one, and add a pool for each other type"
-            raise problem("reservation_type", message, at=("instanceTypes",))
+        refuse("instanceTypes", reservation_type=self.reservation is not None and len(self.instance_types) > 1)
         if self.reservation is not None and not re.fullmatch(r"cr-[0-9a-f]{8,17}", self.reservation.id):
-            message = "not a capacity reservation's id; write cr-… as AWS shows it"
-            raise problem("reservation_id", message, at=("reservation", "id"))
-        if self.reservation is not None and self.zones:
-            message = "the nodes of a reserved pool are in the reservation's zone; remove zones"
-            raise problem("reserved_zones", message, at=("zones",))
-        require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
-        if self.ami is not None and self.image != "al2023-nvidia":
-            message = "an image of your own is made from al2023-nvidia; remove ami, or use that image"
-            raise problem("ami_image", message, at=("ami",))
+            raise problem("reservation_id", at=("reservation", "id"))
+        refuse("zones", reserved_zones=self.reservation is not None and self.zones)
+        require_once("repeated_zone", self.zones, at=("zones",))
+        refuse("ami", ami_image=self.ami is not None and self.image != "al2023-nvidia")
         _capacity_block(self)
         _efa(self)
         _placement_group(self)
@@ -172,10 +162,7 @@ def warm_remarks(pool: EksPool, zones: Mapping[str, Nodes]) -> Iterator[str]:
     machines = pool.warm.machines(zones)
     if bare := [zone for zone, nodes in zones.items() if nodes.min < nodes.max and not machines.get(zone)]:
         prepared = min(pool.nodes.min + len(zones), pool.nodes.max)
-        yield todo(
-            f"no machine waits in {' and '.join(bare)}, and the autoscaler does not know where one waits; raise maxPrepared to "
-            f"{prepared}, or write one zone in zones"
-        )
+        yield todo(said("warm_zones", bare=" and ".join(bare), most=prepared))
 
 
 def _capacity_block(pool: EksPool) -> None:
@@ -184,46 +171,32 @@ def _capacity_block(pool: EksPool) -> None:
     for machine in pool.machines:
         if not machine.capacity_block:
             sold = ", ".join(block_machine.name for block_machine in machines("aws") if block_machine.capacity_block)
-            message = f"EC2 has no capacity blocks of {machine.name}; use one of: {sold}"
-            raise problem("block_type", message, at=("instanceTypes",))
+            raise problem("block_type", at=("instanceTypes",), machine=machine.name, sold=sold)
     if pool.reservation.count > MOST_IN_BLOCK:
-        message = f"a capacity block has {MOST_IN_BLOCK} machines at most; give each of several blocks a pool"
-        raise problem("block_size", message, at=("reservation", "count"))
+        raise problem("block_size", at=("reservation", "count"), most=MOST_IN_BLOCK)
 
 
 def _efa(pool: EksPool) -> None:
     for machine in pool.machines:
         if pool.efa_interfaces > (most := machine.efa_interfaces):
-            message = f"{machine.name} takes {most or 'no'} EFA interfaces; write as many at most, or use another type"
-            raise problem("efa", message, at=("efaInterfaces",))
+            raise problem("efa", at=("efaInterfaces",), machine=machine.name, most=most or "no")
 
 
 def _placement_group(pool: EksPool) -> None:
     group = pool.placement_group
     if group is None:
         return
-    if pool.capacity == CAPACITY_BLOCK:
-        # EC2 user guide, work with Capacity Blocks; aws/aws-parallelcluster#6311 refuses the two together.
-        why = "EC2 places the machines of a capacity block close together by itself"
-        message = f"{why}, and in a placement group it may find no capacity; remove placementGroup"
-        raise problem("block_placement", message, at=("placementGroup",))
-    if pool.capacity == RESERVED and group.name is None:
-        # eksctl-io/eksctl#7949: of 16 reserved machines 11 started in a new placement group.
-        fix = "write the name of the group in which you made the reservation"
-        message = f"a reservation is not in a placement group that is created after it, so machines may not start; {fix}"
-        raise problem("reserved_placement", message, at=("placementGroup",))
-    if group.one_zone and pool.reservation is None and len(pool.zones) != 1:
-        fix = "write the pool's one zone in zones"
-        message = f"a cluster placement group (and an existing one may be such a group) is in one zone; {fix}"
-        raise problem("placement_zone", message, at=("placementGroup",))
+    # EC2 user guide, work with Capacity Blocks; aws/aws-parallelcluster#6311 refuses the two together.
+    refuse("placementGroup", block_placement=pool.capacity == CAPACITY_BLOCK)
+    # eksctl-io/eksctl#7949: of 16 reserved machines 11 started in a new placement group.
+    refuse("placementGroup", reserved_placement=pool.capacity == RESERVED and group.name is None)
+    refuse("placementGroup", placement_zone=group.one_zone and pool.reservation is None and len(pool.zones) != 1)
 
 
 def _node_config(pool: EksPool) -> None:
     if pool.node_config is None:
         return
-    if pool.image != "al2023-nvidia":
-        message = "only al2023-nvidia has nodeadm; remove nodeConfig, or use that image"
-        raise problem("node_config_image", message, at=("nodeConfig",))
+    refuse("nodeConfig", node_config_image=pool.image != "al2023-nvidia")
     if pool.node_config.instance is not None:
         require_local_disks(pool, array=pool.node_config.array, at=("nodeConfig", "instance", "localStorage"))
 
@@ -232,19 +205,14 @@ def _root_disk(pool: EksPool) -> None:
     disk = pool.disk_performance
     if disk is None:
         return
-    if pool.images_on_array:
-        message = "with RAID0 images are on the local disks, and a faster root disk is paid for nothing; remove diskPerformance"
-        raise problem("disk_performance_array", message, at=("diskPerformance",))
+    refuse("diskPerformance", disk_performance_array=pool.images_on_array)
     gib = pool.disk // 1024
     if disk.iops > (most := GP3_IOPS_PER_GIB * gib):
-        message = f"a root disk of {gib} GiB has at most {most} IOPS, {GP3_IOPS_PER_GIB} per GiB; lower iops or raise disk"
-        raise problem("disk_iops", message, at=("diskPerformance", "iops"))
+        raise problem("disk_iops", at=("diskPerformance", "iops"), gib=gib, most=most, per_gib=GP3_IOPS_PER_GIB)
     limits = {machine.name: ebs_mibps(machine) for machine in pool.machines}
     mibps = [limit for limit in limits.values() if limit is not None]
     if len(mibps) == len(limits) and disk.throughput > (most := max(mibps)):
-        fix = f"more is paid for nothing; lower throughput to {most}"
-        message = f"the EBS limit of {' and '.join(limits)} is {most} MiB/s at most, and {fix}"
-        raise problem("disk_throughput_limit", message, at=("diskPerformance", "throughput"))
+        raise problem("disk_throughput_limit", at=("diskPerformance", "throughput"), limits=" and ".join(limits), most=most)
 
 
 def _fast_image_pull(pool: EksPool) -> None:
@@ -268,25 +236,15 @@ def _warm(pool: EksPool) -> None:
     warm, at = pool.warm, ("warm",)
     if warm is None:
         return
-    if pool.capacity == SPOT:
-        # kubernetes/kops#17799: EC2 Auto Scaling refuses the two together. The EKS user guide names no exception.
-        raise problem("warm_spot", "EC2 has no warm pools of spot machines; use capacity on-demand, or remove warm", at=at)
-    if pool.ami is not None:
-        # EKS user guide, warm pools for managed node groups.
-        raise problem("warm_ami", "EKS has no warm pools of an AMI of your own; remove ami, or remove warm", at=at)
-    if pool.capacity in PREPAID:
-        fix = "raise it, and remove warm"
-        message = f"a reservation is paid whether its machines run or not, so nodes.min costs nothing more; {fix}"
-        raise problem("warm_reserved", message, at=at)
-    if warm.state == "hibernated":
-        # DescribeInstanceTypes, HibernationSupported: false for every GPU type (as recorded by moto 5.2.5).
-        raise problem("warm_hibernated", "EC2 hibernates no GPU type; write stopped or running", at=(*at, "state"))
-    if warm.reuse_on_scale_in and pool.image == "bottlerocket-nvidia":
-        message = "EKS does not return Bottlerocket nodes to a warm pool; remove it"
-        raise problem("warm_reuse", message, at=(*at, "reuseOnScaleIn"))
+    # kubernetes/kops#17799: EC2 Auto Scaling refuses the two together. The EKS user guide names no exception.
+    refuse(*at, warm_spot=pool.capacity == SPOT)
+    # EKS user guide, warm pools for managed node groups.
+    refuse(*at, warm_ami=pool.ami is not None)
+    refuse(*at, warm_reserved=pool.capacity in PREPAID)
+    # DescribeInstanceTypes, HibernationSupported: false for every GPU type (as recorded by moto 5.2.5).
+    refuse(*at, "state", warm_hibernated=warm.state == "hibernated")
+    refuse(*at, "reuseOnScaleIn", warm_reuse=warm.reuse_on_scale_in and pool.image == "bottlerocket-nvidia")
     if warm.max_prepared > pool.nodes.max:
-        message = f"machines beyond nodes.max {pool.nodes.max} never join the cluster; lower maxPrepared, or raise nodes.max"
-        raise problem("warm_size", message, at=(*at, "maxPrepared"))
+        raise problem("warm_size", at=(*at, "maxPrepared"), max=pool.nodes.max)
     if warm.min > warm.max_prepared:
-        message = f"min is above maxPrepared {warm.max_prepared}; lower min, or raise maxPrepared"
-        raise problem("warm_min", message, at=(*at, "min"))
+        raise problem("warm_min", at=(*at, "min"), max_prepared=warm.max_prepared)

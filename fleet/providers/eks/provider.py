@@ -14,7 +14,7 @@ from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.eks.fallback import eks_charts, eks_groups, eks_moves, eks_priorities
 from fleet.providers.eks.leftovers import AwsLeftovers
-from fleet.providers.provider import Claim, Provider, Violation, conflicts
+from fleet.providers.provider import Claim, Provider, Violation, conflicts, violation
 from fleet.providers.starter import Starter, Values, Wanted
 from fleet.providers.tags import AWS_TAGS
 from fleet.settings.github import GitHub
@@ -91,8 +91,7 @@ class Eks(Provider[EksPools]):
         caching = [(name, caches) for name, cluster in clusters.items() if (caches := cluster.build_caches) is not None]
         for scope in dict.fromkeys(scope for name, _ in caching for scope in clusters[name].scopes):
             if github.every[scope].host != "github.com":
-                message = "build caches trust the tokens of github.com, and this server has others; remove buildCaches"
-                yield Violation("cache_issuer", message, (*github.at(scope), "url"))
+                yield violation("cache_issuer", (*github.at(scope), "url"))
         for name, caches in caching:
             names = [*dict.fromkeys(github.every[scope].owner.partition("/")[2] for scope in clusters[name].scopes)]
             for bucket, cache in caches.buckets.items():
@@ -100,14 +99,11 @@ class Eks(Provider[EksPools]):
                     writer = re.split("[/@]", repository)[0].lower()
                     if writer not in (*names, *map(str.lower, caches.owners)):
                         at = ("clusters", name, "buildCaches", "buckets", bucket, "repositories", str(index))
-                        fix = f"add {writer} to owners, or remove it"
-                        message = f"its jobs could write the cache, and its owner is not {' or '.join(names)}; {fix}"
-                        yield Violation("cache_owner", message, at, repository)
+                        yield violation("cache_owner", at, repository, names=" or ".join(names), writer=writer)
         creating = ((name, caches.account) for name, caches in caching if caches.oidc_provider == "create")
         claims = (Claim(account, name, ("clusters", name, "buildCaches", "oidcProvider")) for name, account in creating)
         for claim, first in conflicts(claims):
-            message = f"cluster {first} already creates GitHub's OIDC provider in account {claim.key}; write existing"
-            yield Violation("oidc_provider_twice", message, claim.at)
+            yield violation("oidc_provider_twice", claim.at, first=first, key=claim.key)
 
     def name_faults(self, cluster: EksPools, name: str) -> Iterator[Violation]:
         """The role that deletes old images is named after cluster and image."""
@@ -116,11 +112,8 @@ class Eks(Provider[EksPools]):
             # Pulumi adds eight characters.
             length = len(f"{name}-{ami}-ami-retirement-role") + SUFFIX
             if length > most:
-                fix = f"so the two names have at most {most - length + len(name) + len(ami)} together; shorten one"
-                message = (
-                    f"an IAM role is named after cluster and image and would have {length} characters; IAM takes {most}, {fix}"
-                )
-                yield Violation("ami_length", message, ("clusters", name, "amis", ami), ami)
+                together = most - length + len(name) + len(ami)
+                yield violation("ami_length", ("clusters", name, "amis", ami), ami, length=length, most=most, together=together)
 
     def physical_name_fault(self, cluster: EksPools, physical_name: str) -> str:
         """As in the base class, for a cluster that the program creates."""

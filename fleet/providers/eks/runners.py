@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from fleet.providers.eks.ecr import NO_ROLE, ROLE
-from fleet.settings.model import matching, problem, refusal
+from fleet.providers.eks.ecr import ROLE
+from fleet.settings.refusals import matching, refusal, refuse
 from fleet.settings.runner import PodRunner
 
 POD_IDENTITY_AGENT = "169.254.170.23/32"
@@ -13,7 +13,7 @@ POD_IDENTITY_AGENT = "169.254.170.23/32"
 class EksPodRunner(PodRunner):
     """A runner scale set whose runners are pods of an EKS cluster."""
 
-    role: Annotated[str, matching("job_role", NO_ROLE, ROLE)] | None = None
+    role: Annotated[str, matching("job_role", ROLE)] | None = None
     """IAM role that every job of the class has, by EKS Pod Identity (docs/pod-template.md#a-cloud-role). It must exist. Needs
     `serviceAccount`. Example: `arn:aws:iam::111122223333:role/use1-models`"""
 
@@ -30,6 +30,4 @@ class EksPodRunner(PodRunner):
     @refusal
     def _role_rules(self) -> None:
         """Refuse a role without the service account that gets it."""
-        if self.role and not self.service_account:
-            message = "EKS gives a role to a service account, which the program creates; name it in serviceAccount, such as jobs"
-            raise problem("role_account", message, at=("role",))
+        refuse("role", role_account=self.role and not self.service_account)

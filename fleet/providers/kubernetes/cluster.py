@@ -7,15 +7,16 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from fleet.facts.pricing import Money, quoted
-from fleet.facts.remark import todo
+from fleet.facts.remark import said, todo
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Taint, Toleration
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
 from fleet.settings.existing import NO_CACHES, ExistingContext
 from fleet.settings.kubelet import DescribedKubelet
 from fleet.settings.machines import WithMachines
-from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, refusal, without
+from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, without
 from fleet.settings.pool import MachineName, Pool
+from fleet.settings.refusals import problem, refusal, refuse
 from fleet.settings.runner import PodRunner, SetName
 
 
@@ -82,7 +83,7 @@ class DescribedPool(Pool):
         """Refuse settings that would change nodes which exist already."""
         for key in sorted({"cdi", "idle_delay", "labels", "sharing"} & self.model_fields_set):
             name = "idleDelay" if key == "idle_delay" else key
-            raise problem("described_pool", f"{name} is a setting of nodes that the program creates; remove it", at=(name,))
+            raise problem("described_pool", at=(name,), name=name)
 
 
 class KubernetesCluster(Cluster, WithMachines):
@@ -115,20 +116,11 @@ class KubernetesCluster(Cluster, WithMachines):
         yield from self.existing.unseen(self.enablement)
         for name, pool in self.pools.items():
             labels = ",".join(f"{key}={value}" for key, value in pool.selector.items())
-            yield (
-                f"pool {name}: undeterminable: nodes, labels and taints are as the settings describe them; compare with "
-                f"kubectl describe nodes -l {labels}"
-            )
+            yield said("described_nodes", name=name, labels=labels)
             if GPU_TAINT_KEY not in {taint.key for taint in pool.taints}:
-                yield todo(
-                    f"pool {name}: its nodes have no taint {GPU_TAINT_KEY}, so pods without GPUs may fill them; add it to the "
-                    "nodes and to taints"
-                )
+                yield todo(said("no_taint", name=name, taint=GPU_TAINT_KEY))
         if self.pools and self.enablement == DEVICE_PLUGIN and DEVICE_PLUGIN not in self.existing.installed:
-            yield (
-                f"existing: undeterminable: the device plugin runs on nodes with the label {GPU_PRESENT_LABEL}=true; "
-                "see that the GPU nodes have it"
-            )
+            yield said("plugin_label", label=GPU_PRESENT_LABEL)
 
     @refusal
     def _existing_rules(self) -> None:
@@ -136,14 +128,9 @@ class KubernetesCluster(Cluster, WithMachines):
         self._require_existing(self.existing)
         for (first, earlier), (second, later) in combinations(self.pools.items(), 2):
             if earlier.selector.items() <= later.selector.items() or later.selector.items() <= earlier.selector.items():
-                twice = f"pool {first} selects nodes of this pool too, so they would count twice"
-                message = f"{twice}; add a label that only one pool has"
-                raise problem("overlapping_selectors", message, at=("pools", second, "selector"))
+                raise problem("overlapping_selectors", at=("pools", second, "selector"), first=first)
         for key, value in (("budget", self.budget), ("declareQuotas", self.declare_quotas)):
             if value:
-                message = f"{key} is a setting of clouds, and the program buys nothing here; remove it"
-                raise problem("existing_cloud", message, at=(key,))
-        if self.queues is not None:
-            message = "queues select nodes by labels that the program sets, and it sets none here; remove queues"
-            raise problem("existing_queues", message, at=("queues",))
+                raise problem("existing_cloud", at=(key,), key=key)
+        refuse("queues", existing_queues=self.queues is not None)
         self._require_enablement()

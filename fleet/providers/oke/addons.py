@@ -2,12 +2,11 @@
 
 from typing import Annotated, Literal
 
-from fleet.settings.model import matching
+from fleet.settings.refusals import matching
 
 AUTOSCALER_ADDON: Literal["ClusterAutoscaler"] = "ClusterAutoscaler"
 PLUGIN_ADDON: Literal["NvidiaGpuPlugin"] = "NvidiaGpuPlugin"
-_VERSION_RULE = "not an add-on's version; write one that `oci ce addon-option list` shows, for example v1.34.3"
-_VERSION = matching("addon_version", _VERSION_RULE, r"v[0-9]+\.[0-9]+\.[0-9]+([.-][\w.-]+)?")
+_VERSION = matching("addon_version", r"v[0-9]+\.[0-9]+\.[0-9]+([.-][\w.-]+)?")
 AddonVersion = Annotated[str, _VERSION]
 AddonVersions = dict[Literal["ClusterAutoscaler", "NvidiaGpuPlugin"], AddonVersion]
 """Versions by OKE's name of the add-on. Oracle automatically updates an add-on without a version (docs.oracle.com, updating a

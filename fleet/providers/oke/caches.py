@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from fleet.facts.pricing import oci_volume
 from fleet.settings.caches import Cache, Volumes, require_size
-from fleet.settings.model import problem, refusal
+from fleet.settings.refusals import problem, refusal, refuse
 
 Attachment = Literal["paravirtualized", "iscsi"]
 
@@ -77,11 +77,9 @@ class OkeCache(Cache):
         """Refuse a size that a block volume cannot have, and settings of the other kind of storage."""
         if self.storage == "block":
             require_size(self, _SMALLEST, _LARGEST, "an OCI block volume")
-            if "encrypt_in_transit" in self.model_fields_set:
-                why = "encryptInTransit applies only to fss, and a block volume's traffic is encrypted with its node's"
-                raise problem("cache_transit", f"{why}; remove it", at=("encryptInTransit",))
+            refuse("encryptInTransit", cache_transit="encrypt_in_transit" in self.model_fields_set)
         elif "vpus" in self.model_fields_set:
-            raise problem("cache_vpus", "vpus apply only to block volumes, not to File Storage; remove vpus", at=("vpus",))
+            raise problem("cache_vpus", at=("vpus",))
 
 
 def _json(value: object) -> str:

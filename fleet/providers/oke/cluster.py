@@ -9,22 +9,13 @@ from fleet.facts import versions
 from fleet.facts.lifecycle import Use, of_oke
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.offer import allocatable
-from fleet.facts.remark import below, todo
+from fleet.facts.remark import below, said, todo
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, SYSTEM_POOL
+from fleet.providers.oke import ocid
 from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
 from fleet.providers.oke.caches import Attachment, OkeCache, block_class
 from fleet.providers.oke.network import OF_MOUNT_TARGET, OkeNetwork, node_subnet, of_node
 from fleet.providers.oke.nodes import NodeImageId, OkePool, OkeSystemPool
-from fleet.providers.oke.ocid import (
-    AvailabilityDomain,
-    CompartmentId,
-    CompartmentPath,
-    Region,
-    TenancyId,
-    prefix,
-    require_domains,
-    require_region,
-)
 from fleet.providers.oke.ocir import OcirRegistry
 from fleet.providers.oke.runners import AnyRunner, OkePodRunner
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner, require_own_network
@@ -34,8 +25,9 @@ from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster, ReplaceNodes
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import DnsLabel, problem, refusal
+from fleet.settings.model import DnsLabel
 from fleet.settings.pool import IdleDelay, require_in_zones, unused_disks
+from fleet.settings.refusals import problem, refusal, refuse
 from fleet.settings.runner import SetName
 
 
@@ -47,7 +39,7 @@ def _minor_of(version: str) -> str:
 class OciBudget(Budget):
     """A budget over a compartment and those below it."""
 
-    compartment: CompartmentId | None = None
+    compartment: ocid.CompartmentId | None = None
     """OCID of the compartment that the budget watches, with those below it. Default: the cluster's. If machines are in
     another one, name a compartment above both. Mark: first."""
 
@@ -57,19 +49,19 @@ class OkePools(Cluster):
 
     provider: Literal["oke"]
     """Oracle Kubernetes Engine (OKE)."""
-    region: Region
+    region: ocid.Region
     """OCI region of the cluster, by its full name."""
-    zones: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
+    zones: Annotated[tuple[ocid.AvailabilityDomain, ...], Field(min_length=1)]
     """Availability domains. Caches of files are mounted from the first. Their prefix belongs to your tenancy: `oci iam
     availability-domain list` shows them."""
-    compartment: CompartmentId
+    compartment: ocid.CompartmentId
     """OCID of the compartment of the cluster, its nodes and its network."""
-    tenancy: TenancyId | None = None
+    tenancy: ocid.TenancyId | None = None
     """OCID of the tenancy. Required with `budget`, `declareQuotas` and `registry`. Mark: first."""
-    compartment_path: CompartmentPath | None = None
+    compartment_path: ocid.CompartmentPath | None = None
     """Names from the tenancy's root down to the compartment, with colons between them. Quotas refer to a compartment by this
     path. Required with `declareQuotas`. Mark: first."""
-    home_region: Region | None = None
+    home_region: ocid.Region | None = None
     """Home region of the tenancy, if it is another one. OCI accepts policies only there."""
     budget: OciBudget | None = None
     """A monthly budget over a compartment, with alarms by email. It stops nothing. Default: none. Mark: first."""
@@ -181,10 +173,7 @@ class OkePools(Cluster):
         yield from self._cluster_remarks()
         yield from self._unsourced()
         if self.enablement != GPU_PLUGIN_ADDON and self.boots_oracle_image:
-            yield (
-                f"enablement {self.enablement} on Oracle's GPU image: NVIDIA qualifies that image only with OKE's add-on; "
-                f"test it, or use {GPU_PLUGIN_ADDON}"
-            )
+            yield said("oracle_image", enablement=self.enablement, addon=GPU_PLUGIN_ADDON)
         yield from self._network_remarks()
         for name, pool in self.pools.items():
             if pool.local_storage is None:
@@ -207,24 +196,15 @@ class OkePools(Cluster):
         reached = "the VCN, other namespaces and the nodes' instance metadata"
         for name, runner in self.runners.items():
             if isinstance(runner, OkePodRunner):
-                yield (
-                    f"network policies: OKE enforces none, so jobs of {name} reach {reached}; "
-                    f"accepted because: {runner.accept_unenforced_network}"
-                )
+                yield said("unenforced_jobs", name=name, reached=reached, why=runner.accept_unenforced_network)
         if self.team_namespaces:
-            yield (
-                f"network policies: OKE enforces none, so pods of {', '.join(self.team_namespaces)} reach {reached}; "
-                "install Calico (docs/isolation.md)"
-            )
+            yield said("unenforced_pods", namespaces=", ".join(self.team_namespaces), reached=reached)
 
     def _unsourced(self) -> Iterator[str]:
         """Remarks on facts that no source names for the Kubernetes version and node images: the plan cannot judge these."""
         row = versions.OKE_KUBERNETES[self.kubernetes_version]
         if row.gpu_image is None and self.boots_oracle_image:
-            yield (
-                f"kubernetesVersion: no source names a GPU node image of OKE {row.version}; check that "
-                "`oci ce node-pool-options get --node-pool-option-id all` lists one"
-            )
+            yield said("oke_gpu_image", version=row.version)
         for name, pool in self.pools.items():
             if NODE_IMAGES[pool.image].driver and self.image_driver(name) is None:
                 fix = f"run nvidia-smi on a node, then write nodeImages.{pool.image}.driver"
@@ -233,11 +213,11 @@ class OkePools(Cluster):
     def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Prefixes of availability domains. Pools and standing machines use only domains of the cluster."""
         for index, domain in enumerate(self.zones):
-            yield ("zones", str(index)), prefix(domain)
+            yield ("zones", str(index)), ocid.prefix(domain)
         for name, runner in self.machine_runners():
             for number, place in enumerate(runner.places if isinstance(runner, VmPerJobRunner) else ()):
                 for index, domain in enumerate(place.availability_domains):
-                    yield ("runners", name, "places", str(number), "availabilityDomains", str(index)), prefix(domain)
+                    yield ("runners", name, "places", str(number), "availabilityDomains", str(index)), ocid.prefix(domain)
 
     def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
         """(path, OCID) of each resource that must be in the cluster's region."""
@@ -249,45 +229,33 @@ class OkePools(Cluster):
     @refusal
     def _oke_rules(self) -> None:
         """Refuse availability domains, images and other OCIDs of another region, an unknown version, and missing images."""
-        require_domains(
-            "oke_zone", f"not an availability domain of {self.region}; use its own", self.zones, self.region, at=("zones",)
-        )
+        ocid.require_domains("oke_zone", self.zones, self.region, at=("zones",))
         if self.kubernetes_version not in versions.OKE_KUBERNETES:
-            message = f"no OKE version is known for this minor; use one of: {', '.join(versions.OKE_KUBERNETES)}"
-            raise problem("oke_version", message, at=("kubernetesVersion",))
+            raise problem("oke_version", at=("kubernetesVersion",), minors=", ".join(versions.OKE_KUBERNETES))
         for name in (*self.IMAGES, *(pool.image for pool in self.pools.values())):
             if name not in self.node_images:
-                source = "one that `oci ce node-pool-options get --node-pool-option-id all` lists"
-                message = f"nodeImages has no image of kind {name}; add {name}: {{id: ocid1.image.oc1.…}}, {source}"
-                raise problem("node_image_id", message, at=("nodeImages",), value=sorted(self.node_images))
+                raise problem("node_image_id", at=("nodeImages",), value=sorted(self.node_images), name=name)
         for kind, image in self.node_images.items():
             if image.driver is not None and not (kind in NODE_IMAGES and NODE_IMAGES[kind].driver):
-                message = f"an image of kind {kind} contains no driver; remove driver"
-                raise problem("node_image_driver", message, at=("nodeImages", kind, "driver"))
-        for at, ocid in self._here():
-            require_region(ocid, self.region, at=at)
+                raise problem("node_image_driver", at=("nodeImages", kind, "driver"), kind=kind)
+        for at, identifier in self._here():
+            ocid.require_region(identifier, self.region, at=at)
         for name, pool in self.pools.items():
-            message = "the availability domain is not one of the cluster's; use one of zones"
-            require_in_zones("pool_zone", message, pool.zones, self.zones, at=("pools", name, "zones"))
+            require_in_zones("pool_zone__domain", pool.zones, self.zones, at=("pools", name, "zones"))
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
-                message = "the reservation's availability domain is not one of the cluster's; add it to zones"
-                raise problem("oke_reservation_zone", message, at=("pools", name, "reservation", "zone"))
+                raise problem("oke_reservation_zone", at=("pools", name, "reservation", "zone"))
 
     @refusal
     def _oke_governance(self) -> None:
         """Refuse budgets and quotas without tenancy or paths, and versions of add-ons that are not installed."""
-        if self.tenancy is None and self.in_tenancy:
-            message = "budgets and quotas are created in the tenancy's root compartment; add tenancy with its OCID"
-            raise problem("tenancy", message, at=("tenancy",))
+        refuse("tenancy", tenancy=self.tenancy is None and self.in_tenancy)
         if self.declare_quotas and set(self.quota_paths) != set(self.quota_scopes):
             key = "compartmentPath" if self.compartment_path is None else "machineCompartmentPath"
-            message = f"quotas name a compartment by its path from the root down; add {key}, such as ci or ci:machines"
-            raise problem("quota_path", message, at=(key,))
+            raise problem("quota_path", at=(key,), key=key)
         installed = {AUTOSCALER_ADDON: bool(self.pools), PLUGIN_ADDON: self.enablement == GPU_PLUGIN_ADDON}
         for name in self.addon_versions:
             if not installed[name]:
-                message = f"this cluster does not install {name}; remove its version"
-                raise problem("addon_absent", message, at=("addonVersions", name))
+                raise problem("addon_absent", at=("addonVersions", name), name=name)
         self._require_autoscaler(self.addon_versions.get(AUTOSCALER_ADDON))
 
     def _require_autoscaler(self, version: str | None) -> None:
@@ -316,10 +284,10 @@ class OkeCluster(OkePools):
     """`oci-bv`, block volumes (docs.oracle.com, provisioning PVCs on the Block Volume service)."""
     IMAGES: ClassVar[tuple[str, ...]] = (SYSTEM_POOL,)
 
-    machine_compartment: CompartmentId | None = None
+    machine_compartment: ocid.CompartmentId | None = None
     """OCID of the compartment of the machines that run jobs. With a separate one the launchers have no access to the nodes.
     Default: `compartment`. Mark: first."""
-    machine_compartment_path: CompartmentPath | None = None
+    machine_compartment_path: ocid.CompartmentPath | None = None
     """Names from the tenancy's root down to `machineCompartment`, with colons between them. Required with `declareQuotas` if
     the cluster has machines. Mark: first."""
     endpoint: Endpoint
@@ -382,49 +350,31 @@ class OkeCluster(OkePools):
         """The known paths of the cluster's compartments, by OCID."""
         # The cluster's compartment comes last, because the machines may be in the same one.
         paths = {self.machine_compartment: self.machine_compartment_path, self.compartment: self.compartment_path}
-        return {ocid: path for ocid, path in paths.items() if ocid and path}
+        return {identifier: path for identifier, path in paths.items() if identifier and path}
 
     def _cluster_remarks(self) -> Iterator[str]:
         """Warnings about the registry."""
         if self.registry is not None:
-            yield todo(
-                "registry: OKE's nodes pull private images only with Oracle's image credential provider, which gpu-ci does not "
-                "install; see docs/images.md#oci"
-            )
+            yield todo(said("oke_registry"))
 
     def _network_remarks(self) -> Iterator[str]:
         """Warnings about a budget that does not watch the machines, addresses, machines and caches."""
         if self.budget is not None and self.budget.compartment is None and self.machines_in != self.compartment:
-            yield (
-                "budget: it covers compartment and those below it; if machineCompartment is not one of them, set "
-                "budget.compartment to one above both"
-            )
+            yield said("oke_budget")
         launched = [name for name, runner in self.machine_runners() if runner.booted_here]
         if launched and self.machine_compartment in (None, self.compartment):
-            yield todo(
-                f"machineCompartment: machines of {', '.join(launched)} share the cluster's compartment, so their launchers "
-                "can also terminate its nodes; set it to a separate compartment"
-            )
+            yield todo(said("machine_compartment", launched=", ".join(launched)))
         if self.network.vcn is None:
             subnet, room = node_subnet(self.network.new_cidr)
             if (most := self._addresses()[1]) > room:
-                yield todo(
-                    f"network.cidr: full pools and machine sets need {most} addresses of the node subnet, {subnet} has {room}: "
-                    "nodes and machines beyond that never start; set a larger cidr, or lower nodes.max and scale.max"
-                )
+                yield todo(said("oke_addresses", most=most, subnet=subnet, room=room))
         for name, runner in self.machine_runners():
             yield from (below(f"runner set {name}", remark) for remark in runner.remarks())
         for name, cache in self.caches.items():
             if not cache.shared:
-                yield (
-                    f"cache {name}: a block volume is in one availability domain and mounts on one node at a time, so its "
-                    "jobs run only there; storage fss has neither limit"
-                )
+                yield said("block_volume_domain", name=name)
             if cache.encrypt_in_transit:
-                yield (
-                    f"cache {name}: encryptInTransit needs the package oci-fss-utils on every node; without it no job mounts the "
-                    "cache"
-                )
+                yield said("fss_package", name=name)
 
     def _addresses(self) -> tuple[int, int]:
         """The minimum and maximum number of addresses of the node subnet in use, by nodes with their pods and by machines.
@@ -461,13 +411,8 @@ class OkeCluster(OkePools):
         """Refuse a registry without tenancy, where its dynamic group belongs, and one that machines of jobs could read."""
         if self.registry is None:
             return
-        if self.tenancy is None:
-            message = "a dynamic group lets the nodes pull, and it belongs to the tenancy; add tenancy with its OCID"
-            raise problem("registry_tenancy", message, at=("registry",))
-        if self.machines_in == self.compartment and any(self.machine_runners()):
-            fix = "add machineCompartment"
-            message = f"the dynamic group has every machine of the compartment, and machines of jobs must have no rights; {fix}"
-            raise problem("registry_machines", message, at=("registry",))
+        refuse("registry", registry_tenancy=self.tenancy is None)
+        refuse("registry", registry_machines=self.machines_in == self.compartment and any(self.machine_runners()))
 
     @refusal
     def _oke_plugin(self) -> None:
@@ -479,8 +424,7 @@ class OkeCluster(OkePools):
                 if self.gpu_plugin_addon
                 else "nothing would advertise the GPUs"
             )
-            message = f"{reason}; remove gpuPluginAddon, which follows from enablement, or set another enablement"
-            raise problem("addon_advertiser", message, at=("gpuPluginAddon",))
+            raise problem("addon_advertiser", at=("gpuPluginAddon",), reason=reason)
 
     @refusal
     def _oke_volumes_and_addresses(self) -> None:
@@ -490,23 +434,19 @@ class OkeCluster(OkePools):
         """
         metal = {machine.bare_metal for pool in self.pools.values() for machine in pool.machines}
         for name, cache in self.caches.items():
-            if not cache.shared and len(metal) > 1:
-                message = "bare metal and virtual machines attach block volumes differently, and the cluster has both; use fss"
-                raise problem("cache_attachment", message, at=("caches", name, "storage"))
+            refuse("caches", name, "storage", cache_attachment=not cache.shared and len(metal) > 1)
         if self.network.vcn is None:
             least, (subnet, room) = self._addresses()[0], node_subnet(self.network.new_cidr)
             if least > room:
-                why = f"permanent nodes and standing machines take {least} addresses of the node subnet, {subnet} has {room}"
-                message = f"{why}; set a larger cidr, or lower nodes.min"
-                raise problem("vcn_addresses", message, at=("network", "cidr"), value=self.network.new_cidr)
+                net = self.network.new_cidr
+                raise problem("vcn_addresses", at=("network", "cidr"), value=net, least=least, subnet=subnet, room=room)
 
     @refusal
     def _oke_machine_rules(self) -> None:
         """Refuse standing machines outside of the cluster's domains, and places in other regions without network and image."""
         for name, runner in self.machine_runners():
             if isinstance(runner, VmRunner):
-                message = "standing machines are in the cluster's own availability domains; use one of zones"
                 at = ("runners", name, "availabilityDomains")
-                require_in_zones("vm_domain", message, runner.availability_domains, self.zones, at=at)
+                require_in_zones("vm_domain", runner.availability_domains, self.zones, at=at)
             if isinstance(runner, VmPerJobRunner):
                 require_own_network(runner, self.region, at=("runners", name))

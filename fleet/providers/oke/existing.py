@@ -5,12 +5,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
+from fleet.facts.remark import said
 from fleet.providers.oke.cluster import OkePools
 from fleet.providers.oke.ocid import ClusterId, CompartmentId, SecurityGroupId, SubnetId
 from fleet.providers.oke.runners import OkePodRunner
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.existing import AUTOSCALER_CHART, NO_CACHES, ExistingContext
-from fleet.settings.model import DnsLabel, problem, refusal, without
+from fleet.settings.model import DnsLabel, without
+from fleet.settings.refusals import refusal, refuse
 from fleet.settings.runner import SetName
 
 
@@ -56,30 +58,16 @@ class ExistingOkeCluster(OkePools):
     def _cluster_remarks(self) -> Iterator[str]:
         """As in the base class: what nothing here shows of the cluster."""
         yield from self.existing.unseen(self.enablement)
-        yield (
-            "existing: undeterminable: the cluster must be an enhanced one with VCN-native pod networking, of Kubernetes version "
-            f"{self.kubernetes_version}; compare with oci ce cluster get"
-        )
+        yield said("existing_oke", minor=self.kubernetes_version)
         if self.enablement == GPU_PLUGIN_ADDON:
-            yield (
-                "existing: undeterminable: the add-on NvidiaGpuPlugin must be on; look for it with oci ce cluster list-addons, "
-                "or set another enablement"
-            )
+            yield said("existing_plugin_addon")
         if AUTOSCALER_CHART in self.existing.installed:
-            yield (
-                "existing: the add-on ClusterAutoscaler lists its node pools; add the new ones to its configuration nodes after "
-                "pulumi up, or they keep nodes.min"
-            )
+            yield said("existing_oke_autoscaler")
         else:
-            yield (
-                "existing: undeterminable: the program configures the add-on ClusterAutoscaler only for its own pools; if the "
-                "cluster has it already, write cluster-autoscaler into installed"
-            )
+            yield said("existing_oke_no_autoscaler")
 
     @refusal
     def _existing_rules(self) -> None:
         """Refuse settings of a control plane, and settings that do not fit what the cluster has."""
         self._require_existing(self.existing)
-        if self.declare_quotas:
-            message = "an OCI quota also bounds what others have in the cluster's compartment; remove declareQuotas"
-            raise problem("existing_quotas", message, at=("declareQuotas",))
+        refuse("declareQuotas", existing_quotas=self.declare_quotas)

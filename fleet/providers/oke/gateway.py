@@ -8,7 +8,6 @@ An agent has no query API: it answers "unavailable with Prometheus Agent" (prome
 reads no series of others. The agent does show its own configuration and metrics, and both hold no secret.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any
 from fleet.charts.chart import Pod, fixed, requests
 from fleet.charts.dcgm_exporter import counters
 from fleet.charts.kube_prometheus import STACK
-from fleet.facts.manifest import Manifest, manifest
+from fleet.facts.manifest import Manifest, manifest, single
 from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import POD_SECURITY_LABEL, SYSTEM_SELECTOR
 from fleet.facts.versions import PROMETHEUS_IMAGE
@@ -152,19 +151,10 @@ def gateway_objects(gateway: Gateway, cluster: str) -> dict[str, Manifest]:
         f"{name}.json": json.dumps(agent_config(name, cluster, gateway.target), indent=2, sort_keys=True)
         for name in gateway.ports
     }
-    # An agent reads its file only when it starts.
-    changed = hashlib.sha256("".join(configs.values()).encode()).hexdigest()[:10]
     pod = _FIXED["pod"] | {
         "nodeSelector": dict(SYSTEM_SELECTOR),
         "securityContext": CONFINED_POD | _FIXED["pod"]["securityContext"],
         "containers": [_container(name, port) for name, port in gateway.ports.items()],
-    }
-    agents = {
-        "replicas": 1,
-        # Two agents would write the same samples twice.
-        "strategy": {"type": "Recreate"},
-        "selector": {"matchLabels": _LABELS},
-        "template": {"metadata": {"labels": _LABELS, "annotations": {"gpu-ci/config": changed}}, "spec": pod},
     }
     # The load balancer's packets come from nodes, so the policy names no source.
     admitted = [{"ports": [{"protocol": "TCP", "port": port} for port in gateway.ports.values()]}]
@@ -182,7 +172,7 @@ def gateway_objects(gateway: Gateway, cluster: str) -> dict[str, Manifest]:
         "namespace": manifest("v1", "Namespace", NAMESPACE, labels={POD_SECURITY_LABEL: "restricted"}),
         "config": manifest("v1", "ConfigMap", NAME, NAMESPACE) | {"data": configs},
         "network": manifest("networking.k8s.io/v1", "NetworkPolicy", NAME, NAMESPACE, network),
-        "agents": manifest("apps/v1", "Deployment", NAME, NAMESPACE, agents),
+        "agents": single(NAME, NAMESPACE, configs, pod),
         "service": manifest("v1", "Service", NAME, NAMESPACE, service),
     }
 

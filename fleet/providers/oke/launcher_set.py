@@ -20,8 +20,9 @@ from fleet.providers.oke.ocid import CompartmentId, Region, require_place, requi
 from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner, VmRunner, require_own_network
 from fleet.providers.tags import OCI_TAGS
 from fleet.settings.github import GitHub
-from fleet.settings.model import LabelKey, LabelValue, TagKey, TagValue, matching, refusal
+from fleet.settings.model import LabelKey, LabelValue, TagKey, TagValue
 from fleet.settings.monitoring import REMOTE_WRITE
+from fleet.settings.refusals import matching, refusal
 
 LAUNCHER = "launcher"
 """Name of the launcher's ServiceAccount and of its ConfigMap, in the set's namespace."""
@@ -34,7 +35,7 @@ _PATIENCE = 600
 """Seconds that a launcher has to terminate its machine after Kubernetes asks its pod to stop."""
 
 
-_KEY = matching("provider_tag", f"OCI has tags with keys of {OCI_TAGS.words}; rename it", OCI_TAGS.key.pattern)
+_KEY = matching("provider_tag", OCI_TAGS.key.pattern, allowed=OCI_TAGS.words)
 FreeformTags = Annotated[dict[Annotated[TagKey, _KEY], TagValue], Field(max_length=OCI_TAGS.most)]
 
 

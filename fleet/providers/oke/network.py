@@ -9,7 +9,8 @@ import math
 from typing import Annotated
 
 from fleet.providers.oke.ocid import CompartmentId, SubnetId, VcnId
-from fleet.settings.model import Cidr, Model, limited, problem, refusal
+from fleet.settings.model import Cidr, Model
+from fleet.settings.refusals import limited, problem, refusal, refuse
 
 _PODS_PER_CARD = 31
 """Pod addresses per network card (the same page)."""
@@ -76,16 +77,11 @@ class OkeNetwork(Model):
         ids = {"vcn": self.vcn, "endpointSubnet": self.endpoint_subnet, "nodeSubnet": self.node_subnet}
         missing = [key for key, ocid in ids.items() if ocid is None]
         if 0 < len(missing) < len(ids):
-            message = "an existing network needs vcn, endpointSubnet and nodeSubnet; give all or none"
-            raise problem("given_vcn", message, at=(missing[0],))
-        if self.vcn is None and self.compartment is not None:
-            message = "a new VCN is created in the cluster's compartment; remove compartment, or give vcn"
-            raise problem("network_compartment", message, at=("compartment",))
-        if self.vcn is not None and self.cidr is not None:
-            raise problem("given_vcn", "cidr belongs to a new VCN; remove it, or remove vcn", at=("cidr",))
+            raise problem("given_vcn", at=(missing[0],))
+        refuse("compartment", network_compartment=self.vcn is None and self.compartment is not None)
+        refuse("cidr", given_vcn__cidr=self.vcn is not None and self.cidr is not None)
         if self.vcn is None and (":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 20):
-            why = "a new VCN is an IPv4 network from /16 to /20, because a node and its pods need over a hundred addresses"
-            raise problem("vcn_cidr", f"{why}; write for example 10.0.0.0/16", at=("cidr",), value=self.new_cidr)
+            raise problem("vcn_cidr", at=("cidr",), value=self.new_cidr)
 
     @property
     def new_cidr(self) -> str:

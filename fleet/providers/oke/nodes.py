@@ -16,8 +16,9 @@ from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, ImageId, require_different
 from fleet.settings import compatibility
 from fleet.settings.kubelet import KubeletFlags, owned_fields, unowned
-from fleet.settings.model import Form, Memory, Model, between, problem, refusal, refuses, without
+from fleet.settings.model import Memory, Model, without
 from fleet.settings.pool import Disk, GpuType, Pool, Reservation, require_local_disks, require_own_labels
+from fleet.settings.refusals import Form, between, problem, refusal, refuse, refuses
 
 _FLAGS = {
     "podPidsLimit": "pod-max-pids",
@@ -62,17 +63,15 @@ def _of_oci(name: object) -> object:
     if not isinstance(name, str):
         return name
     if name.startswith(("VM.", "BM.")) and ".GPU" not in name:
-        fix = "name a GPU shape such as VM.GPU.A10.1 (only EKS has pools without GPUs: docs/cpu-classes.md)"
-        raise problem("shape_without_gpu", f"{name} has no GPU; {fix}")
+        raise problem("shape_without_gpu", name=name)
     if any(name == machine.name and machine.cloud != "oci" for machine in hardware.machines()):
-        raise problem("foreign_shape", f"{name} is not an OCI shape; name one such as VM.GPU.A10.1")
+        raise problem("foreign_shape", name=name)
     return name
 
 
 def _nvidia(name: str) -> None:
     if name not in _shapes():
-        message = f"{name} has no NVIDIA GPU, and GPUs of other vendors are not supported; name an NVIDIA shape"
-        raise problem("gpu_vendor", message)
+        raise problem("gpu_vendor", name=name)
 
 
 def _shapes() -> Iterator[str]:
@@ -82,8 +81,9 @@ def _shapes() -> Iterator[str]:
 _SHAPE_FORM = Form("GPU shape", "not a shape of OCI with NVIDIA GPUs; write for example VM.GPU.A10.1", values=_shapes)
 Shape = Annotated[GpuType, BeforeValidator(_of_oci), refuses(_nvidia), _SHAPE_FORM]
 """A shape with NVIDIA GPUs."""
-_VOLUME_RULE = f"an OCI boot volume has {_LEAST_VOLUME}Gi to {_MOST_VOLUME}Gi; write for example 400Gi"
-BootVolume = Annotated[Disk, between("boot_volume", _VOLUME_RULE, _LEAST_VOLUME * 1024, _MOST_VOLUME * 1024)]
+BootVolume = Annotated[
+    Disk, between("boot_volume", _LEAST_VOLUME * 1024, _MOST_VOLUME * 1024, low=_LEAST_VOLUME, high=_MOST_VOLUME)
+]
 """Size of a boot volume in MiB, whole GiB."""
 
 
@@ -92,7 +92,7 @@ def require_preemptible(machines: tuple[hardware.Machine, ...], *, at: tuple[str
     for machine in machines:
         if not hardware.preemptible(machine):
             noun = "bare metal" if machine.bare_metal else "capacity of this shape"
-            raise problem("not_preemptible", f"OCI has no preemptible {noun}; use on-demand", at=at, value=machine.name)
+            raise problem("not_preemptible", at=at, value=machine.name, noun=noun)
 
 
 FLEX_SHAPE = "VM.Standard.E5.Flex"
@@ -113,7 +113,7 @@ class OciReservation(Reservation):
 def _node_image(kind: str) -> None:
     kinds = [name for name, image in NODE_IMAGES.items() if "oci" in image.clouds]
     if kind not in kinds:
-        raise problem("node_image", f"OKE nodes have an image of kind {' or '.join(kinds)}; write one")
+        raise problem("node_image", kinds=" or ".join(kinds))
 
 
 class OkePool(Pool):
@@ -145,18 +145,14 @@ class OkePool(Pool):
     @refusal
     def _oke_rules(self) -> None:
         """Refuse pools that OKE cannot create."""
-        if len(self.instance_types) > 1:
-            message = "an OKE node pool has one shape; keep one, and add a pool for each other shape"
-            raise problem("one_shape", message, at=("instanceTypes",))
+        refuse("instanceTypes", one_shape=len(self.instance_types) > 1)
         if self.capacity == "spot":
             require_preemptible(self.machines, at=("instanceTypes",))
         if self.local_storage is not None:
             require_local_disks(self, array=True, at=("localStorage",))
         require_different(self.zones, at=("zones",))
-        if self.reservation is not None and self.zones:
-            message = "the nodes of a reserved pool are in the reservation's zone; remove zones"
-            raise problem("reserved_zones", message, at=("zones",))
-        require_own_labels("oke_reserved_label", "OKE or kubelet refuses", OKE_PROFILE, self.labels, at=())
+        refuse("zones", reserved_zones=self.reservation is not None and self.zones)
+        require_own_labels("oke_reserved_label", OKE_PROFILE, self.labels, at=())
 
 
 class NodeImageId(Model):
@@ -169,9 +165,7 @@ class NodeImageId(Model):
 
 
 def _one_size(value: object) -> object:
-    if isinstance(value, dict):
-        message = "the autoscaler does not scale OKE's system pool, so it has one size; write a number, such as 2"
-        raise problem("system_nodes", message)
+    refuse(system_nodes=isinstance(value, dict))
     return value
 
 
@@ -197,5 +191,4 @@ class OkeSystemPool(Model):
         """Refuse memory that the shape does not have for its OCPUs: 1 to 64 GB each, whole GB."""
         most = min(64 * self.ocpus, _FLEX_MEMORY)
         if self.memory % 1024 or not self.ocpus <= self.memory // 1024 <= most:
-            message = f"{FLEX_SHAPE} with ocpus {self.ocpus} has {self.ocpus}Gi to {most}Gi, whole Gi; write one between"
-            raise problem("flex_memory", message, at=("memory",))
+            raise problem("flex_memory", at=("memory",), flex_shape=FLEX_SHAPE, ocpus=self.ocpus, most=most)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from fleet.facts.tables import rows
-from fleet.settings.model import Form, matching, problem, refuses, require_once
+from fleet.settings.refusals import Form, matching, problem, refuses, require_once, words
 
 _OCID = re.compile(r"ocid1\.([a-z0-9]+)\.oc1\.([a-z0-9-]*)\.([A-Za-z0-9._-]+)")
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")
@@ -20,7 +20,7 @@ _BY_KEY = {row["key"]: row["region"] for row in rows("oci_regions.csv")}
 
 def _kind(kind: str) -> AfterValidator:
     pattern = _OCID.pattern.replace("([a-z0-9]+)", kind, 1)
-    return matching("ocid", f"not an OCID of kind {kind}; write ocid1.{kind}.oc1.… as the console shows it", pattern)
+    return matching("ocid", pattern, kind=kind)
 
 
 TenancyId = Annotated[str, _kind("tenancy")]
@@ -49,7 +49,7 @@ def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> Non
     """Refuse an OCID of another region. `at` is its path in the settings. Raises a settings problem."""
     found = region_of(ocid) if ocid is not None else ""
     if found not in ("", region):
-        raise problem("ocid_region", f"this OCID belongs to region {found}; use one of {region}", at=at, value=ocid)
+        raise problem("ocid_region", at=at, value=ocid, owner=found, region=region)
 
 
 def located(kind: Any, region: str) -> Any:
@@ -59,28 +59,26 @@ def located(kind: Any, region: str) -> Any:
 
 def require_different(domains: tuple[str, ...], *, at: tuple[str, ...]) -> None:
     """Refuse a list that has an availability domain twice; `at` is its path in the settings."""
-    require_once("repeated_domain", "an availability domain is given twice; remove one", domains, at=at)
+    require_once("repeated_domain", domains, at=at)
 
 
-def require_domains(rule: str, message: str, domains: tuple[str, ...], region: str, *, at: tuple[str, ...]) -> None:
+def require_domains(rule: str, domains: tuple[str, ...], region: str, *, at: tuple[str, ...]) -> None:
     """Refuse an availability domain of another region, and a list that has one twice. `at` is the path of the list."""
     for index, domain in enumerate(domains):
         if not in_region(domain, region):
-            raise problem(rule, message, at=(*at, str(index)))
+            raise problem(rule, at=(*at, str(index)), region=region)
     require_different(domains, at=at)
 
 
 def require_place(domains: tuple[str, ...], region: str) -> None:
     """Refuse `availabilityDomains` of machines that are not in their region, and a list that has one twice."""
-    message = f"not an availability domain of {region}; use that region's"
-    require_domains("place_domain", message, domains, region, at=("availabilityDomains",))
+    require_domains("place_domain", domains, region, at=("availabilityDomains",))
 
 
 def _region(text: str) -> None:
     if text not in _BY_KEY.values():
         close = _close(text.lower())
-        fix = f"not a commercial OCI region; did you mean {' or '.join(close)}?"
-        raise problem("oci_region", fix if close else _REGION_RULE)
+        raise problem("oci_region__close", close=" or ".join(close)) if close else problem("oci_region")
 
 
 def _close(text: str) -> list[str]:
@@ -90,15 +88,10 @@ def _close(text: str) -> list[str]:
     return difflib.get_close_matches(text, _BY_KEY.values(), cutoff=0.7)
 
 
-_REGION_RULE = "not a commercial OCI region; write for example us-sanjose-1"
-Region = Annotated[str, refuses(_region), Form("OCI region", _REGION_RULE, values=lambda: sorted(_BY_KEY.values()))]
-_COMPARTMENT_PATH_RULE = "not a compartment's path; write the names of compartments from the root down, such as ci or ci:machines"
-CompartmentPath = Annotated[str, matching("compartment_path", _COMPARTMENT_PATH_RULE, r"(?a:[\w.-]{1,100}(:[\w.-]{1,100}){0,5})")]
+Region = Annotated[str, refuses(_region), Form("OCI region", words("oci_region"), values=lambda: sorted(_BY_KEY.values()))]
+CompartmentPath = Annotated[str, matching("compartment_path", r"(?a:[\w.-]{1,100}(:[\w.-]{1,100}){0,5})")]
 """Names of compartments from below the root (docs.oracle.com, managing compartments: six levels)."""
-_AVAILABILITY_DOMAIN_RULE = (
-    "not an availability domain; write it with the tenancy's prefix, as `oci iam availability-domain list` gives it"
-)
-AvailabilityDomain = Annotated[str, matching("availability_domain", _AVAILABILITY_DOMAIN_RULE, _DOMAIN.pattern)]
+AvailabilityDomain = Annotated[str, matching("availability_domain", _DOMAIN.pattern)]
 
 
 def in_region(domain: str, region: str) -> bool:

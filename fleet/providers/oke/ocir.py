@@ -2,11 +2,10 @@
 
 from typing import Annotated
 
-from fleet.settings.model import matching
+from fleet.settings.refusals import matching
 from fleet.settings.registry import Mirror, Registry
 
-_NAMESPACE_RULE = "not the Object Storage namespace of a tenancy; write what `oci os ns get` prints"
-Namespace = Annotated[str, matching("registry_namespace", _NAMESPACE_RULE, r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?", most=255)]
+Namespace = Annotated[str, matching("registry_namespace", r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?", most=255)]
 
 
 class OcirRegistry(Registry):

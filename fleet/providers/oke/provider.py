@@ -16,7 +16,7 @@ from fleet.providers.oke.leftovers import OciLeftovers
 from fleet.providers.oke.machine.launch import user_data
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.oke.starter import OkeStarter
-from fleet.providers.provider import Provider, Violation
+from fleet.providers.provider import Provider, Violation, violation
 from fleet.providers.tags import OCI_TAGS
 from fleet.settings.github import GitHub
 from fleet.settings.model import Nodes
@@ -61,11 +61,7 @@ class Oke(Provider[OkePools]):
             for other, beside in created.items():
                 shared = owner.registry and other != name and beside.machines_in == owner.compartment
                 if shared and any(beside.machine_runners()):
-                    message = (
-                        "the dynamic group has every machine of the compartment, and machines of jobs of cluster "
-                        f"{other} are there; give {other} another machineCompartment"
-                    )
-                    yield Violation("registry_readers", message, ("clusters", name, "registry"))
+                    yield violation("registry_readers", ("clusters", name, "registry"), other=other)
 
     def capacity_remarks(self, name: str, cluster: OkePools) -> Iterator[str]:
         """A line for each availability domain of a cluster, with the command that asks for a report on its GPU shapes.

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Discriminator, Tag
 
 from fleet.providers.oke.vm_runner import VmPerJobRunner, VmRunner
-from fleet.settings.model import problem, refusal
+from fleet.settings.refusals import problem, refusal, refuse
 from fleet.settings.runner import KINDS, PodRunner
 
 _LEAST_REASON, _MOST_REASON = 20, 200
@@ -14,8 +14,7 @@ _LEAST_REASON, _MOST_REASON = 20, 200
 def _reason(text: str) -> str:
     reason = text.strip()
     if not _LEAST_REASON <= len(reason) <= _MOST_REASON or not reason.isprintable():
-        message = f"the plan prints this reason; write it in one line of {_LEAST_REASON} to {_MOST_REASON} characters"
-        raise problem("network_reason", message)
+        raise problem("network_reason", least=_LEAST_REASON, most=_MOST_REASON)
     return reason
 
 
@@ -33,10 +32,7 @@ class OkePodRunner(PodRunner):
     @refusal
     def _consent(self) -> None:
         """Refuse a set whose owner has not accepted that its jobs are not isolated."""
-        if self.accept_unenforced_network is None:
-            fix = "use machines (kind: vm-per-job), or add acceptUnenforcedNetwork with the reason why you accept that"
-            message = f"OKE enforces no NetworkPolicy, so jobs in pods reach the VCN and the node's instance metadata; {fix}"
-            raise problem("unenforced_network", message, at=("acceptUnenforcedNetwork",))
+        refuse("acceptUnenforcedNetwork", unenforced_network=self.accept_unenforced_network is None)
 
 
 def _kind(value: Any) -> str | None:

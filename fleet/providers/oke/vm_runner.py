@@ -11,57 +11,44 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts import hardware, versions
 from fleet.facts.remark import todo
+from fleet.providers.oke import ocid
 from fleet.providers.oke.nodes import BootVolume, Shape, require_preemptible
-from fleet.providers.oke.ocid import (
-    AvailabilityDomain,
-    ImageId,
-    Region,
-    SecurityGroupId,
-    SubnetId,
-    require_different,
-    require_place,
-    require_region,
-)
 from fleet.settings import compatibility
-from fleet.settings.model import Duration, Model, Scale, between, matching, problem, refusal, require_once
+from fleet.settings.model import Duration, Model, Scale
+from fleet.settings.refusals import between, matching, problem, refusal, refuse, require_once
 from fleet.settings.runner import ImageReference, Runner, WholeMachine
 
-_LIFETIME_RULE = "a lifetime is from 10m to 120h, because GitHub ends every job after 120h; write one between, such as 24h"
-"""GitHub ends a job of a self-hosted runner after five days (docs.github.com, usage limits)."""
-
-
-_TOOLKIT_RULE = f"not a package version; write for example {versions.VM_TOOLKIT}"
-_TOOLKIT = matching("toolkit_version", _TOOLKIT_RULE, r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")
+_TOOLKIT = matching("toolkit_version", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+", such=versions.VM_TOOLKIT)
 
 
 class Place(Model):
     """Availability domains of one region, tried in order. Outside of the cluster's region it needs its own network and image."""
 
-    region: Region
+    region: ocid.Region
     """OCI region of the place."""
-    availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
+    availability_domains: Annotated[tuple[ocid.AvailabilityDomain, ...], Field(min_length=1)]
     """Availability domains of that region. The launcher tries them in this order."""
-    subnet: SubnetId | None = None
+    subnet: ocid.SubnetId | None = None
     """OCID of the subnet of the machines. Required outside of the cluster's region. Default: that of the cluster."""
-    security_group: SecurityGroupId | None = None
+    security_group: ocid.SecurityGroupId | None = None
     """OCID of the network security group of the machines. Required outside of the cluster's region. Default: that of the
     cluster."""
-    image: ImageId | None = None
+    image: ocid.ImageId | None = None
     """OCID of the boot image in that region. Required outside of the cluster's region. Default: `image` of the runner class."""
 
     @refusal
     def _rules(self) -> None:
         """Refuse domains and OCIDs of another region, and a domain given twice."""
-        require_place(self.availability_domains, self.region)
-        require_region(self.subnet, self.region, at=("subnet",))
-        require_region(self.security_group, self.region, at=("securityGroup",))
-        require_region(self.image, self.region, at=("image",))
+        ocid.require_place(self.availability_domains, self.region)
+        ocid.require_region(self.subnet, self.region, at=("subnet",))
+        ocid.require_region(self.security_group, self.region, at=("securityGroup",))
+        ocid.require_region(self.image, self.region, at=("image",))
 
 
 class MachineImage(Model):
     """The boot image: Ubuntu with NVIDIA's driver. The machine checks the driver's version at boot."""
 
-    id: ImageId
+    id: ocid.ImageId
     """OCID of the image in the cluster's region."""
     driver: Annotated[str, AfterValidator(compatibility.driver_version)]
     """Version of the NVIDIA driver in the image. The machine compares it at boot with what `nvidia-smi` shows."""
@@ -142,9 +129,7 @@ class MachineRunner(compatibility.CudaFields, Runner):
         """Refuse different shapes, a release on spot, spot that OCI does not sell, and tools that are incompatible."""
         self._shapes_are_alike()
         if self.capacity == "spot":
-            if self.role == "release":
-                message = "a release job must not run on preemptible capacity: an interruption would abort it; use on-demand"
-                raise problem("release_vm_spot", message, at=("capacity",))
+            refuse("capacity", release_vm_spot=self.role == "release")
             require_preemptible(self.machines, at=("shapes",))
         if self.image is not None:
             for machine in self.machines:
@@ -153,22 +138,17 @@ class MachineRunner(compatibility.CudaFields, Runner):
         if self.cuda is not None and (wrong := compatibility.lacks_cuda(self.cuda, self.machines, driver)):
             raise problem("cuda", wrong, at=("cuda",))
         if self.nvkind and not any(self.toolkit.startswith(f"{minor}.") for minor in versions.NVKIND.toolkits):
-            fix = "use one, or set nvkind: false"
-            message = f"the pinned nvkind works with toolkit {' and '.join(versions.NVKIND.toolkits)}; {fix}"
-            raise problem("nvkind_toolkit", message, at=("toolkit",))
+            raise problem("nvkind_toolkit", at=("toolkit",), toolkits=" and ".join(versions.NVKIND.toolkits))
 
     def _shapes_are_alike(self) -> None:
         """Refuse shapes with different GPUs or another architecture, because a job can run on any of them."""
         for index, machine in enumerate(self.machines):
             if machine.arch != "x86_64":
-                fix = "name another shape, or use a pool"
-                message = f"machines download their tools for x86_64, {machine.name} is {machine.arch}; {fix}"
-                raise problem("machine_arch", message, at=("shapes", str(index)))
+                raise problem("machine_arch", at=("shapes", str(index)), machine=machine.name, arch=machine.arch)
         if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in self.machines}) > 1:
             kinds = ", ".join(f"{machine.name} {machine.gpus}x {machine.gpu.name}" for machine in self.machines if machine.gpu)
-            message = f"shapes of one set must have the same GPU model and count, and these are {kinds}; give each its own set"
-            raise problem("mixed_shapes", message, at=("shapes",))
-        require_once("repeated_shape", "a shape is given twice; remove one", self.shapes, at=("shapes",))
+            raise problem("mixed_shapes", at=("shapes",), kinds=kinds)
+        require_once("repeated_shape", self.shapes, at=("shapes",))
 
 
 class VmRunner(MachineRunner):
@@ -180,7 +160,7 @@ class VmRunner(MachineRunner):
     """Standing machines that wait for jobs. Each is replaced after its job (docs/oci-runners.md)."""
     count: Annotated[int, Field(ge=1, le=50)]
     """Machines that are always on. Each is paid for whether a job runs or not. Unit: machines."""
-    availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
+    availability_domains: Annotated[tuple[ocid.AvailabilityDomain, ...], Field(min_length=1)]
     """Availability domains of the machines."""
     image: MachineImage
     """Boot image of the machines: Ubuntu with NVIDIA's driver."""
@@ -197,14 +177,10 @@ class VmRunner(MachineRunner):
     @refusal
     def _pool_rules(self) -> None:
         """Refuse settings that an instance pool cannot have."""
-        if self.capacity == "spot":
-            # docs.oracle.com, preemptible instances.
-            message = "OCI does not keep standing machines on preemptible capacity; use on-demand, or kind: vm-per-job"
-            raise problem("standing_spot", message, at=("capacity",))
-        if len(self.shapes) > 1:
-            message = "standing machines have one shape; keep one and add a set for each other shape, or use kind: vm-per-job"
-            raise problem("standing_shapes", message, at=("shapes",))
-        require_different(self.availability_domains, at=("availabilityDomains",))
+        # docs.oracle.com, preemptible instances.
+        refuse("capacity", standing_spot=self.capacity == "spot")
+        refuse("shapes", standing_shapes=len(self.shapes) > 1)
+        ocid.require_different(self.availability_domains, at=("availabilityDomains",))
 
 
 class VmPerJobRunner(MachineRunner):
@@ -220,7 +196,8 @@ class VmPerJobRunner(MachineRunner):
     """Where machines boot. The launcher tries each shape in every place, in this order, before the next shape."""
     launcher: Literal["gpu-ci", "cncf"] = "gpu-ci"
     """The program that boots the machine: this project's, or CNCF's published one (docs/oci-runners.md compares them)."""
-    lifetime: Annotated[Duration, between("lifetime", _LIFETIME_RULE, 600, 5 * 86_400)] = 86_400
+    # GitHub ends a job of a self-hosted runner after five days (docs.github.com, usage limits).
+    lifetime: Annotated[Duration, between("lifetime", 600, 5 * 86_400)] = 86_400
     """Maximum age of a machine. Older machines are terminated even if a job runs, so none stays by mistake. Example: `12h`"""
 
     def places_in(self, region: str) -> tuple[Place, ...]:
@@ -259,31 +236,25 @@ class VmPerJobRunner(MachineRunner):
         tried: set[str] = set()
         for index, place in enumerate(self.places):
             if again := sorted(tried.intersection(place.availability_domains)):
-                message = "an earlier place has that availability domain; remove one"
-                raise problem("repeated_place", message, at=("places", str(index), "availabilityDomains"), value=again[0])
+                raise problem("repeated_place", at=("places", str(index), "availabilityDomains"), value=again[0])
             tried.update(place.availability_domains)
 
     @refusal
     def _launcher_rules(self) -> None:
         """Refuse settings that the launcher does not support."""
         if self.booted_here:
-            if self.image is None:
-                message = "the launcher needs an image of yours; set image with id and driver"
-                raise problem("machine_image", message, at=("image",))
+            refuse("image", machine_image=self.image is None)
             return
         if self.image is not None:
-            message = "CNCF's launcher finds its image by the name of its operating system; remove image"
-            raise problem("cncf_image", message, at=("image",), value=self.image.id)
+            raise problem("cncf_image", at=("image",), value=self.image.id)
         parts: list[tuple[tuple[str, ...], Model]] = [((), self)]
         parts += [(("places", str(index)), place) for index, place in enumerate(self.places)]
         for at, part in parts:
             for field in sorted(_NOT_CNCF & part.model_fields_set):
                 key = type(part).model_fields[field].alias or field
-                raise problem("cncf_setting", f"CNCF's launcher has no setting for {key}; remove it", at=(*at, key))
+                raise problem("cncf_setting", at=(*at, key), key=key)
         for index, place in enumerate(self.places):
-            if place.subnet is None:
-                message = "CNCF's launcher needs a subnet in each place; add it"
-                raise problem("cncf_subnet", message, at=("places", str(index), "subnet"))
+            refuse("places", str(index), "subnet", cncf_subnet=place.subnet is None)
 
 
 def require_own_network(runner: VmPerJobRunner, region: str, *, at: tuple[str, ...]) -> None:
@@ -292,10 +263,9 @@ def require_own_network(runner: VmPerJobRunner, region: str, *, at: tuple[str, .
         return
     for index, place in enumerate(runner.places):
         ids = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
-        missing = [key for key, ocid in ids.items() if ocid is None]
+        missing = [key for key, identifier in ids.items() if identifier is None]
         if place.region != region and missing:
-            message = f"a place outside of the cluster's region needs its own network and image; add {', '.join(missing)}"
-            raise problem("place_network", message, at=(*at, "places", str(index)), value=place.region)
+            raise problem("place_network", at=(*at, "places", str(index)), value=place.region, missing=", ".join(missing))
 
 
 _NOT_CNCF = frozenset({"toolkit", "nvkind", "lifetime", "security_group", "image"})

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from fleet.facts import versions
 from fleet.facts.lifecycle import Use, of_kubernetes, of_row
-from fleet.facts.remark import todo
+from fleet.facts.remark import said, todo
 from fleet.facts.versions import minor
 from fleet.providers.talos.nodes import ControlPlane, Host, TalosPool, TalosSystem, ip_address
 from fleet.providers.talos.release import has_documents
@@ -19,7 +19,8 @@ from fleet.settings.enablement import GPU_OPERATOR, Enablement
 from fleet.settings.existing import no_caches
 from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
 from fleet.settings.machines import WithMachines
-from fleet.settings.model import DnsLabel, QuotedText, matching, problem, refusal, without
+from fleet.settings.model import DnsLabel, QuotedText, without
+from fleet.settings.refusals import matching, problem, refusal, refuse
 from fleet.settings.runner import PodRunner, SetName
 
 _OPERATOR_FROM = (1, 13)
@@ -29,11 +30,10 @@ _POLICIES_FROM = (1, 13)
 
 
 _PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-_ENDPOINT_RULE = "not the control plane's URL; write for example https://192.0.2.10:6443"
-_ENDPOINT = matching("talos_endpoint", _ENDPOINT_RULE, rf"https://([A-Za-z0-9.-]+|\[[0-9a-f:]+\]):{_PORT}")
+_ENDPOINT = matching("talos_endpoint", rf"https://([A-Za-z0-9.-]+|\[[0-9a-f:]+\]):{_PORT}")
 
 
-_NO_CACHES = no_caches("talos_cache", "a cache is a cloud volume, which Talos clusters do not have")
+_NO_CACHES = no_caches("talos_cache")
 
 
 class TalosCluster(Cluster, WithMachines):
@@ -140,39 +140,26 @@ class TalosCluster(Cluster, WithMachines):
         yield from super()._remarks()
         host_addresses = {host.address for host in self.control_plane.hosts.values()}
         if (shared := ip_address(self._endpoint_host)) is not None and str(shared) not in host_addresses:
-            yield todo(
-                f"endpoint: {shared} is not a control-plane host's address; set up its owner (a shared address or a "
-                "load balancer)"
-            )
+            yield todo(said("talos_endpoint", address=shared))
         if "-" in self.release.release:
             yield f"talosVersion: {self.release.release} is a pre-release, the newest release whose source was checked"
         if has_documents(self.talos_version):
             # That talhelper was built with the documents of 1.14.0-alpha.2.
-            yield (
-                f"talosVersion: talhelper 3.1.16 does not know the config documents of {self.talos_version}; use "
-                "talosctl (docs/talos.md)"
-            )
+            yield said("talhelper", talos=self.talos_version)
         if self.cni == "flannel" and not self.enforces_policies:
-            yield (
-                f"network policies: Flannel of Talos {self.talos_version} enforces none, so jobs can reach your network; "
-                "use talosVersion 1.13, or cni: none and a network plugin that enforces them"
-            )
+            yield said("flannel", talos=self.talos_version)
         if self.cni == "none":
-            yield todo(
-                "cni none: nodes stay NotReady until you install a network plugin; choose one that enforces network policies"
-            )
+            yield todo(said("cni_none"))
 
     @refusal
     def _versions_fit(self) -> None:
         """Refuse a Talos release that is not pinned, and a Kubernetes version that it does not support."""
         if self.talos_version not in versions.TALOS:
-            message = f"no release of this minor is pinned; use one of: {', '.join(versions.TALOS)}"
-            raise problem("talos_version", message, at=("talosVersion",))
+            raise problem("talos_version", at=("talosVersion",), talos=", ".join(versions.TALOS))
         oldest, newest = map(minor, self.release.kubernetes)
         releases = [release for release in versions.TALOS_KUBERNETES if oldest <= minor(release) <= newest]
         if self.kubernetes_version not in releases:
-            message = f"no pinned release of this minor works with Talos {self.talos_version}; use one of: {', '.join(releases)}"
-            raise problem("talos_kubernetes", message, at=("kubernetesVersion",))
+            raise problem("talos_kubernetes", at=("kubernetesVersion",), talos=self.talos_version, releases=", ".join(releases))
 
     @refusal
     def _hosts_once(self) -> None:
@@ -181,26 +168,21 @@ class TalosCluster(Cluster, WithMachines):
         addresses = Counter(host.address for _, _, host in self.hosts())
         for path, name, host in self.hosts():
             if names[name] > 1:
-                raise problem("host_twice", "another host has that name; give each machine one", at=path, value=name)
+                raise problem("host_twice", at=path, value=name)
             if addresses[host.address] > 1:
-                message = "another host has that address; correct it"
-                raise problem("address_twice", message, at=(*path, "address"), value=host.address)
+                raise problem("address_twice", at=(*path, "address"), value=host.address)
 
     @refusal
     def _own_machines(self) -> None:
         """Refuse settings that only clouds have, such as budgets and quotas, and secrets that only `pulumi up` could write."""
         for key, value in (("budget", self.budget), ("declareQuotas", self.declare_quotas), ("protect", self.protect)):
             if value:
-                raise problem("talos_cloud", f"{key} applies only to clusters in a cloud; remove it", at=(key,))
-        if isinstance(self.gitops.secrets, ByProgram):
-            message = "pulumi up is not available for this cluster; use external-secrets, sealed-secrets or sops"
-            raise problem("talos_secrets", message, at=("gitops", "secrets", "by"))
+                raise problem("talos_cloud", at=(key,), key=key)
+        refuse("gitops", "secrets", "by", talos_secrets=isinstance(self.gitops.secrets, ByProgram))
 
     @refusal
     def _talos_enablement(self) -> None:
         """Refuse pools and an enablement that do not fit each other, and a Talos release that the operator does not support."""
         if self.enablement == GPU_OPERATOR and minor(self.talos_version) < _OPERATOR_FROM:
-            fix = "raise talosVersion, or use enablement: device-plugin"
-            message = f"NVIDIA supports its operator from Talos 1.13 on, not on {self.talos_version}; {fix}"
-            raise problem("talos_operator", message, at=("enablement",), value=self.enablement)
+            raise problem("talos_operator", at=("enablement",), value=self.enablement, talos_version=self.talos_version)
         self._require_enablement(driver_at=lambda name, _: ("pools", name, "driver", "tier"))

@@ -8,17 +8,15 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from fleet.facts.hardware import OWNED
 from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.settings.kubelet import KubeletConfig, owned_fields, unowned
-from fleet.settings.model import DnsLabel, Form, Memory, Model, Nodes, matching, memory_text, problem, refusal, without
+from fleet.settings.model import DnsLabel, Memory, Model, Nodes, memory_text, without
 from fleet.settings.pool import MachineName, Pool, require_own_labels
+from fleet.settings.refusals import Form, matching, problem, refusal, refuse, words
 
 _TURING = (7, 5)
 """The lowest compute capability that NVIDIA's open kernel modules support (NVIDIA/open-gpu-kernel-modules README)."""
 _BLACKWELL = (10, 0)
 """The lowest compute capability that only the open kernel modules support (developer.nvidia.com, NVIDIA transitions fully towards
 open-source GPU kernel modules; getsolus/packages#5575 shows the error on an RTX 5090)."""
-
-
-_HOST_ADDRESS = "not the IP address of a host; write the one at which other machines reach it, such as 192.0.2.20"
 
 
 def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -32,15 +30,13 @@ def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 def _address(text: str) -> str:
     found = ip_address(text)
     if found is None or found.is_loopback or found.is_unspecified or found.is_multicast or found.is_link_local:
-        raise problem("host_address", _HOST_ADDRESS)
+        raise problem("host_address")
     return str(found)
 
 
-HostAddress = Annotated[str, AfterValidator(_address), Form("host address", _HOST_ADDRESS, "[0-9a-fA-F.:]+")]
-_DISK_PATH_RULE = "not a disk; write its device, such as /dev/nvme0n1 or /dev/disk/by-id/…"
-DiskPath = Annotated[str, matching("install_disk", _DISK_PATH_RULE, r"/dev/[A-Za-z0-9/_.:-]+")]
-_VOLUME_NAME_RULE = "not a user volume's name: letters, digits and hyphens, 34 at most; write for example models"
-VolumeName = Annotated[str, matching("volume_name", _VOLUME_NAME_RULE, r"[A-Za-z0-9-]{1,34}")]
+HostAddress = Annotated[str, AfterValidator(_address), Form("host address", words("host_address"), "[0-9a-fA-F.:]+")]
+DiskPath = Annotated[str, matching("install_disk", r"/dev/[A-Za-z0-9/_.:-]+")]
+VolumeName = Annotated[str, matching("volume_name__talos", r"[A-Za-z0-9-]{1,34}")]
 """siderolabs/talos v1.13.9 pkg/machinery/config/types/block/user_volume_config.go: a partition's label is `u-` and the name."""
 
 
@@ -58,9 +54,7 @@ class UserVolume(Model):
     @refusal
     def _one_place(self) -> None:
         """Refuse a volume with both places, and one without a place."""
-        if (self.disk is None) == (self.ephemeral is None):
-            message = "a user volume is on another disk, or beside Talos on the install disk; set disk or ephemeral, not both"
-            raise problem("volume_place", message)
+        refuse(volume_place=(self.disk is None) == (self.ephemeral is None))
 
 
 class Host(Model):
@@ -79,20 +73,11 @@ class Host(Model):
     @refusal
     def _other_disk(self) -> None:
         """Refuse a disk that Talos uses as a whole already, and room on the install disk if EPHEMERAL is not there."""
-        if self.ephemeral_disk == self.install_disk:
-            message = "containers and images are on the install disk by default; remove it"
-            raise problem("ephemeral_disk", message, at=("ephemeralDisk",))
+        refuse("ephemeralDisk", ephemeral_disk=self.ephemeral_disk == self.install_disk)
         if self.ephemeral_disk is not None and self.volume is not None:
-            if self.volume.ephemeral is not None:
-                why = "ephemeralDisk puts containers and images on another disk, so they need no room on the install disk"
-                message = f"{why}; remove volume.ephemeral or ephemeralDisk"
-                raise problem("ephemeral_twice", message, at=("volume", "ephemeral"))
-            if self.volume.disk == self.ephemeral_disk:
-                message = "ephemeralDisk uses all of this disk; name another disk"
-                raise problem("ephemeral_volume_disk", message, at=("volume", "disk"))
-        if self.volume is not None and self.volume.disk == self.install_disk:
-            message = "Talos is installed on this disk and uses all of it; name another disk, or set ephemeral instead of disk"
-            raise problem("volume_disk", message, at=("volume", "disk"))
+            refuse("volume", "ephemeral", ephemeral_twice=self.volume.ephemeral is not None)
+            refuse("volume", "disk", ephemeral_volume_disk=self.volume.disk == self.ephemeral_disk)
+        refuse("volume", "disk", volume_disk=self.volume is not None and self.volume.disk == self.install_disk)
 
 
 class Hosts(Nodes):
@@ -111,8 +96,7 @@ class Hosts(Nodes):
             return value
         for bound in ("min", "max"):
             if bound in value:
-                message = f"hosts already determines the number of your own machines; remove {bound}"
-                raise problem("host_count", message, at=(bound,))
+                raise problem("host_count", at=(bound,), bound=bound)
         count = len(hosts) if isinstance(hosts := value.get("hosts"), dict) else 0
         # If hosts is not a mapping, report only that and not a missing count as well.
         return value | {"min": count, "max": max(count, 1)}
@@ -158,27 +142,19 @@ class TalosPool(Pool):
         for machine in self.machines:
             gpu = machine.gpu
             if machine.cloud != OWNED or gpu is None:
-                message = "Talos nodes are machines of your own; name one that is below machines of the cluster"
-                raise problem("talos_machine", message, at=("instanceTypes",), value=machine.name)
+                raise problem("talos_machine", at=("instanceTypes",), value=machine.name)
             capability, modules = tuple(map(int, gpu.compute_capability.split("."))), self.driver.kernel_modules
             if modules == "open" and capability < _TURING:
-                message = f"NVIDIA's open kernel modules support GPUs from Turing on, {gpu.name} is older; write proprietary"
-                raise problem("open_modules", message, at=("driver", "kernelModules"))
+                raise problem("open_modules", at=("driver", "kernelModules"), gpu=gpu.name)
             if modules == "proprietary" and capability >= _BLACKWELL:
-                message = f"only NVIDIA's open kernel modules support {gpu.name} (Blackwell); write open"
-                raise problem("proprietary_modules", message, at=("driver", "kernelModules"), value=modules)
-        if len(self.instance_types) > 1:
-            message = "the hosts of a pool have one machine type; keep one, and add a pool for each other type"
-            raise problem("one_machine", message, at=("instanceTypes",))
+                raise problem("proprietary_modules", at=("driver", "kernelModules"), value=modules, gpu=gpu.name)
+        refuse("instanceTypes", one_machine=len(self.instance_types) > 1)
         for name, host in self.nodes.hosts.items():
             kept = host.volume.ephemeral if host.volume is not None else None
             if kept is not None and kept < self.disk:
-                fix = "lower the pool's disk, or raise ephemeral"
-                message = f"host {name} keeps {memory_text(kept)} for containers and images; {fix}"
-                raise problem("volume_room", message, at=("disk",), value=memory_text(self.disk))
-        if "idle_delay" in self.model_fields_set:
-            raise problem("talos_idle", "your own machines always stay on; remove idleDelay", at=("idleDelay",))
-        require_own_labels("talos_reserved_label", "kubelet may not set", TALOS_PROFILE, self.labels, at=())
+                raise problem("volume_room", at=("disk",), value=memory_text(self.disk), name=name, kept=memory_text(kept))
+        refuse("idleDelay", talos_idle="idle_delay" in self.model_fields_set)
+        require_own_labels("talos_reserved_label", TALOS_PROFILE, self.labels, at=())
 
 
 class TalosSystem(Model):
@@ -198,6 +174,5 @@ class ControlPlane(Model):
     def _odd(self) -> None:
         """Refuse an even number of hosts. For example, etcd with two members loses its quorum if either of them fails."""
         if len(self.hosts) % 2 == 0:
-            fix = "use an odd number"
-            message = f"etcd of {len(self.hosts)} members tolerates no more failures than of {len(self.hosts) - 1}; {fix}"
-            raise problem("etcd_members", message, at=("hosts",), value=sorted(self.hosts))
+            count = len(self.hosts)
+            raise problem("etcd_members", at=("hosts",), value=sorted(self.hosts), members=count, fewer=count - 1)

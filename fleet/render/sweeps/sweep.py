@@ -6,7 +6,6 @@ and 6443 of any address, also of the internet, and nothing else.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Any
 from fleet.charts.arc import controller_of
 from fleet.charts.chart import Pod, resources
 from fleet.charts.sweeps import NAMESPACE, QUARANTINE, REAPER, SCHEDULER, sweep_pods
-from fleet.facts.manifest import Manifest, manifest, role, rule, service_account
+from fleet.facts.manifest import Manifest, manifest, role, rule, service_account, single
 from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import HEALTH_ANNOTATION, QUARANTINE_TAINT, STARTUP_GATE
 from fleet.facts.versions import IMAGES
@@ -76,7 +75,7 @@ def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, 
         service_account(sweep.name, NAMESPACE),
         *_rights(sweep),
         manifest("v1", "ConfigMap", sweep.name, NAMESPACE) | {"data": files},
-        manifest("apps/v1", "Deployment", sweep.name, NAMESPACE, _deployment(sweep, selector, files)),
+        single(sweep.name, NAMESPACE, files, _pod(sweep, selector, files)),
     )
 
 
@@ -87,8 +86,7 @@ def _rights(sweep: Sweep) -> list[Manifest]:
     return [entry for space, rules in spaces.items() for entry in role(sweep.name, NAMESPACE, space, rules)]
 
 
-def _deployment(sweep: Sweep, selector: Mapping[str, str], files: Mapping[str, str]) -> Manifest:
-    labels = {"app.kubernetes.io/name": sweep.name}
+def _pod(sweep: Sweep, selector: Mapping[str, str], files: Mapping[str, str]) -> Manifest:
     # The paths make the modules a package, as they are here.
     package = _PACKAGE.replace(".", "/")
     items = [{"key": key, "path": f"{package}/{key}" if key.endswith(".py") else key} for key in files]
@@ -101,7 +99,7 @@ def _deployment(sweep: Sweep, selector: Mapping[str, str], files: Mapping[str, s
         "securityContext": CONFINED | {"readOnlyRootFilesystem": True},
         "volumeMounts": [{"name": "program", "mountPath": _PROGRAM, "readOnly": True}],
     }
-    pod = {
+    return {
         "serviceAccountName": sweep.name,
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
@@ -111,15 +109,6 @@ def _deployment(sweep: Sweep, selector: Mapping[str, str], files: Mapping[str, s
         "securityContext": CONFINED_POD | {"runAsUser": _UID, "runAsGroup": _UID},
         "containers": [container],
         "volumes": [{"name": "program", "configMap": {"name": sweep.name, "items": items}}],
-    }
-    # The program reads its files only when it starts.
-    changed = hashlib.sha256("".join(files.values()).encode()).hexdigest()[:10]
-    return {
-        "replicas": 1,
-        # Two pods would do the same work twice.
-        "strategy": {"type": "Recreate"},
-        "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels, "annotations": {"gpu-ci/config": changed}}, "spec": pod},
     }
 
 

@@ -72,14 +72,6 @@ class _Page(BaseModel, Generic[P]):
 
 
 @dataclass(frozen=True, slots=True)
-class Some(Generic[P]):
-    """The first entries of a list, and how many GitHub has."""
-
-    entries: tuple[P, ...]
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
 class Repository:
     """A repository of one GitHub. The token goes to the API of this host alone. All methods raise SourceError."""
 
@@ -97,14 +89,14 @@ class Repository:
         """One run, its latest attempt."""
         return ask(self._api, f"/repos/{self.path}/actions/runs/{number}", self.token, TypeAdapter(Run))
 
-    def runs(self, most: int, **search: str) -> Some[Run]:
-        """The newest runs of a search, at most `most`."""
+    def runs(self, most: int, **search: str) -> tuple[tuple[Run, ...], int]:
+        """The newest runs of a search, at most `most`, and how many GitHub has."""
         return self._list(f"/repos/{self.path}/actions/runs?{urlencode(search)}", TypeAdapter(_Page[Run]), most)
 
     def jobs(self, run: int) -> tuple[Job, ...]:
         """The jobs of the latest attempt of a run."""
         path = f"/repos/{self.path}/actions/runs/{run}/jobs?filter=latest"
-        return self._list(path, TypeAdapter(_Page[Job]), MOST).entries
+        return self._list(path, TypeAdapter(_Page[Job]), MOST)[0]
 
     def jobs_of(self, runs: Iterable[int]) -> tuple[list[Job], int]:
         """The jobs of runs, and how many of the runs GitHub no longer has: anyone with the right may delete one meanwhile."""
@@ -122,14 +114,17 @@ class Repository:
     def groups(self) -> tuple[Group, ...]:
         """The runner groups of the organization that this repository may use."""
         path = f"/orgs/{self.owner}/actions/runner-groups?visible_to_repository={self.name}"
-        return self._list(path, TypeAdapter(_Page[Group]), MOST).entries
+        return self._list(path, TypeAdapter(_Page[Group]), MOST)[0]
 
     @property
     def _api(self) -> str:
         return api_of(f"https://{self.host}")
 
-    def _list(self, path: str, form: TypeAdapter[_Page[P]], most: int) -> Some[P]:
-        """The first `most` entries. A server may give smaller pages than it was asked for, so their number ends the list."""
+    def _list(self, path: str, form: TypeAdapter[_Page[P]], most: int) -> tuple[tuple[P, ...], int]:
+        """The first `most` entries, and how many GitHub has.
+
+        A server may give smaller pages than it was asked for, so their number ends the list.
+        """
         entries: dict[int, P] = {}
         total = 0
         # 100 is GitHub's largest page.
@@ -140,7 +135,7 @@ class Repository:
             total = page.total_count
             if not page.entries or len(entries) >= min(total, most):
                 break
-        return Some(tuple(entries.values())[:most], total)
+        return tuple(entries.values())[:most], total
 
 
 def run_of(url: str, environment: Mapping[str, str]) -> tuple[Repository, int]:

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, datetime
 from http.client import responses
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, StringConstraints, TypeAdapter
@@ -56,8 +55,7 @@ class _End(BaseModel):
     runtime_deprecates_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(NamedTuple):
     """A version that is neither a draft nor a pre-release, and the day of its publication."""
 
     version: str

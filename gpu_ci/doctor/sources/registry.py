@@ -6,8 +6,8 @@ docs/spec/auth/token.md and the OCI distribution specification.
 
 import hashlib
 import re
-from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from pydantic import BaseModel, TypeAdapter
@@ -24,16 +24,14 @@ _MOST = 4_000_000
 """The largest manifest that registries must take (OCI distribution specification)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tagged:
+class Tagged(NamedTuple):
     """The digest of a tag, "sha256:" and 64 hex digits, and the day on which the content was made, or "unknown"."""
 
     digest: str
     day: str
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(NamedTuple):
     """A content at an address: its SHA-256 in hex, its size in bytes, and the token that opens it."""
 
     url: str

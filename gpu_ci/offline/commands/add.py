@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from fleet.facts.day import day_of
 from gpu_ci.app import WRITE, Cluster, Gpu, Program, Stack, app
 from gpu_ci.offline.agree import Edit, growing
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.grow.additions import PROVIDERS, Most, Pools, Sizes, add_class, add_cluster, add_pool, add_region, words
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import Answers
@@ -92,6 +92,5 @@ def cluster(
         of_cloud = ask.jobs_of(cloud)
         kinds = asked.answer("jobs", "Which kinds of jobs, with commas?", of_cloud, "tests", lambda text: ask.jobs(text, cloud))
         asked.require()
-        add_cluster(
-            grown, name, Answers(stack, cloud, place, model, grown.fleet.github.url, kinds, ""), most or USUAL, day_of(edit.as_of)
-        )
+        answers = Answers(stack, cloud, place, model, grown.fleet.github.url, kinds, "")
+        add_cluster(grown, name, answers, most or USUAL, day_of(edit.as_of))

@@ -2,11 +2,11 @@
 
 import typer
 
+from fleet.facts.day import day_of
 from fleet.loading.home import ROOT
 from gpu_ci.app import WRITE, Stack, app, console
 from gpu_ci.offline import words
 from gpu_ci.offline.agree import Agreement, Edit, agreement, replace_files, require_consent
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.plan import require_sdk
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.report import report
@@ -40,12 +40,8 @@ def price(agreed: Agreement) -> list[str]:
     """What the fleet costs, and the limits of its cost before and after."""
     limits = []
     for key, word in (("idleUsdPerHour", "idle"), ("worstUsdPerHour", "worst")):
-        values = [
-            next(configured.config[key] for configured in plan.policies if key in configured.config)
-            for plan in (agreed.before, agreed.after)
-        ]
+        configs = ([each.config for each in plan.policies if key in each.config] for plan in (agreed.before, agreed.after))
+        values = [config[key] for config, *_ in configs]
         limits.append(f"{word} {' → '.join(f'{value:.2f}' for value in dict.fromkeys(values))}")
-    return [
-        f"The fleet costs {words.hourly(agreed.after.average, agreed.after.cost[1])}.",
-        f"Its limits, USD an hour: {', '.join(limits)}.",
-    ]
+    costs = words.hourly(agreed.after.average, agreed.after.cost[1])
+    return [f"The fleet costs {costs}.", f"Its limits, USD an hour: {', '.join(limits)}."]

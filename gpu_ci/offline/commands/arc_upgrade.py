@@ -1,7 +1,6 @@
 """`gpu-ci arc-upgrade`: how a deployed stack reaches another minor of Actions Runner Controller without ending a job."""
 
 import re
-import sys
 from typing import Annotated
 
 import typer
@@ -10,7 +9,7 @@ from fleet.facts.errors import InputError
 from fleet.facts.versions import CHARTS
 from fleet.loading.config import read_fleet
 from fleet.render.arc import SETS, upgrade
-from gpu_ci.app import PROVE, File, Stack, app
+from gpu_ci.app import PROVE, File, Stack, app, reply
 
 
 @app.command(name="arc-upgrade", rich_help_panel=PROVE)
@@ -27,14 +26,13 @@ def arc_upgrade(
     old, new = (_version(option, value) for option, value in (("--from", before), ("--to", after)))
     commands = upgrade(read_fleet(stack, file), stack, old, new)
     none = f"# ARC {old} -> {new}: the minor is the same, or the stack has no runner set. `pulumi up` alone is enough."
-    sys.stdout.write("".join(f"{line}\n" for line in commands or (none,)))
+    reply(commands or (none,))
 
 
 def _version(option: str, value: str | None) -> str:
     if value is None:
         return CHARTS[SETS].version
     if not re.fullmatch(r"\d+\.\d+\.\d+", value):
-        raise InputError(
-            f"{option}: must be a version of three numbers such as {CHARTS[SETS].version}; got {value!r}; correct it"
-        )
+        why = f"{option}: must be a version of three numbers such as {CHARTS[SETS].version}; got {value!r}"
+        raise InputError(f"{why}; correct it")
     return value

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.facts.day import day_of
 from gpu_ci.app import PROVE, AsOf, Json, app, reply
 from gpu_ci.audit.findings import Audit, Finding, audit
 from gpu_ci.offline.data import fields_of
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.words import log_line
 
 

@@ -4,11 +4,11 @@ from datetime import date
 
 from rich.text import Text
 
+from fleet.facts.day import day_of
 from fleet.loading.home import ROOT
 from fleet.prove.ends import End
 from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, reply
 from gpu_ci.offline.data import end_json
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table
 from gpu_ci.offline.plan import make_plan
 from gpu_ci.offline.progress import Progress
@@ -29,11 +29,8 @@ def calendar(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf
     for line in endings(plan):
         show_line(out, line, "yellow", indent="  ")
     out.print()
-    show_table(
-        out,
-        ("=last good day", "=days", "what", "used by", "after that day", "cost", "what to do"),
-        [_row(end, end.last, day) for end in plan.ends if end.last is not None],
-    )
+    columns = ("=last good day", "=days", "what", "used by", "after that day", "cost", "what to do")
+    show_table(out, columns, [_row(end, end.last, day) for end in plan.ends if end.last is not None])
     out.print()
     read = sorted({source.rpartition(", ")[2] for line in plan.bill for source in line.sources})
     if read:

@@ -1,6 +1,5 @@
 """`gpu-ci charts`: whether the repositories of charts still have what `versions.toml` records."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ from fleet.facts.versions import CHARTS
 from fleet.loading.config import read_fleet
 from fleet.loading.stackfile import name_of_file
 from fleet.providers.installed import installed
-from gpu_ci.app import PROVE, File, app
+from gpu_ci.app import PROVE, File, app, reply
 from gpu_ci.offline.helm import chart_digest, find_helm
 
 
@@ -52,5 +51,5 @@ def _compare(helm: str, name: str, keep: Path | None) -> bool:
         state = f"differs: {name} {chart.version} is sha256:{now}, recorded is sha256:{chart.sha256}"
     else:
         state = f"no digest is recorded: {name} {chart.version} sha256:{now}; add it to fleet/facts/data/versions.toml"
-    sys.stdout.write(f"{state}\n")
+    reply((state,))
     return chart.sha256 in ("", now)

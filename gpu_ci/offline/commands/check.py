@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
+from fleet.facts.day import day_of
 from fleet.loading.home import ROOT
 from gpu_ci.app import PROVE, Annotations, AsOf, Json, Quiet, Stack, Strict, Verbose, app, console, exit_status, reply
 from gpu_ci.offline import workflows
 from gpu_ci.offline.annotations import of_input, print_annotations
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.manifests.check import make_check
 from gpu_ci.offline.manifests.report import annotated, report, to_json
 from gpu_ci.offline.plan import require_sdk

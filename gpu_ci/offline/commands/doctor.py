@@ -10,19 +10,19 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_stack
 from fleet.loading.home import ROOT, project_file
 from fleet.loading.project import Project
-from fleet.loading.stackfile import StackConfig, load
+from fleet.loading.stackfile import StackConfig
 from fleet.providers.finding import OK, SKIPPED, WRONG, Finding, ok, skipped, wrong
 from fleet.providers.fleet import NAMESPACE, Fleet
 from gpu_ci.app import PROVE, File, Json, Quiet, Stack, app, console, reply
 from gpu_ci.doctor import backend, freshness, github, network, settings, tools
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.data import fields_of
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.policyconfig import STACKS, require_current
 
 _STYLES = {OK: "green", WRONG: "bold red", SKIPPED: "dim"}
@@ -44,9 +44,8 @@ def doctor(
     Each line is ok, wrong with the fix, or skipped with the reason.
     Exit status: 0 nothing is wrong, 1 something is wrong, 2 the input is wrong.
     """
-    config = load(stack, ROOT, stack_file=file)
     findings = []
-    for finding in _findings(config, fleet_of(config), address, key_file or ()):
+    for finding in _findings(*read_stack(stack, file), address, key_file or ()):
         findings.append(finding)
         if not as_json and (finding.state == WRONG or not quiet):
             _print(finding)

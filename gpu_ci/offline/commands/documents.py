@@ -5,14 +5,12 @@ import sys
 
 import typer
 
-from fleet.facts.credentials import mask
 from fleet.facts.errors import reachable
 from fleet.jobs.stack import refusals
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_stack
 from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
 from fleet.prove import placement
-from gpu_ci.app import DOCUMENT, WRITE, File, Folder, Stack, app
+from gpu_ci.app import DOCUMENT, WRITE, File, Folder, Stack, app, reply
 from gpu_ci.offline.inventory.page import document
 from gpu_ci.offline.pack import write_pack
 from gpu_ci.offline.policyconfig import write_policy_configs
@@ -25,12 +23,11 @@ from gpu_ci.offline.words import refusal
 @app.command(rich_help_panel=DOCUMENT)
 def inventory(stack: Stack, file: File = None) -> None:
     """Print docs/inventory-STACK.md: every GPU pool and GPU workload of a stack, and what it needs of the nodes."""
-    config = load(stack, ROOT, stack_file=file)
-    fleet = fleet_of(config)
+    config, fleet = read_stack(stack, file)
     refused = tuple(refusals(fleet, placement.place(fleet)))
     page = "" if refused else document(stack, fleet)
-    sys.stderr.writelines(f"error: {mask(str(refusal(config, each)))}\n" for each in refused)
-    sys.stdout.write(mask(page))
+    reply((f"error: {refusal(config, each)}" for each in refused), err=True)
+    reply(page)
     raise typer.Exit(1 if refused else 0)
 
 
@@ -43,16 +40,14 @@ def policies() -> None:
 @app.command(name="policy-config", rich_help_panel=WRITE)
 def policy_config() -> None:
     """Write policies/config/STACK.json for each stack in policies/stacks.toml."""
-    files = write_policy_configs(ROOT)
-    sys.stdout.writelines(f"{path}\n" for path in files)
+    reply(map(str, write_policy_configs(ROOT)))
 
 
 @app.command(name="policy-pack", rich_help_panel=WRITE)
 def policy_pack(out: Folder) -> None:
     """Write the policy pack as a folder that `pulumi policy publish` accepts."""
-    files = write_pack(out)
-    sys.stdout.writelines(f"{path}\n" for path in files)
-    sys.stdout.write(f"publish it: pulumi -C {shlex.quote(str(out.resolve()))} policy publish YOUR-ORGANIZATION\n")
+    publish = f"pulumi -C {shlex.quote(str(out.resolve()))} policy publish YOUR-ORGANIZATION"
+    reply((*map(str, write_pack(out)), f"publish it: {publish}"))
 
 
 @app.command(rich_help_panel=DOCUMENT)

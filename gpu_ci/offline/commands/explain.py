@@ -32,11 +32,10 @@ def explain_pods(
 
 
 def _json(explanation: Explanation) -> dict[str, Any]:
-    pools = [
-        {"pool": answer.nodes.name, "runs": not answer.reasons}
-        | {"reasons": [{"reason": reason.text, "fix": reason.fix} for reason in answer.reasons]}
-        for answer in explanation.answers
-    ]
+    pools = []
+    for answer in explanation.answers:
+        reasons = [{"reason": reason.text, "fix": reason.fix} for reason in answer.reasons]
+        pools.append({"pool": answer.nodes.name, "runs": not reasons, "reasons": reasons})
     return {"pod": explanation.pod.label, "runs": explanation.runs, "pools": pools, "unknown": explanation.unknown}
 
 

@@ -5,14 +5,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError, instead
 from fleet.loading.config import read_fleet
 from fleet.loading.home import INSTALLED, ROOT, TREE
@@ -20,7 +20,6 @@ from fleet.providers.finding import SourceError
 from fleet.providers.registry import provider_of
 from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, app, reply
 from gpu_ci.doctor.sources.web import Web
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.entries import flat
 from gpu_ci.offline.freshen.rows import Edit, Tables
 from gpu_ci.offline.freshen.tasks import PRICED, TASKS, Asking, incomplete, on_demand
@@ -33,8 +32,7 @@ DATA = TREE / "fleet" / "facts" / "data"
 Plan = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What one source gave: edits, or the reason why it was not reached."""
 
     source: str
@@ -147,9 +145,8 @@ def effect(before: Plan, after: Plan) -> Iterator[str]:
 
 def _shown(plan: Plan) -> dict[str, Any]:
     """What a person compares: the result, the price, texts as keys, so that each is there or not, and the resources by name."""
-    verdicts = (
-        verdict for verdict in plan.get("verdicts", ()) if (verdict["level"], verdict["kind"]) == ("mandatory", "violation")
-    )
+    failing = {"level": "mandatory", "kind": "violation"}
+    verdicts = (verdict for verdict in plan.get("verdicts", ()) if failing.items() <= verdict.items())
     parts = {
         "result": plan.get("result", "wrong input"),
         "USD an hour": {name: plan["price"][name]["usd"] for name in ("idle", "worst")} if "price" in plan else "unknown",

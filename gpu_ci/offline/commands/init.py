@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.facts.hardware import unit_price
 from fleet.facts.pricing import quoted
@@ -16,7 +17,6 @@ from fleet.settings.budget import MONTH
 from fleet.settings.machines import OwnMachine
 from fleet.settings.runner import PodRunner
 from gpu_ci.app import WRITE, Gpu, app, console
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import PROVIDERS, Answers
 from gpu_ci.offline.init.files import New, prepared, require_free, write
@@ -87,9 +87,8 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
         reading = next(answer for answer in PROVIDERS if ask.STARTERS[answer].reads)
         own = reading if found.groups else f"existing-{found.provider}" if found.provider else None
         if own is None:
-            raise InputError(
-                "--from-context: the cluster has no GPU nodes, and new ones are possible on EKS and OKE only; add some"
-            )
+            why = "--from-context: the cluster has no GPU nodes, and new ones are possible on EKS and OKE only"
+            raise InputError(f"{why}; add some")
         given |= {"provider": given["provider"] or own, "region": given["region"] or found.region or None}
     asked = Questions(given)
     answer = asked.answer
@@ -98,9 +97,8 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
     asked.require()
     here = ask.STARTERS[provider]
     if here.reads and not (found and found.groups):
-        raise InputError(
-            f"--provider {provider}: it reads the GPU nodes of a cluster; give --from-context with a context that has some"
-        )
+        why = f"--provider {provider}: it reads the GPU nodes of a cluster"
+        raise InputError(f"{why}; give --from-context with a context that has some")
     if found is not None and not provider.startswith("existing"):
         raise InputError(f"--from-context: provider {provider} is for new clusters; leave one of the two out")
     regions = ask.regions(provider)
@@ -128,9 +126,8 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
         question = "Which files describe your machines? `gpu-ci probe` prints one from saved output"
         machines = answer("machines", question, (), "", lambda text: ask.machines(shlex.split(text)))
     url = answer("organization", "Which GitHub organization or repository?", (), "example", ask.organization)
-    jobs = answer(
-        "jobs", "Which kinds of jobs, with commas?", ask.jobs_of(provider), "tests", lambda text: ask.jobs(text, provider)
-    )
+    kinds = ask.jobs_of(provider)
+    jobs = answer("jobs", "Which kinds of jobs, with commas?", kinds, "tests", lambda text: ask.jobs(text, provider))
     kind = here.kind or ask.one_of("--kind", given["kind"] or "", STACK_KINDS[:-1])
     asked.require()
     if here.owns and not machines:

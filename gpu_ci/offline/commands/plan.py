@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from fleet.facts.day import day_of
 from fleet.loading.home import ROOT
 from gpu_ci.app import PROVE, Annotations, AsOf, File, Json, Markdown, Quiet, Stack, Strict, Verbose, app, console, exit_status
 from gpu_ci.offline.annotations import annotate, of_input, print_annotations
 from gpu_ci.offline.base import read_base, touched
 from gpu_ci.offline.data import to_json
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.markdown import markdown, wrong_input
 from gpu_ci.offline.plan import make_plan
 from gpu_ci.offline.progress import Progress

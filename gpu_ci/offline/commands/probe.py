@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.limits import MOST_BYTES, read_bytes
 from fleet.settings.model import DnsLabel
-from gpu_ci.app import WRITE, Gpu, app
+from gpu_ci.app import WRITE, Gpu, app, reply
 from gpu_ci.offline.probe import in_braces, machine
 
 _STDIN = "-"
@@ -32,7 +32,7 @@ def probe(
     except ValidationError as error:
         raise InputError(f"--name: {error.errors()[0]['msg']}; got {quoted(name)}") from None
     block = machine({place: _text(place) for place in outputs or (_STDIN,)}, gpu or "", disk)
-    sys.stdout.write(f"machines:\n  {name}: {in_braces(block)}\n")
+    reply(("machines:", f"  {name}: {in_braces(block)}"))
 
 
 def _text(place: str) -> str:

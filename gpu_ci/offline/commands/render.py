@@ -1,12 +1,10 @@
 """`gpu-ci render`: the manifests, chart values and boot files of a stack as files."""
 
-import sys
-
 import typer
 
+from fleet.facts.day import day_of
 from fleet.loading.home import ROOT
-from gpu_ci.app import WRITE, AsOf, CheckOnly, File, Folder, Stack, Strict, app
-from gpu_ci.offline.day import day_of
+from gpu_ci.app import WRITE, AsOf, CheckOnly, File, Folder, Stack, Strict, app, reply
 from gpu_ci.offline.layout import MaskingConsole
 from gpu_ci.offline.plan import make_plan, require_sdk
 from gpu_ci.offline.progress import Progress
@@ -31,7 +29,7 @@ def render(
     astray = differences(proved, out) if check_only else ()
     files = () if check_only else write_files(proved, out)
     if astray:
-        sys.stderr.writelines(f"{line}\n" for line in astray)
-        sys.stderr.write(f"error: {len(astray)} files differ from the settings; render again, and commit the changes\n")
+        why = f"error: {len(astray)} files differ from the settings; render again, and commit the changes"
+        reply((*astray, why), err=True)
         raise typer.Exit(1)
-    sys.stdout.writelines(f"{path}\n" for path in files or (f"{out}: up to date with the settings",))
+    reply(map(str, files or (f"{out}: up to date with the settings",)))

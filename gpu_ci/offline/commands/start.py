@@ -5,11 +5,11 @@ from typing import Any
 
 from rich.console import Console
 
+from fleet.facts.day import day_of
 from fleet.loading.config import read_fleet
 from fleet.prove.start import Start, Starts, starts
 from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, reply
 from gpu_ci.offline.data import fields_of
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table
 
 _ABOUT = (
@@ -33,12 +33,10 @@ def _report(classes: tuple[Starts, ...], out: Console) -> None:
         where = f"{runners.cluster}/{runners.runner_set}, {runners.where}"
         head = f"{where}, {runners.idle} USD an hour idle: the first job finds {runners.finds}"
         show_line(out, head, "bold")
-        show_table(
-            out,
-            ("=phase", f"cold, finds {runners.cold.finds}", f"warm, finds {runners.warm.finds}"),
-            [(cold.name, str(cold), str(warm)) for cold, warm in zip(runners.cold.phases, runners.warm.phases, strict=True)],
-            total=("all", str(runners.cold), str(runners.warm)),
-        )
+        columns = ("=phase", f"cold, finds {runners.cold.finds}", f"warm, finds {runners.warm.finds}")
+        phases = zip(runners.cold.phases, runners.warm.phases, strict=True)
+        rows = [(cold.name, str(cold), str(warm)) for cold, warm in phases]
+        show_table(out, columns, rows, total=("all", str(runners.cold), str(runners.warm)))
         out.print()
     show_line(out, _ABOUT)
     for line in dict.fromkeys(_sources(classes)):

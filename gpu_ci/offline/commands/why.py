@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from fleet.facts.credentials import mask
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
 from fleet.loading.config import read_fleet
 from gpu_ci.app import RUN, AsOf, File, Json, Markdown, OfStack, app, reply
 from gpu_ci.doctor.sources.actions import ENDED, Run, refusals, repository_of, run_of
 from gpu_ci.offline import gfm
 from gpu_ci.offline.data import fields_of
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import without_commands
 from gpu_ci.offline.why.causes import STUCK, Reason, Stack, reasons
 from gpu_ci.offline.why.seen import see
@@ -90,10 +90,8 @@ def _line(text: str) -> str:
 def _markdown(run: Run, answers: list[Reason]) -> str:
     if not answers:
         return f"### Why jobs wait\n\n{gfm.text(_state(run))}\n"
-    rows = (
-        (gfm.text(reason.job.name), _since(reason), gfm.text(reason.cause), gfm.text(reason.text), gfm.text(reason.ask))
-        for reason in answers
-    )
+    texts = ((reason.job.name, _since(reason), reason.cause, reason.text, reason.ask) for reason in answers)
+    rows = ([*map(gfm.text, row)] for row in texts)
     commands = "\n".join(dict.fromkeys(command for reason in answers for command in reason.commands))
     shown = f"\n\nThese commands show what is undeterminable here:\n\n{gfm.fenced(commands, 'sh')}" if commands else ""
     return without_commands(f"### Why jobs wait\n\n{gfm.table(('Job', 'Waits since', 'Cause', 'Why', 'Ask'), rows)}{shown}\n")

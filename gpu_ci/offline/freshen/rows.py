@@ -4,11 +4,10 @@ import csv
 import io
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import getitem
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpu_ci.doctor.sources.github import numbers
 from gpu_ci.offline.tomltables import edited
@@ -16,8 +15,7 @@ from gpu_ci.offline.tomltables import edited
 VERSIONS = "versions.toml"
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """New values of a row. `row` is its path in a TOML file, or the values of the first columns of a CSV file.
 
     A CSV row that does not exist is added. In a TOML row an empty text removes a key, and `released` and `ends` are written only

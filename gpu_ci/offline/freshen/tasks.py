@@ -283,11 +283,8 @@ PRICED = "aws"
 
 def on_demand(ask: Asking, region: str) -> Iterator[Edit]:
     """The on-demand prices of EC2 in a region."""
-    rows = {
-        row["item"]: float(row["usd_per_hour"])
-        for row in ask.tables.csv("prices.csv")
-        if (row["region"], row["capacity"]) == (region, "on-demand")
-    }
+    own = [row for row in ask.tables.csv("prices.csv") if (row["region"], row["capacity"]) == (region, "on-demand")]
+    rows = {row["item"]: float(row["usd_per_hour"]) for row in own}
     for name, usd in prices.on_demand(ask.web, region, rows).items():
         if usd != rows[name]:
             yield ask.edit((name, region, "on-demand"), "AWS price list", {"usd_per_hour": f"{usd:.6g}"}, file="prices.csv")

@@ -34,9 +34,8 @@ class Draft:
             now = str(error)
         if now != json.dumps(self.values, sort_keys=True):
             why = "an anchor, a merge key or an unusual layout is near the place"
-            raise InputError(
-                f"{self.name}: this edit would change other settings too: {why}; nothing was written, edit it by hand"
-            )
+            rule = f"{self.name}: this edit would change other settings too: {why}"
+            raise InputError(f"{rule}; nothing was written, edit it by hand")
         return self.text
 
     def value(self, path: Keys) -> Any:
@@ -140,9 +139,8 @@ class Draft:
             if part.kind == "alias":
                 line = self.text.count("\n", 0, part.start) + 1
                 where = f"{self.name}:{line}: {'.'.join(map(str, path[: depth + 1]))}"
-                raise InputError(
-                    f"{where}: is the alias {self.text[part.start : part.end]}; write it out here, or edit it by hand"
-                )
+                why = f"{where}: is the alias {self.text[part.start : part.end]}"
+                raise InputError(f"{why}; write it out here, or edit it by hand")
         return part
 
     def _line(self, offset: int) -> int:

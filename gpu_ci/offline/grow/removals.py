@@ -1,10 +1,9 @@
 """What `gpu-ci remove` takes out of a stack file, and what names it there."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from fleet.facts.errors import InputError
-from fleet.facts.places import Keys
+from fleet.facts.places import Keys, leaves
 from fleet.facts.scheduling import FALLBACK
 from fleet.settings.github import PRIVATE_KEY
 from gpu_ci.offline.grow.stack import GrowingStack, member
@@ -99,18 +98,10 @@ def _of_pool(stack: GrowingStack, cluster: str, name: str) -> list[Keys]:
 
 def _places(stack: GrowingStack, top: Keys, keys: tuple[str, ...], name: str) -> Iterator[Keys]:
     """The paths below `top` of these keys, and of items of their lists, whose text is the name."""
-
-    def walk(path: Keys, value: Any, key: str) -> Iterator[Keys]:
-        if isinstance(value, dict):
-            for inner, part in value.items():
-                yield from walk((*path, inner), part, inner)
-        elif isinstance(value, list):
-            for number, part in enumerate(value):
-                yield from walk((*path, number), part, key)
-        elif key in keys and value == name:
+    for path, value in leaves(stack.draft.value(top), top):
+        key = next(step for step in reversed(path) if isinstance(step, str))
+        if value == name and key in keys:
             yield path
-
-    yield from walk(top, stack.draft.value(top), "")
 
 
 def _remove(stack: GrowingStack, what: str, path: Keys, places: list[Keys], references: bool) -> None:

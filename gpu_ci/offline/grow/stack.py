@@ -7,8 +7,7 @@ from tempfile import TemporaryDirectory
 from fleet.facts.errors import InputError, instead, quoted
 from fleet.facts.limits import read_bytes
 from fleet.facts.places import Keys
-from fleet.loading import stackfile
-from fleet.loading.config import fleet_of, read_fleet
+from fleet.loading.config import read_fleet, read_stack
 from fleet.loading.files import from_here
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.registry import provider_of
@@ -33,9 +32,9 @@ class GrowingStack:
     """
 
     def __init__(self, stack: str, root: Path, file: Path | None = None) -> None:
-        config = stackfile.load(stack, root, stack_file=file)
+        config, fleet = read_stack(stack, file, root)
         self.stack, self.root, self.path = stack, root, config.path.resolve()
-        self.fleet = fleet_of(config).written
+        self.fleet = fleet.written
         # Bytes, because every line end and a byte order mark stay.
         self.before = read_bytes(self.path).decode("utf-8")
         self.draft = Draft(str(from_here(config.path)), self.before)
@@ -72,9 +71,8 @@ class GrowingStack:
         starter = provider_of(settings).starter
         if starter is None or starter.owns or starter.reads:
             why = "has machines of your own or nodes that exist already, which no command can choose"
-            raise InputError(
-                f"clusters.{cluster}: provider {settings.provider} {why}; write this part by hand (docs/settings.md)"
-            )
+            rule = f"clusters.{cluster}: provider {settings.provider} {why}"
+            raise InputError(f"{rule}; write this part by hand (docs/settings.md)")
         return Answers(self.stack, starter.answers[-1 if settings.found else 0], settings.region, gpu, "", (), "")
 
     def grown(self) -> Fleet:

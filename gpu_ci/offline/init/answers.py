@@ -78,9 +78,8 @@ def _folded(text: str) -> str:
 def stack_name(text: str) -> str:
     """The name of a new stack. Raises InputError. Pulumi allows more, but cluster names of the clouds contain this name."""
     if not re.fullmatch(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?", text):
-        raise InputError(
-            f"STACK: a new stack's name has 1 to 30 lower-case letters, digits and hyphens, a letter first; got {quoted(text)}"
-        )
+        why = "STACK: a new stack's name has 1 to 30 lower-case letters, digits and hyphens, a letter first"
+        raise InputError(f"{why}; got {quoted(text)}")
     return text
 
 
@@ -148,15 +147,10 @@ def gpus(provider: str, region: str) -> tuple[str, ...]:
 
 def offered(provider: str, region: str, gpu: str = "") -> tuple[Machine, ...]:
     """Machines of the provider with NVIDIA GPUs and a price on demand in the region, the cheapest first."""
-    priced = (
-        (price.usd_per_hour, machine)
-        for machine in hardware.machines(_CLOUDS[provider])
-        if machine.gpu is not None
-        and machine.gpu.vendor == "nvidia"
-        and machine.arch == "x86_64"
-        and gpu in ("", machine.gpu.name)
-        if (price := hardware.price(machine.name, region, ON_DEMAND)) is not None
-    )
+    machines = (each for each in hardware.machines(_CLOUDS[provider]) if each.arch == "x86_64")
+    fitting = [each for each in machines if each.gpu and each.gpu.vendor == "nvidia" and gpu in ("", each.gpu.name)]
+    prices = ((hardware.price(each.name, region, ON_DEMAND), each) for each in fitting)
+    priced = [(price.usd_per_hour, machine) for price, machine in prices if price is not None]
     return tuple(machine for _, machine in sorted(priced, key=lambda row: row[0]))
 
 

@@ -88,11 +88,9 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
         if not advertised and not (kind in machine_types and machine_types[kind].gpus):
             continue
         if kind not in machine_types:
-            raise InputError(
-                f"--from-context: node {name(node)} has GPUs and instance type {quoted(kind)}, which "
-                "fleet/facts/data/instances.csv does not have; describe it below machines in a stack file "
-                "(docs/talos.md#your-machines)"
-            )
+            why = f"node {name(node)} has GPUs and instance type {quoted(kind)}"
+            fix = "describe it below machines in a stack file (docs/talos.md#your-machines)"
+            raise InputError(f"--from-context: {why}, which fleet/facts/data/instances.csv does not have; {fix}")
         group = [(key, value) for key in _GROUPS if (value := text(_labels(node), key))]
         alike[*group[:1], (_TYPE, kind)].append(node)
     repeats: Counter[str] = Counter()
@@ -102,12 +100,9 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
         repeats[base] += 1
         # Kubernetes sets and removes some taints by itself.
         passing = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-        taints = {
-            (text(taint, "key"), text(taint, "value"), text(taint, "effect"))
-            for node in nodes_alike
-            for taint in parts(node, "spec", "taints")
-            if text(taint, "effect") in ("NoSchedule", "NoExecute") and not text(taint, "key").startswith(passing)
-        }
+        every = (taint for node in nodes_alike for taint in parts(node, "spec", "taints"))
+        texts = {(text(taint, "key"), text(taint, "value"), text(taint, "effect")) for taint in every}
+        taints = {taint for taint in texts if taint[2] in ("NoSchedule", "NoExecute") and not taint[0].startswith(passing)}
         system = text(nodes_alike[0], "status", "nodeInfo", "osImage")
         image = next((kind for word, kind in _IMAGES.items() if word in system), "ubuntu")
         closest = not operator and (NODE_IMAGES[image].advertises or not NODE_IMAGES[image].driver)

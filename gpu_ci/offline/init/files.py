@@ -6,10 +6,11 @@ The policy values of a new stack are its tables for policies/stacks.toml, comput
 import math
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from fleet.facts.errors import InputError
 from fleet.facts.pricing import Money, total
@@ -17,12 +18,12 @@ from fleet.loading.config import read_fleet
 from fleet.prove import bill
 from fleet.providers.fleet import Fleet
 from fleet.settings.budget import MONTH
-from gpu_ci.offline.agree import replace_files, text_at
+from gpu_ci.offline.agree import plan_with, replace_files, text_at
 from gpu_ci.offline.init.answers import Answers, gpus
 from gpu_ci.offline.init.parts import Found
 from gpu_ci.offline.init.text import text
-from gpu_ci.offline.plan import Plan, make_plan
-from gpu_ci.offline.policyconfig import STACKS, policy_configs, stacks_text
+from gpu_ci.offline.plan import Plan
+from gpu_ci.offline.policyconfig import STACKS, config_path, policy_configs, stacks_text
 from gpu_ci.offline.policyvalues import new_entries
 from gpu_ci.offline.tomltables import table
 
@@ -30,8 +31,7 @@ _MOST, USUAL = 20, 4
 """Nodes of the pool for tests: with a budget at most, and without one. 0 is a single node of the cheapest machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class New:
+class New(NamedTuple):
     """A planned stack. `files` has the texts by path below the project; `answers` name the chosen GPU."""
 
     answers: Answers
@@ -41,30 +41,24 @@ class New:
 
 def require_free(stack: str, root: Path) -> None:
     """Raise InputError if the stack exists: nothing is ever overwritten."""
-    existing = [name for name in _names(stack) if (root / name).exists() or (root / name).is_symlink()]
-    existing += [f"{STACKS}: [{stack}]"] * (f"policies/config/{stack}.json" in policy_configs(root))
+    config = config_path(stack)
+    existing = [name for name in (f"Pulumi.{stack}.yaml", config) if (root / name).exists() or (root / name).is_symlink()]
+    existing += [f"{STACKS}: [{stack}]"] * (config in policy_configs(root))
     if existing:
         raise InputError(f"STACK: stack {stack} exists already ({', '.join(existing)}); give another name, or edit these files")
-
-
-def _names(stack: str) -> tuple[str, str]:
-    return f"Pulumi.{stack}.yaml", f"policies/config/{stack}.json"
 
 
 def prepared(answers: Answers, found: Found | None, root: Path, day: date) -> New:
     """Choose GPU and sizes, and plan the stack. Nothing below `root` changes. Raises InputError if that gives no clean plan."""
     with TemporaryDirectory(prefix="gpu-ci-init-") as name:
-        folder = Path(name)
-        stack_file, policies = _names(answers.stack)
-        answers, fleet = _sized(answers, found, folder / stack_file, root, day)
-        (folder / policies).parent.mkdir(parents=True)
-        (folder / STACKS).write_text(stacks_text(root) + tables(answers, fleet, day), encoding="utf-8")
-        (folder / policies).write_text(policy_configs(folder)[policies], encoding="utf-8")
-        plan = make_plan(answers.stack, root, folder / stack_file, as_of=day, policies_of=folder)
+        path = Path(name) / f"Pulumi.{answers.stack}.yaml"
+        answers, fleet = _sized(answers, found, path, root, day)
+        values = stacks_text(root) + tables(answers, fleet, day)
+        plan, files = plan_with(answers.stack, root, path, STACKS, values, as_of=day)
         faults = [refusal.error for refusal in plan.refused] + [verdict.message for verdict in plan.blocked()]
         if faults:
             raise InputError(f"the fleet of these answers does not pass its own plan: {faults[0]}; give other answers")
-        files = {path: (folder / path).read_text(encoding="utf-8") for path in (stack_file, STACKS, policies)}
+        files = {path.name: path.read_text(encoding="utf-8"), **files}
     return New(answers, files, plan)
 
 
@@ -83,10 +77,9 @@ def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: d
     idle, worst = total(bill.bill(written(max(most, 0), 1), day))
     if most >= 0:
         return chosen, written(most, monthly_budget(idle, worst))
-    raise InputError(
-        f"--budget: the smallest fleet with {chosen.gpu} for these jobs costs {worst.usd:.2f} USD in its worst hour "
-        f"({worst.usd * MONTH:.0f} a month); raise the budget, or name fewer --jobs"
-    )
+    costs = f"{worst.usd:.2f} USD in its worst hour ({worst.usd * MONTH:.0f} a month)"
+    why = f"--budget: the smallest fleet with {chosen.gpu} for these jobs costs {costs}"
+    raise InputError(f"{why}; raise the budget, or name fewer --jobs")
 
 
 def monthly_budget(idle: Money, worst: Money) -> int:

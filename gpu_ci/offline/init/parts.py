@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.facts import hardware
 from fleet.facts.errors import InputError
@@ -16,8 +17,7 @@ NAMED = "Has no labels, so only jobs that name it run here."
 """The comment above a runner set without labels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A pool of at most `most` nodes. `about` is the comment above it, `image` a kind of node image other than the default."""
 
     name: str
@@ -37,8 +37,7 @@ class Part:
         yield f"{self.name}: {{instanceTypes: {types}, {bought}}}"
 
 
-@dataclass(frozen=True, slots=True)
-class Jobs:
+class Jobs(NamedTuple):
     """A runner set of pods over pools, the first choice first. Each runner takes `gpus` GPUs and its share of half a node."""
 
     name: str
@@ -121,10 +120,8 @@ def large(answers: Answers) -> Machine:
     """The machine for training: with two to four GPUs, or with more if there is no such machine. Raises InputError."""
     several = [machine for machine in offered(answers.provider, answers.region, answers.gpu) if machine.gpus > 1]
     if not several:
-        raise InputError(
-            f"--jobs: training needs a machine with several GPUs, and {answers.provider} has none with {answers.gpu}; "
-            "leave training out, or choose another --gpu"
-        )
+        why = f"--jobs: training needs a machine with several GPUs, and {answers.provider} has none with {answers.gpu}"
+        raise InputError(f"{why}; leave training out, or choose another --gpu")
     return max((each for each in several if each.gpus <= 4), key=lambda each: each.gpus, default=several[0])
 
 
@@ -168,8 +165,7 @@ class Group:
             yield f"  usdPerHour: {price.usd_per_hour}"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What a cluster shows. `provider` is eks, oke or empty; `cluster` its name in the cloud, if a node shows it.
 
     `controller` is the namespace and the service account of an ARC controller.

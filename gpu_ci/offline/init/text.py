@@ -78,9 +78,8 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
     zones = joined(f'"{zone}"' if here.zone_prefix else zone for zone in answers.zones)[1:-1]
     runners = [line for jobs in sets for line in jobs.lines()]
     runners += _machines(answers, zones, most) if containers else []
-    wanted = Wanted(
-        answers.region, found.version if found else "", found.zones if found else (), answers.zones[:2], containers, bool(sets)
-    )
+    version, its_zones = (found.version, found.zones) if found else ("", ())
+    wanted = Wanted(answers.region, version, its_zones, answers.zones[:2], containers, bool(sets))
     return {
         "region": answers.region,
         "zones": zones,

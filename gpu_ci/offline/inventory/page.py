@@ -118,11 +118,8 @@ def _workloads(settings: Cluster) -> Iterator[User]:
     for name, workload in settings.workloads.items():
         objects = workload_objects(settings, name)
         (creator,) = (manifest for manifest in objects if manifest["kind"] in ("Deployment", "Job"))
-        claims = {
-            manifest["metadata"]["name"]: _claim(manifest["spec"])
-            for manifest in objects
-            if manifest["kind"] == "PersistentVolumeClaim"
-        }
+        claimed = [manifest for manifest in objects if manifest["kind"] == "PersistentVolumeClaim"]
+        claims = {manifest["metadata"]["name"]: _claim(manifest["spec"]) for manifest in claimed}
         pools = (workload.pool,) if isinstance(workload, PoolWorkload | CoralWorkload) and workload.pool else ()
         gpus = workload.units if isinstance(workload, PoolWorkload) else 0
         ask = PodAsk(gpus, workload.cpu, workload.memory, workload.scratch)

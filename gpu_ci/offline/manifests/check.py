@@ -5,22 +5,24 @@ It also names its limits: kinds that no policy reads, and changes that ArgoCD ma
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
+from fleet.facts.day import day_of
 from fleet.facts.errors import InputError, instead
 from fleet.facts.scheduling import is_gpu_resource
 from fleet.loading import stackfile
 from fleet.loading.config import read_fleet
-from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import Configured, Verdict, judge
 from gpu_ci.offline.manifests.tree import Manifest, Tree, read_tree
 from gpu_ci.offline.manifests.urns import PROJECT
 from gpu_ci.offline.plan import Outcome, blocked_of, outcomes_of
 from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values, require_current, with_owners
+from gpu_ci.offline.progress import Stages, quiet
 from gpu_ci.offline.recording import Recording
 from policies.rules import RULES, AnyRule
 from policies.rules.kinds import APPLICATION, APPLICATION_SET
@@ -30,8 +32,7 @@ _RULES = tuple(rule.of_manifests for rule in RULES)
 _PATH = re.compile(r'[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+|\[(?:[0-9]+|"[^"]*"|[^\]"]*)\])*')
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """A verdict with its manifest and the line in the manifest's file; None for a verdict on all manifests together."""
 
     verdict: Verdict
@@ -67,9 +68,7 @@ class Check:
         by_urn = {manifest.resource.urn: manifest for manifest in self.tree.manifests}
         order = {urn: index for index, urn in enumerate(by_urn)}
         pairs = ((verdict, by_urn.get(verdict.urn)) for verdict in self.verdicts if verdict.kind != "not-applicable")
-        findings = (
-            Finding(verdict, manifest, line_of(manifest, verdict.message) if manifest else 0) for verdict, manifest in pairs
-        )
+        findings = (Finding(verdict, of, line_of(of, verdict.message) if of else 0) for verdict, of in pairs)
         return tuple(sorted(findings, key=lambda finding: (order.get(finding.verdict.urn, len(order)), finding.line)))
 
     @cached_property
@@ -97,9 +96,7 @@ class Check:
         return not self.blocked(strict)
 
 
-def make_check(
-    target: str, stack: str, root: Path, progress: Callable[[str], None] = lambda _: None, as_of: date | None = None
-) -> Check:
+def make_check(target: str, stack: str, root: Path, progress: Stages = quiet, as_of: date | None = None) -> Check:
     """Judge the manifests below a folder with the levels and the config of a stack of the project in `root`.
 
     Nothing is remediated, because `kubectl apply` remediates nothing. What a plan would remediate is a violation here. Raises
@@ -185,10 +182,8 @@ def laid_over(manifests: Iterable[Manifest]) -> Iterator[str]:
         where = list(_over(props, "")) if manifest.resource.type in (APPLICATION, APPLICATION_SET) else []
         if manifest.resource.type == APPLICATION_SET and walk(props, "spec", "templatePatch"):
             where.append("spec.templatePatch")
-        yield from (
-            f"{manifest.place}: {manifest.label}: {path} changes the manifests in Git, and this check ignores those changes"
-            for path in where
-        )
+        ignored = "changes the manifests in Git, and this check ignores those changes"
+        yield from (f"{manifest.place}: {manifest.label}: {path} {ignored}" for path in where)
 
 
 def _over(value: object, at: str) -> Iterator[str]:

@@ -7,9 +7,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError, quoted
@@ -32,8 +32,7 @@ _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _LIST = "List"
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(NamedTuple):
     """An object with its file, its first line, its path in the document, and its name.
 
     `once` is false for a `generateName`: the API server creates another object each time.
@@ -61,8 +60,7 @@ class Manifest:
         return f"{self.kind} {_path(mask(self.namespace), mask(self.name))}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(NamedTuple):
     """The objects of a folder in the order of file and line, and a line for each file with something else."""
 
     files: int
@@ -76,12 +74,9 @@ class Tree:
         once = (manifest for manifest in self.manifests if manifest.once)
         # The API server identifies an object by these, in any API version.
         places = grouped(((one.group, one.kind, one.namespace, one.name), one) for one in once)
-        return tuple(
-            f"{copies[0].label} is here {len(copies)} times, and the one that is applied last wins: "
-            f"{', '.join(manifest.place for manifest in copies)}"
-            for copies in places.values()
-            if len(copies) > 1
-        )
+        wins = "times, and the one that is applied last wins"
+        repeated = ((one[0].label, len(one), ", ".join(copy.place for copy in one)) for one in places.values() if len(one) > 1)
+        return tuple(f"{label} is here {count} {wins}: {copies}" for label, count, copies in repeated)
 
 
 def read_tree(stack: str, target: str) -> Tree:
@@ -141,10 +136,8 @@ def _showable(path: Path) -> Path:
 def _require_inside(path: Path, root: Path, home: str) -> None:
     """Raise InputError for a link that leads out of the folder: a pull request could read other files of the machine."""
     if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(home):
-        raise InputError(
-            f"{path}: a link to {path.readlink()}, which is outside of {root}; links out of the folder are not followed; "
-            "copy the file, or remove the link"
-        )
+        why = f"{path}: a link to {path.readlink()}, which is outside of {root}; links out of the folder are not followed"
+        raise InputError(f"{why}; copy the file, or remove the link")
 
 
 def _note(path: Path, documents: list[Document]) -> str:
@@ -162,7 +155,7 @@ def _distinct(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
     for manifest in manifests:
         urn = manifest.resource.urn
         counts[urn] += 1
-        yield manifest if counts[urn] == 1 else replace(manifest, resource=replace(manifest.resource, urn=f"{urn}~{counts[urn]}"))
+        yield manifest if counts[urn] == 1 else manifest._replace(resource=replace(manifest.resource, urn=f"{urn}~{counts[urn]}"))
 
 
 def _objects(stack: str, file: str, within: str, document: Document, body: object, keys: Keys) -> Iterator[Manifest]:
@@ -240,10 +233,8 @@ def _resource(where: str, urn: str, token: str, name: str, body: Mapping[str, An
     try:
         struct.update(body)
     except (UnicodeEncodeError, ValueError, OverflowError):
-        raise InputError(
-            f"{where}: contains half of a surrogate pair, or a number that is too large; write whole characters and "
-            "numbers below 2^63"
-        ) from None
+        why = f"{where}: contains half of a surrogate pair, or a number that is too large"
+        raise InputError(f"{why}; write whole characters and numbers below 2^63") from None
     return Resource(urn, token, name, parent="", custom=True, remote=False, read=False, id="", wire=struct)
 
 

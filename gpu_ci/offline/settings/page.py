@@ -7,9 +7,8 @@ for each provider with its own keys, and a page for each subject.
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.facts.groups import grouped
 from fleet.facts.yaml_text import yaml_text
@@ -45,8 +44,7 @@ Row = tuple[str, str, str, str, str]
 """Key, value, default, meaning and example."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
+class _Section(NamedTuple):
     """The keys of a model, or those that the models of a base class have alike. All links are relative to docs/."""
 
     page: str
@@ -85,10 +83,10 @@ class _Reference:
         for section in self._sections():
             by_page[section.page].setdefault(section.heading, section)
         texts = {page: [section.text for section in sections.values()] for page, sections in by_page.items()}
-        return {"settings.md": self._start(by_page)} | {
-            page: _below(page, "\n\n".join([f"# Settings: {_title(page)}", _HEAD, _BACK, *body]) + "\n")
-            for page, body in {**texts, _VALUES: [_table(("kind", "error for any other value"), self._values())]}.items()
-        }
+        texts[_VALUES] = [_table(("kind", "error for any other value"), self._values())]
+        heads = {page: (f"# Settings: {_title(page)}", _HEAD, _BACK) for page in texts}
+        written = {page: _below(page, "\n\n".join([*heads[page], *body]) + "\n") for page, body in texts.items()}
+        return {"settings.md": self._start(by_page)} | written
 
     def _start(self, by_page: Pages) -> str:
         """The page with the first settings, and a link to each section of the others."""
@@ -124,11 +122,9 @@ class _Reference:
                         only = "" if alike == users else f" Only for {_listed(alike)}."
                         (name, value, default, meaning, example), *_ = [rows[user].pop(key) for user in alike]
                         commons.setdefault(base, {})[key] = name, value, default, meaning + only, example
-        sections = {
-            base: _Section(_page_of(base), _common(base, users), f"Keys of {_listed(users)}.", commons[base])
-            for base, users in self._families()
-            if base in commons
-        }
+        shared = [(base, users) for base, users in self._families() if base in commons]
+        abouts = {base: (_page_of(base), _common(base, users), f"Keys of {_listed(users)}.") for base, users in shared}
+        sections = {base: _Section(*about, commons[base]) for base, about in abouts.items()}
         for name in self._paths:
             above = [sections[base] for base in class_of(name).__mro__ if base in sections]
             also = f" Also: {', '.join(section.link for section in above)}." if above else ""

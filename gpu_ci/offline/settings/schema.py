@@ -10,11 +10,10 @@ import json
 import re
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
@@ -31,8 +30,7 @@ FIRST = "x-first"
 """The keyword of a setting that comes first: it is required, or has the mark."""
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """The docstring of a field. `Unit:`, `Source:`, `Example:` and `Mark:` are its last sentences.
 
     The example is YAML in backticks. `Mark: first.` is on a setting that a new stack should have although it may be left out.
@@ -199,11 +197,10 @@ class _Schema(GenerateJsonSchema):
             key, text = field.alias or name, text_of(model, name)
             if key not in model_schema["properties"]:
                 continue
-            keywords = {
-                word: value for word, value in model_schema["properties"][key].items() if word not in ("default", "ge", "title")
-            }
+            plain: dict[str, Any] = model_schema["properties"][key]
+            keywords = {word: value for word, value in plain.items() if word not in ("default", "ge", "title")}
             if "patternErrorMessage" in keywords:
-                keywords["title"] = model_schema["properties"][key]["title"]
+                keywords["title"] = plain["title"]
             if (default := _default(field, keywords.get("title") == "duration")) is not None:
                 keywords["default"] = default
             if examples := text.examples or example_of(model, name):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import NamedTuple
 
 from fleet.facts.errors import instead
 from fleet.facts.lifecycle import RUNNER_REPOSITORY, of_image
@@ -32,8 +33,7 @@ _STATES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """Why a job waits. `commands` show what is undeterminable here."""
 
     job: Job
@@ -149,11 +149,8 @@ def _of_sets(job: Job, seen: Seen, stack: Stack, sets: Sets) -> Reason:
         return Reason(job, REFUSED, refusal, stack.ask)
     most = sum(runner.span.max for runner in sets.values())
     # The largest machines count: with fewer runners the pools may be full, and no source here shows that.
-    room = sum(
-        max(fit.count for fit in placement.fits) * placement.host.count
-        for placement in stack.placements
-        if (placement.cluster, placement.runner_set) in sets and not placement.of_runners
-    )
+    own = [one for one in stack.placements if (one.cluster, one.runner_set) in sets and not one.of_runners]
+    room = sum(max(fit.count for fit in placement.fits) * placement.host.count for placement in own)
     name = f"set{'s' * (len(sets) > 1)} {' and '.join(map('/'.join, sets))}"
     bound, gone = _limits(seen)
     text = f"this repository uses {bound}{running} of the {most} runners of {name}"

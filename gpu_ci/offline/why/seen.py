@@ -1,6 +1,6 @@
 """What GitHub shows of a run, and of the jobs of its repository that wait or run beside it."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.providers.finding import SourceError
 from gpu_ci.doctor.sources.actions import ENDED, QUEUED, RUNNING, Job, Repository, Run
@@ -9,8 +9,7 @@ _MOST_RUNS = 100
 """The most runs of each status whose jobs are read: the workflows of a repository have 1,000 requests an hour."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """A run, its jobs, and `active`: all jobs of the repository that wait or run, its own included.
 
     `whole`: whether `active` has them all. `gone` runs were deleted before their jobs were read. `groups` are the runner groups
@@ -38,9 +37,9 @@ def see(repository: Repository, number: int) -> Seen:
     if all(job.status != QUEUED for job in jobs):
         return Seen(repository, run, jobs, jobs, whole=True, groups=None)
     lists = [repository.runs(_MOST_RUNS, status=status) for status in (RUNNING, QUEUED)]
-    others = {entry.id for some in lists for entry in some.entries} - {number}
+    others = {run.id for runs, _ in lists for run in runs} - {number}
     beside, gone = repository.jobs_of(sorted(others))
-    whole = not gone and all(some.total <= len(some.entries) for some in lists)
+    whole = not gone and all(total <= len(runs) for runs, total in lists)
     return Seen(repository, run, jobs, (*jobs, *beside), whole, _groups(repository), gone)
 
 

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from typing import NamedTuple
 
 from fleet.facts.groups import grouped
 from gpu_ci.doctor.sources.actions import QUEUED, RUNNING, Job, Repository
@@ -14,8 +14,7 @@ _MOST_RUNS = 500
 """The most runs that a report reads, the newest: each costs a request, and the workflows of a repository have 1,000 an hour."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """The jobs with the same labels, or with none and the same group.
 
     `waits` are seconds in the queue of those that started, the shortest first. `hours` are those that their runners worked,
@@ -35,8 +34,7 @@ class Use:
         return self.waits[max(math.ceil(part * len(self.waits)) - 1, 0)] if self.waits else None
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """A repository between two days. `read` of its `total` runs were read; `gone` were deleted before."""
 
     repository: str
@@ -51,10 +49,10 @@ class Report:
 def report(repository: Repository, last: date, days: int, stack: Stack | None, now: datetime) -> Report:
     """Read the runs of the days until `last`. Raises SourceError."""
     first = last - timedelta(days - 1)
-    runs = repository.runs(_MOST_RUNS, created=f"{first}..{last}")
-    jobs, gone = repository.jobs_of(run.id for run in runs.entries)
+    runs, total = repository.runs(_MOST_RUNS, created=f"{first}..{last}")
+    jobs, gone = repository.jobs_of(run.id for run in runs)
     made = uses(jobs, _passed(first, last, now), stack, now)
-    return Report(repository.path, first, last, len(runs.entries) - gone, runs.total, gone, made)
+    return Report(repository.path, first, last, len(runs) - gone, total, gone, made)
 
 
 def _passed(first: date, last: date, now: datetime) -> float:
