@@ -36,7 +36,7 @@ RECORD = Path(__file__).with_name("verdicts.csv")
 HEADER = ("kind", "id", "staging", "prod", "by")
 MANIFEST, CLOUD = "manifest", "cloud"
 MANIFESTS = (*pod_kinds.CASES, *manifests.CASES)
-MOST_UNNOTICED = {MANIFEST: 33, f"{MANIFEST}, other form": 6, CLOUD: 57, f"{CLOUD}, other form": 1}
+MOST_UNNOTICED = {MANIFEST: 9, f"{MANIFEST}, other form": 0, CLOUD: 56, f"{CLOUD}, other form": 0}
 """How many pass unnoticed. Lower a number when fewer do. A number rises only with a new case or a newly refused one's forms."""
 
 
@@ -147,7 +147,7 @@ def test_the_counts_are_printed(rows: dict[str, Row]) -> None:
     for group in MOST_UNNOTICED:
         numbers = [len(passing(rows, group, verdict)) for verdict in VERDICTS]
         lines.append(f"{group:22}" + "".join(f"{number:>11}" for number in numbers))
-        assert any(numbers), group
+        assert any(numbers) or "other form" in group, "of other forms only those that are not refused are listed"
     for group, verdict in product(MOST_UNNOTICED, (UNNOTICED, REMARKED)):
         lines.append(f"{verdict}, {group}: {' '.join(passing(rows, group, verdict)) or 'none'}")
     sys.stdout.write("\n".join(("", *lines, "")))
