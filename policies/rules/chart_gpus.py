@@ -48,5 +48,10 @@ def _asked(value: Data, path: str, pods: int, later: Later) -> Iterator[tuple[st
 
 
 def _count(key: str, amount: Data) -> int:
-    named = is_gpu_resource(key) or _OWN_WORD.fullmatch(key)
-    return min(max(whole(amount) or 0, 0), _MOST) if named and not isinstance(amount, bool) else 0
+    if not (is_gpu_resource(key) or _OWN_WORD.fullmatch(key)) or isinstance(amount, bool):
+        return 0
+    amounts = [whole(walk(amount, word)) for word in _WORDS] if isinstance(amount, dict) else [whole(amount)]
+    return min(max(0, *(number or 0 for number in amounts)), _MOST)
+
+
+_WORDS = ("count", "number", "limit", "quantity")

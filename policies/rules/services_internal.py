@@ -17,7 +17,8 @@ from .releases import objects, releases, step, texts
 from .rule import Resource, Stack, StackRule, Violations, entry, facts
 
 _OPEN = ("LoadBalancer", "NodePort")
-_DOORS = re.compile(r"kubernetes:(?:networking\.k8s\.io|extensions|gateway\.networking\.k8s\.io)/\w+:(?:Ingress|Gateway)")
+_DOORS = ("Ingress", "Gateway", "IngressRoute", "IngressRouteTCP", "IngressRouteUDP", "Route", "HTTPProxy", "TargetGroupBinding")
+"""Kinds of any group that lead from outside to pods."""
 _OWN = re.compile(r"(?i)(?:metadata|instance-data|localhost|kubernetes\.default)(?:\..*)?|.*\b169[.-]254[.-]\d.*")
 """Names of the metadata of a node, of the node and of the cluster's API."""
 _NETWORKS = [
@@ -48,7 +49,7 @@ def _check(stack: Stack, later: Later) -> Violations:
 
 def _opened(path: str, body: Data, resource: Resource, stack: Stack, later: Later) -> Faults:
     """What opens pods to the network outside."""
-    if _DOORS.fullmatch(resource.type):
+    if kind_of(resource.type) in _DOORS:
         yield f"{path}: {kind_of(resource.type)} opens pods to the network outside; leave it out"
     for place, holder in objects(body, path, later, _PASSING):
         for key in keys(holder):

@@ -24,14 +24,16 @@ from .rule import Resource, Stack, StackRule, Violations, entry, facts
 
 _FETCHES = re.compile(
     r"kubernetes:(argoproj\.io/\w+:(Application|ApplicationSet|AppProject)"
-    r"|([\w-]+\.)*fluxcd\.(io|controlplane\.io)/.*|(fleet|catalog)\.cattle\.io/.*|configsync\.gke\.io/.*"
+    r"|([\w-]+\.)*fluxcd\.(io|controlplane\.io)/.*|(fleet|catalog)\.cattle\.io/.*|(configsync\.gke|pkg\.crossplane|kustomize\.config\.k8s)\.io/.*"
     r"|(kappctrl\.k14s|(packaging|data)\.packaging\.carvel|pulumi|addons\.cluster\.x-k8s)\.(io|dev|com)/.*)"
 )
-"""Kinds by which a cluster fetches what it applies."""
-_NAMES = re.compile(r"(?i).*repos?|.*repo(sitory|sitories)?_?(ur[li])?s?|(git_?)?ur[li]|endpoint")
+"""Kinds by which a cluster fetches what it applies. Of Kustomize it is the file."""
+_NAMES = re.compile(r"(?i).*repos?|.*repo(sitory|sitories)?_?(ur[li])?s?|(git_?)?ur[li]|endpoint|package")
 """Keys of an address."""
-_PATHS = re.compile(r"(?i)resources|components|bases")
+_PATHS = re.compile(r"(?i)resources|components|bases|crds")
 """Keys of Kustomize with paths, or addresses."""
+_PULL = re.compile(r"(refs/)?(pull|merge-requests)/.*")
+"""The revision of a pull request, which a fork may write."""
 _GIT = re.compile(
     r"((https|ssh)://([^/@\s]+@)?|[\w.-]+@|)(?P<host>[\w-]+(\.[\w-]+)+)(:\d+(?=/))?[:/]+(?P<owner>~?[\w.-]+)/[\w.~/*-]+"
 )
@@ -40,7 +42,7 @@ _SURE = re.compile(
 )
 """What can only be a Git repository."""
 _CHART = re.compile(r"(?:oci|https)://[a-z0-9.-]+(?::\d+)?(?:/(?!\.\.?(?:/|$))[a-z0-9._~-]+)*")
-_PASSING = frozenset(("helm", "values", "info", "server", "status", "metadata"))
+_PASSING = frozenset(("values", "valuesObject", "valuesInline", "parameters", "info", "server", "status", "metadata"))
 """Keys of what no cluster fetches."""
 
 _Lists = tuple[tuple[str, ...], ...]
@@ -70,36 +72,44 @@ _LISTS = ("repositories", "extraRepositories", "owners")
 
 def _fetched(resource: Resource, later: Later) -> Iterator[tuple[str, str]]:
     """Path and text of what may be the address of a repository, but for those of charts."""
-    token, fetches = resource.type, _FETCHES.fullmatch(resource.type) is not None
+    token, fetches, of_charts = resource.type, _FETCHES.fullmatch(resource.type) is not None, set[str]()
     for release in releases(token, resource.props, Later()):
+        of_charts.add(release.path("repository"))
         with later:
             values = _texts(release.values, release.values_path, "", later)
             yield from ((path, found) for path, key, found in values if key == "repoURL" and "{{" not in found)
     if token == RELEASE or installs(token) or kind_of(token) == "CustomResourceDefinition":
         return
-    for path, key, found in _texts(later.walk(resource.props, "spec"), "spec", "", later):
-        if _is_address(key, found, fetches, "generators" in path) and not (token in HELM and found.startswith("oci://")):
-            yield path, found
+    spec = later.walk(resource.props, "spec")
+    body, at = (resource.props, "") if spec is None and fetches else (spec, "spec")
+    for path, key, found in _texts(body, at, "", later):
+        if path not in of_charts and _is_address(key, found, fetches, "generators" in path):
+            yield path.removeprefix("."), found
 
 
 def _texts(value: Data, path: str, key: str, later: Later) -> Iterator[tuple[str, str, str]]:
-    """Path, key and text of each string in a value. A source with a chart has the address of the chart's repository."""
+    """Path, key and text of each string in a value."""
     if isinstance(value, str):
         yield path, key, value
     for name in keys(value):
-        if name not in _PASSING and not ("chart" in keys(value) and _NAMES.fullmatch(name)):
+        if name not in _PASSING:
             yield from _texts(later.walk(value, name), step(path, name), name, later)
     for index, item in items(value, later):
         yield from _texts(item, f"{path}[{index}]", key, later)
 
 
 def _is_address(key: str, found: str, fetches: bool, generated: bool) -> bool:
-    names = _NAMES.fullmatch(key) is not None
-    if not fetches or _SURE.match(found):
-        return (fetches or (names and re.search("(?i)repo|git", key) is not None)) and _SURE.match(found) is not None
-    # A generator's URL is that of a cluster. A text with ! is what a project denies.
-    other = found.startswith("!") or (generated and key in ("url", "uri"))
-    return ("://" in found and _PATHS.fullmatch(key) is not None) or (names and not other and bool(re.search("[/:*{]", found)))
+    names, sure = _NAMES.fullmatch(key) is not None, _SURE.match(found) is not None
+    if not fetches:
+        return sure and names and re.search("(?i)repo|git", key) is not None
+    # A generator's URL is that of a cluster, and its repo a name. A text with ! is what a project denies.
+    other = found.startswith("!") or (generated and key in ("url", "uri", "repo"))
+    return (
+        sure
+        or _PULL.fullmatch(found) is not None
+        or ("://" in found and _PATHS.fullmatch(key) is not None)
+        or (names and not other and re.search("[/:*{.]", found) is not None)
+    )
 
 
 def _fault(path: str, address: str, lists: _Lists) -> str:

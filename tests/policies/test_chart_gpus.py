@@ -35,6 +35,7 @@ def told(values: Any, chart: str = "oci://example.com/train") -> tuple[str, ...]
         (LIMITS | {"autoscaling": {"enabled": False, "maxReplicas": 100}}, 0),
         ({"resources": {"limits": {GPU: 2}, "requests": {GPU: 2}}, "replicaCount": 4}, 0),
         ({"resources": {"requests": {"amd.com/gpu": 2}}, "replicaCount": 5}, 10),
+        ({"replicas": 5, "gpu": {"count": 2}}, 10),
         ({"modelSpec": [{"replicaCount": 8, "requestGPU": 2}]}, 16),
         ({"replicaCount": 100, "nodeSelector": {GPU: "4"}, "gpu": {"enabled": True}, "gpuMemoryUtilization": 9}, 0),
     ],

@@ -46,6 +46,7 @@ def opened(path: str, shown: str, name: str = "team-a/train") -> str:
         ("kubernetes:ray.io/v1:RayCluster", {"headGroupSpec": {"serviceType": "LoadBalancer"}}),
         ("kubernetes:ray.io/v1:RayService", {"serveService": {"spec": {"type": "NodePort"}}}),
         ("kubernetes:networking.k8s.io/v1:Ingress", {"rules": []}),
+        ("kubernetes:traefik.io/v1alpha1:IngressRoute", {"routes": []}),
         ("kubernetes:gateway.networking.k8s.io/v1:Gateway", {"listeners": []}),
     ],
 )

@@ -136,6 +136,10 @@ def test_without_owners_a_git_repository_passes_and_nothing_else() -> None:
             {"generators": [{"list": {"elements": [{"u": "git@evil.example:a/b"}]}}]},
         ),
         ("kubernetes:argoproj.io/v1alpha1:AppProject", {"sourceRepos": ["*"]}),
+        ("kubernetes:argoproj.io/v1alpha1:Application", {"source": {"targetRevision": "refs/pull/7/head", "path": "."}}),
+        ("kubernetes:source.toolkit.fluxcd.io/v1:Bucket", {"endpoint": "minio.evil.example", "bucketName": "x"}),
+        ("kubernetes:fleet.cattle.io/v1alpha1:HelmOp", {"helm": {"chart": "x", "repo": "https://evil.example/charts"}}),
+        ("kubernetes:pkg.crossplane.io/v1:Provider", {"package": "xpkg.evil.example/x/y:v1"}),
         (GIT, {"url": "https://git.evil.example/a/b"}),
         (INDEX, {"url": "https://evil.example/charts"}),
         (IMAGE, {"url": "oci://ghcr.io/evil/x"}),
@@ -156,7 +160,12 @@ def test_whatever_fetches_a_repository_of_others_is_refused(token: str, spec: di
     [
         (
             "kubernetes:argoproj.io/v1alpha1:ApplicationSet",
-            {"generators": [{"list": {"elements": [{"url": "https://10.0.0.1/x/y"}]}}]},
+            {
+                "generators": [
+                    {"list": {"elements": [{"url": "https://10.0.0.1/x/y"}]}},
+                    {"pullRequest": {"github": {"repo": "a.b"}}},
+                ]
+            },
         ),
         ("kubernetes:argoproj.io/v1alpha1:Application", {"info": [{"name": "url", "value": "https://github.com/evil/x"}]}),
         ("kubernetes:argoproj.io/v1alpha1:AppProject", {"sourceRepos": [ARGO_HELM, "https://github.com/example/*", "!*"]}),
@@ -167,6 +176,16 @@ def test_whatever_fetches_a_repository_of_others_is_refused(token: str, spec: di
 )
 def test_what_fetches_nothing_passes(token: str, spec: dict[str, Any]) -> None:
     assert told(token, {"spec": spec}) == ()
+
+
+def test_the_file_of_kustomize_is_read() -> None:
+    token = "kubernetes:kustomize.config.k8s.io/v1beta1:Kustomization"  # noqa: S105 - a type token
+    evil = {
+        "resources": ["base/app.yaml", "https://git.evil.example/x//base"],
+        "helmCharts": [{"repo": "https://evil.example/x"}],
+    }
+    assert [said.partition(" is ")[0] for said in told(token, evil)] == ["helmCharts[0].repo", "resources[1]"]
+    assert told(token, {"resources": ["../base", "github.com/example/x//base?ref=v1"], "helmCharts": [{"repo": ARGO_HELM}]}) == ()
 
 
 def test_a_placeholder_may_be_any_repository() -> None:
