@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fleet.providers.oke.gateway import NAME as GATEWAY, NAMESPACE as OF_GATEWAY
+from fleet.render.workloads.catalogue import workload_objects
 from policies.rules.kinds import NETWORK_POLICY, RELEASE, SERVICE
 from policies.rules.services_internal import RULE
+from tests.fleet.workloads.world import with_workloads, workload
 from tests.policies.cases import Member, StackCase, alone
-from tests.policies.harness import NAME, config_of, judge_stack
+from tests.policies.harness import CLEAN, NAME, config_of, judge_stack
 from tests.policies.suite import Suite
 
 EXEMPT = config_of(RULE.id, "exempt")
@@ -85,6 +88,16 @@ def test_a_node_port_passes_if_a_network_policy_names_the_clients_of_its_pods(
 ) -> None:
     assert (told(SERVICE, service(type="NodePort"), network(*clients, **spec)) == ()) == passes
     assert told(SERVICE, service(type="LoadBalancer"), network(*clients, **spec)), "a load balancer has addresses of its own"
+
+
+def test_the_node_port_of_our_own_notebook_passes_and_not_without_its_network_policy() -> None:
+    port = {"port": 30001, "cidrs": ["203.0.113.0/24"]}
+    objects = workload_objects(with_workloads("t4", notebook=workload("tf-notebook", nodePort=port)), "notebook")
+    members = [Member(f"kubernetes:{one['apiVersion']}:{one['kind']}", one["kind"], one) for one in objects]
+    of_core = [replace(one, token=one.token.replace(":v1:", ":core/v1:")) for one in members]
+    assert judge_stack(RULE, of_core) == CLEAN
+    (message,) = judge_stack(RULE, [one for one in of_core if one.name != "NetworkPolicy"]).messages
+    assert message.startswith('spec.type is "NodePort"')
 
 
 def test_our_own_load_balancer_is_exempt_by_default_and_no_other_of_its_name() -> None:
