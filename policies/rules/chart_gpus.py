@@ -7,13 +7,18 @@ from collections.abc import Iterator
 
 from fleet.facts.scheduling import is_gpu_resource
 
-from .embedded import multiplicity
 from .read import Data, Faults, Later, gpus, items, keys, walk, whole
 from .releases import Release, step
 from .rule import setting
 
-_OWN_WORD = re.compile(r"(?i)(?:request|limit|num|n)?_?gpus?_?(?:count|num|request|limit)?s?")
+_OWN_WORD = re.compile(r"(?i)(?:request|limit|num|n)?_?gpus?_?(?:count|num|request|limit|per_?\w+)?s?")
 """Numbers of GPUs in the words of single charts, as requestGPU."""
+_PODS = re.compile(
+    r"(?i)(?:num|max|min|desired)?_?(?:replica|node|worker|instance|pod|runner)s?_?(?:count|number)?|parallelism|completions"
+)
+"""Numbers of pods."""
+_SCALERS = re.compile(r"(?i).*(?:scal|hpa|keda|job|deploy).*")
+"""Keys of mappings that say how many pods their neighbors make."""
 _LIMITS = ("limits", "requests")
 _PASSING = frozenset(("nodeSelector", "tolerations", "affinity", "labels", "annotations", "env"))
 _MOST = 10**6
@@ -35,8 +40,10 @@ def chart_faults(release: Release, per_container: int, in_all: int, later: Later
 
 def _asked(value: Data, path: str, pods: int, later: Later) -> Iterator[tuple[str, int, int]]:
     """Path of each mapping with GPUs, their number, and the number of pods."""
-    scaled = (inner for key in keys(value) if walk(inner := later.walk(value, key), "enabled") is True)
-    pods = min(pods * max(multiplicity(value, later), *(multiplicity(inner, later) for inner in scaled), 1), _MOST)
+    scalers = [later.walk(value, key) for key in keys(value) if _SCALERS.fullmatch(key)]
+    sizes = [value, *(one for one in scalers if later.walk(one, "enabled") is not False)]
+    numbers = (whole(later.walk(one, key)) for one in sizes for key in keys(one) if _PODS.fullmatch(key))
+    pods = min(pods * max(1, 1, *(number or 0 for number in numbers)), _MOST)
     holders = [value, *(later.walk(value, key) for key in _LIMITS)]
     if number := max(sum(_count(key, later.walk(holder, key)) for key in keys(holder)) for holder in holders):
         yield path, number, pods

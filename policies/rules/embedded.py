@@ -17,7 +17,7 @@ from .read import Data, Later, UndeterminableError, count, entries, items, keys,
 _LISTS, _ALONE = ("steps", "sidecars"), ("container", "script")
 _RESOURCES = ("resources", "resourcesPerNode", "computeResources")
 _NUMBERS = (
-    *("replicas", "replicaCount", "minReplicas", "maxReplicas", "minReplicaCount", "maxReplicaCount", "minRunners", "maxRunners"),
+    *("replicas", "minReplicas", "maxReplicas", "minReplicaCount", "maxReplicaCount", "minRunners", "maxRunners"),
     *("parallelism", "completions", "numNodes", "size", "minAvailable"),
 )
 _SCALES = ("autoscaling.knative.dev/min-scale", "autoscaling.knative.dev/max-scale")
@@ -59,7 +59,7 @@ def _find(path: str, value: Data, times: int, later: Later, around: Data = None)
         for index, item in items(value, later):
             yield from _find(f"{path}[{index}]", item, times, later, around)
         return
-    times *= multiplicity(value, later)
+    times *= _times(value, later)
     added = tuple(_added(value, later))
     if added or any(keys(body) for field in (REGULAR, INIT) for _, body in entries(value, field, later)):
         yield Embedded(path, value, added, times, later.walk(around, "metadata", "annotations"))
@@ -96,7 +96,7 @@ def _patched(path: str, value: Data, later: Later) -> Data:
     return {**value, **fields}
 
 
-def multiplicity(value: Data, later: Later) -> int:
+def _times(value: Data, later: Later) -> int:
     """How many pods the numbers of a mapping ask for."""
     annotations = later.walk(value, "metadata", "annotations")
     numbers = [later.walk(value, key) for key in _NUMBERS] + [later.walk(annotations, key) for key in _SCALES]

@@ -9,8 +9,8 @@ a launcher boots) join no cluster, so no pod can start or keep one.
 A Talos node's taints are a map from key to `value:effect`, or to `effect` alone. The rule does not remediate them: the
 component's inputs only repeat the machine config and do not change it.
 
-The kubelet writes the object of a node, and Karpenter its claim. One that a manifest or a program writes sets other taints and
-labels than those of a pool, so the rule refuses each, but for a patch that only cordons a node.
+The kubelet writes the object of a node, Karpenter its claim, and the scheduler the binding of a pod to it. One that a manifest or
+a program writes goes past the taints and labels of pools, so the rule refuses each, but for a patch that only cordons a node.
 """
 
 from collections.abc import Callable, Mapping
@@ -134,8 +134,8 @@ def _check_talos(props: Data, key: str, _: Later) -> Faults:
 
 def _check_object(_: Data, __: str, ___: Later) -> Faults:
     """The object of a node."""
-    fault = "only its kubelet, or Karpenter, writes the object of a node, with the taints and labels of its pool"
-    yield f"spec: {fault}; leave the object out, and write them in the pool"
+    fault = "only the kubelet, the scheduler and Karpenter write this object, by the taints and labels of pools"
+    yield f"spec: {fault}; leave it out, and write them in the pool"
 
 
 def _check_patch(props: Data, key: str, later: Later) -> Faults:

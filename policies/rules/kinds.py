@@ -75,9 +75,12 @@ NODES = POOLS | {TALOS_NODE}
 
 NODE_PATCH = "kubernetes:core/v1:NodePatch"
 NODE_OBJECTS = frozenset(
-    (NODE_PATCH, "kubernetes:core/v1:Node", "kubernetes:core/v1:NodeList", "kubernetes:karpenter.sh/v1:NodeClaim")
+    (
+        *(NODE_PATCH, "kubernetes:core/v1:Node", "kubernetes:core/v1:NodeList", "kubernetes:core/v1:Binding"),
+        *("kubernetes:karpenter.sh/v1:NodeClaim", "kubernetes:certificates.k8s.io/v1:CertificateSigningRequest"),
+    )
 )
-"""What the kubelet or Karpenter writes of a node."""
+"""What only the kubelet, the scheduler and Karpenter write of a node, and of the pods on it."""
 
 LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 EC2_INSTANCE = "aws:ec2/instance:Instance"

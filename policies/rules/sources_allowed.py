@@ -61,6 +61,8 @@ def _check(stack: Stack, later: Later) -> Violations:
             with later:
                 if fault := _chart_fault(release, stack, lists):
                     yield fault, resource.urn
+        if installs(resource.type) and later.walk(resource.props, "spec", "chartContent"):
+            yield "spec.chartContent is a chart without a repository; write chart and repo", resource.urn
         for path, address in _fetched(resource, later):
             with later:
                 if fault := _fault(path, address, lists):

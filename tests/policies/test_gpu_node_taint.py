@@ -386,8 +386,8 @@ def test_oke_has_no_taints_to_mend() -> None:
 KARPENTER_SIGN = "spec.template.spec.requirements[2].values[0]: g4dn.xlarge has 1 GPU"
 NODE, PATCH = "kubernetes:core/v1:Node", "kubernetes:core/v1:NodePatch"
 WRITTEN = (
-    "spec: only its kubelet, or Karpenter, writes the object of a node, with the taints and labels of its pool; leave the object "
-    "out, and write them in the pool"
+    "spec: only the kubelet, the scheduler and Karpenter write this object, by the taints and labels of pools; leave it out, and "
+    "write them in the pool"
 )
 CORDON = {"metadata": {"name": "10.0.1.7"}, "spec": {"unschedulable": True}}
 

@@ -229,6 +229,15 @@ def test_a_release_of_flux_has_its_chart_from_the_object_that_it_names() -> None
     assert "is not here" in of_flux(INDEX, ARGO_HELM, chart=chart("x", "HelmRepository", namespace="other")).undeterminable
 
 
+def test_a_chart_in_the_object_itself_has_no_repository() -> None:
+    token = "kubernetes:helm.cattle.io/v1:HelmChart"  # noqa: S105 - a type token
+    (message,) = told(token, {"spec": {"chartContent": "H4sI"}})
+    assert message == "spec.chartContent is a chart without a repository; write chart and repo"
+    (message,) = told(token, {"spec": {"chart": "miner", "repo": "https://evil.example/charts"}})
+    assert message.startswith('spec.chart comes from "https://evil.example/charts"')
+    assert told(token, {"spec": {"chart": "argo-cd", "repo": ARGO_HELM}}) == ()
+
+
 def test_an_owner_is_read_of_each_form_of_address() -> None:
     assert owner_of("https://github.com/Acme/tools.git?ref=main") == "github.com/acme"
     assert owner_of("not an address") == owner_of("https://github.com/acme") == ""
