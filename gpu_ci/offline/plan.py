@@ -26,7 +26,7 @@ from fleet.providers.fleet import NAMESPACE, Fleet
 from gpu_ci.offline.judge import ENDED, Configured, Remediation, Remedies, Verdict, by_time, judge
 from gpu_ci.offline.manifests.urns import means_manifests
 from gpu_ci.offline.naming import named, require_accepted
-from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values, require_current
+from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values, require_current, with_owners
 from gpu_ci.offline.progress import Stages, quiet
 from gpu_ci.offline.recording import Answer, Recording, Resource, joined
 from policies.rules import RULES
@@ -279,7 +279,7 @@ def make_plan(
     judging = policies_of or root
     if judging == root:
         require_current(stack, root)
-    policies = configured_for(RULES, policy_settings(stack, judging), stack, judging, day)
+    policies = configured_for(RULES, with_owners(policy_settings(stack, judging), fleet), stack, judging, day)
     placements = placing.place(fleet)
     plan = Plan(
         config,

@@ -20,10 +20,12 @@ from typing import Any, NoReturn
 from fleet.facts.errors import InputError, instead, quoted, reachable
 from fleet.facts.limits import read_bytes
 from fleet.loading.stackfile import stacks
+from fleet.providers.fleet import Fleet
 from gpu_ci.offline.judge import Configured, Settings, configure
 from gpu_ci.offline.tomltables import written
 from policies.rules import RULES, AnyRule
 from policies.rules.rule import STACK_KINDS
+from policies.rules.sources_allowed import owner_of
 
 STACKS = "policies/stacks.toml"
 _KIND = "kind"
@@ -211,6 +213,19 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
         why = f"{name}:{line}: a policy config is an object with policies as keys; got a {kind}"
         raise InputError(f"{why}; write {{}} around entries")
     return settings
+
+
+def with_owners(settings: Settings, fleet: Fleet) -> Settings:
+    """The policy config in which a policy that lists no owners has those of the fleet's scopes and Git repositories."""
+    scopes = [scope.owner for scope in fleet.scopes.values()]
+    trees = [owner_of(cluster.gitops.repository) for _, cluster in fleet.clusters_by_name() if cluster.gitops is not None]
+    entries = {}
+    for policy, owners in (("runner-group-scoped", scopes), ("sources-allowed", [*scopes, *trees])):
+        entry = settings.get(policy, {})
+        values = {_LEVEL: entry} if isinstance(entry, str) else entry
+        if isinstance(values, Mapping) and not values.get("owners"):
+            entries[policy] = {**values, "owners": [*dict.fromkeys(owners)]}
+    return {**settings, **entries}
 
 
 def _text(path: Path, name: str) -> str | None:

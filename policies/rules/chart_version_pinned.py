@@ -1,15 +1,15 @@
 """chart-version-pinned: a release has one exact chart version, from a registry or repository with TLS.
 
-Judged: Helm releases and ArgoCD's Applications, because the program does not see the resources in them. The rules judge the
-children of `helm.sh/v4:Chart` and `helm.sh/v3:Chart` instead. In a real preview the provider has already filled in the newest
-version, so only an offline plan finds a missing version.
+Judged: Helm releases, ArgoCD's Applications, and the releases of Flux and K3s, because the program does not see the resources in
+them. The rules judge the children of `helm.sh/v4:Chart` and `helm.sh/v3:Chart` instead. In a real preview the provider has
+already filled in the newest version, so only an offline plan finds a missing version.
 """
 
 import re
 
 from .kinds import HELM
-from .read import Faults, Later, shown, text
-from .releases import Release, releases
+from .read import Faults, Later, keys, shown, text, walk
+from .releases import Release, installs, releases
 from .rule import Args, Rule, facts
 
 # semver.org 2.0.0, with the v that some charts put before it.
@@ -36,11 +36,15 @@ def _check(args: Args, later: Later) -> Faults:
     for release in releases(args.type, args.props, later):
         with later:
             version = release.version
-            if not (_VERSION.fullmatch(text(version)) or (release.image and _DIGEST.fullmatch(text(version)))):
+            pinned = _VERSION.fullmatch(text(version)) or (release.image and _DIGEST.fullmatch(text(version)))
+            # The object of a chartRef has the version.
+            if not (pinned or keys(walk(release.source, "chartRef"))):
                 fault = "must be one exact version, not a range; write it in full, as in 0.14.2"
                 yield f"{release.path('version')} is {shown(version)}: {fault}"
         with later:
-            yield from _chart_faults(release, _BY_HELM if release.application is None else _BY_ARGO)
+            # `sources-allowed` judges the object that a release of Flux names.
+            if release.reference is None:
+                yield from _chart_faults(release, _BY_HELM if release.application is None else _BY_ARGO)
 
 
 def _chart_faults(release: Release, fixes: tuple[str, str, str]) -> Faults:
@@ -67,4 +71,4 @@ def _source_faults(path: str, address: str, fixes: tuple[str, str, str]) -> Faul
         yield f"{path} is {shown(address)}: without TLS nothing verifies what it serves; {fixes[1]}"
 
 
-RULE = Rule(**facts(__name__), types=HELM, check=_check)
+RULE = Rule(**facts(__name__), types=HELM, others=installs, check=_check)

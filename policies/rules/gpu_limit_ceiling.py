@@ -1,7 +1,7 @@
 """gpu-limit-ceiling: no container, pod, workload or queue takes more GPUs than the stack allows.
 
 Judged: every kind with a pod spec, ARC's runner set, the runner pod in the values of chart gha-runner-scale-set, the templates
-of jobs in containers, Kueue's queues. A GPU and a slice of a GPU each count as one.
+of jobs in containers, the values of other charts, Kueue's queues. A GPU and a slice of a GPU each count as one.
 
 The rule counts a pod's GPUs like the scheduler: the regular containers and sidecars together or, if that is more, an init
 container together with the sidecars before it. A workload counts with all pods that run at once: `replicas`, `parallelism`,
@@ -16,10 +16,12 @@ from collections.abc import Mapping
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import is_gpu_resource
 
+from .chart_gpus import chart_faults
 from .charts import REGULAR, Container
 from .kinds import CONFIG_MAPS, HELM, PODS, QUEUES, RUNNER_SET, kind_of, may_have_pods
 from .pods import PodSpec, containers_of, gpu_count, pod_specs
 from .read import Data, Faults, Later, bound, entries, gpus, keys, shown, text, walk, whole
+from .releases import releases
 from .rule import Args, Resource, Stack, StackRule, Violations, each, facts, setting
 from .runner_sets import runner_sets
 
@@ -105,6 +107,8 @@ def _check_alone(args: Args, later: Later) -> Faults:
     config = args.config
     if args.type in QUEUES or _is_old_queue(args.type):
         yield from _queue_faults(args.props, bound(config, "maxPerQueue"), later)
+    for release in releases(args.type, args.props, later):
+        yield from chart_faults(release, bound(config, "maxPerContainer"), bound(config, "maxPerWorkload"), later)
     for pod in pod_specs(args.type, args.props, later):
         # A runner set has one listener, whatever its number of runners.
         kind = "" if pod.owner_path.endswith("listenerTemplate.") else kind_of(args.type)

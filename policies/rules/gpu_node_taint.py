@@ -1,13 +1,16 @@
 """gpu-node-taint: every GPU pool has the GPU taint, so that only pods that ask for a GPU start its nodes.
 
-Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Talos nodes. Components of `eks` are not judged, because
-their node group is a separate resource. Self-managed groups set taints in user data, which the rule does not read. If only the
-launch template has a group's machine type, the rule recognizes a GPU pool by its AMI type and labels; `stack-gpu-ceiling` still
-counts its machines. OCI machines that run one job each (instance configurations, and the machines that a launcher boots) join no
-cluster, so no pod can start or keep one.
+Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Talos nodes, objects of nodes. Components of `eks` are not
+judged, because their node group is a separate resource. Self-managed groups set taints in user data, which the rule does not
+read. If only the launch template has a group's machine type, the rule recognizes a GPU pool by its AMI type and labels;
+`stack-gpu-ceiling` still counts its machines. OCI machines that run one job each (instance configurations, and the machines that
+a launcher boots) join no cluster, so no pod can start or keep one.
 
 A Talos node's taints are a map from key to `value:effect`, or to `effect` alone. The rule does not remediate them: the
 component's inputs only repeat the machine config and do not change it.
+
+The kubelet writes the object of a node, Karpenter its claim, and the scheduler the binding of a pod to it. One that a manifest or
+a program writes goes past the taints and labels of pools, so the rule refuses each, but for a patch that only cordons a node.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,9 +19,9 @@ from dataclasses import dataclass
 from fleet.facts.scheduling import EKS_EFFECT, GPU_TAINT_KEY, OKE_PROFILE, Effect
 
 from .draft import Draft
-from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, NODES, OKE_NODE_POOL, TALOS_NODE
+from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, NODE_OBJECTS, NODE_PATCH, NODES, OKE_NODE_POOL, TALOS_NODE
 from .pools import gpu_sign
-from .read import Data, Faults, Later, entries, line, shown, text, walk
+from .read import Data, Faults, Later, entries, keys, line, shown, text, walk
 from .rule import Args, Rule, facts, setting
 
 _KEEPS_OFF = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
@@ -129,7 +132,25 @@ def _check_talos(props: Data, key: str, _: Later) -> Faults:
     yield fault
 
 
-_SPECIAL: Mapping[str, Callable[[Data, str, Later], Faults]] = {OKE_NODE_POOL: _check_oke, TALOS_NODE: _check_talos}
+def _check_object(_: Data, __: str, ___: Later) -> Faults:
+    """The object of a node."""
+    fault = "only the kubelet, the scheduler and Karpenter write this object, by the taints and labels of pools"
+    yield f"spec: {fault}; leave it out, and write them in the pool"
+
+
+def _check_patch(props: Data, key: str, later: Later) -> Faults:
+    """A patch of it, which may cordon a node."""
+    spec, labels = walk(props, "spec"), walk(props, "metadata", "labels")
+    if keys(labels) or keys(spec) != ("unschedulable",) or walk(spec, "unschedulable") is not True:
+        yield from _check_object(props, key, later)
+
+
+_SPECIAL: Mapping[str, Callable[[Data, str, Later], Faults]] = {
+    OKE_NODE_POOL: _check_oke,
+    TALOS_NODE: _check_talos,
+    **dict.fromkeys(NODE_OBJECTS, _check_object),
+    NODE_PATCH: _check_patch,
+}
 """Kinds without a list of taints."""
 
-RULE = Rule(**facts(__name__, key=GPU_TAINT_KEY), types=NODES, check=_check, remedy=_remediate)
+RULE = Rule(**facts(__name__, key=GPU_TAINT_KEY), types=NODES | NODE_OBJECTS, check=_check, remedy=_remediate)

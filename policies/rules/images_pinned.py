@@ -81,7 +81,7 @@ def _faults(named: Named, registries: tuple[str, ...], *, digest: bool) -> Fault
     if image is None:
         yield f"{named.subject}: not an image reference; {_WRITE}"
         return
-    if not (named.own_repository or any(_within(registry, image.repository) for registry in registries)):
+    if not (named.own_repository or any(within(registry, image.repository) for registry in registries)):
         allowed = line(", ".join(registries), 200) or "none"
         where = f"take the image from one of {allowed}, or {entry('extraRegistries', line(image.repository, 200))}"
         yield f"{named.subject}: its registry is not allowed; {where}"
@@ -96,7 +96,7 @@ def _faults(named: Named, registries: tuple[str, ...], *, digest: bool) -> Fault
 
 
 @lru_cache(maxsize=1024)
-def _within(registry: str, repository: str) -> bool:
+def within(registry: str, repository: str) -> bool:
     """Whether a repository is in a registry, or below a path of it. * matches any text between two slashes."""
     pattern = "[^/]*".join(map(re.escape, registry.rstrip("/").split("*")))
     return re.fullmatch(rf"{pattern}(?:/.*)?", repository, re.DOTALL) is not None

@@ -77,6 +77,15 @@ Only offline plans have it: an engine shows a component's outputs to stack polic
 NODES = POOLS | {TALOS_NODE}
 """Resource types that set labels and taints of nodes."""
 
+NODE_PATCH = "kubernetes:core/v1:NodePatch"
+NODE_OBJECTS = frozenset(
+    (
+        *(NODE_PATCH, "kubernetes:core/v1:Node", "kubernetes:core/v1:NodeList", "kubernetes:core/v1:Binding"),
+        *("kubernetes:karpenter.sh/v1:NodeClaim", "kubernetes:certificates.k8s.io/v1:CertificateSigningRequest"),
+    )
+)
+"""What only the kubelet, the scheduler and Karpenter write of a node, and of the pods on it."""
+
 LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 EC2_INSTANCE = "aws:ec2/instance:Instance"
 EC2_NODE_CLASS = "kubernetes:karpenter.k8s.aws/v1:EC2NodeClass"
@@ -127,6 +136,7 @@ CLUSTER_POLICY = frozenset(("kubernetes:nvidia.com/v1:ClusterPolicy", "kubernete
 """The GPU operator's settings."""
 CONFIG_MAP_LIST = "kubernetes:core/v1:ConfigMapList"
 NAMESPACE = "kubernetes:core/v1:Namespace"
+SERVICE = "kubernetes:core/v1:Service"
 NETWORK_POLICY = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
 STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
@@ -138,9 +148,14 @@ PODS = POD | RUNNER_SET | HELM | CONFIG_MAPS
 """Every kind in which `pods.pod_specs` finds pods. A ConfigMap may have templates of the pods of jobs in containers."""
 
 
+def is_object(token: str) -> bool:
+    """Whether this is an object of Kubernetes, of any kind."""
+    return token.startswith("kubernetes:")
+
+
 def may_have_pods(token: str) -> bool:
     """Whether this is another kind of Kubernetes: `embedded.py` finds its pods, if it has any."""
-    return token.startswith("kubernetes:") and token not in PODS and not token.endswith(":CustomResourceDefinition")
+    return is_object(token) and token not in PODS and not token.endswith(":CustomResourceDefinition")
 
 
 ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING = (

@@ -1,4 +1,4 @@
-"""Releases of charts, installed by Helm (a resource of Pulumi) or by ArgoCD (an Application).
+"""Releases of charts, installed by Helm (a resource of Pulumi), by ArgoCD (an Application), by Flux or by K3s.
 
 An Application has one source (`spec.source`) or several (`spec.sources`, which replace it). Each source that names a chart is a
 release; one whose repository is `oci://…` is a release too. A source that is a path of a Git repository is not, because the
@@ -9,6 +9,8 @@ ArgoCD uses `valuesObject`, or, if that is not set, `values` (YAML text). `param
 `valueFiles`. The rules read neither `parameters` nor `valueFiles`: `unread` reports them. (argo-cd 3, docs/user-guide/helm.md and
 multiple_sources.md; pkg/apis/application/v1alpha1)
 
+A HelmRelease of Flux names its repository by an object beside it: `reference`. (fluxcd/helm-controller, api/v2;
+k3s-io/helm-controller, pkg/apis/helm.cattle.io/v1)
 
 Values, containers and metadata have objects and texts at any depth: `objects` and `texts` give them with their paths.
 """
@@ -17,11 +19,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from fleet.facts.credentials import mask
 from fleet.facts.yaml_text import helm_values
 
-from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART
+from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART, kind_of
 from .read import Data, Later, count, entries, items, keys, known, shown, text, walk
 from .record import Step, Unknown, UnknownError, changed, steps
 
@@ -29,16 +32,60 @@ from .record import Step, Unknown, UnknownError, changed, steps
 _CHART_VERSION = re.compile(r"(?:-v?[0-9][^/]*\.tgz)?(?:[:@].*)?$", re.DOTALL)
 _TEMPLATE, _PATCH = ("spec", "template"), ("spec", "templatePatch")
 
-_HELM: Mapping[str, tuple[str, ...]] = {"version": ("version",), "repository": ("repositoryOpts", "repo"), "values": ("values",)}
-_ARGO: Mapping[str, tuple[str, ...]] = {
-    "version": ("targetRevision",),
-    "repository": ("repoURL",),
-    "values": ("helm", "valuesObject"),
-    "text": ("helm", "values"),
+_Path = tuple[str, ...]
+
+
+class _Form(NamedTuple):
+    """Where a kind has what it says of a release, in its source.
+
+    `unread` are fields that set values and that the rules do not read, and the word for each.
+    """
+
+    version: _Path = ("version",)
+    repository: _Path = ("repo",)
+    chart: _Path = ("chart",)
+    values: _Path = ("values",)
+    text: _Path = ("values",)
+    name: _Path = ("releaseName",)
+    namespace: _Path = ("targetNamespace",)
+    reference: _Path = ()
+    unread: Mapping[_Path, str] = {}
+
+
+_HELM = _Form(
+    repository=("repositoryOpts", "repo"), name=("name",), namespace=("namespace",), unread={("valueYamlFiles",): "files"}
+)
+_ARGO = _Form(
+    version=("targetRevision",),
+    repository=("repoURL",),
+    values=("helm", "valuesObject"),
+    text=("helm", "values"),
+    name=("helm", "releaseName"),
+    namespace=("helm", "namespace"),
+    unread={("helm", "valueFiles"): "files", ("helm", "fileParameters"): "files", ("helm", "parameters"): "parameters"},
+)
+_FLUX = _Form(
+    version=("chart", "spec", "version"),
+    repository=("chart", "spec", "repository"),
+    chart=("chart", "spec", "chart"),
+    reference=("chart", "spec", "sourceRef"),
+    unread={("valuesFrom",): "objects", ("chart", "spec", "valuesFiles"): "files", ("postRenderers",): "patches"},
+)
+_FORMS = {
+    ("helm.toolkit.fluxcd.io", "HelmRelease"): _FLUX,
+    ("helm.fluxcd.io", "HelmRelease"): _Form(("chart", "version"), ("chart", "repository"), ("chart", "name")),
+    ("helm.cattle.io", "HelmChart"): _Form(text=("valuesContent",), unread={("set",): "parameters"}),
 }
-# Fields of a source that set values and that the rules do not read, and the word for each.
-_UNREAD_OF_HELM = {("valueYamlFiles",): "files"}
-_UNREAD_OF_ARGO = {("helm", "valueFiles"): "files", ("helm", "fileParameters"): "files", ("helm", "parameters"): "parameters"}
+"""Kinds of any version, of other projects, that install a chart, by group and kind. Each has the source in its `spec`."""
+
+
+def installs(token: str) -> bool:
+    """Whether this is one of the other projects' kinds that install a chart."""
+    return _form(token) is not None
+
+
+def _form(token: str) -> _Form | None:
+    return _FORMS.get((token.partition("/")[0].removeprefix("kubernetes:"), kind_of(token)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +93,25 @@ class Release:
     """A release of a chart. Every property that reads a value raises UnknownError.
 
     `source` is the object that names the chart: the resource's properties, or a source of an Application. `at` is the path of
-    that source ("spec.source."). `application` is the whole Application, None for a Helm release of Pulumi.
+    that source ("spec.source."). `application` is the whole Application, None for a Helm release of Pulumi. `form` says where the
+    source has what.
     """
 
     source: Data
     at: str = ""
     application: Data = None
+    form: _Form = _HELM
 
     @property
     def name(self) -> str:
         """The release's name. An Application gives its own name to the release unless the source has another."""
-        if self.application is None:
-            return text(walk(self.source, "name"))
-        return text(walk(self.source, "helm", "releaseName")) or text(walk(self.application, "metadata", "name"))
+        return text(walk(self.source, *self.form.name)) or text(walk(self.application, "metadata", "name"))
 
     @property
     def namespace(self) -> str:
         """The namespace that the chart is installed in."""
-        if self.application is None:
-            return text(walk(self.source, "namespace"))
-        namespace = text(walk(self.source, "helm", "namespace"))
-        return namespace or text(walk(self.application, "spec", "destination", "namespace"))
+        otherwise = ("spec", "destination") if self.form is _ARGO else ("metadata",)
+        return text(walk(self.source, *self.form.namespace)) or text(walk(self.application, *otherwise, "namespace"))
 
     @property
     def is_here(self) -> bool:
@@ -78,12 +123,18 @@ class Release:
     @property
     def chart(self) -> str:
         """The chart by name, OCI reference or path, as it is written."""
-        return text(walk(self.source, "chart")) or self.image
+        return text(walk(self.source, *self.form.chart)) or self.image or text(walk(self.source, "chartRef", "name"))
+
+    @property
+    def reference(self) -> Data:
+        """The reference to an object that has the chart's repository, or is the chart; None where the release names it."""
+        reference = walk(self.source, *self.form.reference) if self.form.reference else None
+        return reference or (walk(self.source, "chartRef") if self.form is _FLUX else None)
 
     @property
     def image(self) -> str:
         """The repository, if it is a single chart (ArgoCD 3.1 and newer): its tag or digest is the version. Else ""."""
-        if self.application is None or text(walk(self.source, "chart")):
+        if self.form is not _ARGO or text(walk(self.source, "chart")):
             return ""
         address = text(self.repository)
         return address if address.startswith("oci://") else ""
@@ -91,8 +142,8 @@ class Release:
     @property
     def chart_path(self) -> str:
         """The path of the property that names the chart."""
-        in_chart = self.application is None or text(walk(self.source, "chart"))
-        return f"{self.at}chart" if in_chart else self.path("repository")
+        in_chart = self.form is not _ARGO or text(walk(self.source, "chart"))
+        return self.path("chart") if in_chart else self.path("repository")
 
     @property
     def chart_name(self) -> str:
@@ -107,17 +158,17 @@ class Release:
     @property
     def version(self) -> Data:
         """The value of the version field, of any type."""
-        return walk(self.source, *self._fields["version"])
+        return walk(self.source, *self.form.version)
 
     @property
     def repository(self) -> Data:
         """The value of the chart's repository field, of any type. ArgoCD writes a registry of charts without `oci://`."""
-        return walk(self.source, *self._fields["repository"])
+        return walk(self.source, *self.form.repository)
 
     @property
     def values(self) -> Data:
         """The values that the resource gives. A text that is not plain YAML is unknown."""
-        values = walk(self.source, *self._fields["values"])
+        values = walk(self.source, *self.form.values)
         if self.application is None or values is not None:
             return values
         parsed = helm_values(self._text())
@@ -128,37 +179,40 @@ class Release:
     @property
     def values_path(self) -> str:
         """The path of the values, set or not."""
-        written = self.application is not None and walk(self.source, *self._fields["values"]) is None and self._text()
+        written = self.application is not None and walk(self.source, *self.form.values) is None and self._text()
         return self.path("text" if written else "values")
 
     def path(self, field: str) -> str:
-        """The path of the resource's "version" or "repository", set or not."""
-        return self.at + ".".join(self._fields[field])
+        """The path of a field of the form, such as "version", set or not."""
+        return self.at + ".".join(getattr(self.form, field))
 
     def unread(self, may: str, later: Later) -> Iterator[str]:
         """The faults of everything else that sets values: what it `may` do is not read. `later` collects unknown values."""
-        fix = f"move them to {self._fields['values'][-1]}"
-        for path, noun in (_UNREAD_OF_HELM if self.application is None else _UNREAD_OF_ARGO).items():
-            if count(later.walk(self.source, *path)):
+        fix = f"move them to {self.form.values[-1]}"
+        for path, noun in self.form.unread.items():
+            setters = later.walk(self.source, *path)
+            if count(setters) or keys(setters):
                 yield f"{self.at}{'.'.join(path)}: {noun} may {may} and are not read; {fix}"
         with later:
-            given = self.application is None or walk(self.source, *self._fields["values"]) is not None
+            given = self.application is None or walk(self.source, *self.form.values) is not None
             if not (given or isinstance(helm_values(self._text()), Mapping)):
                 what = "values that are not a plain YAML object"
                 yield f"{self.path('text')}: {what} may {may} and are not read; write them as valuesObject"
 
-    @property
-    def _fields(self) -> Mapping[str, tuple[str, ...]]:
-        return _HELM if self.application is None else _ARGO
-
     def _text(self) -> str:
-        return text(walk(self.source, *self._fields["text"]))
+        return text(walk(self.source, *self.form.text))
 
 
 def releases(token: str, props: Data, later: Later) -> Iterator[Release]:
     """The releases that a resource of `HELM` declares, none for any other. `later` collects unknown values."""
     if token == RELEASE:
         yield Release(props)
+        return
+    if (form := _form(token)) is not None:
+        with later:
+            release = Release(walk(props, "spec"), "spec.", props, form)
+            if release.chart:
+                yield release
         return
     any_chart = False
     for release in sources(token, props, later):
@@ -183,9 +237,9 @@ def sources(token: str, props: Data, later: Later) -> Iterator[Release]:
         spec = walk(application, "spec")
         if count(walk(spec, "sources")):
             for path, source in entries(application, "spec.sources", later):
-                yield Release(source, f"{base}{path}.", application)
+                yield Release(source, f"{base}{path}.", application, _ARGO)
         elif keys(source := walk(spec, "source")):
-            yield Release(source, f"{base}spec.source.", application)
+            yield Release(source, f"{base}spec.source.", application, _ARGO)
 
 
 def _filled_in(value: Data, path: tuple[Step, ...]) -> Data:

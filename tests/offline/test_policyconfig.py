@@ -10,11 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
+from fleet.loading import stackfile
+from fleet.loading.config import fleet_of
 from gpu_ci import cli
 from gpu_ci.offline.commands import documents as command
 from gpu_ci.offline.manifests.check import make_check
 from gpu_ci.offline.plan import make_plan
-from gpu_ci.offline.policyconfig import STACKS, policy_configs, require_current, settings_of, write_policy_configs
+from gpu_ci.offline.policyconfig import STACKS, policy_configs, require_current, settings_of, with_owners, write_policy_configs
 from policies.rules import RULES
 from policies.rules.rule import STACK_KINDS
 from tests.builders import ROOT
@@ -49,6 +51,21 @@ def test_a_table_overrides_level_and_values_of_one_policy() -> None:
         "enforcementLevel": "advisory",
         "maxGpus": 3,
     }
+
+
+def test_a_policy_without_owners_has_those_of_the_scopes_and_of_the_git_repositories(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.homelab.yaml"
+    file.write_text(
+        (ROOT / file.name).read_text().replace("https://github.com/example/gpu-ci", "git@git.example.com:infra/tree.git")
+    )
+    fleet = fleet_of(stackfile.load("homelab", ROOT, stack_file=file))
+    entries = with_owners({"sources-allowed": "advisory"}, fleet)
+    assert entries == {
+        "runner-group-scoped": {"owners": ["github.com/example"]},
+        "sources-allowed": {"enforcementLevel": "advisory", "owners": ["github.com/example", "git.example.com/infra"]},
+    }
+    listed = {"runner-group-scoped": {"owners": ["github.com/acme"]}}
+    assert with_owners(listed, fleet)["runner-group-scoped"] == listed["runner-group-scoped"], "a list of the config stays"
 
 
 def test_writing_leaves_the_file_of_a_stack_that_is_not_in_the_toml(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def said_of(message: str, props: Mapping[str, Any], *, values: str = OBJECT) -> 
         ("move them to values", "move them to valuesObject"),
         ("version is ", f"{_SOURCE}targetRevision is "),
         (f'chart is "{chart[:60]}{"…" * (len(chart) > 60)}"', f'{_SOURCE}chart is "{chart.rpartition("/")[2]}"'),
+        ("chart comes from ", f"{_SOURCE}chart comes from "),
         ("repositoryOpts.repo is ", f"{_SOURCE}repoURL is "),
         ("write oci://…, or set repositoryOpts.repo to https://…", "set repoURL to https://…, or to a registry without oci://"),
     ):

@@ -11,6 +11,7 @@ import pytest
 from fleet.facts.scheduling import OKE_PROFILE, Effect, Taint
 from policies.rules import gpu_node_taint
 from policies.rules.gpu_node_taint import RULE
+from policies.rules.kinds import NODE_OBJECTS
 from tests.policies.cases import Case
 from tests.policies.fixtures import (
     A10_POOL_PROPS,
@@ -383,6 +384,32 @@ def test_oke_has_no_taints_to_mend() -> None:
 
 
 KARPENTER_SIGN = "spec.template.spec.requirements[2].values[0]: g4dn.xlarge has 1 GPU"
+NODE, PATCH = "kubernetes:core/v1:Node", "kubernetes:core/v1:NodePatch"
+WRITTEN = (
+    "spec: only the kubelet, the scheduler and Karpenter write this object, by the taints and labels of pools; leave it out, and "
+    "write them in the pool"
+)
+CORDON = {"metadata": {"name": "10.0.1.7"}, "spec": {"unschedulable": True}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "messages"),
+    [
+        ({"unschedulable": True}, {}, ()),
+        ({"unschedulable": False}, {}, (WRITTEN,)),
+        ({"unschedulable": True, "taints": []}, {}, (WRITTEN,)),
+        ({"taints": []}, {}, (WRITTEN,)),
+        ({"unschedulable": True}, {"gpu-ci/pool": "t4"}, (WRITTEN,)),
+        ({}, {}, (WRITTEN,)),
+    ],
+)
+def test_a_patch_of_a_node_may_cordon_it_and_nothing_else(
+    spec: dict[str, Any], labels: dict[str, str], messages: tuple[str, ...]
+) -> None:
+    props = {"metadata": {"name": "10.0.1.7", "labels": labels}, "spec": spec}
+    assert judge(RULE, PATCH, props).messages == messages
+
+
 SUITE = Suite(
     RULE,
     passing=(
@@ -394,8 +421,12 @@ SUITE = Suite(
         Case(OKE_POOL, OKE_POOL_PROPS),
         Case(TALOS, HOST),
         Case(TALOS, changed(HOST, "nodeTaints", {"sku": "NoExecute"}), config={"key": "sku"}),
+        Case(PATCH, CORDON),
     ),
+    forbidden=NODE_OBJECTS - {PATCH},
     violating=(
+        Case(PATCH, changed(CORDON, "spec", "taints", []), (WRITTEN,), unremedied=True),
+        *(Case(token, CORDON, (WRITTEN,), unremedied=True) for token in sorted(NODE_OBJECTS - {PATCH})),
         Case(NODE_GROUP, NODE_GROUP_PROPS | {"taints": [LEAVING]}, (missing('amiType is "AL2023_x86_64_NVIDIA"'),)),
         Case(NODE_GROUP, BARE, (missing('amiType is "AL2023_x86_64_NVIDIA"'),)),
         Case(TALOS, UNTAINTED, (bare(),), unremedied=True),

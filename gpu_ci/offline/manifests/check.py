@@ -21,7 +21,14 @@ from gpu_ci.offline.judge import Configured, Verdict, judge
 from gpu_ci.offline.manifests.tree import Manifest, Tree, read_tree
 from gpu_ci.offline.manifests.urns import PROJECT
 from gpu_ci.offline.plan import Outcome, blocked_of, outcomes_of
-from gpu_ci.offline.policyconfig import configured_for, kind_of, policy_settings, policy_values, require_current
+from gpu_ci.offline.policyconfig import (
+    configured_for,
+    kind_of,
+    policy_settings,
+    policy_values,
+    require_current,
+    with_owners,
+)
 from gpu_ci.offline.progress import Stages, quiet
 from gpu_ci.offline.recording import Recording
 from policies.rules import RULES, AnyRule
@@ -30,7 +37,6 @@ from policies.rules.pods import has_pods
 from policies.rules.read import walk
 
 _RULES = tuple(rule.of_manifests for rule in RULES)
-_OWNERS_OF = "runner-group-scoped"
 _PATH = re.compile(r'[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+|\[(?:[0-9]+|"[^"]*"|[^\]"]*)\])*')
 
 
@@ -127,17 +133,9 @@ def make_check(target: str, stack: str, root: Path, progress: Stages = quiet, as
 
 
 def _settings(stack: str, root: Path) -> Mapping[str, object]:
-    """The stack's policy config. If it lists no owners, the owners of the stack's GitHub scopes are the only ones.
-
-    A plan needs no such list, because every runner set of the program registers at such a scope. Manifests have their own URLs.
-    """
+    """The stack's policy config, with the owners of the stack file."""
     settings = policy_settings(stack, root)
-    entry = settings.get(_OWNERS_OF, {})
-    values = {"enforcementLevel": entry} if isinstance(entry, str) else entry
-    if stack not in stackfile.stacks(root) or not isinstance(values, Mapping) or values.get("owners"):
-        return settings
-    owners = [*dict.fromkeys(scope.owner for scope in read_fleet(stack, root=root).scopes.values())]
-    return {**settings, _OWNERS_OF: {**values, "owners": owners}}
+    return with_owners(settings, read_fleet(stack, root=root)) if stack in stackfile.stacks(root) else settings
 
 
 def line_of(manifest: Manifest, message: str) -> int:

@@ -86,7 +86,7 @@ def application(source: Object, **fields: Any) -> Object:
     )
 
 
-def chart(name: str, values: Object, repository: str = "https://charts.example.com", version: str = "1.2.3") -> Object:
+def chart(name: str, values: Object, repository: str = "https://argoproj.github.io/argo-helm", version: str = "1.2.3") -> Object:
     """An Application of a chart."""
     return application({"chart": name, "repoURL": repository, "targetRevision": version, "helm": {"valuesObject": values}})
 
