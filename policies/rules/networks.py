@@ -95,8 +95,8 @@ def denies(props: Data, direction: str) -> bool:
     return _about(props, direction)
 
 
-def ways_out(props: Data, metadata: tuple[Address, ...], later: Later) -> Faults:
-    """Rules of a policy that let pods reach instance metadata at one of these addresses."""
+def ways_out(props: Data, metadata: tuple[Address, ...], private: Sequence[str], later: Later) -> Faults:
+    """Rules of a policy that let pods reach instance metadata at one of these addresses, or every port of a private network."""
     with later:
         if not (metadata and _about(props, "Egress")):
             return
@@ -108,7 +108,9 @@ def ways_out(props: Data, metadata: tuple[Address, ...], later: Later) -> Faults
                     yield f"{path}.to is not set: {_consequence(metadata)}; name the destinations that jobs may reach"
                 for place, peer in entries(rule, "to", later):
                     with later:
-                        yield from _open(f"{path}.{place}.ipBlock", walk(peer, "ipBlock"), metadata)
+                        where, block = f"{path}.{place}.ipBlock", walk(peer, "ipBlock")
+                        faults = [*_open(where, block, metadata)]
+                        yield from faults or (_private(where, block, private) if _all_ports(walk(rule, "ports")) else ())
 
 
 def _about(props: Data, direction: str) -> bool:
@@ -132,6 +134,31 @@ def _open(path: str, block: Data, metadata: tuple[Address, ...]) -> Faults:
         later.settle()
         hosts = ", ".join(f"{address}/{address.max_prefixlen}" for address in reached)
         yield f"{path}.cidr is {shown(cidr)}: {_consequence(reached)}; add {hosts} to except"
+
+
+def _private(path: str, block: Data, private: Sequence[str]) -> Faults:
+    later = Later()
+    allowed = network(walk(block, "cidr"))
+    closed = [excluded for _, item in items(walk(block, "except"), later) if (excluded := network(item)) is not None]
+    reached = [
+        name for name in private if _inside(network(name), allowed) and not any(_inside(network(name), one) for one in closed)
+    ]
+    if reached:
+        later.settle()
+        yield f"{path} opens private networks: jobs reach nodes and other pods there; add {', '.join(reached)} to except"
+
+
+def _inside(inner: IPNetwork | None, outer: IPNetwork | None) -> bool:
+    if isinstance(inner, ipaddress.IPv4Network) and isinstance(outer, ipaddress.IPv4Network):
+        return inner.subnet_of(outer)
+    return False
+
+
+def _all_ports(ports: Data) -> bool:
+    """Whether a rule is for a range of ports and not for single ones. Raises UnknownError."""
+    return not count(ports) or some(
+        partial(items, ports), lambda port: walk(port[1], "port") is None or walk(port[1], "endPort") is not None, SETTLED
+    )
 
 
 def _consequence(addresses: Iterable[Address]) -> str:

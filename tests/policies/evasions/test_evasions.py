@@ -36,7 +36,7 @@ RECORD = Path(__file__).with_name("verdicts.csv")
 HEADER = ("kind", "id", "staging", "prod", "by")
 MANIFEST, CLOUD = "manifest", "cloud"
 MANIFESTS = (*pod_kinds.CASES, *manifests.CASES)
-MOST_UNNOTICED = {MANIFEST: 41, f"{MANIFEST}, other form": 6, CLOUD: 41, f"{CLOUD}, other form": 1}
+MOST_UNNOTICED = {MANIFEST: 40, f"{MANIFEST}, other form": 6, CLOUD: 26, f"{CLOUD}, other form": 4}
 """How many pass unnoticed. Lower a number when fewer do. A number rises only with a new case or a newly refused one's forms."""
 
 
