@@ -11,19 +11,13 @@ import re
 from fnmatch import fnmatchcase
 
 from . import kinds
-from .node_role_least_privilege import IAM_POLICY, OCI_POLICY, ROLE_POLICY
+from .node_role_least_privilege import IAM_POLICY, OCI_POLICY
 from .principals import comes_from, component_waits
-from .read import Data, Faults, Later, entries, keys, line, listed, shown, statements, strings, text, walk
+from .read import Data, Faults, Later, entries, keys, line, listed, places, shown, statements, strings, text, walk
 from .rule import Resource, Stack, StackRule, apart, facts, setting
 
-ATTACHMENTS = frozenset(
-    f"aws:iam/{kind[0].lower()}{kind[1:]}:{kind}"
-    for kind in ("RolePolicyAttachment", "UserPolicyAttachment", "GroupPolicyAttachment", "PolicyAttachment")
-)
-DOCUMENTS = frozenset((ROLE_POLICY, IAM_POLICY, "aws:iam/userPolicy:UserPolicy", "aws:iam/groupPolicy:GroupPolicy"))
-BINDINGS = frozenset(
-    f"{token}{suffix}" for token in (kinds.ROLE_BINDING, kinds.CLUSTER_ROLE_BINDING) for suffix in ("", "Patch", "List")
-)
+ATTACHMENTS, DOCUMENTS = kinds.listed("attachments"), kinds.listed("rights")
+BINDINGS = kinds.api_tokens("rbac.authorization.k8s.io", ("v1",), ("RoleBinding", "ClusterRoleBinding"), ("", "Patch", "List"))
 _BROAD = re.compile(r".*(?:Admin|FullAccess|PowerUser|/job-function/|/ReadOnlyAccess|SecretsManagerReadWrite).*")
 """Policies of AWS that are for people, or give all of a service."""
 _READS = re.compile(r"[a-z0-9-]+:(?:describe|list|get|batchget|batchcheck|lookup|search|view)[a-z]*\*?")
@@ -32,9 +26,7 @@ _HARMLESS = re.compile(r"(?:logs|ssmmessages|ec2messages|xray):[a-z*]+|cloudwatc
 _DATA = kinds.table("reads")["data"]
 _RIGHTS = ("iam", "sts", "organizations", "sso")
 """Services whose writes change who has which right."""
-_IDLE = re.compile(
-    r"aws:(?:securetransport|requestedregion|currenttime|epochtime|useragent|viaawsservice|principaltype|multifactor.*)"
-)
+_IDLE = re.compile(r"aws:(?:securetransport|requestedregion|currenttime|epochtime|useragent|viaaws.*|principaltype|multi.*)")
 """Conditions that keep no resource out."""
 _WIDE = re.compile(r"[*?]+|arn:[^:]*:(?:s3:::|(?!s3:)[^:]*:[^:]*:[^:]*:(?:[A-Za-z-]+[:/])?)[*?].*")
 _STATEMENT = re.compile(
@@ -51,35 +43,32 @@ _ADMINISTRATORS = re.compile(r"cluster-admin|admin|edit|system:(?:master|node|co
 def _faults(resource: Resource, stack: Stack, later: Later) -> Faults:
     props, allowed = resource.props, strings(stack.config, "allowed")
     with later:
-        if resource.type in ATTACHMENTS:
-            if not comes_from(props.get("policyArn"), resource, "policyArn", IAM_POLICY):
-                yield from _attached("policyArn", walk(props, "policyArn"), allowed)
-        elif resource.type == kinds.IAM_ROLE:
-            for path, arn in entries(props, "managedPolicyArns", later):
-                yield from _attached(path, arn, allowed)
-            for path, policy in entries(props, "inlinePolicies", later):
-                yield from _document(f"{path}.policy", later.walk(policy, "policy"), later)
-        elif resource.type in DOCUMENTS:
-            yield from _document("policy", walk(props, "policy"), later)
-        elif resource.type == OCI_POLICY:
-            for path, statement in () if component_waits(resource, "statements") else entries(props, "statements", later):
-                yield from _oci(path, text(statement))
-        else:
+        if resource.type in BINDINGS:
             for prefix, body in kinds.each(resource.type, props, later):
                 yield from _binding(prefix, body, kinds.kind_of(resource.type), later)
+        elif resource.type == OCI_POLICY:
+            for path, statement in () if component_waits(resource, "statements") else entries(props, "statements", later):
+                if harm := _oci(text(statement)):
+                    yield f"{path} is {shown(statement)}: {harm}"
+        else:
+            for field in ("policy", "inlinePolicies.[].policy"):
+                for path, document in places(props, field, later):
+                    yield from _document(path, document, later)
+            for field in ("managedPolicyArns.[]", "policyArn"):
+                if not comes_from(props.get(field), resource, field, IAM_POLICY):
+                    for path, arn in places(props, field, later):
+                        if harm := _attached(text(arn), allowed):
+                            yield f"{path} is {shown(arn)}: {harm}"
 
 
-def _attached(path: str, arn: Data, allowed: tuple[str, ...]) -> Faults:
-    name = text(arn)
-    if any(fnmatchcase(name, pattern) for pattern in allowed):
-        return
-    if _BROAD.fullmatch(name):
-        yield f"{path} is {shown(arn)}: it gives all of a service or more; attach one that names actions and resources"
-    elif not re.match(r"arn:aws[a-z-]*:iam::aws:policy/", name):
-        yield (
-            f"{path} is {shown(arn)}: the stack does not declare this policy, so nothing shows what it allows; declare it, or "
-            f"list it in {setting('allowed')}"
-        )
+def _attached(arn: str, allowed: tuple[str, ...]) -> str:
+    """What is wrong with a policy; "" if nothing is."""
+    if not arn or any(fnmatchcase(arn, pattern) for pattern in allowed):
+        return ""
+    if _BROAD.fullmatch(arn):
+        return "it gives all of a service or more; attach one that names actions and resources"
+    unseen = f"the stack does not declare it, so nothing shows what it allows; declare it, or list it in {setting('allowed')}"
+    return "" if ":iam::aws:policy/" in arn else unseen
 
 
 def _document(path: str, document: Data, later: Later) -> Faults:
@@ -89,8 +78,8 @@ def _document(path: str, document: Data, later: Later) -> Faults:
             if wide and "NotAction" in keys(statement):
                 yield f"{path}: {where} allows all but what it names; name the actions and the resources"
             for action in listed(walk(statement, "Action"), later):
-                if reason := _excess(action.lower(), wide, _reaches_less(statement)):
-                    yield f"{path}: {where} allows {line(action)} {reason}"
+                if harm := _excess(action.lower(), wide, _reaches_less(statement)):
+                    yield f"{path}: {where} allows {line(action)} {harm}"
 
 
 def _excess(action: str, wide: bool, limited: bool) -> str:
@@ -101,9 +90,8 @@ def _excess(action: str, wide: bool, limited: bool) -> str:
         return ""
     if service in _RIGHTS and not limited and (wide or action != "iam:passrole"):
         return "and so may change who has which right; remove it"
-    if wide and (not limited or not verb.strip("*")):
-        return "on every resource; name the resources, or add a condition on their tags"
-    return ""
+    everywhere = wide and (not limited or not verb.strip("*"))
+    return "on every resource; name the resources, or add a condition on their tags" if everywhere else ""
 
 
 def _reaches_less(statement: Data) -> bool:
@@ -111,22 +99,19 @@ def _reaches_less(statement: Data) -> bool:
     return any(not _IDLE.fullmatch(key.lower()) for operator in keys(conditions) for key in keys(walk(conditions, operator)))
 
 
-def _oci(path: str, statement: str) -> Faults:
+def _oci(statement: str) -> str:
+    """What is wrong with a statement; "" if nothing is."""
     match = _STATEMENT.fullmatch(statement[:4096])
     verb, who, name, right, what, condition = ((part or "").lower() for part in match.groups()) if match else ("",) * 6
     if verb == "deny":
-        return
+        return ""
     if verb != "allow":
-        yield f"{path} is {shown(statement)}: it is about another tenancy; remove it"
-    elif who in ("any-user", "any-group") and "request.principal" not in condition:
-        yield f"{path} is {shown(statement)}: everybody has this right; add a condition on request.principal"
-    elif who == "dynamic-group" and (right not in ("read", "inspect") or what != "repos"):
-        yield (
-            f"{path} is {shown(statement)}: each job on a machine of {line(name)} has this right; give it to a workload, by a "
-            "condition on request.principal.service_account"
-        )
-    elif what == "all-resources" and right in ("manage", "use", "read"):
-        yield f"{path} is {shown(statement)}: it gives all resources; name their kinds"
+        return "it is about another tenancy; remove it"
+    if who in ("any-user", "any-group") and "request.principal" not in condition:
+        return "everybody has this right; add a condition on request.principal"
+    if who == "dynamic-group" and (right not in ("read", "inspect") or what != "repos"):
+        return f"each job on a machine of {line(name)} has this right; give it to a workload (request.principal.service_account)"
+    return "it gives all resources; name their kinds" if what == "all-resources" else ""
 
 
 def _binding(prefix: str, binding: Data, kind: str, later: Later) -> Faults:
@@ -134,21 +119,12 @@ def _binding(prefix: str, binding: Data, kind: str, later: Later) -> Faults:
     for path, subject in entries(binding, "subjects", later):
         with later:
             name, account = text(walk(subject, "name")), text(walk(subject, "kind")) == "ServiceAccount"
+            who = f"{prefix}{path}.name is {shown(name)}"
             if not account and _NOBODY.fullmatch(name) and role not in _PUBLIC:
-                yield (
-                    f"{prefix}{path}.name is {shown(name)}: whoever reaches the API has the rights of {line(role)}; name "
-                    "who needs them"
-                )
+                yield f"{who}: whoever reaches the API has the rights of {line(role)}; name who needs them"
             elif (not account or name == "default") and kind == "ClusterRoleBinding" and _ADMINISTRATORS.fullmatch(role):
-                yield (
-                    f"{prefix}{path}.name is {shown(name)}, with role {line(role)} in every namespace; give access to the "
-                    "cluster by the cloud, and to pods by a role and an account of their own"
-                )
+                yield f"{who}, with role {line(role)} in every namespace; give people access by the cloud, and pods a role"
 
 
-RULE = StackRule(
-    **facts(__name__),
-    types=ATTACHMENTS | DOCUMENTS | BINDINGS | {kinds.IAM_ROLE, OCI_POLICY},
-    check=apart(_faults),
-    in_manifests=(BINDINGS, apart(_faults)),
-)
+_TYPES = ATTACHMENTS | DOCUMENTS | BINDINGS | {kinds.IAM_ROLE, OCI_POLICY}
+RULE = StackRule(**facts(__name__), types=_TYPES, check=apart(_faults))

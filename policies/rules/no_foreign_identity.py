@@ -34,10 +34,8 @@ def _faults(resource: Resource, accounts: Accounts, issuers: tuple[str, ...], ho
     props = resource.props
     if resource.type == IAM_ROLE and not component_waits(resource, "assumeRolePolicy"):
         for where, who in strangers(walk(props, "assumeRolePolicy"), accounts, issuers, later):
-            yield (
-                f"assumeRolePolicy: {where} trusts {line(who, 120)}, which is not of this stack; remove it, or list your own "
-                f"account in {setting('accounts')}, your identity provider in {setting('issuers')}"
-            )
+            fix = f"remove it, or list your account in {setting('accounts')}, your identity provider in {setting('issuers')}"
+            yield f"assumeRolePolicy: {where} trusts {line(who, 120)}, which is not of this stack; {fix}"
     elif resource.type == OIDC and not trusted(text(url := walk(props, "url")), issuers):
         yield f"url is {shown(url)}: whoever it signs tokens for may log in; remove it, or list it in {setting('issuers')}"
     elif resource.type in ACCESS:
@@ -76,9 +74,5 @@ def _role(resource: Resource, field: str, holder: Data, name: str) -> Faults:
         yield f"{name} is {shown(role)}: the stack does not declare this role, so nothing shows its rights; declare it"
 
 
-RULE = StackRule(
-    **facts(__name__),
-    types=RUNNER_SETS | ACCESS | _CONFIG_MAPS | {IAM_ROLE, OIDC, IDENTITY, EKS_ADDON, EKS_COMPONENT},
-    check=_check,
-    in_manifests=NOTHING,
-)
+_TYPES = RUNNER_SETS | ACCESS | _CONFIG_MAPS | {IAM_ROLE, OIDC, IDENTITY, EKS_ADDON, EKS_COMPONENT}
+RULE = StackRule(**facts(__name__), types=_TYPES, check=_check, in_manifests=NOTHING)

@@ -44,10 +44,10 @@ def accounts_of(stack: Stack) -> Accounts:
         with hidden:
             allowed = walk(resource.provider.props, "allowedAccountIds")
             own |= {text(item) for _, item in items(parsed(text(allowed)), hidden)}
-            if resource.type == IAM_ROLE:
-                # A new role has no ARN yet. AWS accepts only a boundary of the role's own account.
-                arns = (Later().walk(resource.props, "arn"), walk(resource.props, "permissionsBoundary"))
-                own |= {match[1] for arn in arns if (match := _ACCOUNT.fullmatch(text(arn)))}
+            # A new role has no ARN yet. AWS accepts only a boundary of the role's own account.
+            role = resource.props if resource.type == IAM_ROLE else {}
+            arns = (Later().walk(role, "arn"), walk(role, "permissionsBoundary"))
+            own |= {match[1] for arn in arns if (match := _ACCOUNT.fullmatch(text(arn)))}
     return Accounts(frozenset(own), hidden)
 
 
@@ -60,14 +60,18 @@ def strangers(
     acts for every account.
     """
     for where, statement in statements(document, later):
-        for kind, name in _principals(statement, later):
+        principal = walk(statement, "Principal")
+        # All but the named ones is everybody.
+        everybody = "NotPrincipal" in keys(statement) or isinstance(principal, str)
+        named = [(kind, name) for kind in keys(principal) for name in listed(walk(principal, kind), later)]
+        for kind, name in [("AWS", "*")] if everybody else named:
             if kind == "Federated":
-                stranger = not trusted(name, issuers)
-            elif kind == "Service":
-                stranger = services and not _narrowed(statement, accounts)
+                fits = trusted(name, issuers)
+            elif kind == "Service" or name == "*":
+                fits = (kind == "Service" and not services) or _narrowed(statement, accounts)
             else:
-                stranger = not (kind == "AWS" and accounts.has(name)) and not (name == "*" and _narrowed(statement, accounts))
-            if stranger and (kind == "Federated" or name == "*" or later.clear(accounts.hidden)):
+                fits = kind == "AWS" and accounts.has(name)
+            if not fits and (kind == "Federated" or name == "*" or later.clear(accounts.hidden)):
                 yield where, "everybody" if name == "*" else name
 
 
@@ -77,31 +81,21 @@ def trusted(issuer: str, issuers: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*") for pattern in issuers)
 
 
-def _principals(statement: Data, later: Later) -> Iterator[tuple[str, str]]:
-    """Kind and name of each principal. All but the named ones is everybody."""
-    principal = walk(statement, "Principal")
-    if "NotPrincipal" in keys(statement) or isinstance(principal, str):
-        yield "AWS", "*"
-    for kind in keys(principal):
-        for name in listed(walk(principal, kind), later):
-            yield kind, name
-
-
 def _narrowed(statement: Data, accounts: Accounts) -> bool:
     """Whether a condition keeps everybody out but an account of the stack, an organization or a network that it names."""
     conditions = walk(statement, "Condition")
-    for operator in keys(conditions):
-        for key in keys(walk(conditions, operator)) if _REQUIRES.fullmatch(operator) else ():
-            values, name = listed(walk(conditions, operator, key), Later()), key.lower()
-            if _ACCOUNTS.fullmatch(name):
-                fits = all(map(accounts.has, values))
-            else:
-                fits = bool(_PLACES.fullmatch(name)) and not any(
-                    world(value) if network(value) else "*" in value or "?" in value or not value for value in values
-                )
-            if values and fits:
-                return True
-    return False
+    return any(
+        _narrows(key.lower(), listed(walk(conditions, operator, key), Later()), accounts)
+        for operator in filter(_REQUIRES.fullmatch, keys(conditions))
+        for key in keys(walk(conditions, operator))
+    )
+
+
+def _narrows(key: str, values: Sequence[str], accounts: Accounts) -> bool:
+    if _ACCOUNTS.fullmatch(key):
+        return bool(values) and all(map(accounts.has, values))
+    one = (not world(value) if network(value) else value and not {"*", "?"} & {*value} for value in values)
+    return bool(_PLACES.fullmatch(key) and values) and all(one)
 
 
 def comes_from(value: Data, resource: Resource, field: str, token: str) -> bool:

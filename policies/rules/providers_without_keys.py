@@ -11,9 +11,9 @@ import re
 from fleet.facts.yaml_text import helm_values
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, IAM_ROLE, OKE_CLUSTER, TALOS_NODE, table
-from .principals import Accounts, accounts_of
+from .principals import accounts_of
 from .read import Data, Faults, Later, keys, parsed, places, shown, text, walk
-from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, setting
+from .rule import NOTHING, Stack, StackRule, Violations, facts, setting
 
 _SETTINGS = {f"pulumi:providers:{name}": {*settings, "version", "__internal"} for name, settings in table("providers").items()}
 KUBERNETES = "pulumi:providers:kubernetes"
@@ -28,51 +28,39 @@ def _check(stack: Stack, later: Later) -> Violations:
     for provider in stack.of(*_SETTINGS):
         for name in keys(provider.props):
             if name not in _SETTINGS[provider.type]:
-                fault = f"{name} is set: a provider gets its credentials from the deployment, and no stack needs this; remove it"
-                yield fault, provider.urn
+                yield (
+                    f"{name} is set: a provider has the credentials of the deployment, and no more; remove it",
+                    provider.urn,
+                )
+        assumed = later.walk(provider.props, "assumeRoles")
+        # A provider gets nested settings as JSON.
+        for path, role in places({"": parsed(text(assumed)) or assumed}, ".[].roleArn", later):
+            if not accounts.has(text(role)) and later.clear(accounts.hidden):
+                fix = f"remove it, or list the account in {setting('accounts')}"
+                yield f"assumeRoles{path} is {shown(role)}, a role of another account; {fix}", provider.urn
         with later:
-            yield from ((fault, provider.urn) for fault in _roles(provider, accounts, later))
-        if provider.type == KUBERNETES:
-            with later:
-                name = text(identifier := walk(provider.props, "clusterIdentifier"))
-                if (not name or name not in clusters) and later.clear(unnamed):
-                    fault = f"clusterIdentifier is {shown(identifier)}: this is no cluster of the stack; name one, or remove it"
-                    yield fault, provider.urn
-            # The cluster gives it. Without a cluster of the stack the identifier is wrong already.
-            config = text(Later().walk(provider.props, "kubeconfig"))
-            yield from ((fault, provider.urn) for fault in _kubeconfig(config) if config)
-
-
-def _roles(provider: Resource, accounts: Accounts, later: Later) -> Faults:
-    assumed = walk(provider.props, "assumeRoles")
-    # A provider gets nested settings as JSON.
-    roles = {"": parsed(assumed) if isinstance(assumed, str) else assumed}
-    for path, role in places(roles, ".[].roleArn", later):
-        if not accounts.has(text(role)) and later.clear(accounts.hidden):
-            yield (
-                f"assumeRoles{path} is {shown(role)}, a role of another account; remove it, or list the account in "
-                f"{setting('accounts')}"
-            )
+            identifier = walk(provider.props, "clusterIdentifier") if provider.type == KUBERNETES else None
+            if provider.type == KUBERNETES and text(identifier) not in clusters - {""} and later.clear(unnamed):
+                fault = f"clusterIdentifier is {shown(identifier)}: this is no cluster of the stack; name one, or remove it"
+                yield fault, provider.urn
+        # The cluster gives it. Without a cluster of the stack the identifier is wrong already.
+        if config := text(Later().walk(provider.props, "kubeconfig")):
+            yield from ((f"kubeconfig: {fault}", provider.urn) for fault in _kubeconfig(config))
 
 
 def _kubeconfig(content: str) -> Faults:
     config: Data = parsed(content, helm_values)
     if not keys(config):
-        yield "kubeconfig is not its content, so nothing shows whose cluster it is of; write the content, or a context"
+        yield "it is not its content, so nothing shows whose cluster it is of; write the content, or a context"
     for path, server in places(config, "clusters.[].cluster.server", Later()):
         if not _SERVER.fullmatch(text(server)):
-            yield f"kubeconfig: {path} is {shown(server)}, which is no cluster of a cloud; take that of the stack's cluster"
+            yield f"{path} is {shown(server)}, which is no cluster of a cloud; take that of the stack's cluster"
     for path, user in places(config, "users.[].user", Later()):
         for key in sorted(_KEYS.intersection(keys(user))):
-            yield f"kubeconfig: {path}.{key} is a key; let the CLI of the cloud get a token (exec)"
-        command = walk(user, "exec", "command")
-        if command is not None and command not in ("aws", "oci"):
-            yield f"kubeconfig: {path}.exec.command is {shown(command)}: the update would run it; write aws or oci"
+            yield f"{path}.{key} is a key; let the CLI of the cloud get a token (exec)"
+        if (command := walk(user, "exec", "command")) not in (None, "aws", "oci"):
+            yield f"{path}.exec.command is {shown(command)}: the update would run it; write aws or oci"
 
 
-RULE = StackRule(
-    **facts(__name__),
-    types=frozenset((*_SETTINGS, *_CLUSTERS, IAM_ROLE)),
-    check=_check,
-    in_manifests=NOTHING,
-)
+_TYPES = frozenset((*_SETTINGS, *_CLUSTERS, IAM_ROLE))
+RULE = StackRule(**facts(__name__), types=_TYPES, check=_check, in_manifests=NOTHING)

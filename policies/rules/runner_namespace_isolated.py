@@ -20,7 +20,7 @@ create the pods of jobs in containers:
 
 import ipaddress
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,7 +28,7 @@ from fleet.facts.scheduling import POD_SECURITY_LABEL
 
 from . import kinds
 from .clusters import clustered
-from .networks import DIRECTIONS, Address, denies, ways_out
+from .networks import DIRECTIONS, Address, IPNetwork, denies, network, ways_out
 from .pods import PodSpec
 from .pools import booted
 from .read import Data, Later, UndeterminableError, count, keys, shown, strings, text, walk
@@ -49,7 +49,8 @@ _ByKind = Mapping[str, ByPlace[Resource]]
 
 def _check(stack: Stack, later: Later) -> Violations:
     metadata = tuple(address for item in strings(stack.config, "metadataAddresses") if (address := _address(item)) is not None)
-    accounts, private = (strings(stack.config, name) for name in ("tokenServiceAccounts", "privateNetworks"))
+    accounts = frozenset(strings(stack.config, "tokenServiceAccounts"))
+    private = [parsed for item in strings(stack.config, "privateNetworks") if (parsed := network(item)) is not None]
     controllers = ByPlace(_controllers(stack, later), lambda release: place_of_release(*release))
     by_kind = {kind: ByPlace(stack.of(kind), place_of) for kind in _OF_NAMESPACE}
     judged: set[Place] = set()
@@ -110,7 +111,7 @@ def _check_controller(runner_set: RunnerSet, controllers: ByPlace[tuple[Resource
         later.join(hidden)
 
 
-def _check_token(runner_set: RunnerSet, accounts: Collection[str], later: Later) -> Violations:
+def _check_token(runner_set: RunnerSet, accounts: frozenset[str], later: Later) -> Violations:
     unsure, hidden = Later(), Later()
     pod = runner_set.pod(unsure)
     if pod is None or runner_set.makes_pods(unsure):
@@ -122,7 +123,7 @@ def _check_token(runner_set: RunnerSet, accounts: Collection[str], later: Later)
     later.join(hidden)
 
 
-def _token_faults(runner_set: RunnerSet, pod: PodSpec, accounts: Collection[str], unsure: Later, later: Later) -> Violations:
+def _token_faults(runner_set: RunnerSet, pod: PodSpec, accounts: frozenset[str], unsure: Later, later: Later) -> Violations:
     with unsure:
         mounts = walk(pod.spec, "automountServiceAccountToken")
         if mounts is False or text(walk(pod.spec, "serviceAccountName")) in accounts:
@@ -152,7 +153,7 @@ def _check_oke(stack: Stack, jobs: Sequence[RunnerSet], later: Later) -> None:
     later.join(hidden)
 
 
-def _runs_jobs(runner_set: RunnerSet, accounts: Collection[str]) -> bool:
+def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:
     """Whether jobs run in the set's pods, as far as known: launchers boot machines, or have an account whose pods run no job."""
     unsure = Later()
     if runner_set.release is not None and any(booted(runner_set.release, unsure)):
@@ -183,7 +184,7 @@ def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> Vi
 
 
 def _check_namespace(
-    runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Address, ...], private: Sequence[str], later: Later
+    runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Address, ...], private: Sequence[IPNetwork], later: Later
 ) -> Violations:
     place, urn = runner_set.place, runner_set.resource.urn
     yield from _check_standard(runner_set, by_kind[kinds.NAMESPACE], later)

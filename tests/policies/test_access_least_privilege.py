@@ -19,7 +19,7 @@ from tests.policies.suite import Suite
 AWS, OWN = "arn:aws:iam::aws:policy/", "arn:aws:iam::123456789012:policy/own"
 BROAD = f'{{}} is "{AWS}AdministratorAccess": it gives all of a service or more; attach one that names actions and resources'
 UNSEEN = (
-    f'policyArn is "{OWN}": the stack does not declare this policy, so nothing shows what it allows; declare it, or list it in '
+    f'policyArn is "{OWN}": the stack does not declare it, so nothing shows what it allows; declare it, or list it in '
     f"{config_of('access-least-privilege', 'allowed')}"
 )
 EVERYWHERE = "on every resource; name the resources, or add a condition on their tags"
@@ -88,8 +88,8 @@ SUITE = Suite(
         StackCase(
             (oci(DYNAMIC),),
             {
-                f'statements[0] is "{DYNAMIC[:60]}…": each job on a machine of jobs has this right; give it to a workload, by a '
-                "condition on request.principal.service_account": "policy"
+                f'statements[0] is "{DYNAMIC[:60]}…": each job on a machine of jobs has this right; give it to a workload '
+                "(request.principal.service_account)": "policy"
             },
         ),
         *(

@@ -36,7 +36,7 @@ PODS = trusts({"Service": "pods.eks.amazonaws.com"})
 
 def trusted(who: str) -> str:
     return (
-        f"assumeRolePolicy: Statement[0] trusts {who}, which is not of this stack; remove it, or list your own account in "
+        f"assumeRolePolicy: Statement[0] trusts {who}, which is not of this stack; remove it, or list your account in "
         f"{ACCOUNTS}, your identity provider in {ISSUERS}"
     )
 

@@ -18,7 +18,7 @@ OWN, FOREIGN = "123456789012", "999999999999"
 ROLE = Member(IAM_ROLE, "role", {"permissionsBoundary": f"arn:aws:iam::{OWN}:policy/boundary"})
 CLUSTERS = {EKS_CLUSTER: "name", EKS_COMPONENT: "name", OKE_CLUSTER: "name", TALOS_NODE: "clusterName"}
 NO_CLUSTER = "clusterIdentifier is {}: this is no cluster of the stack; name one, or remove it"
-NEEDLESS = "{} is set: a provider gets its credentials from the deployment, and no stack needs this; remove it"
+NEEDLESS = "{} is set: a provider has the credentials of the deployment, and no more; remove it"
 
 
 def provider(token: str, **props: Any) -> Member:
@@ -50,7 +50,7 @@ SUITE = Suite(
     ),
     violating=(
         StackCase((provider(AWS, accessKey="a"),), {NEEDLESS.format("accessKey"): "provider"}),
-        StackCase((provider(EKS, kubeconfig="a"),), {NEEDLESS.format("kubeconfig"): "provider"}),
+        StackCase((provider(EKS, profile="a"),), {NEEDLESS.format("profile"): "provider"}),
         StackCase((provider(OCI, privateKey="a"),), {NEEDLESS.format("privateKey"): "provider"}),
         StackCase(
             (ROLE, assumes(FOREIGN)),
@@ -87,7 +87,7 @@ CLI = {"exec": {"command": "aws", "args": ["eks", "get-token"]}}
         (kubeconfig({"token": "t"}), "users[0].user.token is a key"),
         (kubeconfig({"client-key-data": "t"}), "users[0].user.client-key-data is a key"),
         (kubeconfig({"exec": {"command": "sh"}}), 'users[0].user.exec.command is "sh"'),
-        ("~/.kube/config", "kubeconfig is not its content"),
+        ("~/.kube/config", "kubeconfig: it is not its content"),
     ],
 )
 def test_a_kubeconfig_has_no_key_and_runs_the_cli_of_a_cloud(content: str, words: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from policies.rules.kinds import IAM_ROLE
 from policies.rules.record import Resource
-from policies.rules.resource_policy_closed import ACLS, DOCUMENTS, FLAGS, PUBLIC_BLOCK, RULE
+from policies.rules.resource_policy_closed import ACLS, DOCUMENTS, FIELDS, FLAGS, PUBLIC_BLOCK, RULE
 from tests.day import AS_OF
 from tests.policies.cases import Member, StackCase
 from tests.policies.harness import UNKNOWN, as_read, config_of, judge_stack, said
@@ -33,18 +33,22 @@ def only(key: str, value: Any, operator: str = "StringEquals") -> dict[str, Any]
 def opened(who: str, field: str = "policy") -> str:
     return (
         f"{field}: Statement[0] opens it to {who}; name principals of your account, or add a condition on aws:PrincipalAccount "
-        f"or aws:SourceVpc; list another account of yours in {config_of('resource-policy-closed', 'accounts')}"
+        f"or aws:SourceVpc; list an account of yours in {config_of('resource-policy-closed', 'accounts')}"
     )
 
 
+def field_of(token: str) -> str:
+    return FIELDS[token.endswith("Template")]
+
+
 def store(document: str, token: str = BUCKET_POLICY) -> Member:
-    return Member(token, "store", {DOCUMENTS[token]: document})
+    return Member(token, "store", {field_of(token): document})
 
 
 SUITE = Suite(
     RULE,
     passing=(
-        *(StackCase((ROLE, store(allows({"AWS": f"arn:aws:iam::{OWN}:root"}), token))) for token in DOCUMENTS),
+        *(StackCase((ROLE, store(allows({"AWS": f"arn:aws:iam::{OWN}:root"}), token))) for token in sorted(DOCUMENTS)),
         *(StackCase((Member(token, "bucket", {"acl": "private"}),)) for token in sorted(ACLS)),
         StackCase((Member(PUBLIC_BLOCK, "block", dict.fromkeys(FLAGS, True)),)),
         StackCase((store(allows({"AWS": FOREIGN})),), config={"accounts": [FOREIGN]}),
@@ -52,7 +56,10 @@ SUITE = Suite(
         StackCase((store(allows("*", **only("aws:SourceVpc", "vpc-1"))),)),
     ),
     violating=(
-        *(StackCase((ROLE, store(allows("*"), token)), {opened("everybody", DOCUMENTS[token]): "store"}) for token in DOCUMENTS),
+        *(
+            StackCase((ROLE, store(allows("*"), token)), {opened("everybody", field_of(token)): "store"})
+            for token in sorted(DOCUMENTS)
+        ),
         StackCase((ROLE, store(allows({"AWS": FOREIGN}))), {opened(FOREIGN): "store"}),
         *(
             StackCase(

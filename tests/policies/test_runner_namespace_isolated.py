@@ -78,9 +78,9 @@ OTHER_OKE = Member(OKE_CLUSTER, "other", {"name": "iad"})
 PLACE = 'namespace "runners"'
 
 
-def private(*networks: str) -> str:
+def private(cidr: str, *networks: str) -> str:
     return (
-        f"{PLACE}: spec.egress[1].to[0].ipBlock opens private networks: jobs reach nodes and other pods there; add "
+        f'{PLACE}: spec.egress[1].to[0].ipBlock.cidr is "{cidr}": jobs can then reach nodes and other pods; add '
         f"{', '.join(networks)} to except"
     )
 
@@ -390,7 +390,7 @@ def test_the_private_networks_are_those_that_this_project_closes() -> None:
     ],
 )
 def test_a_rule_for_all_ports_opens_no_private_network(rule: Any, opened: tuple[str, ...]) -> None:
-    assert messages(SET, with_egress(DNS, rule), SPACE, QUOTA, RANGE) == (private(*opened),)
+    assert messages(SET, with_egress(DNS, rule), SPACE, QUOTA, RANGE) == (private(rule["to"][0]["ipBlock"]["cidr"], *opened),)
 
 
 def test_a_patch_of_what_isolates_is_refused_in_each_namespace_of_the_stack() -> None:
