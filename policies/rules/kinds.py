@@ -5,7 +5,7 @@ sees both components and their children. The children are the resources that the
 """
 
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
@@ -41,6 +41,11 @@ def listed(name: str) -> frozenset[str]:
 def api_tokens(group: str, versions: Iterable[str], kinds: Iterable[str], suffixes: Iterable[str]) -> frozenset[str]:
     """The tokens of kinds of a Kubernetes API group in all these versions, with each suffix ("", "Patch", "List")."""
     return frozenset(f"kubernetes:{group}/{version}:{''.join(kind)}" for version in versions for kind in product(kinds, suffixes))
+
+
+def table(name: str) -> Mapping[str, list[str]]:
+    """The lists in a table of `kinds.toml`."""
+    return {key: list(names) for key, names in _TABLES[name].items()}
 
 
 _RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"

@@ -89,6 +89,7 @@ def test_every_rule_file_is_in_the_pack() -> None:
         "pod_security",
         "pods",
         "pools",
+        "principals",
         "read",
         "record",
         "releases",
