@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.cases import naming
-from tests.policies.evasions import cloud, manifests, pod_kinds, settings
+from tests.policies.evasions import cloud, manifests, pod_kinds, relatives, settings
 from tests.policies.evasions.judged import (
     REFUSED,
     REMARKED,
@@ -34,9 +34,9 @@ from tests.policies.evasions.objects import Object, application, case, chart, de
 
 RECORD = Path(__file__).with_name("verdicts.csv")
 HEADER = ("kind", "id", "staging", "prod", "by")
-MANIFEST, CLOUD = "manifest", "cloud"
+MANIFEST, CLOUD, RELATIVE = "manifest", "cloud", "relative"
 MANIFESTS = (*pod_kinds.CASES, *manifests.CASES)
-MOST_UNNOTICED = {MANIFEST: 6, f"{MANIFEST}, other form": 0, CLOUD: 2, f"{CLOUD}, other form": 0}
+MOST_UNNOTICED = {MANIFEST: 6, f"{MANIFEST}, other form": 0, CLOUD: 2, f"{CLOUD}, other form": 0, RELATIVE: 21}
 """How many pass unnoticed. Lower a number when fewer do. A number rises only with a new case or a newly refused one's forms."""
 
 
@@ -69,6 +69,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     """Every case as it is judged today, and each other form of a refused one that is not refused."""
     with read_once():
         every = [*_of_manifests(tmp_path_factory.mktemp("case")), *_of_programs(tmp_path_factory.mktemp("stack"))]
+        every += _of_relatives(tmp_path_factory.mktemp("relative"))
     named = {row.id: row for row in every}
     assert len(named) == len(every), "two cases of one id"
     return named
@@ -95,8 +96,18 @@ def _of_programs(folder: Path) -> Iterator[Row]:
             yield _row(CLOUD, edited.id, of_settings(edited, folder))
 
 
-def _of_program(one: cloud.Cloud) -> Row:
-    return _row(CLOUD, one.id, of_cloud(one, "staging"), of_cloud(one, "prod"))
+def _of_relatives(folder: Path) -> Iterator[Row]:
+    """Without other forms, which are of the cases that the policies were written against."""
+    for one in relatives.MANIFESTS:
+        with naming(one.id):
+            yield _row(RELATIVE, one.id, of_manifest(one, folder))
+    for changed in relatives.PROGRAMS:
+        with naming(changed.id):
+            yield _of_program(changed, RELATIVE)
+
+
+def _of_program(one: cloud.Cloud, kind: str = CLOUD) -> Row:
+    return _row(kind, one.id, of_cloud(one, "staging"), of_cloud(one, "prod"))
 
 
 def recorded_rows() -> dict[str, Row]:
