@@ -104,7 +104,8 @@ def raw_disk() -> tuple[Object, ...]:
 
 def noted(made: Object, name: str, value: str) -> Object:
     """The object with this annotation."""
-    return made | {"metadata": made["metadata"] | {"annotations": {name: value}}}
+    metadata: Object = made["metadata"]
+    return made | {"metadata": metadata | {"annotations": {name: value}}}
 
 
 UNCOUNTED = (
