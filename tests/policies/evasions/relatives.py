@@ -256,7 +256,7 @@ UNCOUNTED = (
     ),
     case(
         "manifests-in-a-manifest",
-        "lets Open Cluster Management apply a privileged Deployment that stands within another object",
+        "lets Open Cluster Management apply a privileged Deployment that is within another object",
         "list-in-list",
         thing(
             "work.open-cluster-management.io/v1",
@@ -351,7 +351,7 @@ OPENED = (
     ),
     case(
         "network-policy-of-administrators",
-        "lets our runners reach everything by a policy that stands above each NetworkPolicy",
+        "lets our runners reach everything by a policy that goes before each NetworkPolicy",
         "network-policy-beside-ours",
         thing(
             "policy.networking.k8s.io/v1alpha1",
@@ -748,7 +748,7 @@ MONEY = (
     ),
     change(
         "budget-of-another-service",
-        "lets the alarm of the budget count a service that nobody uses",
+        "lets the alarm of the budget count a service that the stack does not use",
         "budget-of-a-hundred-million",
         Edit("aws:budgets/budget:Budget", "us.*-budget", ("costFilters",), [{"name": "Service", "values": ["AWS Lambda"]}]),
     ),
