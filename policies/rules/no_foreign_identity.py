@@ -1,4 +1,4 @@
-"""no-foreign-identity: nobody from outside, and no job, gets an identity of the account or a right in the cluster.
+"""no-foreign-identity: no user from outside, and no job, gets an identity of the account or a right in the cluster.
 
 Judged: whom roles trust, and the identity providers of the account; access entries of EKS with their policies, and the ConfigMap
 aws-auth that has the same effect; the roles that Pod Identity and add-ons give to pods. A role for pods is one of the stack, and
@@ -37,7 +37,7 @@ def _faults(resource: Resource, accounts: Accounts, issuers: tuple[str, ...], ho
             fix = f"remove it, or list your account in {setting('accounts')}, your identity provider in {setting('issuers')}"
             yield f"assumeRolePolicy: {where} trusts {line(who, 120)}, which is not of this stack; {fix}"
     elif resource.type == OIDC and not trusted(text(url := walk(props, "url")), issuers):
-        yield f"url is {shown(url)}: whoever it signs tokens for may log in; remove it, or list it in {setting('issuers')}"
+        yield f"url is {shown(url)}: anyone for whom it signs tokens may log in; remove it, or list it in {setting('issuers')}"
     elif resource.type in ACCESS:
         yield from _entry(resource, accounts, later)
     elif resource.type == IDENTITY:

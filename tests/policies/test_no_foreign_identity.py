@@ -91,7 +91,7 @@ SUITE = Suite(
         StackCase(
             (issuer("https://evil.example"),),
             {
-                'url is "https://evil.example": whoever it signs tokens for may log in; remove it, or list it in '
+                'url is "https://evil.example": anyone for whom it signs tokens may log in; remove it, or list it in '
                 f"{ISSUERS}": "issuer"
             },
         ),
