@@ -6,8 +6,9 @@ create the pods of jobs in containers:
 - It is not the namespace of the controller, whose account may read every secret of the cluster.
 - The stack declares this Namespace, with the label that enforces the Pod Security Standard `baseline` or `restricted`. That of
   jobs in containers has `baseline` unless the class says otherwise, because many images run as root.
-- A NetworkPolicy for all its pods denies all traffic by default, in and out, and no egress rule of a policy there reaches the
-  instance metadata by TCP 80, or all ports of a whole private network. No Patch changes these objects.
+- A NetworkPolicy for all its pods denies all traffic by default, in and out. No egress rule of a policy there reaches the
+  instance metadata by TCP 80, or all ports of a whole private network. No Patch changes these objects. The same holds for the
+  policies of a runner set's namespace that other files have.
 - The cluster's network enforces NetworkPolicies. On EKS the add-on vpc-cni shows it. Nothing shows it of a cluster that exists
   already. On OKE no resource of a stack shows it: Oracle's plugins enforce none, and Calico is installed by hand. The rule is
   therefore undeterminable in a cluster that exists already, and if a pod of an OKE cluster runs jobs. Launchers of machines run
