@@ -32,6 +32,7 @@ from gpu_ci.offline.recording import Answer, Recording, Resource, joined
 from policies.rules import RULES
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
 from policies.rules.no_silent_eviction import RULE as EVICTION
+from policies.rules.pods import has_pods
 from policies.rules.rule import Level
 
 
@@ -232,12 +233,12 @@ def outcomes_of(
     remediations: Iterable[Remediation] = (),
 ) -> Iterator[Outcome]:
     """The result of each of the policies for the judged resources, in their order."""
-    types = Counter(resource.type for resource in resources if not resource.read)
+    types = Counter((resource.type, has_pods(resource.type, resource.inputs)) for resource in resources if not resource.read)
     kinds = Counter((verdict.rule, verdict.kind) for verdict in verdicts)
     changed = Counter(remediation.rule for remediation in remediations)
     for configured in policies:
         rule, level = configured.policy, configured.level
-        judged = 0 if level is Level.DISABLED else sum(number for kind, number in types.items() if rule.counts(kind))
+        judged = 0 if level is Level.DISABLED else sum(number for kind, number in types.items() if rule.counts(*kind))
         broken, unsure, excepted, ended = (kinds[rule.id, kind] for kind in ("violation", "undeterminable", "excepted", ENDED))
         about = (rule.id, rule.title, rule.severity, level.value)
         yield Outcome(*about, judged, broken, unsure, excepted, changed[rule.id], ended)

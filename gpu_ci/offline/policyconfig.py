@@ -97,6 +97,12 @@ def policy_values(stack: str, root: Path) -> str:
     return f"no entry for {stack}: the strictest levels and default limits; add [{stack}] to {STACKS} (gpu-ci init){note}"
 
 
+def kind_of(stack: str, root: Path) -> str:
+    """The kind of a stack; that of the strictest levels if stacks.toml does not have it."""
+    table = _read(root)[0].get(stack)
+    return str(table[_KIND]) if table is not None else "prod"
+
+
 def config_path(stack: str) -> str:
     """Where a project has the policy config of a stack."""
     return f"policies/config/{stack}.json"

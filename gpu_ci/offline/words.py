@@ -157,9 +157,10 @@ def states(outcomes: Iterable[Outcome]) -> str:
     return ", ".join(f"{counts[state]} {words.get(state, state)}" for state in listed)
 
 
-def verdict_line(facts: str, blocked: Collection[Verdict]) -> str:
-    """The line with the result of judged manifests: OK, or what fails, before the facts."""
-    return f"FAILED: {failures(blocked)}; {facts}" if blocked else f"OK: {facts}"
+def verdict_line(facts: str, blocked: Collection[Verdict], unread: str) -> str:
+    """The line with the result of judged manifests: OK, or what fails, before the facts. `unread` fails them too, if anything."""
+    fails = "; ".join(filter(None, (failures(blocked) if blocked else "", unread)))
+    return f"FAILED: {fails}; {facts}" if fails else f"OK: {facts}"
 
 
 def failures(blocked: Collection[Verdict]) -> str:

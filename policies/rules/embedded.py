@@ -65,18 +65,25 @@ def _find(path: str, value: Data, times: int, later: Later, around: Data = None)
         yield Embedded(path, value, added, times, later.walk(around, "metadata", "annotations"))
         return
     for key in keys(value):
-        yield from _find(f"{path}.{key}" if path else key, later.walk(value, key), times, later, value)
+        child = later.walk(value, key)
+        if "image" in keys(child) and later.get(partial(_works, child), True):
+            yield Embedded(path, {}, (_container(key, child, later),), times * _times(child, later), None)
+        else:
+            yield from _find(f"{path}.{key}" if path else key, child, times, later, value)
 
 
 def _added(value: Data, later: Later) -> Iterator[Container]:
     """The containers of a mapping that are not in a field of a pod."""
     listed = chain.from_iterable(entries(value, field, later) for field in _LISTS)
-    alone = ((key, later.walk(value, key)) for key in keys(value) if key not in (REGULAR, INIT))
-    for path, body in chain(listed, alone):
-        if "image" in keys(body) and (path.startswith((*_LISTS, *_ALONE)) or later.get(partial(_works, body), True)):
-            resources = (walk(body, name) for name in _RESOURCES)
-            amounts = next((amount for amount in resources if amount is not None), None)
-            yield Container(path, REGULAR, body if amounts is None else {**body, "resources": amounts})
+    for path, body in chain(listed, ((key, later.walk(value, key)) for key in _ALONE)):
+        if "image" in keys(body):
+            yield _container(path, body, later)
+
+
+def _container(path: str, body: Data, later: Later) -> Container:
+    """The container, with its amounts where a pod has them."""
+    amounts = next((found for name in _RESOURCES if (found := later.walk(body, name)) is not None), None)
+    return Container(path, REGULAR, body if amounts is None else {**body, "resources": amounts})
 
 
 def _works(body: Data) -> bool:

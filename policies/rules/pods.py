@@ -88,6 +88,11 @@ def pod_specs(token: str, props: Data, later: Later) -> Iterator[PodSpec]:
         yield PodSpec(pod.path, pod.spec, pod.added, owner=props, annotations=pod.annotations, times=pod.times)
 
 
+def has_pods(token: str, props: Data) -> bool:
+    """Whether an object of a kind that no list has contains pods."""
+    return may_have_pods(token) and any(embedded(props, Later()))
+
+
 def hook_templates(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each pod template in the ConfigMap of jobs in containers. `later` collects unknown values."""
     for prefix, config_map in each(token, props, later) if token in CONFIG_MAPS else ():

@@ -104,6 +104,17 @@ def test_the_tokens_are_all_that_the_sdk_has() -> None:
     assert there == CLAIMS
 
 
+def test_only_a_listed_class_may_be_declared() -> None:
+    made = "kubernetes:resource.k8s.io/v1:DeviceClass"
+    told = (
+        f'metadata.name is "fast": nothing counts claims by a class that {config_of(RULE.id, "deviceClasses")} does not list; '
+        "use a class of the driver, or list it"
+    )
+    assert judge(RULE, made, {"metadata": {"name": "fast"}}) == said(told)
+    assert judge(RULE, made, {"metadata": {"name": "gpu.nvidia.com"}}) == CLEAN
+    assert judge(RULE, made, {"metadata": {"name": "fast"}}, {"deviceClasses": ["fast"]}) == CLEAN
+
+
 @pytest.mark.parametrize("request_", [exactly(), exactly(count=1), exactly(allocationMode="ExactCount", count=1.0), asking()])
 def test_one_gpu_passes_however_it_is_asked_for(request_: dict[str, Any]) -> None:
     assert judged(devices(request_)) == CLEAN

@@ -8,7 +8,7 @@ import pytest
 
 from policies.rules import kinds
 from policies.rules.gpu_limit_ceiling import RULE
-from tests.policies.cases import alone
+from tests.policies.cases import Member, alone
 from tests.policies.container_fixtures import JOB as JOB_POD, hooked, hooks
 from tests.policies.fixtures import (
     CPU_POD,
@@ -232,6 +232,60 @@ def test_each_runner_has_the_gpus_of_one_job_in_a_container() -> None:
     )
 
 
+def workload(name: str, replicas: int = 1, namespace: str = "team-a") -> Member:
+    props = template(GPU_POD) | {"metadata": {"name": name, "namespace": namespace}}
+    return Member(DEPLOYMENT, name, changed(props, "spec", "replicas", replicas))
+
+
+def scaler(token: str, key: str, most: Any) -> Member:
+    spec = {"scaleTargetRef": {"name": "a"}, key: most}
+    return Member(token, "scaler", {"metadata": {"name": "scaler", "namespace": "team-a"}, "spec": spec})
+
+
+HPA, SCALED = "kubernetes:autoscaling/v2:HorizontalPodAutoscaler", "kubernetes:keda.sh/v1alpha1:ScaledObject"
+
+
+@pytest.mark.parametrize(("token", "key"), [(HPA, "maxReplicas"), (SCALED, "maxReplicaCount")])
+def test_an_autoscaler_of_pods_counts_with_its_maximum(token: str, key: str) -> None:
+    raised = config_of(RULE.id, "maxPerWorkload")
+    told = f"spec.{key} is 9 (of pods with 1 GPU): together they take at most 8 GPUs; write 8 at most, or raise {raised}"
+    assert judge_stack(RULE, [workload("a"), scaler(token, key, 9)]).messages == (told,)
+    assert judge_stack(RULE, [workload("a"), scaler(token, key, 8)]) == CLEAN
+    assert judge_stack(RULE, [workload("b"), scaler(token, key, 9)]) == CLEAN, "it scales another one"
+    assert judge_stack(RULE, [workload("a", namespace="team-b"), scaler(token, key, 9)]) == CLEAN
+
+
+def test_the_workloads_of_a_namespace_count_together() -> None:
+    names = "abcde"
+    raised = config_of(RULE.id, "maxPerNamespace")
+    told = (
+        'metadata.namespace: the 5 workloads of namespace "team-a" take too many GPUs (40 in all): together they take at most '
+        f"32; run fewer, or raise {raised}"
+    )
+    assert judge_stack(RULE, [workload(name, 8) for name in names]).messages == (told,)
+    assert judge_stack(RULE, [workload(name, 8) for name in names[1:]]) == CLEAN
+    assert judge_stack(RULE, [workload(name, 8, namespace=name) for name in names]) == CLEAN
+    assert judge_stack(RULE, [workload(name, 8) for name in names], {"maxPerNamespace": 40}) == CLEAN
+
+
+def test_the_numbers_around_a_template_of_another_kind_multiply_it() -> None:
+    props = {"spec": {"workers": {"replicas": 9, "template": {"spec": GPU_POD}}}}
+    told = (
+        "spec.workers.template.spec is the template of up to 9 pods with 1 GPU each: together they take at most 8 GPUs; lower "
+        f"the numbers around it, or raise {config_of(RULE.id, 'maxPerWorkload')}"
+    )
+    assert judge_alone(RULE, "kubernetes:example.com/v1:Train", props).messages == (told,)
+    assert judge_alone(RULE, "kubernetes:example.com/v1:Train", changed(props, "spec", "workers", "replicas", 8)) == CLEAN
+
+
+@pytest.mark.parametrize("token", ["kubernetes:kueue.x-k8s.io/v1alpha2:ClusterQueue", "kubernetes:kueue.x-k8s.io/v2:Cohort"])
+def test_a_queue_of_another_version_hands_out_no_more(token: str) -> None:
+    assert judge_alone(RULE, token, queue(8, 1)).messages == (handed_out(9),)
+    old = {"spec": {"resources": [{"name": GPU, "flavors": [{"quota": {"min": 1, "max": 9}}]}]}}
+    assert judge_alone(RULE, token, old).messages == (handed_out(9),)
+    assert judge_alone(RULE, token, changed(old, "spec", "resources", 0, "name", "cpu")) == CLEAN
+
+
 SUITE = Suite(
     RULE,
     passing=(
@@ -242,6 +296,7 @@ SUITE = Suite(
         alone(RELEASE, runners(RELEASE, GPU_POD, 10), config={"maxPerWorkload": 10}),
         alone(sorted(kinds.QUEUES)[0], queue(16), config={"maxPerQueue": 16}),
         case(hooked(maxRunners=8), hooks()),
+        case(workload("a", 8), workload("b", 4), maxPerNamespace=12),
         *(case(hooked(token, maxRunners=8), hooks()) for token in (RUNNER_SET, PATCH)),
     ),
     violating=(

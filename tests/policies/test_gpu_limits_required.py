@@ -382,6 +382,50 @@ def test_an_unknown_name_may_be_exempt_unless_another_is_not() -> None:
     assert judge(RULE, POD, pod(idle), unknown=path) == CLEAN, "no sign of a GPU: the name does not matter"
 
 
+@pytest.mark.parametrize(
+    ("image", "namespace", "exempt"),
+    [
+        ("nvcr.io/nvidia/k8s-device-plugin:v0.20.0", "kube-system", True),
+        ("mirror.example.com/nvidia/k8s-device-plugin@sha256:0", "nvidia-device-plugin", True),
+        ("example.com/miner:1", "kube-system", False),
+        ("nvcr.io/nvidia/k8s-device-plugin:v0.20.0", "team-a", False),
+    ],
+)
+def test_a_known_name_is_exempt_with_its_image_in_its_namespace_alone(image: str, namespace: str, exempt: bool) -> None:
+    spec = changed(DEVICE_PLUGIN, "containers", 0, "image", image)
+    props = pod(spec) | {"metadata": {"name": "plugin", "namespace": namespace}}
+    assert judge(RULE, POD, props) == (CLEAN if exempt else said(unlimited("spec", TOLERATION)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "sign"),
+    [
+        ({"nodeName": "gpu-1"}, {}, 'nodeName is "gpu-1", and the scheduler counts nothing there'),
+        ({}, {"cdi.k8s.io/gpu": "nvidia.com/gpu=all"}, 'annotation "cdi.k8s.io/gpu"'),
+        (
+            {"containers": [{"name": "a", "volumeMounts": [{"mountPath": "/var/run/nvidia-container-devices/all"}]}]},
+            {},
+            "containers[0].volumeMounts[0] is in /var/run/nvidia-container-devices",
+        ),
+        (
+            {"containers": [{"name": "a", "resources": {"limits": {"smarter-devices/nvidia0": 1}}}]},
+            {},
+            'containers[0].resources.limits["smarter-devices/nvidia0"]',
+        ),
+    ],
+)
+def test_a_way_past_the_scheduler_is_a_sign(spec: dict[str, Any], annotations: dict[str, str], sign: str) -> None:
+    props = {"metadata": {"annotations": annotations}, "spec": {"containers": [{"name": "a"}]} | spec}
+    assert judge(RULE, POD, props) == said(unlimited("spec", sign))
+
+
+@pytest.mark.parametrize(("value", "told"), [("all", True), ("0", True), ("void", False), ("", False)])
+def test_a_config_map_gives_no_pod_visible_devices(value: str, told: bool) -> None:
+    fix = "a pod that takes its variables from here sees GPUs without a limit; remove it"
+    expected = said(f'data.NVIDIA_VISIBLE_DEVICES is "{value}": {fix}') if told else CLEAN
+    assert judge(RULE, "kubernetes:core/v1:ConfigMap", {"data": {"NVIDIA_VISIBLE_DEVICES": value}}) == expected
+
+
 def test_the_exempt_names_are_configurable() -> None:
     spec = UNLIMITED | {"initContainers": [], "containers": [{"name": "probe"}]}
     assert judged(spec, allowNoLimitNames=["probe"]) == CLEAN

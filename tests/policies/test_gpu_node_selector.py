@@ -92,6 +92,12 @@ def test_a_preferred_affinity_leaves_it_open() -> None:
     assert judged(changed(ANYWHERE, "affinity", affinity)) == said(anywhere())
 
 
+def test_only_the_clusters_scheduler_places_pods_with_gpus() -> None:
+    told = 'spec.schedulerName is "mine": it does not know which GPUs others have; remove it'
+    assert judged(GPU_POD | {"schedulerName": "mine"}) == said(told)
+    assert judged(GPU_POD | {"schedulerName": "default-scheduler"}) == CLEAN
+
+
 def test_labels_are_the_stacks() -> None:
     assert judged(selecting(gpu=True), labels=["gpu"]) == CLEAN
     assert judged(GPU_POD, labels=["gpu"]) == said(anywhere(known="gpu"))

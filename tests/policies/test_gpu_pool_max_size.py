@@ -205,6 +205,12 @@ def test_what_decides_must_be_known() -> None:
     assert judge_alone(RULE, RELEASE, LAUNCHER, unknown=("values", "maxRunners")) == said(unknown="values.maxRunners")
 
 
+@pytest.mark.parametrize("kind", ["v1beta1:NodePool", "v1alpha5:Provisioner", "v1:NodeClaim"])
+def test_no_other_kind_of_karpenter_buys_machines(kind: str) -> None:
+    told = f"kind: karpenter.sh/{kind} buys machines without a maximum that is judged; write a NodePool of karpenter.sh/v1"
+    assert judge_alone(RULE, f"kubernetes:karpenter.sh/{kind}", {"spec": {}}).messages == (told,)
+
+
 SUITE = Suite(
     RULE,
     passing=(

@@ -348,7 +348,9 @@ MUTATIONS = {
     "rights of runners beside the key": Mutation(
         "runner-no-app-key", {ROLE_BINDING}, _binds_the_runner, _binds_it_beside_the_key
     ),
-    "a namespace of jobs that confines nothing": Mutation("runner-namespace-isolated", {NAMESPACE}, _is_for_jobs, _unconfined),
+    "a namespace of jobs that confines nothing": Mutation(
+        "runner-namespace-isolated", {NAMESPACE}, _is_for_jobs, _unconfined, frozenset({"runner-no-privileged"})
+    ),
 }
 
 

@@ -307,6 +307,77 @@ def test_an_application_is_exempt_by_where_and_as_what_it_installs() -> None:
     assert judge(RULE, APPLICATION, other).messages, "what counts is the release, not the Application"
 
 
+SPACE, VOLUME = "kubernetes:core/v1:Namespace", "kubernetes:core/v1:PersistentVolume"
+LEVEL = "pod-security.kubernetes.io/enforce"
+
+
+def test_a_namespace_keeps_pod_security_unless_a_pod_of_it_is_exempt() -> None:
+    def of(name: str, level: str) -> dict[str, Any]:
+        return {"metadata": {"name": name, "labels": {LEVEL: level}}}
+
+    told = (
+        f'metadata.labels["{LEVEL}"] is "privileged": any pod here may be root on its node; write restricted or baseline, or add '
+        f"a pod of the namespace to {config_of(RULE.id, 'exempt')}"
+    )
+    assert judge(RULE, SPACE, of("team-a", "privileged")) == said(told)
+    assert judge(RULE, SPACE, of("team-a", "baseline")) == CLEAN
+    assert judge(RULE, SPACE, of("gpu-operator", "privileged")) == CLEAN
+    assert judge(RULE, SPACE, of("team-a", "privileged"), {"exempt": ["team-a/agent"]}) == CLEAN
+    assert judge(RULE, SPACE, of("team-a", "privileged"), {"unconfined": ["team-a/buildkit"]}) == CLEAN
+
+
+@pytest.mark.parametrize("kind", ["hostPath", "local"])
+def test_a_volume_of_the_cluster_is_no_folder_of_a_node(kind: str) -> None:
+    fault = 'is "/": a folder of the node, with files of the node and of other pods; use emptyDir, or a claim'
+    assert judge(RULE, VOLUME, {"spec": {kind: {"path": "/"}}}) == said(f"spec.{kind} {fault}")
+    assert judge(RULE, VOLUME, {"spec": {"csi": {"driver": "efs.csi.aws.com"}}}) == CLEAN
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        (
+            {"shareProcessNamespace": True},
+            "shareProcessNamespace is true: each container reads the memory of the others; remove it",
+        ),
+        (
+            {"volumes": [{"name": "a", "csi": {"driver": "host.example.com"}}]},
+            'volumes[0].csi.driver is "host.example.com": its volume may be any folder of the node; use a claim',
+        ),
+        (
+            {"volumes": [{"name": "a", "nfs": {"server": "10.0.0.1", "path": "/"}}]},
+            "volumes[0] is of a kind that may reach beyond the pod; mount a claim",
+        ),
+    ],
+)
+def test_what_reaches_beyond_the_pod_is_told(spec: dict[str, Any], told: str) -> None:
+    assert judge(RULE, POD, pod(GPU_POD | spec)) == said(f"spec.{told}")
+
+
+def test_a_pod_beside_runners_has_no_token_of_an_account() -> None:
+    def of(**spec: Any) -> dict[str, Any]:
+        return pod(GPU_POD | spec) | {"metadata": {"name": "a", "namespace": "runners-gpu"}}
+
+    token = {"volumes": [{"name": "a", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}]}
+    mounted = 'spec.automountServiceAccountToken is true beside runners, with account "arc"; remove it'
+    projected = "spec.volumes[0].projected.sources[0].serviceAccountToken is a token beside runners; remove it"
+    assert judge(RULE, POD, of(automountServiceAccountToken=True, serviceAccountName="arc")) == said(mounted)
+    assert judge(RULE, POD, of(**token)) == said(projected)
+    assert judge(RULE, POD, of(**token, serviceAccountName="launcher")) == CLEAN
+    assert judge(RULE, POD, of(**token, serviceAccountName="other"), {"accounts": ["other"]}) == CLEAN
+    assert judge(RULE, POD, pod(GPU_POD | token)) == CLEAN, "elsewhere it has the rights of its account"
+
+
+def test_the_name_of_an_exempt_pod_is_nothing_without_its_image() -> None:
+    def of(image: str) -> dict[str, Any]:
+        spec = secured(privileged=True)
+        return placed("nvidia-device-plugin", "nvidia-device-plugin", changed(spec, "containers", 0, "image", image))
+
+    assert judge(RULE, DAEMON_SET, of("nvcr.io/nvidia/k8s-device-plugin:v0.20.0")) == CLEAN
+    assert judge(RULE, DAEMON_SET, of("docker.io/evil/miner:1")).messages
+    assert judge(RULE, DAEMON_SET, of("docker.io/evil/miner:1"), {"exempt": ["nvidia-device-plugin/*"]}) == CLEAN
+
+
 SUITE = Suite(
     RULE,
     passing=(
@@ -314,6 +385,7 @@ SUITE = Suite(
         *in_pods(secured(capabilities={"add": ["CHOWN"]}), tokens=[POD], config={"capabilities": ["CHOWN"]}),
         Case(DAEMON_SET, placed("kube-system", "csi"), config={"exempt": ["kube-system/csi"]}),
         Case(DAEMON_SET, placed("builds", "a", secured(seccompProfile=PROFILE)), config={"unconfined": ["builds/a"]}),
+        Case(POD, pod(GPU_POD) | {"metadata": {"namespace": "runners-gpu"}}, config={"accounts": ["other"]}),
         Case(RELEASE, DIND, config=EXEMPT),
         Case(RELEASE, installed("any", {"securityContext": {"runAsUser": 1001}})),
     ),

@@ -113,7 +113,7 @@ def control_plane_restarts(homelab: World, meanwhile: Callable[[], object]) -> N
     plane = homelab.plane
     for name in HEALED:
         plane.processes.stop(name)
-    plane.stop_api()
+    plane.processes.stop("kube-apiserver", grace=0)
     meanwhile()
     time.sleep(AWAY)
     plane.serve()

@@ -21,11 +21,12 @@ from gpu_ci.offline.judge import Configured, Verdict, judge
 from gpu_ci.offline.manifests.tree import Manifest, Tree, read_tree
 from gpu_ci.offline.manifests.urns import PROJECT
 from gpu_ci.offline.plan import Outcome, blocked_of, outcomes_of
-from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values, require_current, with_owners
+from gpu_ci.offline.policyconfig import configured_for, kind_of, policy_settings, policy_values, require_current, with_owners
 from gpu_ci.offline.progress import Stages, quiet
 from gpu_ci.offline.recording import Recording
 from policies.rules import RULES, AnyRule
 from policies.rules.kinds import APPLICATION, APPLICATION_SET
+from policies.rules.pods import has_pods
 from policies.rules.read import walk
 
 _RULES = tuple(rule.of_manifests for rule in RULES)
@@ -61,6 +62,7 @@ class Check:
     policy_config: str
     """Which files the policies' config comes from, for people."""
     verdicts: tuple[Verdict, ...]
+    in_prod: bool = False
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -91,9 +93,16 @@ class Check:
         """The verdicts that fail the check: see `offline.plan.blocked_of`."""
         return blocked_of(self.verdicts, strict)
 
+    def unread(self, strict: bool = False) -> str:
+        """What fails the check because no policy judged it: everything or, if `strict` or in prod, what works; "" if nothing."""
+        if not any(outcome.judged for outcome in self.outcomes):
+            return "no policy judged anything here"
+        kinds = [kind.label for kind in self.unjudged if kind.works and (strict or self.in_prod)]
+        return f"no policy reads {', '.join(kinds)}, and it has containers or GPUs" if kinds else ""
+
     def passes(self, strict: bool = False) -> bool:
-        """Whether no verdict fails the check."""
-        return not self.blocked(strict)
+        """Whether no verdict fails the check, and nothing that no policy judged does."""
+        return not (self.blocked(strict) or self.unread(strict))
 
 
 def make_check(target: str, stack: str, root: Path, progress: Stages = quiet, as_of: date | None = None) -> Check:
@@ -112,7 +121,8 @@ def make_check(target: str, stack: str, root: Path, progress: Stages = quiet, as
     tree = read_tree(stack, target)
     progress("judging policies")
     recording = Recording(PROJECT, stack, False, tuple(manifest.resource for manifest in tree.manifests), {})
-    return Check(stack, target, tree, policies, policy_values(stack, root), judge(recording, policies))
+    verdicts, in_prod = judge(recording, policies), kind_of(stack, root) == "prod"
+    return Check(stack, target, tree, policies, policy_values(stack, root), verdicts, in_prod)
 
 
 def _settings(stack: str, root: Path) -> Mapping[str, object]:
@@ -166,7 +176,8 @@ class Unjudged:
 def unjudged(manifests: Sequence[Manifest], rules: Iterable[AnyRule]) -> tuple[Unjudged, ...]:
     """The objects that no rule reads, by type, in the order of the files."""
     reading = [rule for rule in rules if not rule.partly]
-    unread = [manifest for manifest in manifests if not any(rule.judges(manifest.resource.type) for rule in reading)]
+    pairs = ((manifest, has_pods(manifest.resource.type, manifest.resource.inputs)) for manifest in manifests)
+    unread = [manifest for manifest, pods in pairs if not any(rule.counts(manifest.resource.type, pods) for rule in reading)]
     # The schema of a definition may have containers, but it runs nothing.
     able = (manifest for manifest in unread if manifest.kind != "CustomResourceDefinition")
     working = {manifest.resource.type for manifest in able if _runs(manifest.resource.inputs)}

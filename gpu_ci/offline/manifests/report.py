@@ -25,10 +25,10 @@ def report(check: Check, console: Console, strict: bool = False, verbose: bool =
     blocked = check.blocked(strict)
     if quiet:
         _list(console, [finding for finding in check.findings if finding.verdict in blocked])
-        _result(check, console, blocked)
+        _result(check, console, blocked, strict)
         return
     show_line(console, f"gpu-ci check of {check.target} by the policies of stack {check.stack}", "bold")
-    _result(check, console, blocked)
+    _result(check, console, blocked, strict)
     show_line(console, f"policy values: {check.policy_config}")
     _list(console, check.findings)
     for remark in (*check.remarks, *(_unread(kind) for kind in check.unjudged if kind.works)):
@@ -49,7 +49,7 @@ def report(check: Check, console: Console, strict: bool = False, verbose: bool =
     columns = tuple(f">{headings.get(name, name)}" for name in counts_by_name)
     show_table(console, columns, [tuple(map(str, counts_by_name.values()))])
     console.print()
-    _result(check, console, blocked)
+    _result(check, console, blocked, strict)
 
 
 def _list(console: Console, findings: Iterable[Finding]) -> None:
@@ -58,12 +58,13 @@ def _list(console: Console, findings: Iterable[Finding]) -> None:
         show_line(console, place + said(finding.verdict, [finding.label], 1), whole=True)
 
 
-def _result(check: Check, console: Console, blocked: Collection[Verdict]) -> None:
+def _result(check: Check, console: Console, blocked: Collection[Verdict], strict: bool) -> None:
     # Policies without a resource here are left out.
     outcomes = [outcome for outcome in check.outcomes if outcome.judged or outcome.broken]
     found = f"{counted(len(check.tree.manifests), 'object', 'objects')} in {counted(check.tree.files, 'file', 'files')}"
     facts = f"{found}; policies that judged: {states(outcomes) or 'none'}."
-    show_line(console, verdict_line(facts, blocked), "bold red" if blocked else "bold green")
+    passes = check.passes(strict)
+    show_line(console, verdict_line(facts, blocked, check.unread(strict)), "bold green" if passes else "bold red")
 
 
 def annotated(check: Check, strict: bool = False) -> tuple[Annotation, ...]:

@@ -147,7 +147,6 @@ def test_the_counts_are_printed(rows: dict[str, Row]) -> None:
     for group in MOST_UNNOTICED:
         numbers = [len(passing(rows, group, verdict)) for verdict in VERDICTS]
         lines.append(f"{group:22}" + "".join(f"{number:>11}" for number in numbers))
-        assert any(numbers) or "other form" in group, "of other forms only those that are not refused are listed"
     for group, verdict in product(MOST_UNNOTICED, (UNNOTICED, REMARKED)):
         lines.append(f"{verdict}, {group}: {' '.join(passing(rows, group, verdict)) or 'none'}")
     sys.stdout.write("\n".join(("", *lines, "")))
