@@ -188,14 +188,78 @@ def test_every_command_that_reads_a_stack_file_masks_its_errors(tmp_path: Path, 
 
 def test_only_the_credential_is_masked(tmp_path: Path) -> None:
     path = tmp_path / "Pulumi.staging.yaml"
-    path.write_text(changed("https://github.com/example", f"https://user:ghp_{WORD[:36]}@github.com/example"))
+    path.write_text(changed("https://github.com/example", f"https://{HEX}@github.com/example"))
     status, output = run("plan", "staging", "--file", str(path))
     assert status == 2
     assert 'got "https://***@github.com/example"' in output
     assert "gpu-ci:github.url: not a GitHub scope; write https://github.com/<organization>" in output
 
 
-LABELS = [text for text, _ in CREDENTIALS.values() if text.isprintable() and "," not in text and len(text) < 256]
+CERTAIN = {name: pair for name, pair in CREDENTIALS.items() if holds_credential(pair[0])}
+"""What no stack file may have in clear. All else may be another text."""
+SCALARS: dict[str, tuple[str, Callable[[str], str]]] = {
+    "tag": ("gpu-ci:tags.owner", lambda text: changed("owner: ci-platform", f"owner: {quoted(text)}")),
+    "runner group": ("group", lambda text: changed("group: gpu\n", f"group: {quoted(text)}\n")),
+    "label": ("labels.1", lambda text: changed(RELEASE, f"{RELEASE}\n          labels: [a, {quoted(text)}]")),
+    "value of a provider": ("aws:profile", lambda text: changed("config:\n", f"config:\n  aws:profile: {quoted(text)}\n")),
+    "deep in a provider": ("aws:x.1.y", lambda text: changed("config:\n", f"config:\n  aws:x: [1, {{y: {quoted(text)}}}]\n")),
+    "inside a text": ("aws:profile", lambda text: changed("config:\n", f"config:\n  aws:profile: {quoted(f'a {text} b')}\n")),
+    "environment": ("environment.0", lambda text: f"{STAGING}\nenvironment: [{quoted(text)}]\n"),
+}
+
+
+@cases("place", [pytest.param(place, id=name) for name, place in SCALARS.items()])
+def test_a_stack_file_holds_no_credential_in_clear(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[str, Callable[[str], str]]
+) -> None:
+    monkeypatch.setattr(Project, "read", PROJECT)
+    (field, text_with), path = place, tmp_path / "Pulumi.staging.yaml"
+    assert len(CERTAIN) > 15
+    for name, (text, secret) in CERTAIN.items():
+        with naming(name):
+            path.write_text(text_with(text))
+            with pytest.raises(InputError) as wrong:
+                load("staging", ROOT, path)
+            rule = "must not hold a credential in clear; got '***'; remove and revoke it"
+            assert f"{field}: {rule}" in str(wrong.value)
+            assert hides(str(wrong.value), secret)
+
+
+def test_a_ciphertext_is_no_credential_in_clear(tmp_path: Path) -> None:
+    path = tmp_path / "Pulumi.staging.yaml"
+    secure = f"config:\n  aws:secretKey: {{secure: {quoted(CREDENTIALS['AWS key id'][0])}}}\n"
+    path.write_text(f"encryptionsalt: {quoted(CREDENTIALS['AWS key id'][0])}\n{changed('config:' + chr(10), secure)}")
+    assert "aws:secretKey" in load("staging", ROOT, path).secret_keys
+
+
+@pytest.mark.parametrize(
+    "key", ["aws:secretKey", "aws:accessKey", "aws:config:token", "oci:privateKey", "oci:privateKeyPassword"]
+)
+@pytest.mark.parametrize("value", [WORD, "hunter2", "[hunter2]", "{a: hunter2}", "{secure: AAAB, more: hunter2}"])
+def test_what_a_provider_keeps_secret_is_encrypted(tmp_path: Path, key: str, value: str) -> None:
+    path = tmp_path / "Pulumi.staging.yaml"
+    path.write_text(changed("config:\n", f"config:\n  {key}: {value}\n"))
+    status, output = run("plan", "staging", "--file", str(path))
+    assert status == 2
+    full = key.replace(":config", "")
+    fix = f"log in without it (docs/deployments.md), or run `pulumi config set --secret {full}`"
+    assert f"{full}: must be encrypted; got '***'; {fix}" in " ".join(output.split())
+    assert "hunter2" not in output
+    assert hides(output, WORD)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["aws:secretKey: {secure: AAAB}", "aws:region: us-west-2", "aws:tokenBucketRateLimiterCapacity: 100", "oci:privateKey: ''"],
+)
+def test_another_setting_of_a_provider_may_be_in_clear(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "Pulumi.staging.yaml"
+    path.write_text(changed("config:\n", f"config:\n  {line}\n"))
+    assert line.partition(": ")[0] in load("staging", ROOT, path).values
+
+
+LIKELY = [text for text, _ in CREDENTIALS.values() if not holds_credential(text)]
+LABELS = [text for text in LIKELY if text.isprintable() and "," not in text and len(text) < 256]
 
 
 def test_a_plan_that_succeeds_shows_no_credential(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

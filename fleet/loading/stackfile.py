@@ -7,12 +7,13 @@ the same key with and without namespace, and a missing stack file.
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 
+from fleet.facts.credentials import HIDDEN, holds_credential, mask
 from fleet.facts.errors import MOST_PROBLEMS, Fault, FleetError, InputError, Problem, instead, quoted
 from fleet.facts.places import Keys, Lines, Place
 from fleet.loading import home
@@ -23,6 +24,10 @@ STAND_IN = "[secret]"
 """The value of every secret. This module decrypts no secret."""
 
 _STACK_KEYS = ("config", "encryptedkey", "encryptionsalt", "environment", "mainEnvironment", "secretsprovider")
+_ENCRYPTED = ("encryptedkey", "encryptionsalt")
+_OF_SECRET = re.compile("secret|token|key|password", re.IGNORECASE)
+"""Names of a provider's settings whose texts are credentials."""
+_REVOKE = "remove and revoke it, because Git keeps what was committed; `pulumi config set --secret` encrypts a value"
 _STACK_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _SAME_NAMESPACE = 0.8
 """A namespace that is at least so similar to the project's name is a slip. Other packages have namespaces of their own."""
@@ -140,6 +145,10 @@ class _StackFile:
 
     def config(self, stack: str) -> StackConfig:
         top = self._file.mapping((), self._file.document.value, "the file", "start with `config:`")
+        for at, text in _texts((), {key: value for key, value in top.items() if key not in _ENCRYPTED}):
+            if holds_credential(text):
+                field, rule = mask(".".join(map(str, at)).removeprefix("config.")), "must not hold a credential in clear"
+                raise self._file.wrong(at, field, rule, HIDDEN, _REVOKE)
         for key in top:
             if key not in _STACK_KEYS:
                 raise self._file.wrong((key,), key, f"a stack file has only {listed(_STACK_KEYS)}", key, meant(key, _STACK_KEYS))
@@ -168,6 +177,9 @@ class _StackFile:
         if namespace != self._project.name and instead(namespace, [self._project.name], "", _SAME_NAMESPACE):
             fix = f"did you mean {self._project.name}:{name}?"
             raise self._file.wrong(at, full, "unknown namespace", key, fix)
+        if namespace != self._project.name and _OF_SECRET.search(name) and any(text for _, text in _texts((), value)):
+            fix = f"log in without it (docs/deployments.md), or run `pulumi config set --secret {full}`"
+            raise self._file.wrong(at, full, "must be encrypted", HIDDEN, fix)
         self._set(full, value)
         self._written.append((at, full))
         self._places[full] = (lines[at], lines.below(*at))
@@ -217,10 +229,25 @@ class _StackFile:
 def _hidden(value: object) -> object:
     """The value with each `{secure: ciphertext}` replaced by STAND_IN."""
     if isinstance(value, dict):
-        if len(value) == 1 and isinstance(value.get("secure"), str):
-            return STAND_IN
-        return {key: _hidden(item) for key, item in value.items()}
+        return STAND_IN if _is_encrypted(value) else {key: _hidden(item) for key, item in value.items()}
     return [_hidden(item) for item in value] if isinstance(value, list) else value
+
+
+def _is_encrypted(value: dict[str, object]) -> bool:
+    return len(value) == 1 and isinstance(value.get("secure"), str)
+
+
+def _texts(at: Keys, value: object) -> Iterator[tuple[Keys, str]]:
+    """Path and text of each key and scalar that is not encrypted."""
+    if isinstance(value, str):
+        yield at, value
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts((*at, index), item)
+    elif isinstance(value, dict) and not _is_encrypted(value):
+        for key, item in value.items():
+            yield (*at, key), str(key)
+            yield from _texts((*at, key), item)
 
 
 def json_text(value: object) -> str:

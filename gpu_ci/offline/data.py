@@ -74,6 +74,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "ends": list(map(end_json, plan.ends)),
         "policyConfig": plan.policy_config,
         "policies": [_outcome(outcome, plan) for outcome in plan.outcomes()],
+        "typesJudged": dict(plan.types),
         "remediations": [fields_of(remediation, "policy=rule", "urn", "changes") for remediation in plan.remediations],
         "verdicts": list(map(verdict_json, plan.verdicts)),
         "resources": list(map(_resource, plan.resources)),

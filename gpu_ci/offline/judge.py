@@ -24,6 +24,7 @@ from gpu_ci.offline.configschema import faults
 from gpu_ci.offline.entries import plain as shown
 from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import AnyRule, Rule, StackRule, record as records
+from policies.rules.exceptions import unbounded
 from policies.rules.rule import Level, Outcome, args_of
 
 if TYPE_CHECKING:
@@ -168,6 +169,8 @@ def _configured(policy: AnyRule, general: Level | None, entry: object, as_of: da
     config = {name: part["default"] for name, part in properties.items() if "default" in part} | values
     if wrong := [*faults({"type": "object", "properties": properties}, config, policy.id)]:
         raise InputError("\n".join(f"policy config: {fault}; correct the value" for fault in wrong))
+    if wrong := [*unbounded(config, as_of)]:
+        raise InputError("\n".join(f"policy config: {policy.id}.{fault}" for fault in wrong))
     return Configured(policy, own or general or policy.level, MappingProxyType(_as_sent(config)), as_of)
 
 

@@ -52,7 +52,8 @@ def _sections(plan: Plan, base: Base | None, strict: bool) -> Iterator[str]:
     yield _exceptions(plan, comparison, strict)
     outcomes = plan.outcomes()
     judged = words.states(outcomes) if plan.recording is not None else f"{len(outcomes)}, none judged"
-    yield f"Policies: {judged}. Policy values: {text(plan.policy_config)}."
+    unread = text(words.unread(plan))
+    yield f"Policies: {judged}. Policy values: {text(plan.policy_config)}.{f' {unread}.' if unread else ''}"
     if comparison is not None and base is not None:
         other = f"stack file under the code and the policy config of this change: {text(base.judged)}"
         yield f"Before is the base's {other if base.judged else 'stack file and policy config, under the code of this change'}."

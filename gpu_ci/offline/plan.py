@@ -105,6 +105,13 @@ class Plan:
         """The resources that would be registered, without the stack itself."""
         return self.recording.resources[1:] if self.recording else ()
 
+    @cached_property
+    def types(self) -> Mapping[str, bool]:
+        """Each type of these resources, without components: whether a policy judges more of it than that it is known."""
+        rules = [configured.policy for configured in self.policies if configured.level is not Level.DISABLED]
+        tokens = sorted({resource.type for resource in self.resources if resource.custom and not resource.read})
+        return {token: any(rule.judges(token) and not rule.partly for rule in rules) for token in tokens}
+
     @property
     def weeks(self) -> tuple[billing.Week, ...]:
         """What each window of a schedule costs in the week that starts on the plan's day."""

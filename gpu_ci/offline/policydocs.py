@@ -76,6 +76,8 @@ def _kinds(rule: AnyRule) -> Iterator[str]:
         yield from (f"`{token}`" for token in sorted(rule.types - POD))
     else:
         yield from (f"`{token}`" for token in sorted(rule.types))
+    if rule.others is not None:
+        yield f"{inspect.getdoc(rule.others)}".removesuffix(".").lower()
 
 
 def _cell(text: str) -> str:

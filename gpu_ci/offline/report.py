@@ -204,6 +204,8 @@ def _price(plan: Plan, console: Console) -> None:
 def _policies(plan: Plan, console: Console, strict: bool, verbose: bool) -> None:
     """Print the config that judged, and the verdicts that do not fail the plan."""
     show_line(console, f"policy values: {plan.policy_config}")
+    if unread := words.unread(plan, len(plan.types) if verbose else _FEW):
+        show_line(console, unread)
     if verbose:
         _list_policies(plan, console)
     for remediation in plan.remediations:

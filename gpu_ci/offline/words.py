@@ -253,6 +253,12 @@ def _unjudged(plan: Plan) -> Iterator[str]:
         yield f"{counted(over, 'version has', 'versions have')} ended"
 
 
+def unread(plan: Plan, most: int = _FEW) -> str:
+    """How many types of resources no policy judges, and which, without components."""
+    names = [token for token, judged in plan.types.items() if not judged]
+    return f"No policy judges {len(names)} of {len(plan.types)} types of resources ({listed(names, most)})" if names else ""
+
+
 def result(plan: Plan, strict: bool = False) -> tuple[str, ...]:
     """The result of a plan for a person, as the parts of one line."""
     word, why = state(plan, strict)

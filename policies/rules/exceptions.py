@@ -1,21 +1,29 @@
 """Exceptions from a rule: by URN pattern, with a reason and an expiry day.
 
-They are part of the rule's config. An expired exception is a violation of every resource that it excused, so that it is not
+They are part of the rule's config. Each is bounded: its pattern names a type and begins a name, its day is near, and its reason
+has words. An exception that is expired or not bounded is a violation of every resource that it would excuse, so that it is not
 forgotten.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache
 from typing import Any
+
+from fleet.facts.lifecycle import day_of
 
 from .read import Faults, count, line, shown, text
 
 PROPERTY = "exceptions"
 STACK = "stack"
 """The URN pattern for what a stack rule reports about the stack as a whole."""
+MOST_DAYS = 400
+_WORDS = 3
+_BOUNDED = re.compile(r"(?:.*[*$:])?[\w.-]+:(?!pulumi:)[\w./-]+:\w+::(?:[^#]*#)?(?:[^*#:]+|[^*#:]{3}[^#]*)")
+"""A whole type, `::` and a name, of which at least three characters come before the first `*`. An object of a manifest has its
+file and `#` before its name. `urn:pulumi:<stack>` has the form of a type and is not one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +40,27 @@ class Entry:
         more = f", and {len(messages) - 1} more" if len(messages) > 1 else ""
         return f"{self.name}, until {self.expires}: {line(self.reason, 200)}; it hides: {messages[0]}{more}"
 
+    def unbounded(self, as_of: date) -> Iterator[str]:
+        """ "<field>: <rule>; got <value>; <fix>" for each bound that it breaks. Before all other days no day is too far."""
+        if self.urn != STACK and not _BOUNDED.fullmatch(self.urn):
+            example = "*aws:eks/nodeGroup:NodeGroup::usw2-t4*"
+            rule = "must name a whole type and then a name, with three characters or more before a *"
+            yield f"{self.name}.urn: {rule}; got {shown(self.urn)}; write it as {example}, or {STACK} for the stack as a whole"
+        if len({word.lower() for word in re.findall(r"[^\W\d_]{2,}", self.reason)}) < _WORDS:
+            rule, fix = f"must have {_WORDS} different words or more", "say why the violation may stay"
+            yield f"{self.name}.reason: {rule}; got {shown(self.reason)}; {fix}"
+        day = day_of(self.expires)
+        if day is not None and as_of > date.min and (day - as_of).days > MOST_DAYS:
+            rule, last = f"must be at most {MOST_DAYS} days after {as_of}", as_of + timedelta(MOST_DAYS)
+            yield f"{self.name}.expires: {rule}; got {shown(self.expires)}; write {last} or an earlier day"
+
     def fault(self, as_of: date) -> str | None:
         """Why the exception is not valid on that day; None if it is."""
-        try:
-            expires = date.fromisoformat(self.expires)
-        except ValueError:
+        expires = day_of(self.expires)
+        if expires is None:
             return f"{self.name}.expires is {shown(self.expires)}: no such day; write YYYY-MM-DD"
         if as_of <= expires:
-            return None
+            return next(self.unbounded(as_of), None)
         return (
             f"{self.name} ({shown(self.urn)}) expired on {expires}: an expired exception is a violation; "
             "fix what it excused and remove it, or give it a new day and reason"
@@ -56,6 +77,11 @@ def exemption(config: Mapping[str, Any], urn: str, as_of: date) -> tuple[Entry |
 def expired(config: Mapping[str, Any], as_of: date) -> Faults:
     """Messages for all expired exceptions, whatever they match."""
     return (fault for entry in _entries(config) if (fault := entry.fault(as_of)) is not None)
+
+
+def unbounded(config: Mapping[str, Any], as_of: date) -> Faults:
+    """Messages for the bounds that exceptions break: see `Entry.unbounded`."""
+    return (fault for entry in _entries(config) for fault in entry.unbounded(as_of))
 
 
 def matches(pattern: str, urn: str) -> bool:

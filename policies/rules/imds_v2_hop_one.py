@@ -22,6 +22,8 @@ _FLAGS: dict[str, tuple[str, Data]] = {
     kinds.OKE_NODE_POOL: ("nodeMetadata", "true"),
 }
 """Where OCI has the flag, and how each kind spells it."""
+_IPV6 = ("httpProtocolIpv6", "httpProtocolIPv6")
+"""The flag of metadata by IPv6, as the provider and as Karpenter spell it."""
 _INSTANCES = (kinds.EC2_INSTANCE, kinds.SPOT_REQUEST)
 _OPTIONS = {
     **dict.fromkeys((kinds.LAUNCH_TEMPLATE, *_INSTANCES), ("metadataOptions",)),
@@ -67,6 +69,10 @@ def _metadata_options(token: str, props: Data, max_hop: int, later: Later) -> Fa
                 f"{path}.httpPutResponseHopLimit is {shown(hop)}: above {max_hop} pods can reach the node's credentials; "
                 f"write {max_hop}"
             )
+    for name in _IPV6:
+        with later:
+            if text(walk(options, name)) == "enabled":
+                yield f"{path}.{name} is enabled: pods can reach the metadata at a second address; write disabled"
 
 
 def _legacy(token: str, props: Data, later: Later) -> Faults:
@@ -96,6 +102,10 @@ def _remediate(args: Args, draft: Draft) -> None:
         with later:
             if not 1 <= (whole(walk(args.props, *path, "httpPutResponseHopLimit")) or 0) <= max_hop:
                 draft.put(max_hop, *path, "httpPutResponseHopLimit")
+        for name in _IPV6:
+            with later:
+                if text(walk(args.props, *path, name)) == "enabled":
+                    draft.put("disabled", *path, name)
     elif token in _FLAGS and token != kinds.OCI_INSTANCE_CONFIGURATION and any(True for _ in _legacy(token, args.props, later)):
         field, value = _FLAGS[token]
         draft.put(value, field, _LEGACY)

@@ -3,22 +3,30 @@
 Judged: all resources that buy machines of AWS and OCI, with or without GPU: node pools, Auto Scaling groups, fleets, launch
 templates, instances, instance configurations, Karpenter NodePools, and the shapes of launchers. An entry is a whole name, or
 has * for any characters: `g5.*` is every size of g5, but not of g5g. A resource that leaves the type open is a violation: a
-Karpenter pool without a list of types, or instance requirements without `allowedInstanceTypes`.
+Karpenter pool without a list of types, or instance requirements without `allowedInstanceTypes`, and a cluster in Auto Mode.
 """
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE, bodies
+from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, EKS_CLUSTER, EKS_COMPONENT, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE, bodies
 from .pools import FAMILY_LABEL, INSTANCE_TYPE_LABEL, MACHINE_KINDS, choices, offers
-from .read import Data, Faults, Later, count, items, keys, line, shown, strings, text, walk
+from .read import Data, Faults, Later, count, items, keys, line, shown, strings, text, true, walk
 from .rule import Args, Rule, entry, facts
 
+CHOOSING = {EKS_CLUSTER: ("computeConfig", "enabled"), EKS_COMPONENT: ("autoMode", "enabled")}
+"""Where EKS Auto Mode is on, which chooses and starts machines by itself."""
 _ALLOWED_TYPES = "allowedInstanceTypes"
 
 
 def _check(args: Args, later: Later) -> Faults:
+    if args.type in CHOOSING:
+        if true(walk(args.props, *CHOOSING[args.type])):
+            yield f"{'.'.join(CHOOSING[args.type])} is true: EKS then starts machines that no list bounds; write false"
+        if args.type == EKS_COMPONENT and not true(walk(args.props, "skipDefaultNodeGroup")):
+            yield "skipDefaultNodeGroup is not true: the component then makes nodes of its own; write true"
+        return
     allowed = (*strings(args.config, "types"), *strings(args.config, "extraTypes"))
     if args.type == KARPENTER_NODE_POOL:
         yield from _karpenter(args.props, allowed, later)
@@ -86,4 +94,4 @@ def _listed(allowed: tuple[str, ...]) -> str:
     return ", ".join(shown_ones) + (", …" if len(allowed) > len(shown_ones) else "")
 
 
-RULE = Rule(**facts(__name__), types=MACHINE_KINDS | HELM, check=_check)
+RULE = Rule(**facts(__name__), types=MACHINE_KINDS | HELM | {*CHOOSING}, check=_check)

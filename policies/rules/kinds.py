@@ -5,7 +5,7 @@ sees both components and their children. The children are the resources that the
 """
 
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
@@ -24,10 +24,14 @@ def _tokens(suffix: str) -> dict[str, tuple[str, ...]]:
     }
 
 
+_OF_TERRAFORM = ("aws", "oci")
+"""Providers made from Terraform's: each of their types has a module of its own."""
+
+
 def listed(name: str) -> frozenset[str]:
     """The resource types in a table of `kinds.toml`."""
     return frozenset(
-        f"{provider}:{module}/{kind[0].lower()}{kind[1:]}:{kind}"
+        f"{provider}:{f'{module}/{kind[0].lower()}{kind[1:]}' if provider in _OF_TERRAFORM else module}:{kind}"
         for provider, modules in _TABLES[name].items()
         for module, kinds in modules.items()
         for kind in kinds
@@ -37,6 +41,11 @@ def listed(name: str) -> frozenset[str]:
 def api_tokens(group: str, versions: Iterable[str], kinds: Iterable[str], suffixes: Iterable[str]) -> frozenset[str]:
     """The tokens of kinds of a Kubernetes API group in all these versions, with each suffix ("", "Patch", "List")."""
     return frozenset(f"kubernetes:{group}/{version}:{''.join(kind)}" for version in versions for kind in product(kinds, suffixes))
+
+
+def table(name: str) -> Mapping[str, list[str]]:
+    """The lists in a table of `kinds.toml`."""
+    return {key: list(names) for key, names in _TABLES[name].items()}
 
 
 _RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
@@ -122,6 +131,8 @@ ADDRESS = "aws:ec2/eip:Eip"
 KMS_KEY = "aws:kms/key:Key"
 UNPRICED = listed("unpriced")
 """Resource types that cost money by the hour or by what they store, and of which the table of prices has none."""
+KNOWN = listed("known")
+"""All resource types that the components of this project register."""
 IAM_ROLE = "aws:iam/role:Role"
 
 QUEUES = api_tokens("kueue.x-k8s.io", ("v1beta1", "v1beta2"), ("ClusterQueue", "Cohort"), ("", "Patch"))
@@ -149,7 +160,7 @@ def is_object(token: str) -> bool:
 
 def may_have_pods(token: str) -> bool:
     """Whether this is another kind of Kubernetes: `embedded.py` finds its pods, if it has any."""
-    return is_object(token) and token not in PODS
+    return is_object(token) and token not in PODS and not token.endswith(":CustomResourceDefinition")
 
 
 ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING = (

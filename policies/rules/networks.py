@@ -1,7 +1,7 @@
 """Addresses and ports of firewall rules, and what a NetworkPolicy denies and allows (kubernetes.io, NetworkPolicy v1)."""
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -95,8 +95,9 @@ def denies(props: Data, direction: str) -> bool:
     return _about(props, direction)
 
 
-def ways_out(props: Data, metadata: tuple[Address, ...], later: Later) -> Faults:
-    """Rules of a policy that let pods reach instance metadata at one of these addresses."""
+def ways_out(props: Data, metadata: tuple[Address, ...], private: Sequence[IPNetwork], later: Later) -> Faults:
+    """Rules of a policy that let pods reach instance metadata at one of these addresses, or every port of a private network."""
+    nodes = [*map(ipaddress.ip_network, metadata)]
     with later:
         if not (metadata and _about(props, "Egress")):
             return
@@ -105,10 +106,12 @@ def ways_out(props: Data, metadata: tuple[Address, ...], later: Later) -> Faults
                 if not _reaches_port(walk(rule, "ports")):
                     continue
                 if not count(walk(rule, "to")):
-                    yield f"{path}.to is not set: {_consequence(metadata)}; name the destinations that jobs may reach"
+                    yield f"{path}.to is not set: {_consequence(nodes)}; name the destinations that jobs may reach"
                 for place, peer in entries(rule, "to", later):
                     with later:
-                        yield from _open(f"{path}.{place}.ipBlock", walk(peer, "ipBlock"), metadata)
+                        where, block = f"{path}.{place}.ipBlock", walk(peer, "ipBlock")
+                        faults = [*_open(where, block, nodes, _consequence)]
+                        yield from faults or _open(where, block, private if _all_ports(walk(rule, "ports")) else (), _of_private)
 
 
 def _about(props: Data, direction: str) -> bool:
@@ -119,23 +122,34 @@ def _about(props: Data, direction: str) -> bool:
     return some(partial(items, types), lambda entry: text(entry[1]) == direction, SETTLED)
 
 
-def _open(path: str, block: Data, metadata: tuple[Address, ...]) -> Faults:
+def _open(path: str, block: Data, targets: Iterable[IPNetwork], consequence: Callable[[list[IPNetwork]], str]) -> Faults:
     later = Later()
     cidr = walk(block, "cidr")
-    allowed = network(cidr)
-    inside = [address for address in metadata if allowed is not None and address in allowed]
-    if not inside:
-        return
-    closed = [excluded for _, item in items(walk(block, "except"), later) if (excluded := network(item)) is not None]
-    reached = [address for address in inside if not any(address in excluded for excluded in closed)]
+    closed = [network(item) for _, item in items(walk(block, "except"), later)]
+    reached = [target for target in targets if _inside(target, network(cidr)) and not any(_inside(target, one) for one in closed)]
     if reached:
         later.settle()
-        hosts = ", ".join(f"{address}/{address.max_prefixlen}" for address in reached)
-        yield f"{path}.cidr is {shown(cidr)}: {_consequence(reached)}; add {hosts} to except"
+        yield f"{path}.cidr is {shown(cidr)}: {consequence(reached)}; add {', '.join(map(str, reached))} to except"
 
 
-def _consequence(addresses: Iterable[Address]) -> str:
-    return f"jobs can then reach the node's metadata and credentials at {', '.join(map(str, addresses))}"
+def _inside(inner: IPNetwork, outer: IPNetwork | None) -> bool:
+    return outer is not None and inner.version == outer.version and inner.subnet_of(outer)  # type: ignore[arg-type]
+
+
+def _all_ports(ports: Data) -> bool:
+    """Whether a rule is for a range of ports and not for single ones. Raises UnknownError."""
+    wide = partial(items, ports)
+    return not count(ports) or some(wide, lambda one: walk(one[1], "port") is None or "endPort" in keys(one[1]), SETTLED)
+
+
+def _consequence(addresses: Iterable[IPNetwork]) -> str:
+    return (
+        f"jobs can then reach the node's metadata and credentials at {', '.join(str(one.network_address) for one in addresses)}"
+    )
+
+
+def _of_private(_: object) -> str:
+    return "jobs can then reach nodes and other pods"
 
 
 def _reaches_port(ports: Data) -> bool:

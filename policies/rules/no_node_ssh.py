@@ -1,15 +1,33 @@
 """no-node-ssh: nodes have no SSH or remote desktop access from the internet.
 
 Judged: SSH (22) and remote desktop (3389) in security groups and rules of AWS and OCI, and the remote access of an EKS node
-group. Without a source group, remote access opens port 22 to the world (EKS API reference, RemoteAccessConfig).
+group. Without a source group, remote access opens port 22 to the world (EKS API reference, RemoteAccessConfig). Keys of machines
+for SSH, and user data that adds one, lets the kubelet answer everybody, or lets it start pods that no API server admitted
+(kubernetes.io, KubeletConfiguration v1beta1).
 """
 
+import re
+
+from . import kinds
 from .kinds import EKS_NODE_GROUP, OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
 from .networks import exposed
 from .read import Faults, Later, count, keys, shown, walk
 from .rule import Args, Rule, facts
+from .userdata import MACHINES, script, user_data
 
 PORTS = (22, 3389)
+KEYS = {
+    **dict.fromkeys((kinds.LAUNCH_TEMPLATE, kinds.EC2_INSTANCE, kinds.SPOT_REQUEST), ("keyName",)),
+    **dict.fromkeys((kinds.OCI_INSTANCE, kinds.OCI_INSTANCE_CONFIGURATION), ("metadata", "ssh_authorized_keys")),
+    kinds.OKE_NODE_POOL: ("sshPublicKey",),
+}
+"""Where machines have a key for SSH."""
+_OPENS = re.compile(
+    r"anonymous[\"']?\s*:\s*\{?\s*[\"']?enabled[\"']?\s*:\s*[\"']?true|--anonymous-auth(?!=false)|AlwaysAllow|authorized_keys"
+    r"|read-?only-?port[\"']?\s*[:=\s]\s*[\"']?[1-9]|static-?pod-?(?:path|url)|pod-manifest-path|--manifest-url",
+    re.IGNORECASE,
+)
+"""What lets others in beside the API server. The text has no line that is a comment."""
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -23,10 +41,18 @@ def _check(args: Args, later: Later) -> Faults:
         numbers = " and ".join(map(str, ports))
         yield f"{path} is {shown(cidr)}: port {numbers} would be open to the world; name the networks that may connect"
 
+    for prefix, body in kinds.bodies(args.type, args.props, later) if args.type in KEYS else ():
+        with later:
+            if walk(body, *KEYS[args.type]):
+                yield f"{prefix}{'.'.join(KEYS[args.type])} is set: whoever has this key is root on the machine; remove it"
+    for path, content in user_data(args.type, args.props, later) if args.type in MACHINES else ():
+        if match := _OPENS.search(script(content)):
+            yield f"{path} has {shown(match[0])}: it lets others than the API server command the machine; remove it"
+
 
 RULE = Rule(
     **facts(__name__),
-    types=frozenset((EKS_NODE_GROUP, SECURITY_GROUP_RULE, SECURITY_GROUP_INGRESS, OCI_NSG_RULE))
+    types=frozenset((*KEYS, EKS_NODE_GROUP, SECURITY_GROUP_RULE, SECURITY_GROUP_INGRESS, OCI_NSG_RULE))
     | SECURITY_GROUPS
     | OCI_SECURITY_LISTS,
     check=_check,

@@ -2,13 +2,15 @@
 
 Judged: roles that EC2 instances assume, with their attached policies; inline and managed policies that allow everything; OCI
 policies that allow everything in a tenancy, which only a policy of the tenancy itself can do. An attachment belongs to the role
-that it depends on.
+that it depends on. The role of a node group, a machine or a launch template is one of the stack: nothing shows the rights of
+another.
 """
 
 import re
 from collections.abc import Sequence
 
-from .kinds import IAM_ROLE
+from .kinds import EC2_INSTANCE, EKS_NODE_GROUP, IAM_ROLE, LAUNCH_TEMPLATE, SPOT_REQUEST
+from .principals import comes_from
 from .read import Data, Faults, Later, entries, keys, listed, shown, statements, strings, text, walk
 from .rule import Resource, Stack, StackRule, apart, facts
 
@@ -17,6 +19,13 @@ ATTACHMENTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role", "aws
 ROLE_POLICY = "aws:iam/rolePolicy:RolePolicy"
 IAM_POLICY = "aws:iam/policy:Policy"
 OCI_POLICY = "oci:Identity/policy:Policy"
+INSTANCE_PROFILE = "aws:iam/instanceProfile:InstanceProfile"
+HOLDERS = {
+    EKS_NODE_GROUP: ("nodeRoleArn", IAM_ROLE),
+    INSTANCE_PROFILE: ("role", IAM_ROLE),
+    **dict.fromkeys((EC2_INSTANCE, LAUNCH_TEMPLATE, SPOT_REQUEST), ("iamInstanceProfile", INSTANCE_PROFILE)),
+}
+"""Where machines have their role, and the type of the resource that it comes from."""
 
 _FACTS = facts(__name__)
 ALLOWED: list[str] = _FACTS["config"]["allowed"]["default"]
@@ -32,6 +41,8 @@ _WHOLE_TENANCY = re.compile(r"\s*allow\b.*\bto\s+manage\s+all-resources\s+in\s+t
 
 
 def _faults(resource: Resource, stack: Stack, later: Later) -> Faults:
+    if resource.type in HOLDERS:
+        return _holder(resource, stack, later)
     return _FAULTS[resource.type](resource, strings(stack.config, "allowed"), later)
 
 
@@ -43,6 +54,18 @@ def _attachment(attachment: Resource, allowed: Sequence[str], later: Later) -> F
         for role in _roles(attachment, ATTACHMENTS[attachment.type]):
             if _is_node(role, later):
                 yield f"policyArn is {shown(arn)}: a node does not need these permissions; {_POD}"
+
+
+def _holder(resource: Resource, stack: Stack, later: Later) -> Faults:
+    field, token = HOLDERS[resource.type]
+    with later:
+        # A cluster that exists already may have a role for nodes.
+        if resource.type == EKS_NODE_GROUP and stack.may_be(text(walk(resource.props, "clusterName"))):
+            return
+        holder = resource.props.get(field)
+        for value in [*holder.values()] if isinstance(holder, dict) else [holder]:
+            if value not in (None, "") and not comes_from(value, resource, field, token):
+                yield f"{field} is {shown(value)}: nothing in the stack shows the rights of this role; take one that it declares"
 
 
 def _permitted(arn: str, allowed: Sequence[str]) -> bool:
@@ -136,4 +159,4 @@ _FAULTS = {
     OCI_POLICY: _oci,
 }
 
-RULE = StackRule(**_FACTS, types=frozenset(_FAULTS), check=apart(_faults))
+RULE = StackRule(**_FACTS, types=frozenset((*_FAULTS, *HOLDERS)), check=apart(_faults))

@@ -3,11 +3,12 @@
 Judged: the subnets of EKS node groups, Auto Scaling groups and OKE node pools, which must not assign public addresses; launch
 templates, EC2 instances and spot requests, OCI instances and instance configurations, which must not request a public address or
 get one by default. A pool's dependencies show its subnets, because a subnet's id is unknown before it exists. If a subnet is
-given by its id, the rule cannot judge it.
+given by its id, the rule cannot judge it; a node group of a network that the stack makes has no subnet from outside. No pool is
+in a subnet whose route table leads to an internet gateway.
 """
 
 from . import kinds
-from .read import SETTLED, Data, Faults, Later, entries, line, shown, some, true, walk
+from .read import SETTLED, Data, Faults, Later, entries, items, line, shown, some, true, walk
 from .rule import Resource, Stack, StackRule, apart, facts
 
 _SUBNETS = {
@@ -18,14 +19,21 @@ _SUBNETS = {
 _EC2 = (kinds.EC2_INSTANCE, kinds.SPOT_REQUEST)
 _VNIC_FIELDS = {kinds.OCI_INSTANCE: "createVnicDetails", kinds.OCI_INSTANCE_CONFIGURATION: "instanceDetails"}
 _SUBNET_KINDS = (kinds.AWS_SUBNET, kinds.OCI_SUBNET)
+GATEWAY, ROUTES, ASSOCIATION = (
+    f"aws:ec2/{kind[0].lower()}{kind[1:]}:{kind}" for kind in ("InternetGateway", "RouteTable", "RouteTableAssociation")
+)
 _PUBLIC = "associatePublicIpAddress"
 
 
-def _faults(resource: Resource, _: Stack, later: Later) -> Faults:
+def _faults(resource: Resource, stack: Stack, later: Later) -> Faults:
     token, props = resource.type, resource.props
     if token in _SUBNETS:
-        for subnet in _of(resource, _SUBNETS[token]):
-            yield from _subnet(_SUBNETS[token], subnet, later)
+        for subnet in _of(resource, field := _SUBNETS[token]):
+            yield from _subnet(field, subnet, later)
+            if _is_public(subnet, stack):
+                yield f"{field}: {line(subnet.name)} has a route to an internet gateway; use subnets behind a NAT gateway"
+        if token == kinds.EKS_NODE_GROUP:
+            yield from _outside(resource, stack, later)
     elif token == kinds.LAUNCH_TEMPLATE:
         for path, interface in entries(props, "networkInterfaces", later):
             yield from _ec2(f"{path}.", interface, later)
@@ -39,6 +47,24 @@ def _faults(resource: Resource, _: Stack, later: Later) -> Faults:
     elif token in _VNIC_FIELDS:
         for prefix, body in kinds.bodies(token, props, later):
             yield from _vnic(prefix, body, _of(resource, _VNIC_FIELDS[token]), later)
+
+
+def _is_public(subnet: Resource, stack: Stack) -> bool:
+    tables = (
+        table
+        for association in stack.of(ASSOCIATION)
+        if subnet in association.property_dependencies.get("subnetId", ())
+        for table in association.property_dependencies.get("routeTableId", ())
+    )
+    return any(target.type == GATEWAY for table in tables for target in table.property_dependencies.get("routes", ()))
+
+
+def _outside(group: Resource, stack: Stack, later: Later) -> Faults:
+    """Subnets that are not of the network that the stack makes for the node group: by the same provider, of the same cluster."""
+    subnets = [subnet for subnet in stack.of(kinds.AWS_SUBNET) if subnet.provider.urn == group.provider.urn]
+    for index, item in items(later.walk(group.props, "subnetIds"), Later() if _of(group, "subnetIds") else later):
+        if subnets and item not in (subnet.props.get("id") for subnet in subnets):
+            yield f"subnetIds[{index}] is {shown(item)}, not one of the cluster's network; take a private subnet of the stack"
 
 
 def _of(resource: Resource, field: str) -> list[Resource]:
@@ -81,6 +107,6 @@ def _vnic(prefix: str, details: Data, subnets: list[Resource], later: Later) -> 
 
 RULE = StackRule(
     **facts(__name__),
-    types=frozenset((*_SUBNETS, *_EC2, *_VNIC_FIELDS, *_SUBNET_KINDS, kinds.LAUNCH_TEMPLATE)),
+    types=frozenset((*_SUBNETS, *_EC2, *_VNIC_FIELDS, *_SUBNET_KINDS, kinds.LAUNCH_TEMPLATE, GATEWAY, ROUTES, ASSOCIATION)),
     check=apart(_faults),
 )

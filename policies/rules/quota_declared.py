@@ -19,9 +19,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 
-from fleet.facts.hardware import Machine, find, quota_code, quota_units
+from fleet.facts.hardware import ON_DEMAND, SPOT, Machine, find, machines, quota_code, quota_units
 from fleet.facts.quantities import quantity
 
 from .charts import REGULAR
@@ -32,8 +32,11 @@ from .pods import PodSpec, containers_of, gpu_amounts
 from .read import Data, Later, UndeterminableError, entries, line, shown, text, walk, whole
 from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violations, facts, stack_file, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, lacks, place_of, runner_sets
+from .stack_gpu_ceiling import FAR
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
+_VCPUS = 192
+"""Those of a machine with eight GPUs: what an account may have of a quota that the stack does not need, and tenfold."""
 OCI_QUOTA = "oci:Limits/quota:Quota"
 
 Key = tuple[str, str]
@@ -103,6 +106,10 @@ def _check_aws(stack: Stack, needs: _Needs, later: Later) -> Violations:
             if text(walk(quota.props, "serviceCode")) == "ec2":
                 key = region_of(quota), text(walk(quota.props, "quotaCode"))
                 declared[key] = max(declared.get(key, (0.0, "")), (float(quantity(walk(quota.props, "value")) or 0), quota.urn))
+    for key, (most, urn) in declared.items():
+        need = sum(units for _, units in needs.get(key, ()))
+        if not later and key[1] in _gpu_codes() and most > FAR * max(need, _VCPUS):
+            yield f"value is {most:g}, and the stack may take {need} vCPUs of quota {key[1]}; lower it", urn
     missing = []
     for (region, code), users in needs.items():
         need = sum(units for _, units in users)
@@ -120,6 +127,11 @@ def _check_aws(stack: Stack, needs: _Needs, later: Later) -> Violations:
             yield f"{takes}, and {value:g} are declared; raise value to {need}, or lower nodes.max", urn
     if missing:
         later.note(UndeterminableError(f"accountQuotas does not say what the account has; {'; '.join(missing)}"))
+
+
+@cache
+def _gpu_codes() -> frozenset[str | None]:
+    return frozenset(quota_code(each, way) for each in machines(AWS) if each.gpus for way in (ON_DEMAND, SPOT)) - {None}
 
 
 def _check_oci(stack: Stack, needs: _Needs, later: Later) -> Violations:

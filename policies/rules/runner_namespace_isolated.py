@@ -7,7 +7,7 @@ create the pods of jobs in containers:
 - The stack declares this Namespace, with the label that enforces the Pod Security Standard `baseline` or `restricted`. That of
   jobs in containers has `baseline` unless the class says otherwise, because many images run as root.
 - A NetworkPolicy for all its pods denies all traffic by default, in and out, and no egress rule of a policy there reaches the
-  instance metadata by TCP 80.
+  instance metadata by TCP 80, or all ports of a whole private network. No Patch changes these objects.
 - The cluster's network enforces NetworkPolicies. On EKS the add-on vpc-cni shows it. Nothing shows it of a cluster that exists
   already. On OKE no resource of a stack shows it: Oracle's plugins enforce none, and Calico is installed by hand. The rule is
   therefore undeterminable in a cluster that exists already, and if a pod of an OKE cluster runs jobs. Launchers of machines run
@@ -28,7 +28,7 @@ from fleet.facts.scheduling import POD_SECURITY_LABEL
 
 from . import kinds
 from .clusters import clustered
-from .networks import DIRECTIONS, Address, denies, ways_out
+from .networks import DIRECTIONS, Address, IPNetwork, denies, network, ways_out
 from .pods import PodSpec
 from .pools import booted
 from .read import Data, Later, UndeterminableError, count, keys, shown, strings, text, walk
@@ -42,6 +42,7 @@ _ENFORCED = re.compile(r"[\"']?enableNetworkPolicy[\"']?\s*:\s*[\"']?true\b")
 """In the add-on's values, which EKS takes as JSON or YAML."""
 _OF_NAMESPACE = (kinds.NAMESPACE, kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)
 """The namespace, and the kinds whose objects are in one."""
+PATCHES = frozenset(f"{kind}Patch" for kind in _OF_NAMESPACE)
 _ByKind = Mapping[str, ByPlace[Resource]]
 """A kind to its resources by namespace."""
 
@@ -49,6 +50,7 @@ _ByKind = Mapping[str, ByPlace[Resource]]
 def _check(stack: Stack, later: Later) -> Violations:
     metadata = tuple(address for item in strings(stack.config, "metadataAddresses") if (address := _address(item)) is not None)
     accounts = frozenset(strings(stack.config, "tokenServiceAccounts"))
+    private = [parsed for item in strings(stack.config, "privateNetworks") if (parsed := network(item)) is not None]
     controllers = ByPlace(_controllers(stack, later), lambda release: place_of_release(*release))
     by_kind = {kind: ByPlace(stack.of(kind), place_of) for kind in _OF_NAMESPACE}
     judged: set[Place] = set()
@@ -61,7 +63,15 @@ def _check(stack: Stack, later: Later) -> Violations:
             # Several sets may share a namespace. Report its faults once.
             if place not in judged:
                 judged.add(place)
-                yield from _check_namespace(of_place, by_kind, metadata, later)
+                yield from _check_namespace(of_place, by_kind, metadata, private, later)
+    ours = ByPlace(stack.of(kinds.NAMESPACE), place_of)
+    for patch in stack.of(PATCHES):
+        with later:
+            if (place := place_of(patch)) in judged or ours.at(place, later):
+                yield (
+                    f"{place}: a {kinds.kind_of(patch.type)}Patch changes what isolates its pods; change the object itself",
+                    patch.urn,
+                )
     yield from _check_enforced(stack, sets, later)
     # Report this before unknown values: an update does not resolve it.
     jobs = [runner_set for runner_set in sets if _runs_jobs(runner_set, accounts)]
@@ -173,7 +183,9 @@ def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> Vi
 # -- the namespace -----------------------------------------------------------------------------------------------------
 
 
-def _check_namespace(runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Address, ...], later: Later) -> Violations:
+def _check_namespace(
+    runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Address, ...], private: Sequence[IPNetwork], later: Later
+) -> Violations:
     place, urn = runner_set.place, runner_set.resource.urn
     yield from _check_standard(runner_set, by_kind[kinds.NAMESPACE], later)
     for direction in DIRECTIONS:
@@ -185,7 +197,7 @@ def _check_namespace(runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Ad
             yield fault, urn
     # A policy whose namespace is unknown may allow what these deny.
     for policy in by_kind[kinds.NETWORK_POLICY].at(place, later):
-        for fault in ways_out(policy.props, metadata, later):
+        for fault in ways_out(policy.props, metadata, private, later):
             yield f"{place}: {fault}", policy.urn
     if lacks(by_kind[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
         yield f"{place}: no ResourceQuota limits the sum of its pods; add one with spec.hard", urn
@@ -222,6 +234,6 @@ def _address(value: Data) -> Address | None:
 
 RULE = StackRule(
     **facts(__name__),
-    types=RUNNER_SETS | {*_OF_NAMESPACE, kinds.CONFIG_MAP, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
+    types=RUNNER_SETS | PATCHES | {*_OF_NAMESPACE, kinds.CONFIG_MAP, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
     check=_check,
 )

@@ -138,7 +138,7 @@ def runner_sets(resources: Iterable[Resource], later: Later) -> Iterator[RunnerS
 
 def place_of(resource: Resource) -> Place:
     """The namespace that a Kubernetes object is in, or that it is. Raises UnknownError."""
-    if resource.type == NAMESPACE:
+    if resource.type in (NAMESPACE, f"{NAMESPACE}Patch"):
         return Place(cluster_of(resource), text(walk(resource.props, "metadata", "name")))
     return Place(cluster_of(resource), text(walk(resource.props, "metadata", "namespace")) or _DEFAULT)
 

@@ -8,6 +8,11 @@ Machines that a launcher boots for one job are not resources: the annotations of
 is the most that it can cost. Machines that the user owns do not count. An hour without jobs is the average of a week with the
 windows of all schedules; an hour inside a window costs more.
 
+The sum holds for the whole program where `known-types` is mandatory: a machine, a service or a commitment of a type that no
+component registers is refused there. What the types of that list cost beside this sum is stored data (buckets, registries, logs
+of pods) and the builds of images.
+A budget is at most the worst hour for a month, because a higher one never rings.
+
 In a preview on the engine the minimum of an OKE pool is its size as last read, because OKE has no minimum.
 """
 
@@ -25,6 +30,7 @@ from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.support import EXTENDED, STANDARD, control_plane
 
 from .always import ALWAYS, always
+from .budget_alarm_required import AWS_BUDGET, OCI_BUDGET
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, region_of, regions_of, several
 from .kinds import ADDRESS, CLAIM, EKS_CLUSTER, EKS_COMPONENT, KMS_KEY, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, UNPRICED
 from .read import Later, UndeterminableError, count, line, text, walk
@@ -34,6 +40,9 @@ from .volumes import claimed, claims
 
 HOURS = 730
 """Hours of a month, as clouds count."""
+BUDGETS = {AWS_BUDGET: "limitAmount", OCI_BUDGET: "amount"}
+_MONTHS = {"DAILY": 1 / 30, "QUARTERLY": 3, "ANNUALLY": 12}
+"""Months of the time that a budget of AWS counts."""
 
 _BY_TYPE = {NAT_GATEWAY: "nat-gateway", ADDRESS: "public-ipv4", KMS_KEY: "kms-key"}
 UNITS = ALWAYS | UNPRICED | {EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, *_BY_TYPE, CLAIM, STORAGE_CLASS}
@@ -73,6 +82,17 @@ def _check(stack: Stack, later: Later) -> Violations:
     if Money(mean.usd).exceeds(limit := _limit(stack, "idleUsdPerHour")):
         amount = f"{rounded_up(mean.usd):.2f} USD ({mean.usd * HOURS:.0f} a month)"
         yield f"hour without jobs {amount} is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}", None
+    yield from _budgets(stack, later)
+
+
+def _budgets(stack: Stack, later: Later) -> Violations:
+    for budget in stack.of(*BUDGETS):
+        with later:
+            usd = quantity(walk(budget.props, BUDGETS[budget.type])) or 0
+            most = _limit(stack, "worstUsdPerHour") * HOURS * _MONTHS.get(text(walk(budget.props, "timeUnit")), 1)
+            if usd > most and text(walk(budget.props, "budgetType")) in ("", "COST"):
+                fault = f"{BUDGETS[budget.type]} is {float(usd):.0f}: it never rings, because the stack costs at most {most:.0f}"
+                yield f"{fault}; lower it, or raise {setting('worstUsdPerHour')}", budget.urn
 
 
 def _limit(stack: Stack, name: str) -> float:
@@ -283,4 +303,4 @@ def _unit(words: str, unit: str, region: str, least: float, most: float) -> Item
     return Item(priced, None, fault)
 
 
-RULE = StackRule(**facts(__name__), types=MACHINES | UNITS, check=_check, in_manifests=NOTHING)
+RULE = StackRule(**facts(__name__), types=MACHINES | UNITS | {*BUDGETS}, check=_check, in_manifests=NOTHING)

@@ -2,18 +2,21 @@
 
 Counted (`groups.py`): the maximum of each group of machines times the GPUs of its largest type. This includes standing machines
 and the machines that launchers boot for jobs. A Karpenter NodePool counts with its GPU limit, which Karpenter may exceed for a
-short time.
+short time. A quota of GPUs in a namespace is not far above the limit either: a GPU may have several shares.
 """
 
 from collections import Counter
 
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
+from fleet.facts.scheduling import is_gpu_resource
 
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
+from .kinds import RESOURCE_QUOTA
 from .pools import gpus_each
-from .read import Later, bound, line
+from .read import Later, bound, keys, line, shown, whole
 from .rule import Stack, StackRule, Violations, facts, setting
 
+FAR = 10
 _WORDS = {SPOT: "spot", ON_DEMAND: "on demand", RESERVED: "reserved", CAPACITY_BLOCK: "in a capacity block"}
 
 
@@ -31,6 +34,14 @@ def _check(stack: Stack, later: Later) -> Violations:
     if (most := bought.total()) > limit:
         ways = ", ".join(f"{bought[way]} {words}" for way, words in _WORDS.items() if bought[way])
         yield f"{most} GPUs at most ({ways}) are above {limit}: {_holders(counted)}, or raise {setting('maxGpus')}", None
+
+    for quota in stack.of(RESOURCE_QUOTA):
+        hard = later.walk(quota.props, "spec", "hard")
+        for name in filter(lambda name: is_gpu_resource(name.removeprefix("requests.")), keys(hard)):
+            admits = whole(later.walk(hard, name)) or 0
+            if admits > FAR * max(limit, 1):
+                fault = f"spec.hard[{shown(name)}] is {admits}, more than {FAR} times the {limit} GPUs that the stack may have"
+                yield f"{fault}; lower it, or raise {setting('maxGpus')}", quota.urn
 
 
 def _holders(counted: list[tuple[int, Group]]) -> str:
@@ -57,4 +68,4 @@ def _fault(group: Group) -> str:
     return f"{group.name}: it has no maximum number of machines, so nothing limits its GPUs; set its maximum"
 
 
-RULE = StackRule(**facts(__name__), types=MACHINES, check=_check)
+RULE = StackRule(**facts(__name__), types=MACHINES | {RESOURCE_QUOTA}, check=_check)

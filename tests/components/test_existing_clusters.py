@@ -298,7 +298,11 @@ def test_the_plan_of_a_context_passes_and_its_cluster_is_undeterminable():
 
 def test_an_exception_of_the_existing_cluster_hides_what_nothing_shows_of_its_endpoint():
     """docs/existing-clusters.md: for a strict plan of a cluster that somebody has checked."""
-    checked = {"urn": "*::usw2-existing", "reason": "The endpoint is private: aws eks describe-cluster", "expires": "2027-05-31"}
+    checked = {
+        "urn": "*gpu-ci:index:ExistingCluster::usw2-existing",
+        "reason": "The endpoint is private: seen",
+        "expires": "2027-05-31",
+    }
     rule = next(rule for rule in RULES if rule.id == "eks-endpoint-private")
     settings = {rule.id: {"enforcementLevel": "mandatory", "exceptions": [checked]}}
     assert {each.kind for each in judge(recorded(EXAMPLE), configure([rule], settings, AS_OF))} == {"excepted"}

@@ -186,8 +186,9 @@ def by_resource(done: list[tuple[str, str]]) -> dict[str, list[str]]:
 def test_an_exception_holds_on_the_engine_until_the_day_it_names(tmp_path):
     (rule,) = [rule for rule in REMEDIED if rule.id == TAINT_RULE]
     folder = project(tmp_path / "project", suites.mendable([rule]))
-    excepted = {"urn": f"*::{TAINT_RULE}-*", "reason": "The pools of this test have no taints.", "expires": AS_OF.isoformat()}
-    entry = suites.settings(dict.fromkeys((each.id for each in RULES), "mandatory"))[TAINT_RULE] | {"exceptions": [excepted]}
+    until = {"reason": "The pools of this test have no taints.", "expires": AS_OF.isoformat()}
+    excepted = [{"urn": f"*{token}::{TAINT_RULE}-*", **until} for token in sorted(rule.types)]
+    entry = suites.settings(dict.fromkeys((each.id for each in RULES), "mandatory"))[TAINT_RULE] | {"exceptions": excepted}
     settings = {"all": "disabled", TAINT_RULE: entry}
     with providers(("aws", "kubernetes", "oci")) as serving:
         cli = Cli(folder, environment(tmp_path / "home", attach(serving)))

@@ -140,7 +140,7 @@ def test_an_edit_without_a_resource_has_no_effect_and_still_a_class() -> None:
 
 RULE = "no-silent-eviction"
 TYPES = ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.2xlarge]")
-APPROVED = {"urn": "*::usw2-t4-spot-*", "reason": "no jobs run on Sunday", "expires": "2099-01-01"}
+APPROVED = {"urn": "*aws:eks/nodeGroup:NodeGroup::usw2-t4-spot-*", "reason": "no jobs run on Sunday", "expires": "2027-01-01"}
 
 
 def judged(plan: Plan, *exceptions: Mapping[str, str]) -> Plan:
@@ -182,7 +182,7 @@ def test_an_exception_with_a_reason_approves_a_change_and_is_shown() -> None:
     assert {verdict.kind for verdict in approved.verdicts} == {"excepted"}
     assert "no jobs run on Sunday" in markdown(approved, Base("", judged(evicting())))
     idle = with_base(before(EVICT, TAG), APPROVED)
-    assert f"policy {RULE}: exceptions[0] (*::usw2-t4-spot-*) hides nothing; remove it" in idle.remarks
+    assert f"policy {RULE}: exceptions[0] ({APPROVED['urn']}) hides nothing; remove it" in idle.remarks
 
 
 def test_data_that_is_lost_breaks_the_policy_too() -> None:

@@ -559,7 +559,11 @@ def test_each_object_has_a_urn_of_its_own_and_twice_the_same_one_is_remarked(tmp
 
 
 def test_an_exception_means_a_file_or_an_object(monkeypatch, tmp_path):
-    exception = {"urn": "*::check::*::b.yaml#apps/*", "reason": "a test of exceptions", "expires": "2026-12-31"}
+    exception = {
+        "urn": "*::check::kubernetes:apps/v1:Deployment::b.yaml#apps/*",
+        "reason": "a test of exceptions",
+        "expires": "2026-12-31",
+    }
     config = {"all": "disabled", "runner-no-privileged": {"enforcementLevel": "mandatory", "exceptions": [exception]}}
     monkeypatch.setattr(command, "policy_settings", lambda *_: config)
     folder = written(tmp_path, {"a.yaml": HOST.replace("web", "a", 1), "b.yaml": HOST})
@@ -635,13 +639,9 @@ def test_no_quota_of_a_cloud_is_asked_of_its_launchers_manifests(tmp_path):
 
 def test_what_no_policy_reads_is_named(tmp_path):
     service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
-    rollout = "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nspec: {template: {spec: {containers: [{image: a}]}}}\n"
     nim = "apiVersion: apps.nvidia.com/v1alpha1\nkind: NIMService\nspec: {resources: {limits: {nvidia.com/gpu: 1}}}\n"
-    folder = written(
-        tmp_path, {"a.yaml": f"{CLEAN}---\n{service}---\n{service}", "b.yaml": rollout, "c.yaml": f"{nim}---\n{nim}"}
-    )
+    folder = written(tmp_path, {"a.yaml": f"{CLEAN}---\n{service}---\n{service}", "c.yaml": f"{nim}---\n{nim}"})
     lines = run(folder).stdout.splitlines()
-    assert f"  ! Rollout.argoproj.io has containers or GPUs, and no policy reads it: {tmp_path}/b.yaml:1" in lines
     assert (
         f"  ! NIMService.apps.nvidia.com has containers or GPUs, and no policy reads it: {tmp_path}/c.yaml:1 and 1 more" in lines
     )
@@ -655,6 +655,33 @@ def test_what_no_policy_reads_is_named(tmp_path):
         "line": 13,
         "works": False,
     }
+
+
+@pytest.mark.parametrize(("stack", "options", "status"), [("staging", (), 0), ("staging", ("--strict",), 1), ("prod", (), 1)])
+def test_what_works_and_nobody_judges_fails_a_strict_check_and_one_of_prod(tmp_path, stack, options, status):
+    nim = "apiVersion: apps.nvidia.com/v1alpha1\nkind: NIMService\nspec: {resources: {limits: {nvidia.com/gpu: 1}}}\n"
+    told = run(written(tmp_path, {"a.yaml": CLEAN, "b.yaml": nim}), *options, stack=stack)
+    assert told.exit_code == status
+    why = "no policy reads NIMService.apps.nvidia.com, and it has containers or GPUs; 2 objects in 2 files"
+    assert (why if status else "OK: 2 objects in 2 files") in told.stdout.splitlines()[1]
+
+
+def test_a_check_that_judged_nothing_is_never_ok(tmp_path):
+    told = run(written(tmp_path, {"a.yaml": "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: a}\n"}))
+    assert told.exit_code == 1
+    assert told.stdout.splitlines()[1] == (
+        "FAILED: no policy judged anything here; 1 object in 1 file; policies that judged: none."
+    )
+
+
+def test_a_pod_in_any_kind_is_judged(tmp_path):
+    spec = "{template: {spec: {hostPID: true, containers: [{image: a}]}}}"
+    rollout = f"apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {{name: a}}\nspec: {spec}\n"
+    found = checked(tmp_path, {"b.yaml": rollout})
+    assert found.unjudged == ()
+    assert "spec.template.spec.hostPID is true: the pod then uses the node's processes; remove it" in [
+        each.message for each in found.verdicts
+    ]
 
 
 @pytest.mark.parametrize(
@@ -712,8 +739,6 @@ def test_a_definition_of_kinds_runs_nothing_and_a_workflow_does(tmp_path):
     assert [(each.first.kind, each.works) for each in held.unjudged] == [
         ("CustomResourceDefinition", False),
         ("Schema", False),
-        ("Workflow", True),
-        ("Task", True),
     ]
 
 

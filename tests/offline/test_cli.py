@@ -217,7 +217,11 @@ def test_a_broken_advisory_policy_is_told_and_does_not_fail(monkeypatch, tmp_pat
 
 # -- exceptions, remediations, the undeterminable ------------------------------------------------------------------------
 
-EXCEPTION = {"urn": "*::usw2-t4-spot-*-nodes", "reason": "a test of exceptions", "expires": "2026-12-31"}
+EXCEPTION = {
+    "urn": "*aws:eks/nodeGroup:NodeGroup::usw2-t4-spot-*-nodes",
+    "reason": "a test of exceptions",
+    "expires": "2026-12-31",
+}
 
 
 def excepted(monkeypatch, *entries):
@@ -245,7 +249,9 @@ def test_an_exception_that_hides_nothing_is_remarked(monkeypatch):
     excepted(monkeypatch, EXCEPTION)
     result = run("plan", "staging", "--as-of", "2026-12-31")
     assert result.exit_code == 0
-    assert "! policy spot-required-nonprod: exceptions[0] (*::usw2-t4-spot-*-nodes) hides nothing; remove it" in result.stdout
+    assert f"! policy spot-required-nonprod: exceptions[0] ({EXCEPTION['urn']}) hides nothing; remove it" in " ".join(
+        result.stdout.split()
+    )
 
 
 @pytest.mark.parametrize("urn", ["*::check::*::vendor/*", "*#ai/ollama"])

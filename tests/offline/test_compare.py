@@ -102,8 +102,8 @@ def test_a_policy_that_is_switched_off_or_let_out_is_a_setting_that_changes(chan
     assert (setting.kind, setting.name, setting.state) == ("policy", "spot-required-nonprod", "changed")
     assert setting.values == {"enforcementLevel": Pair("mandatory", "disabled")}
     assert off.fixed == (), "a policy that says nothing fixes nothing"
-    exception = {"urn": "*", "reason": "a test of exceptions", "expires": "2099-01-01"}
-    let = {"enforcementLevel": "mandatory", "roles": ["burst"], "exceptions": [{**exception, "urn": "*::usw2-*"}]}
+    exception = {"urn": "*aws:eks/nodeGroup:NodeGroup::usw2-*", "reason": "a test of exceptions", "expires": "2027-01-01"}
+    let = {"enforcementLevel": "mandatory", "roles": ["burst"], "exceptions": [exception]}
     out = Comparison(changed, judged_by(changed, spot_required_nonprod=let))
     (setting,) = out.settings
     assert list(setting.values) == ["exceptions"]

@@ -56,7 +56,7 @@ EXCUSED = {
     "images-pinned": {
         "enforcementLevel": "mandatory",
         "requireDigest": True,
-        "exceptions": [{"urn": "*::*", "reason": "a reason of a test", "expires": "2027-05-31"}],
+        "exceptions": [{"urn": "*kubernetes:helm.sh/v3:Release::usw2-*", "reason": "a test of ends", "expires": "2027-05-31"}],
     },
 }
 

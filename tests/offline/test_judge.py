@@ -259,14 +259,18 @@ def as_the_pack_says(rules, settings, recording):
     return sorted(said, key=repr)
 
 
-EXCEPTION = {"urn": "urn:*", "reason": "because a test says so", "expires": "2099-01-01"}
+EXCEPTIONS = [
+    {"urn": f"*{token}::{name}", "reason": "because a test says so", "expires": "2027-01-01"}
+    for token, end in ((NODE_GROUP, "nodes"), ("aws:ec2/launchTemplate:LaunchTemplate", "template"))
+    for name in (f"big-{end}", f"small-{end}")
+]
 SETTINGS = [
     {},
     {"all": "advisory"},
     {"all": "disabled", "max-nodes": "mandatory"},
     {"max-nodes": {"max": 1, "allowed": ["big-nodes"]}, "everything": "remediate"},
     {"max-nodes": {"enforcementLevel": "advisory", "max": 8}, "known-template": "disabled"},
-    {name: {"exceptions": [EXCEPTION]} for name in ("max-nodes", "known-template", "together")},
+    {name: {"exceptions": EXCEPTIONS} for name in ("max-nodes", "known-template", "together")},
 ]
 
 

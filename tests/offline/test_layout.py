@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import struct
@@ -10,6 +11,7 @@ import sys
 import termios
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import NoReturn
 
@@ -19,10 +21,13 @@ from hypothesis import given, strategies as st
 from fleet.loading.home import ROOT
 from gpu_ci.__main__ import main
 from gpu_ci.app import console as stdout_console
+from gpu_ci.offline import words
+from gpu_ci.offline.data import to_json
 from gpu_ci.offline.judge import ENDED
 from gpu_ci.offline.layout import MaskingConsole, show_line, show_table
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.report import report
+from policies.rules.rule import Level
 from tests.offline import rendered
 
 STACKS = {
@@ -96,6 +101,22 @@ def test_every_name_of_the_details_is_whole(stack: str) -> None:
         shown = lines(stack, width, verbose=True)
         assert_fits(shown, width)
         assert names - words_of(shown) == set(), width
+
+
+def test_the_types_that_no_policy_judges_are_counted() -> None:
+    plan = plan_of("staging")
+    network = next(each for each in plan.policies if each.policy.id == "no-node-ssh")
+    known = next(each for each in plan.policies if each.policy.id == "known-types")
+    assert not [token for token in plan.types if token.startswith("gpu-ci:")], "a component is judged by what it makes"
+    judged = replace(plan, policies=(network, known)).types
+    assert {token for token in judged if judged[token]} == {"aws:eks/nodeGroup:NodeGroup"}, "to be known is not to be judged"
+    off = replace(plan, policies=(replace(network, level=Level.DISABLED), known))
+    count = len(judged)
+    told = f"No policy judges {count} of {count} types of resources (aws:autoscaling/tag:Tag, and {count - 1} more)"
+    assert words.unread(off, 1) == told
+    assert words.unread(replace(plan, recording=None)) == ""
+    assert words.unread(plan) in " ".join(" ".join(lines("staging", None)).split())
+    assert json.loads(to_json(plan))["typesJudged"] == plan.types
 
 
 def test_resources_and_policies_are_one_line_each_unless_they_are_asked_for() -> None:

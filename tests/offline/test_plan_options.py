@@ -84,9 +84,9 @@ def test_the_terminal_says_what_changes_and_then_the_plan(changed):
 
 def test_a_value_of_several_lines_is_one_line_and_moves_no_terminal(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_ci.offline.plan, "has_sdk", lambda: False)
-    path = write(tmp_path, ("config:\n", 'config:\n  other:key: "a\\n::error::b\\e[2Jc"\n'))
+    path = write(tmp_path, ("config:\n", 'config:\n  other:text: "a\\n::error::b\\e[2Jc"\n'))
     lines = run("plan", "staging", "--file", str(path), "--base", str(ROOT)).stdout.splitlines()
-    assert "  stack: other:key: not set → a ::error::b\ufffd[2Jc" in lines
+    assert "  stack: other:text: not set → a ::error::b\ufffd[2Jc" in lines
 
 
 def test_json_has_what_changes(changed):

@@ -43,7 +43,7 @@ def test_an_unknown_name_hides_no_other_repository() -> None:
 
 
 def excepted(*patterns: str) -> dict[str, object]:
-    reason = {"reason": "a test of exceptions", "expires": "2099-01-01"}
+    reason = {"reason": "a test of exceptions", "expires": "2027-01-01"}
     return {"exceptions": [{"urn": pattern, **reason} for pattern in patterns]}
 
 

@@ -44,6 +44,10 @@ def token_fault(shown: str, path: str = "metadataOptions") -> str:
     return f"{path}.httpTokens is {shown}: IMDSv2 requires a session token; write required"
 
 
+def by_ipv6(name: str, path: str = "metadataOptions") -> str:
+    return f"{path}.{name} is enabled: pods can reach the metadata at a second address; write disabled"
+
+
 def legacy_fault(path: str, shown: str = "not set") -> str:
     return f"{path}instanceOptions.{LEGACY} is {shown}: IMDSv1 then answers requests without a header; write true"
 
@@ -231,6 +235,12 @@ SUITE = Suite(
         Case(LAUNCH_TEMPLATE, {"namePrefix": "gpu"}, (OPTIONLESS.format(WANTED),)),
         Case(LAUNCH_TEMPLATE, TWO_HOPS, (hop_fault("2"),)),
         Case(EC2_INSTANCE, changed(WHOLE, "metadataOptions", "httpTokens", "optional"), (token_fault('"optional"'),)),
+        Case(LAUNCH_TEMPLATE, changed(WHOLE, "metadataOptions", "httpProtocolIpv6", "enabled"), (by_ipv6("httpProtocolIpv6"),)),
+        Case(
+            NODE_CLASS,
+            {"spec": changed(WHOLE, "metadataOptions", "httpProtocolIPv6", "enabled")},
+            (by_ipv6("httpProtocolIPv6", "spec.metadataOptions"),),
+        ),
         Case(SPOT_REQUEST, {"instanceType": "g5.xlarge"}, (OPTIONLESS.format(WANTED),)),
         Case(NODE_GROUP, {"clusterName": "usw2"}, (NO_TEMPLATE,), unremedied=True),
         Case(

@@ -10,6 +10,8 @@ from fleet.facts.hardware import machines
 from policies.rules.instance_type_allowed import RULE
 from policies.rules.kinds import (
     EC2_INSTANCE,
+    EKS_CLUSTER,
+    EKS_COMPONENT,
     LAUNCH_TEMPLATE,
     OCI_INSTANCE,
     OCI_INSTANCE_CONFIGURATION,
@@ -176,9 +178,14 @@ def test_what_is_read_must_be_known() -> None:
     assert judge(RULE, KARPENTER, bad, unknown=hidden) == said(unknown=spelled(hidden)), "it may narrow the pool"
 
 
+WHOLE = {"skipDefaultNodeGroup": True}
+CHOSEN = "{} is true: EKS then starts machines that no list bounds; write false"
+
 SUITE = Suite(
     RULE,
     passing=(
+        Case(EKS_COMPONENT, WHOLE),
+        Case(EKS_CLUSTER, {"computeConfig": {"enabled": False}}),
         Case(EKS, SPOT),
         Case(EKS, SYSTEM),
         Case(EKS, changed(SPOT, "instanceTypes", ["p4d.24xlarge"]), config=only("p4d.24xlarge")),
@@ -196,6 +203,13 @@ SUITE = Suite(
         Case(RELEASE, LAUNCHER),
     ),
     violating=(
+        Case(EKS_COMPONENT, WHOLE | {"autoMode": {"enabled": True}}, (CHOSEN.format("autoMode.enabled"),)),
+        Case(EKS_CLUSTER, {"computeConfig": {"enabled": True}}, (CHOSEN.format("computeConfig.enabled"),)),
+        Case(
+            EKS_COMPONENT,
+            {"name": "usw2"},
+            ("skipDefaultNodeGroup is not true: the component then makes nodes of its own; write true",),
+        ),
         Case(EKS, changed(SPOT, "instanceTypes", 0, "p4d.24xlarge"), (fault("instanceTypes[0]", "p4d.24xlarge", DEFAULT),)),
         Case(EKS, changed(SPOT, "instanceTypes", ["g5.2xlarge"]), (fault("instanceTypes[0]", "g5.2xlarge"),), config=FEW),
         Case(OKE, changed(V100, "nodeShape", "BM.GPU4.8"), (fault("nodeShape", "BM.GPU4.8", DEFAULT),)),

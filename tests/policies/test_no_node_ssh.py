@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
 
 from policies.rules.kinds import OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
-from policies.rules.no_node_ssh import RULE
+from policies.rules.no_node_ssh import KEYS, RULE
 from tests.policies.cases import Case
-from tests.policies.fixtures import NODE_GROUP
+from tests.policies.fixtures import LAUNCH_TEMPLATE, NODE_GROUP
 from tests.policies.harness import CLEAN, judge
 from tests.policies.suite import Suite
 
@@ -31,9 +32,32 @@ def nsg(source: str, low: int, high: int) -> dict[str, object]:
     return {"direction": "INGRESS", "protocol": "6", "source": source, "tcpOptions": bounds}
 
 
+CONFIGURATION = "oci:Core/instanceConfiguration:InstanceConfiguration"
+
+
+def machine(token: str, **props: Any) -> dict[str, Any]:
+    return {"instanceDetails": {"launchDetails": props}} if token == CONFIGURATION else props
+
+
+def with_key(token: str) -> Case:
+    *above, last = KEYS[token]
+    props: dict[str, Any] = {above[0]: {last: "ssh-ed25519 AAAA"}} if above else {last: "debug"}
+    at = "instanceDetails.launchDetails." if token == CONFIGURATION else ""
+    return Case(
+        token,
+        machine(token, **props),
+        (f"{at}{'.'.join(KEYS[token])} is set: whoever has this key is root on the machine; remove it",),
+    )
+
+
+def opens(match: str) -> str:
+    return f'userData has "{match}": it lets others than the API server command the machine; remove it'
+
+
 SUITE = Suite(
     RULE,
     passing=(
+        *(Case(token, machine(token, shape="VM.GPU.A10.1")) for token in KEYS),
         Case(NODE_GROUP, {"clusterName": "usw2"}),
         Case(NODE_GROUP, {"remoteAccess": {"ec2SshKey": "ops", "sourceSecurityGroupIds": ["sg-1"]}}),
         *(Case(token, {"ingress": [{**ports(443, 443), "cidrBlocks": ["0.0.0.0/0"]}]}) for token in GROUPS),
@@ -47,6 +71,8 @@ SUITE = Suite(
         *(Case(token, {"ingressSecurityRules": [{"protocol": "1", "source": "0.0.0.0/0"}]}) for token in LISTS),
     ),
     violating=(
+        *map(with_key, KEYS),
+        Case(LAUNCH_TEMPLATE, {"userData": "kubelet --anonymous-auth=true"}, (opens("--anonymous-auth"),)),
         Case(NODE_GROUP, {"remoteAccess": {"ec2SshKey": "ops"}}, (REMOTE,)),
         Case(
             SECURITY_GROUP,
@@ -84,6 +110,32 @@ SUITE = Suite(
         ),
     ),
 )
+
+
+@pytest.mark.parametrize(
+    ("text", "opened"),
+    [
+        ("authentication: {anonymous: {enabled: true}}", True),
+        ("authentication:\n  anonymous:\n    enabled: true", True),
+        ('{"authentication": {"anonymous": {"enabled": true}}}', True),
+        ("authorization: {mode: AlwaysAllow}", True),
+        ("kubelet --authorization-mode=AlwaysAllow", True),
+        ("readOnlyPort: 10255", True),
+        ("kubelet --read-only-port=10255", True),
+        ("kubelet --pod-manifest-path /etc/pods", True),
+        ("staticPodPath: /etc/pods", True),
+        ("staticPodURL: https://evil.example", True),
+        ("echo key >> /root/.ssh/authorized_keys", True),
+        ("ssh_authorized_keys: [ssh-ed25519 AAAA]", True),
+        ("anonymous: {enabled: false}", False),
+        ("kubelet --anonymous-auth=false --read-only-port=0", False),
+        ("readOnlyPort: 0", False),
+        ("# authorization: {mode: AlwaysAllow}", False),
+    ],
+)
+def test_user_data_lets_nobody_in_however_it_is_encoded(text: str, opened: bool) -> None:
+    for data in (text, base64.b64encode(text.encode()).decode()):
+        assert bool(judge(RULE, LAUNCH_TEMPLATE, {"userData": data}).messages) is opened
 
 
 @pytest.mark.parametrize("protocol", ["TCP", 6, "all", -1])

@@ -13,7 +13,7 @@ from tests.policies.suite import Suite
 UNSEEN = "a pack sees no earlier state; `gpu-ci plan --base` says which running jobs a change ends, and decides"
 WHAT = "usw2: removal of t4 deletes 1 node group: running jobs of gpu-t4 on t4 end"
 GROUP = urn("aws:eks/nodeGroup:NodeGroup", "usw2-t4-nodes")
-APPROVED = {"urn": "*::usw2-t4-*", "reason": "no jobs run at night", "expires": "2099-01-01"}
+APPROVED = {"urn": "*aws:eks/nodeGroup:NodeGroup::usw2-t4-*", "reason": "no jobs run at night", "expires": "2027-01-01"}
 
 
 def said(*exceptions: dict[str, str]) -> Any:
@@ -31,8 +31,8 @@ def test_a_plan_with_a_base_breaks_it_for_each_change_unless_an_exception_approv
     assert said().violations == [(f"{WHAT}; {how}", GROUP)]
     approved = said(APPROVED)
     assert (approved.violations, approved.unknown) == ([], None)
-    assert "exceptions[0], until 2099-01-01: no jobs run at night; it hides: usw2: removal of t4" in approved.excepted
-    assert said({**APPROVED, "urn": "*::sjc-*"}).violations, "the exception is of another pool"
+    assert "exceptions[0], until 2027-01-01: no jobs run at night; it hides: usw2: removal of t4" in approved.excepted
+    assert said({**APPROVED, "urn": "*aws:eks/nodeGroup:NodeGroup::sjc-*"}).violations, "the exception is of another pool"
     assert len(said({**APPROVED, "expires": "2020-01-01"}).violations) == 2, "the change and the expired exception"
 
 

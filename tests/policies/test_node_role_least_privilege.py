@@ -7,10 +7,18 @@ from typing import Any
 
 import pytest
 
-from policies.rules.kinds import IAM_ROLE
-from policies.rules.node_role_least_privilege import ATTACHMENTS, IAM_POLICY, OCI_POLICY, ROLE_POLICY, RULE
+from policies.rules.kinds import EKS_NODE_GROUP, EXISTING_CLUSTER, IAM_ROLE, LAUNCH_TEMPLATE
+from policies.rules.node_role_least_privilege import (
+    ATTACHMENTS,
+    HOLDERS,
+    IAM_POLICY,
+    INSTANCE_PROFILE,
+    OCI_POLICY,
+    ROLE_POLICY,
+    RULE,
+)
 from tests.policies.cases import Member, StackCase
-from tests.policies.harness import judge_stack
+from tests.policies.harness import CLEAN, UNKNOWN, judge_stack
 from tests.policies.suite import Suite
 
 ARN = "arn:aws:iam::aws:policy/"
@@ -55,9 +63,24 @@ def holds(token: str, text: str, message: str = "") -> StackCase:
     return StackCase((Member(token, "one", {"policy": text}),), {message: "one"} if message else {})
 
 
+PROFILE = Member(INSTANCE_PROFILE, "profile", {"path": "/"}, property_depends={"role": ("node",)})
+FOREIGN = "arn:aws:iam::123456789012:role/admin"
+
+
+def held(token: str, value: Any = None, source: str = "") -> Member:
+    field, _ = HOLDERS[token]
+    props = {"clusterName": "usw2"} | ({field: value} if value is not None else {})
+    return Member(token, "holder", props, property_depends={field: (source,)} if source else {})
+
+
+def other_role(token: str) -> str:
+    return f'{HOLDERS[token][0]} is "{FOREIGN}": nothing in the stack shows the rights of this role; take one that it declares'
+
+
 SUITE = Suite(
     RULE,
     passing=(
+        *(StackCase((NODE, PROFILE, held(token))) for token in HOLDERS),
         StackCase((NODE, attached("AmazonEKSWorkerNodePolicy", "node"))),
         StackCase((POD, attached("AmazonS3FullAccess", "pod"))),
         StackCase((NODE, attached("CloudWatchAgentServerPolicy", "node")), config={"allowed": ["CloudWatchAgentServerPolicy"]}),
@@ -74,6 +97,7 @@ SUITE = Suite(
         StackCase((Member(OCI_POLICY, "one", {"compartmentId": "ocid1.compartment.oc1..a", "statements": [EVERYTHING]}),)),
     ),
     violating=(
+        *(StackCase((NODE, PROFILE, held(token, FOREIGN)), {other_role(token): "holder"}) for token in HOLDERS),
         StackCase(
             (NODE, attached("AmazonS3FullAccess", "node")),
             {f'policyArn is "{ARN}AmazonS3FullAccess": {NO_RIGHTS}': "attached"},
@@ -140,6 +164,27 @@ def test_a_policy_of_the_account_does_not_pass_by_the_name_of_one_of_aws() -> No
         property_depends={"role": ("node",)},
     )
     assert len(judge_stack(RULE, [NODE, own]).messages) == 1
+
+
+def test_a_new_role_is_the_stacks_where_the_value_comes_from_it() -> None:
+    for token, (_, kind) in HOLDERS.items():
+        source = "node" if kind == IAM_ROLE else "profile"
+        assert judge_stack(RULE, [NODE, PROFILE, held(token, UNKNOWN, source)]) == CLEAN
+        assert judge_stack(RULE, [NODE, PROFILE, held(token, FOREIGN, source)]).messages == (other_role(token),)
+        assert judge_stack(RULE, [NODE, PROFILE, held(token, UNKNOWN)]).unknown == HOLDERS[token][0]
+
+
+def test_a_template_names_its_profile_by_name_or_arn() -> None:
+    for name in ("arn", "name"):
+        template = held(LAUNCH_TEMPLATE, {name: FOREIGN})
+        assert judge_stack(RULE, [NODE, PROFILE, template]).messages == (other_role(LAUNCH_TEMPLATE),)
+    known = Member(INSTANCE_PROFILE, "profile", {"name": "nodes"}, property_depends={"role": ("node",)})
+    assert judge_stack(RULE, [NODE, known, held(LAUNCH_TEMPLATE, {"name": "nodes"}, "profile")]) == CLEAN
+
+
+def test_a_cluster_that_exists_has_a_role_for_nodes() -> None:
+    existing = Member(EXISTING_CLUSTER, "existing", {"clusterName": "usw2", "provider": "oke"})
+    assert judge_stack(RULE, [existing, held(EKS_NODE_GROUP, FOREIGN)]) == CLEAN
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"Statement": 3}', '{"Statement": [3]}', "[" * 60000, "x" * 70000])

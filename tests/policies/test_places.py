@@ -43,6 +43,10 @@ UNSET = {
     "volumes-encrypted": OTHERS,
     "no-node-ssh": OTHERS,
     "node-role-least-privilege": OTHERS,
+    "access-least-privilege": OTHERS,
+    "no-foreign-identity": OTHERS,
+    "resource-policy-closed": OTHERS,
+    "providers-without-keys": OTHERS,
     "runner-ephemeral": OTHERS,
     "runner-no-privileged": OTHERS,
     "runner-namespace-isolated": OTHERS,
@@ -154,6 +158,6 @@ def test_a_pod_is_changed_where_its_kind_is_set() -> None:
 
 
 def test_what_an_exception_hides_names_the_file_too() -> None:
-    excepted = {"maxGpus": 0, "exceptions": [{"urn": "stack", "reason": "a test of messages", "expires": "2099-01-01"}]}
+    excepted = {"maxGpus": 0, "exceptions": [{"urn": "stack", "reason": "a test of messages", "expires": "2027-01-01"}]}
     found = judge_stack(CEILING, [Member("aws:eks/nodeGroup:NodeGroup", "t4", SPOT)], excepted)
     assert found.excepted.endswith(f"raise {config_of(CEILING.id, 'maxGpus')}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from policies.rules.kinds import AUTO_SCALING_GROUP, AWS_SUBNET, OCI_SUBNET, SPOT_REQUEST
-from policies.rules.private_nodes import RULE
+from policies.rules.private_nodes import ASSOCIATION, GATEWAY, ROUTES, RULE
 from tests.policies.cases import Member, StackCase
 from tests.policies.fixtures import EC2_INSTANCE, LAUNCH_TEMPLATE, NODE_GROUP, OCI_CONFIGURATION, OCI_INSTANCE, OKE_POOL
+from tests.policies.harness import CLEAN, UNKNOWN, judge_stack
 from tests.policies.suite import Suite
 
 WAY_IN = "needs no public address; write false"
@@ -39,6 +40,25 @@ def scaling_group(subnet: str) -> Member:
     return Member(AUTO_SCALING_GROUP, "asg", {"maxSize": 1}, property_depends={"vpcZoneIdentifiers": (subnet,)})
 
 
+NETWORK = (
+    Member(GATEWAY, "internet", {}),
+    Member(AWS_SUBNET, "routed", {"cidrBlock": "10.0.1.0/24"}),
+    Member(ROUTES, "public", {"routes": [{"cidrBlock": "0.0.0.0/0"}]}, property_depends={"routes": ("internet",)}),
+    Member(ROUTES, "private", {"routes": [{"cidrBlock": "0.0.0.0/0"}]}),
+    Member(ASSOCIATION, "open", {}, property_depends={"subnetId": ("routed",), "routeTableId": ("public",)}),
+    Member(ASSOCIATION, "closed", {}, property_depends={"subnetId": ("private-a",), "routeTableId": ("private",)}),
+)
+ROUTED = "subnetIds: routed has a route to an internet gateway; use subnets behind a NAT gateway"
+
+
+def group_of(ids: list[str], *subnets: str) -> Member:
+    depends = {"subnetIds": subnets} if subnets else {}
+    return Member(NODE_GROUP, "nodes-group", {"clusterName": "usw2", "subnetIds": ids}, property_depends=depends)
+
+
+OUTSIDE = 'subnetIds[0] is "subnet-1", not one of the cluster\'s network; take a private subnet of the stack'
+
+
 def gives(field: str) -> str:
     return f"{field}: public-a gives every node a public address (mapPublicIpOnLaunch is true); use subnets that do not"
 
@@ -50,6 +70,8 @@ def alone(token: str, props: dict[str, Any], message: str = "") -> StackCase:
 SUITE = Suite(
     RULE,
     passing=(
+        StackCase((PRIVATE, *NETWORK, group("private-a"))),
+        StackCase((group_of(["subnet-1"]),)),
         StackCase((PRIVATE, PUBLIC, group("private-a"))),
         StackCase((group(),)),
         StackCase((CLOSED, pool("nodes"))),
@@ -64,6 +86,8 @@ SUITE = Suite(
         alone(OCI_CONFIGURATION, {"instanceDetails": {"options": [{"launchDetails": NO_ADDRESS}]}}),
     ),
     violating=(
+        StackCase((PRIVATE, *NETWORK, group("private-a", "routed")), {ROUTED: "nodes-group"}),
+        StackCase((PRIVATE, group_of(["subnet-1"])), {OUTSIDE: "nodes-group"}),
         StackCase(
             (PRIVATE, PUBLIC, group("private-a", "public-a")),
             {
@@ -101,3 +125,11 @@ SUITE = Suite(
         ),
     ),
 )
+
+
+def test_the_subnets_of_another_network_are_not_this_clusters() -> None:
+    elsewhere = Member(AWS_SUBNET, "other", {"id": "subnet-1"})
+    assert judge_stack(RULE, [elsewhere, group_of(["subnet-1"], "other")]) == CLEAN
+    assert judge_stack(RULE, [PRIVATE, group_of([UNKNOWN], "private-a")]) == CLEAN
+    assert judge_stack(RULE, [PRIVATE, group_of(["subnet-1"], "private-a")]).messages == (OUTSIDE,)
+    assert judge_stack(RULE, [PRIVATE, group_of([UNKNOWN])]).unknown == "subnetIds[0]"

@@ -407,6 +407,17 @@ ASKING: dict[str, tuple[tuple[Member, ...], Member, Member, tuple[str, ...], str
     ),
 }
 
+
+@pytest.mark.parametrize(
+    ("code", "value", "told"),
+    [(SPOT_G, 1920, 0), (SPOT_G, 1921, 1), (ON_DEMAND_P, 100_000, 1), (ON_DEMAND_P, 1920, 0), ("L-1216C47A", 100_000, 0)],
+)
+def test_a_quota_of_gpus_is_not_far_above_what_the_stack_may_take(code: str, value: int, told: int) -> None:
+    """The group takes 80 vCPUs of its spot quota. Of a quota that no pool takes, an account may have some."""
+    found = judge_stack(RULE, [TEMPLATE, T4, vcpus(SPOT_G, 80), replace(vcpus(code, value), name="far")])
+    assert sum("lower it" in message for message in found.messages) == told
+
+
 SUITE = Suite(
     RULE,
     passing=tuple(case(*members, good) for members, good, *_ in ASKING.values()),

@@ -10,8 +10,9 @@ import pytest
 from fleet.facts.scheduling import MACHINE_SHAPES
 from fleet.providers.oke.launcher_set import LAUNCHER
 from fleet.render.isolation import network_policy
+from fleet.settings.egress import CLOSED as CLOSED_NETWORKS
 from policies.rules.kinds import APPLICATION, EKS_ADDON, LIMIT_RANGE, NAMESPACE, NETWORK_POLICY, OKE_CLUSTER, RESOURCE_QUOTA
-from policies.rules.runner_namespace_isolated import RULE
+from policies.rules.runner_namespace_isolated import PATCHES, RULE
 from tests.policies.applications import application
 from tests.policies.cases import Member
 from tests.policies.container_fixtures import JOB, JOBS, SPACE as SPACE_OF_SET, hooked, hooks
@@ -24,7 +25,8 @@ METADATA = default(RULE, "metadataAddresses")
 
 HOME = {"namespace": "runners"}
 INSIDE = {"clusterIdentifier": "usw2"}
-OPEN = {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8", "169.254.0.0/16"]}}
+LOCAL = "169.254.0.0/16"
+OPEN = {"ipBlock": {"cidr": "0.0.0.0/0", "except": list(CLOSED_NETWORKS)}}
 DNS = {"to": [{"namespaceSelector": {}}], "ports": [{"protocol": "UDP", "port": 53}]}
 ENFORCE = "pod-security.kubernetes.io/enforce"
 
@@ -74,6 +76,13 @@ OKE = Member(OKE_CLUSTER, "oke", {"name": "sjc"})
 OTHER_OKE = Member(OKE_CLUSTER, "other", {"name": "iad"})
 
 PLACE = 'namespace "runners"'
+
+
+def private(cidr: str, *networks: str) -> str:
+    return (
+        f'{PLACE}: spec.egress[1].to[0].ipBlock.cidr is "{cidr}": jobs can then reach nodes and other pods; add '
+        f"{', '.join(networks)} to except"
+    )
 
 
 def denied(direction: str) -> str:
@@ -340,7 +349,10 @@ OPENED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "a range of ports": ({"ports": [{"port": 53}, {"port": 1, "endPort": 443}]}, (everywhere(1),)),
 }
 CLOSED: dict[str, Any] = {
-    "the world but the address": {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.169.254/32"]}}]},
+    "the world but the address, at one port": {
+        "to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.169.254/32"]}}],
+        "ports": [{"port": 443}],
+    },
     "the world but link-local, in IPv6 too": {
         "to": [OPEN, {"ipBlock": {"cidr": "::/0", "except": ["fd00:ec2::254/128"]}}],
     },
@@ -359,6 +371,33 @@ def test_a_rule_that_reaches_instance_metadata_is_a_hole(rule: Any, told: tuple[
     found = judge_stack(RULE, (SET, with_egress(DNS, rule), SPACE, QUOTA, RANGE))
     assert found.messages == told
     assert set(found.urns) == {urn(NETWORK_POLICY, "policy")}
+
+
+def test_the_private_networks_are_those_that_this_project_closes() -> None:
+    assert tuple(default(RULE, "privateNetworks")) == CLOSED_NETWORKS
+
+
+@pytest.mark.parametrize(
+    ("rule", "opened"),
+    [
+        (
+            {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": [LOCAL, "8.0.0.0/6", "64.0.0.0/2"]}}]},
+            CLOSED_NETWORKS[3:],
+        ),
+        ({"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}, CLOSED_NETWORKS[:1]),
+        ({"to": [{"ipBlock": {"cidr": "172.0.0.0/8"}}], "ports": [{"protocol": "TCP"}]}, CLOSED_NETWORKS[3:4]),
+        ({"to": [{"ipBlock": {"cidr": "172.0.0.0/8"}}], "ports": [{"port": 1, "endPort": 65535}]}, CLOSED_NETWORKS[3:4]),
+    ],
+)
+def test_a_rule_for_all_ports_opens_no_private_network(rule: Any, opened: tuple[str, ...]) -> None:
+    assert messages(SET, with_egress(DNS, rule), SPACE, QUOTA, RANGE) == (private(rule["to"][0]["ipBlock"]["cidr"], *opened),)
+
+
+def test_a_patch_of_what_isolates_is_refused_in_each_namespace_of_the_stack() -> None:
+    team = Member(NAMESPACE, "team", {"metadata": {"name": "team"}}, provider=INSIDE)
+    for token in PATCHES:
+        for name, ours in (("runners", True), ("team", True), ("other", False)):
+            assert len(messages(SET, *WALLS, team, patched(token, name))) == ours, (token, name)
 
 
 @pytest.mark.parametrize("rule", CLOSED.values(), ids=CLOSED)
@@ -518,6 +557,15 @@ def test_the_namespace_of_jobs_in_containers_has_the_same_walls() -> None:
     assert judge_stack(RULE, [hooked(), hooks(), beside, *OUR_WALLS]).messages == (shared("gpu-t4", JOBS),)
 
 
+def patched(token: str, namespace: str) -> Member:
+    metadata = {"name": namespace} if token.startswith(NAMESPACE) else {"name": "x", "namespace": namespace}
+    return Member(token, "patch", {"metadata": metadata}, provider=INSIDE)
+
+
+def changes(token: str) -> str:
+    return f"{PLACE}: a {token.rpartition(':')[2]} changes what isolates its pods; change the object itself"
+
+
 SUITE = Suite(
     RULE,
     passing=(
@@ -526,6 +574,8 @@ SUITE = Suite(
         *(case(member, *WALLS) for member in CUSTOM.values()),
         case(SET, with_egress({"to": [{"ipBlock": {"cidr": "169.254.0.0/16"}}]}), SPACE, QUOTA, RANGE, metadataAddresses=[]),
         case(hooked(), hooks(), *OUR_WALLS, CNI),
+        case(SET, with_egress({"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}), SPACE, QUOTA, RANGE, privateNetworks=[]),
+        *(case(SET, *WALLS, patched(token, "other")) for token in sorted(PATCHES)),
         case(
             but(SET, "values", "template", "spec", {"serviceAccountName": "mine"}),
             *WALLS,
@@ -549,6 +599,7 @@ SUITE = Suite(
         case(hooked(), hooks(BARE), *OUR_WALLS, messages={token("not set", 'data["job.json"].spec'): "gpu-t4"}),
         case(SET, *WALLS, but(CNI, "configurationValues", "{}"), messages={NOT_ENFORCED: "cni"}),
         case(SET, SPACE, POLICY, QUOTA, OKE, messages={NO_RANGE: "set"}),
+        *(case(SET, *WALLS, patched(token, "runners"), messages={changes(token): "patch"}) for token in sorted(PATCHES)),
         *(
             case(
                 but(member, "spec", "template", "spec", "automountServiceAccountToken", True),

@@ -15,6 +15,7 @@ from fleet.facts.hardware import Price, price, unit_price
 from fleet.facts.scheduling import PER_NODE, POOL_LABEL, REGION as REGION_ANNOTATION, SCHEDULED_NODES_TAG
 from fleet.facts.support import EKS_SUPPORT
 from policies.rules.always import ALWAYS
+from policies.rules.budget_alarm_required import AWS_BUDGET
 from policies.rules.kinds import (
     ADDRESS,
     CLAIM,
@@ -26,7 +27,7 @@ from policies.rules.kinds import (
     STORAGE_CLASS,
     UNPRICED,
 )
-from policies.rules.stack_cost_ceiling import RULE
+from policies.rules.stack_cost_ceiling import BUDGETS, RULE
 from tests.fleet.catalogue import in_use
 from tests.policies.cases import Member, StackCase
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, config_of, default, judge_stack, urn
@@ -747,9 +748,35 @@ def _unpriced(token: str) -> StackCase:
     return case(NAT, member, messages={reason: ""}, worstUsdPerHour=HIGH, idleUsdPerHour=HIGH)
 
 
+def budget(token: str, amount: Any, **props: Any) -> Member:
+    return Member(token, "budget", {BUDGETS[token]: amount, **props})
+
+
+def silent(token: str, amount: int, most: int) -> str:
+    limit = config_of("stack-cost-ceiling", "worstUsdPerHour")
+    return f"{BUDGETS[token]} is {amount}: it never rings, because the stack costs at most {most}; lower it, or raise {limit}"
+
+
+@pytest.mark.parametrize(
+    ("amount", "props", "rings"),
+    [
+        ("730", {}, True),
+        ("731", {}, False),
+        ("731", {"timeUnit": "QUARTERLY"}, True),
+        ("8761", {"timeUnit": "ANNUALLY"}, False),
+        ("30", {"timeUnit": "DAILY"}, False),
+        ("99999999", {"budgetType": "USAGE"}, True),
+    ],
+)
+def test_a_budget_rings_before_the_worst_month_is_paid(amount: str, props: dict[str, str], rings: bool) -> None:
+    found = judge_stack(RULE, [budget(AWS_BUDGET, amount, **props)], {"worstUsdPerHour": 1})
+    assert bool(found.messages) is not rings
+
+
 SUITE = Suite(
     RULE,
     passing=(
+        *(case(budget(token, 7300), worstUsdPerHour=10) for token in BUDGETS),
         case(*ALL, *CLAIMS, worstUsdPerHour=HIGH, idleUsdPerHour=HIGH),
         case(TEMPLATE, CLOSED, COMPONENT, NAT),
         case(*(each for members in (WORST["addresses"], WORST["keys, rotated twice"]) for each in members[0])),
@@ -757,6 +784,7 @@ SUITE = Suite(
         case(TEMPLATE, CLOSED, RUNNERS, *(_sweep(token, 0, f"runners-{at}") for at, token in enumerate(sorted(CONFIG_MAPS)))),
     ),
     violating=(
+        *(case(budget(token, 7301), messages={silent(token, 7301, 7300): "budget"}, worstUsdPerHour=10) for token in BUDGETS),
         *(
             case(*members, messages={worst(*parts, lower=lower): ""}, worstUsdPerHour=0.01, idleUsdPerHour=HIGH)
             for members, parts, lower in WORST.values()

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from policies.rules.stack_gpu_ceiling import RULE
+from policies.rules.kinds import RESOURCE_QUOTA
+from policies.rules.stack_gpu_ceiling import FAR, RULE
 from tests.policies.cases import Member
 from tests.policies.harness import CLEAN, UNKNOWN, config_of, default, judge_stack, urn
 from tests.policies.machine_fixtures import (
@@ -176,14 +177,31 @@ def test_what_is_known_to_break_the_limit_is_told_though_more_is_unknown() -> No
     assert (verdict.messages, verdict.unknown) == ((), "shape")
 
 
+def quota(resource: str, number: int) -> Member:
+    return Member(RESOURCE_QUOTA, "quota", {"metadata": {"namespace": "runners"}, "spec": {"hard": {resource: str(number)}}})
+
+
+def far(resource: str, number: int) -> str:
+    return (
+        f'spec.hard["{resource}"] is {number}, more than {FAR} times the 2 GPUs that the stack may have; lower it, or raise '
+        f"{config_of('stack-gpu-ceiling', 'maxGpus')}"
+    )
+
+
 SUITE = Suite(
     RULE,
     passing=(
+        case(quota("requests.nvidia.com/gpu", 20), maxGpus=2),
+        case(quota("pods", 100), maxGpus=2),
         case(*(member for member in ALL if member.token in RULE.types), maxGpus=100),
         case(TEMPLATE, T4, SYSTEM),
         case(LAUNCHERS),
     ),
     violating=(
+        *(
+            case(quota(name, 21), messages={far(name, 21): "quota"}, maxGpus=2)
+            for name in ("requests.nvidia.com/gpu", "requests.nvidia.com/gpu.shared")
+        ),
         *(case(*members, messages={message: ""}, maxGpus=0) for members, message in COUNTED.values()),
         case(
             LAUNCHERS,

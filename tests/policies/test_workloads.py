@@ -146,7 +146,7 @@ def test_the_corals_exception_is_for_no_other_workload():
 
 def test_an_exception_by_name_lets_the_mnist_job_pass():
     entry = {
-        "urn": "*::*-tf-mnist-job",
+        "urn": "*kubernetes:batch/v1:Job::usw2-tf-mnist-job",
         "reason": "The image has one tag, gpu, and no source gives a digest",
         "expires": "2027-05-31",
     }

@@ -64,7 +64,8 @@ _LIMITS = ("gpu-pool-max-size", "stack-gpu-ceiling", "stack-cost-ceiling", "quot
 _CLUSTERS = "  gpu-ci:clusters:\n"
 _SETS = "        gpu-t4-release:\n"
 _SHARED = {ROLE: f"{ROLE}\n          sharing: {{strategy: time-slicing, replicas: 2}}"}
-_EXCEPTED = innocent(BIG, excepted("*::usw2-t4-release*"))
+_POOL = "*aws:eks/nodeGroup:NodeGroup::usw2-t4-release*"
+_EXCEPTED = innocent(BIG, excepted(_POOL))
 _TOGETHER = SECOND.replace("          group: public-prs\n", "")
 _BUDGET = "      budget: {monthlyUsd: 1500, emails: [%s@example.com]}\n      system:"
 
@@ -98,7 +99,7 @@ CASES = (
         "excepts a resource for a thousand years",
         "S9",
         BIG,
-        excepted("*::usw2-t4-release*", expires="2999-12-31"),
+        excepted(_POOL, expires="2999-12-31"),
         _EXCEPTED,
     ),
     Settings(
@@ -106,7 +107,7 @@ CASES = (
         "excepts a resource and gives ten dots as the reason",
         "S9",
         BIG,
-        excepted("*::usw2-t4-release*", reason="." * 10),
+        excepted(_POOL, reason="." * 10),
         _EXCEPTED,
     ),
     Settings(

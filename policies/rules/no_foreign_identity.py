@@ -1,0 +1,78 @@
+"""no-foreign-identity: nobody from outside, and no job, gets an identity of the account or a right in the cluster.
+
+Judged: whom roles trust, and the identity providers of the account; access entries of EKS with their policies, and the ConfigMap
+aws-auth that has the same effect; the roles that Pod Identity and add-ons give to pods. A role for pods is one of the stack, and
+no namespace of a runner set has one: every job there would act by it. The accounts of the stack are those of `accounts`, of the
+providers' allowedAccountIds and of its roles.
+"""
+
+from .kinds import CONFIG_MAP, EKS_ADDON, EKS_COMPONENT, IAM_ROLE
+from .principals import Accounts, accounts_of, comes_from, component_waits, strangers, trusted
+from .read import Data, Faults, Later, entries, keys, line, shown, strings, text, walk
+from .rule import CLUSTER_SETTINGS, NOTHING, Resource, Stack, StackRule, Violations, facts, setting, stack_file
+from .runner_sets import RUNNER_SETS, runner_sets
+
+OIDC = "aws:iam/openIdConnectProvider:OpenIdConnectProvider"
+ENTRY = "aws:eks/accessEntry:AccessEntry"
+ACCESS = frozenset((ENTRY, "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"))
+IDENTITY = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
+_MAPPINGS = frozenset(("accessEntries", "roleMappings", "userMappings"))
+_CONFIG_MAPS = frozenset((CONFIG_MAP, f"{CONFIG_MAP}Patch"))
+_OURS = "gpu-ci:index:EksGpuCluster$"
+_LIST = f"name the principal in {stack_file(f'{CLUSTER_SETTINGS}.admins')} or viewers"
+
+
+def _check(stack: Stack, later: Later) -> Violations:
+    accounts, issuers = accounts_of(stack), strings(stack.config, "issuers")
+    homes = {place.name for one in runner_sets(stack.resources, later) for place in (one.place, one.job_place(later))}
+    for resource in stack.resources:
+        with later:
+            yield from ((fault, resource.urn) for fault in _faults(resource, accounts, issuers, homes, later))
+
+
+def _faults(resource: Resource, accounts: Accounts, issuers: tuple[str, ...], homes: set[str], later: Later) -> Faults:
+    props = resource.props
+    if resource.type == IAM_ROLE and not component_waits(resource, "assumeRolePolicy"):
+        for where, who in strangers(walk(props, "assumeRolePolicy"), accounts, issuers, later):
+            fix = f"remove it, or list your account in {setting('accounts')}, your identity provider in {setting('issuers')}"
+            yield f"assumeRolePolicy: {where} trusts {line(who, 120)}, which is not of this stack; {fix}"
+    elif resource.type == OIDC and not trusted(text(url := walk(props, "url")), issuers):
+        yield f"url is {shown(url)}: whoever it signs tokens for may log in; remove it, or list it in {setting('issuers')}"
+    elif resource.type in ACCESS:
+        yield from _entry(resource, accounts, later)
+    elif resource.type == IDENTITY:
+        if text(namespace := walk(props, "namespace")) in homes:
+            yield f"namespace is {shown(namespace)}: every job there can use the role; use a namespace without runners"
+        yield from _role(resource, "roleArn", props, "roleArn")
+        if text(target := walk(props, "targetRoleArn")) and not accounts.has(text(target)) and later.clear(accounts.hidden):
+            yield f"targetRoleArn is {shown(target)}, a role of another account; remove it, or list it in {setting('accounts')}"
+    elif resource.type == EKS_ADDON:
+        yield from _role(resource, "serviceAccountRoleArn", props, "serviceAccountRoleArn")
+        for _, association in entries(props, "podIdentityAssociations", later):
+            yield from _role(resource, "podIdentityAssociations", association, "roleArn")
+    elif resource.type == EKS_COMPONENT:
+        for name in sorted(_MAPPINGS.intersection(keys(props))):
+            yield f"{name} gives rights in the cluster beside the stack file; {_LIST}"
+    elif resource.type in _CONFIG_MAPS and text(walk(props, "metadata", "name")) == "aws-auth":
+        yield f"metadata.name is aws-auth: it can make anybody an administrator of the cluster; {_LIST}"
+
+
+def _entry(resource: Resource, accounts: Accounts, later: Later) -> Faults:
+    if comes_from(resource.props.get("principalArn"), resource, "principalArn", ENTRY):
+        return
+    principal = walk(resource.props, "principalArn")
+    if _OURS not in resource.urn:
+        yield f"principalArn is {shown(principal)}: it gets rights in the cluster beside the stack file; {_LIST}"
+    # A stack may show none of its accounts.
+    elif not accounts.has(text(principal)) and (accounts.own or accounts.hidden) and later.clear(accounts.hidden):
+        yield f"principalArn is {shown(principal)}, of another account; remove it, or list the account in {setting('accounts')}"
+
+
+def _role(resource: Resource, field: str, holder: Data, name: str) -> Faults:
+    role = holder.get(name) if keys(holder) else None
+    if role not in (None, "") and not comes_from(role, resource, field, IAM_ROLE):
+        yield f"{name} is {shown(role)}: the stack does not declare this role, so nothing shows its rights; declare it"
+
+
+_TYPES = RUNNER_SETS | ACCESS | _CONFIG_MAPS | {IAM_ROLE, OIDC, IDENTITY, EKS_ADDON, EKS_COMPONENT}
+RULE = StackRule(**facts(__name__), types=_TYPES, check=_check, in_manifests=NOTHING)
