@@ -2,8 +2,8 @@
 
 Judged: releases of charts (Helm, ArgoCD, Flux, K3s), and the kinds by which a cluster fetches what it applies, of ArgoCD, Flux,
 Rancher, Config Sync, Carvel and Pulumi. A chart that this project installs comes from its own repository, any other from one of
-the lists. A Git repository is of an owner that the stack serves. Of other kinds, and of the values of charts, the rule reads
-what can only be a Git repository.
+the lists. A Git repository is of an owner that the stack serves. Of other kinds, and of the values of charts, the rule takes only
+a text that is certainly a Git repository.
 
 A release of Flux names an object with the address. Without that object among the resources the rule is undeterminable. Without
 `owners` the pack accepts every Git repository, as runner-group-scoped does; `gpu-ci plan` and `gpu-ci check` take the owners from
