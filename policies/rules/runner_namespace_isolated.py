@@ -7,7 +7,7 @@ create the pods of jobs in containers:
 - The stack declares this Namespace, with the label that enforces the Pod Security Standard `baseline` or `restricted`. That of
   jobs in containers has `baseline` unless the class says otherwise, because many images run as root.
 - A NetworkPolicy for all its pods denies all traffic by default, in and out, and no egress rule of a policy there reaches the
-  instance metadata by TCP 80, or all ports of a whole private network. No Patch changes these objects.
+  instance metadata by TCP 80. None opens all ports of a whole private network, and no Patch changes these objects.
 - The cluster's network enforces NetworkPolicies. On EKS the add-on vpc-cni shows it. Nothing shows it of a cluster that exists
   already. On OKE no resource of a stack shows it: Oracle's plugins enforce none, and Calico is installed by hand. The rule is
   therefore undeterminable in a cluster that exists already, and if a pod of an OKE cluster runs jobs. Launchers of machines run

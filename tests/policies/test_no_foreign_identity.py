@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policies.rules.kinds import CONFIG_MAP, EKS_ADDON, EKS_COMPONENT, IAM_ROLE
+from policies.rules.kinds import CLUSTER_ROLE_BINDING, CONFIG_MAP, EKS_ADDON, EKS_COMPONENT, IAM_ROLE
 from policies.rules.no_foreign_identity import ACCESS, IDENTITY, OIDC, RULE
 from policies.rules.record import Resource
 from tests.day import AS_OF
@@ -69,6 +69,15 @@ def aws_auth(token: str, name: str = "aws-auth") -> Member:
     return Member(token, "auth", {"metadata": {"name": name, "namespace": "kube-system"}, "data": {"mapRoles": "[]"}})
 
 
+def binding(namespace: str) -> Member:
+    subjects = [{"kind": "ServiceAccount", "name": "runner", "namespace": namespace}]
+    return Member(CLUSTER_ROLE_BINDING, "binding", {"roleRef": {"kind": "ClusterRole", "name": "x"}, "subjects": subjects})
+
+
+def everywhere(namespace: str) -> str:
+    return f'subjects[0].namespace is "{namespace}": jobs there could act in every namespace; bind a Role in one namespace'
+
+
 SETS = (RELEASE, RUNNER_SET, RUNNER_SET_PATCH)
 CONFIG_MAPS = (CONFIG_MAP, f"{CONFIG_MAP}Patch")
 
@@ -85,13 +94,14 @@ SUITE = Suite(
         StackCase((Member(EKS_ADDON, "addon", {"addonName": "vpc-cni"}),)),
         StackCase((Member(EKS_COMPONENT, "cluster", {"name": "usw2"}),)),
         *(StackCase((aws_auth(token, "settings"),)) for token in CONFIG_MAPS),
+        case(hooked(), hooks(), binding("gpu-sweeps")),
     ),
     violating=(
         StackCase((trusts({"AWS": FOREIGN}),), {trusted(FOREIGN): "role"}),
         StackCase(
             (issuer("https://evil.example"),),
             {
-                'url is "https://evil.example": whoever it signs tokens for may log in; remove it, or list it in '
+                'url is "https://evil.example": everybody for whom it signs tokens may log in; remove it, or list it in '
                 f"{ISSUERS}": "issuer"
             },
         ),
@@ -120,6 +130,14 @@ SUITE = Suite(
             (Member(EKS_COMPONENT, "cluster", {"name": "usw2", "accessEntries": {"x": {"principalArn": ADMIN}}}),),
             {f"accessEntries gives rights in the cluster beside the stack file; {BY_FILE}": "cluster"},
         ),
+        StackCase(
+            (Member(EKS_COMPONENT, "cluster", {"authenticationMode": "API_AND_CONFIG_MAP"}),),
+            {
+                'authenticationMode is "API_AND_CONFIG_MAP": the ConfigMap aws-auth then gives rights in the cluster; write '
+                "API": "cluster"
+            },
+        ),
+        *(case(hooked(), hooks(), binding(at), messages={everywhere(at): "binding"}) for at in (SPACE, JOBS)),
         *(
             StackCase(
                 (aws_auth(token),),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from policies.rules.kinds import AUTO_SCALING_GROUP, AWS_SUBNET, OCI_SUBNET, SPOT_REQUEST
@@ -125,6 +126,13 @@ SUITE = Suite(
         ),
     ),
 )
+
+
+def test_a_gateway_of_others_is_one_to_the_internet_too() -> None:
+    (*most, private, opened, closed) = NETWORK
+    through = replace(private, props={"routes": [{"cidrBlock": "0.0.0.0/0", "gatewayId": "igw-0123456789abcdef0"}]})
+    (told,) = judge_stack(RULE, [PRIVATE, *most, through, opened, closed, group("private-a")]).messages
+    assert told == ROUTED.replace("routed", "private-a", 1)
 
 
 def test_the_subnets_of_another_network_are_not_this_clusters() -> None:

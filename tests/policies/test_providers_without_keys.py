@@ -17,8 +17,8 @@ AWS, EKS, OCI = (f"pulumi:providers:{name}" for name in ("aws", "eks", "oci"))
 OWN, FOREIGN = "123456789012", "999999999999"
 ROLE = Member(IAM_ROLE, "role", {"permissionsBoundary": f"arn:aws:iam::{OWN}:policy/boundary"})
 CLUSTERS = {EKS_CLUSTER: "name", EKS_COMPONENT: "name", OKE_CLUSTER: "name", TALOS_NODE: "clusterName"}
-NO_CLUSTER = "clusterIdentifier is {}: this is no cluster of the stack; name one, or remove it"
-NEEDLESS = "{} is set: a provider has the credentials of the deployment, and no more; remove it"
+NO_CLUSTER = "clusterIdentifier is {}: the stack has no such cluster; name one of its own, or remove it"
+NEEDLESS = "{} is set: a provider takes its credentials from the deployment; remove it"
 
 
 def provider(token: str, **props: Any) -> Member:
@@ -83,7 +83,7 @@ CLI = {"exec": {"command": "aws", "args": ["eks", "get-token"]}}
     [
         (kubeconfig(CLI), ""),
         (kubeconfig({"exec": {"command": "oci"}}, "https://192.0.2.7:6443"), ""),
-        (kubeconfig(CLI, "https://evil.example"), "which is no cluster of a cloud"),
+        (kubeconfig(CLI, "https://evil.example"), "not an API server of a cloud"),
         (kubeconfig({"token": "t"}), "users[0].user.token is a key"),
         (kubeconfig({"client-key-data": "t"}), "users[0].user.client-key-data is a key"),
         (kubeconfig({"exec": {"command": "sh"}}), 'users[0].user.exec.command is "sh"'),
