@@ -62,10 +62,10 @@ def _is_public(subnet: Resource, stack: Stack) -> bool:
 
 
 def _outside(group: Resource, stack: Stack, later: Later) -> Faults:
-    """Subnets that are not of the network that the stack makes for the node group: by the same provider, of the same cluster."""
-    subnets = [subnet for subnet in stack.of(kinds.AWS_SUBNET) if subnet.provider.urn == group.provider.urn]
-    for index, item in items(later.walk(group.props, "subnetIds"), Later() if _of(group, "subnetIds") else later):
-        if subnets and item not in (subnet.props.get("id") for subnet in subnets):
+    """Subnets of a node group that come from none of the network that the stack makes for it, by the same provider."""
+    made = any(subnet.provider.urn == group.provider.urn for subnet in stack.of(kinds.AWS_SUBNET))
+    if made and not _of(group, "subnetIds"):
+        for index, item in items(later.walk(group.props, "subnetIds"), later):
             yield f"subnetIds[{index}] is {shown(item)}, not one of the cluster's network; take a private subnet of the stack"
 
 

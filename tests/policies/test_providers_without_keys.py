@@ -95,6 +95,12 @@ def test_a_kubeconfig_has_no_key_and_runs_the_cli_of_a_cloud(content: str, words
     assert [words in message for message in verdict.messages] == [True] * bool(words)
 
 
+def test_the_server_of_a_clusters_own_kubeconfig_is_the_clusters() -> None:
+    props = {"clusterIdentifier": "usw2", "kubeconfig": kubeconfig(CLI, "https://api.example")}
+    own = Member(KUBERNETES, "provider", props, property_depends={"kubeconfig": ("cluster",)})
+    assert judge_stack(RULE, [cluster(), own]) == said()
+
+
 def test_a_kubeconfig_that_its_cluster_will_give_is_waited_for() -> None:
     judged = judge_stack(
         RULE, [cluster(), provider(KUBERNETES, clusterIdentifier="usw2", kubeconfig="04da6b54-80e4-46f7-96ec-b56ff0331ba9")]
