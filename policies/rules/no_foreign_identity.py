@@ -27,6 +27,8 @@ def _check(stack: Stack, later: Later) -> Violations:
     homes = {place.name for one in runner_sets(stack.resources, later) for place in (one.place, one.job_place(later))}
     for resource in stack.resources:
         with later:
+            if resource.type == IDENTITY and walk(resource.props, "roleArn") in strings(stack.config, "jobRoles"):
+                continue
             yield from ((fault, resource.urn) for fault in _faults(resource, accounts, issuers, homes, later))
 
 
@@ -42,7 +44,7 @@ def _faults(resource: Resource, accounts: Accounts, issuers: tuple[str, ...], ho
         yield from _entry(resource, accounts, later)
     elif resource.type == IDENTITY:
         if text(namespace := walk(props, "namespace")) in homes:
-            yield f"namespace is {shown(namespace)}: every job there can use the role; use a namespace without runners"
+            yield f"namespace is {shown(namespace)}: each job there can use it; list it in {setting('jobRoles')}, or remove it"
         yield from _role(resource, "roleArn", props, "roleArn")
         if text(target := walk(props, "targetRoleArn")) and not accounts.has(text(target)) and later.clear(accounts.hidden):
             yield f"targetRoleArn is {shown(target)}, a role of another account; remove it, or list it in {setting('accounts')}"
@@ -83,7 +85,7 @@ def _entry(resource: Resource, accounts: Accounts, later: Later) -> Faults:
 def _role(resource: Resource, field: str, holder: Data, name: str) -> Faults:
     role = holder.get(name) if keys(holder) else None
     if role not in (None, "") and not comes_from(role, resource, field, IAM_ROLE):
-        yield f"{name} is {shown(role)}: the stack does not declare this role, so nothing shows its rights; declare it"
+        yield f"{name} is {shown(role)}: the stack does not declare this role; declare it, or list it in {setting('jobRoles')}"
 
 
 _TYPES = RUNNER_SETS | ACCESS | _CONFIG_MAPS | {IAM_ROLE, OIDC, IDENTITY, EKS_ADDON, EKS_COMPONENT, CLUSTER_ROLE_BINDING}

@@ -21,7 +21,7 @@ from tests.policies.suite import Suite
 OWN, FOREIGN = "123456789012", "999999999999"
 BOUNDARY = {"permissionsBoundary": f"arn:aws:iam::{OWN}:policy/boundary"}
 GITHUB = f"arn:aws:iam::{OWN}:oidc-provider/token.actions.githubusercontent.com"
-ACCOUNTS, ISSUERS = (config_of("no-foreign-identity", name) for name in ("accounts", "issuers"))
+ACCOUNTS, ISSUERS, JOB_ROLES = (config_of("no-foreign-identity", name) for name in ("accounts", "issuers", "jobRoles"))
 ADMIN = f"arn:aws:iam::{FOREIGN}:role/admin"
 BY_FILE = "name the principal in Pulumi.staging.yaml: gpu-ci:clusters.<cluster>.admins or viewers"
 
@@ -54,11 +54,11 @@ def identity(namespace: str, role: str = "role") -> Member:
 
 
 def undeclared(name: str) -> str:
-    return f'{name} is "{ADMIN}": the stack does not declare this role, so nothing shows its rights; declare it'
+    return f'{name} is "{ADMIN}": the stack does not declare this role; declare it, or list it in {JOB_ROLES}'
 
 
 def at_home(namespace: str) -> str:
-    return f'namespace is "{namespace}": every job there can use the role; use a namespace without runners'
+    return f'namespace is "{namespace}": each job there can use it; list it in {JOB_ROLES}, or remove it'
 
 
 def entry(token: str) -> Member:
@@ -91,6 +91,7 @@ SUITE = Suite(
         StackCase((issuer("https://token.actions.githubusercontent.com"),)),
         StackCase((issuer("https://login.example"),), config={"issuers": ["login.example"]}),
         *(case(hooked(token), hooks(), PODS, identity("kube-system")) for token in SETS),
+        case(hooked(), hooks(), identity(SPACE, ""), jobRoles=[ADMIN]),
         StackCase((Member(EKS_ADDON, "addon", {"addonName": "vpc-cni"}),)),
         StackCase((Member(EKS_COMPONENT, "cluster", {"name": "usw2"}),)),
         *(StackCase((aws_auth(token, "settings"),)) for token in CONFIG_MAPS),
