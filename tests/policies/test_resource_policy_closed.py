@@ -1,4 +1,4 @@
-"""resource-policy-closed: whom the policies name of what a stack stores."""
+"""resource-policy-closed: whom the policies of buckets, keys and other stores name."""
 
 from __future__ import annotations
 
