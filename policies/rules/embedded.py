@@ -1,4 +1,4 @@
-"""Pods in objects of any kind: what has containers as a pod has them, where it is, and how many such pods the object asks for.
+"""Pods in objects of any kind: the mappings with containers, where each is, and how many such pods the object asks for.
 
 Argo's templates have one container (`container`, `script`), Tekton's tasks have `steps`. Some kinds name an image and its
 resources, and their controller writes the pod around them: TrainJob's `trainer`, KServe's `model`.
