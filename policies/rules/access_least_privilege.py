@@ -3,8 +3,8 @@
 Judged, of AWS: policies that a stack attaches to roles, users and groups, and each policy document of its own. A document may
 read all but data and secrets. It writes only to resources that it names, or with a condition on what it reaches, and does not
 change who has which right. Of OCI: statements of policies. Machines of a dynamic group may pull images alone, because each job on
-one of them is such a machine. Of Kubernetes: bindings. Nobody without a name of his own, and no account that pods get by default,
-has a right; people and default accounts are no administrators.
+one of them is such a machine. Of Kubernetes: bindings. Groups of everybody, and the account that pods get by default, have no
+right in the whole cluster. People are administrators by the login of the cloud alone.
 """
 
 import re
@@ -121,7 +121,7 @@ def _binding(prefix: str, binding: Data, kind: str, later: Later) -> Faults:
             name, account = text(walk(subject, "name")), text(walk(subject, "kind")) == "ServiceAccount"
             who = f"{prefix}{path}.name is {shown(name)}"
             if not account and _NOBODY.fullmatch(name) and role not in _PUBLIC:
-                yield f"{who}: whoever reaches the API has the rights of {line(role)}; name who needs them"
+                yield f"{who}: everybody who reaches the API has the rights of {line(role)}; name who needs them"
             elif (not account or name == "default") and kind == "ClusterRoleBinding" and _ADMINISTRATORS.fullmatch(role):
                 yield f"{who}, with role {line(role)} in every namespace; give people access by the cloud, and pods a role"
 

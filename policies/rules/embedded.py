@@ -1,4 +1,4 @@
-"""Pods in objects of any kind: whatever has containers as a pod has them, where it is, and how many pods the object makes of it.
+"""Pods in objects of any kind: the mappings with containers, where each is, and how many such pods the object asks for.
 
 Argo's templates have one container (`container`, `script`), Tekton's tasks have `steps`. Some kinds name an image and its
 resources, and their controller writes the pod around them: TrainJob's `trainer`, KServe's `model`.
@@ -111,7 +111,7 @@ def _times(value: Data, later: Later) -> int:
 
 
 def _fan(value: Data, later: Later) -> int:
-    """How many pods a step of Argo makes of its template; 0 for another mapping."""
+    """How many pods a step of Argo asks for; 0 for another mapping."""
     return count(later.walk(value, "withItems")) or _number(later.walk(value, "withSequence", "count"))
 
 

@@ -1,14 +1,14 @@
-"""no-foreign-identity: nobody from outside, and no job, gets an identity of the account or a right in the cluster.
+"""no-foreign-identity: strangers and jobs get no identity of the account and no right in the cluster.
 
 Judged: whom roles trust, and the identity providers of the account; access entries of EKS with their policies, and the ConfigMap
-aws-auth that has the same effect; the roles that Pod Identity and add-ons give to pods. A role for pods is one of the stack, and
-no namespace of a runner set has one: every job there would act by it. The accounts of the stack are those of `accounts`, of the
-providers' allowedAccountIds and of its roles.
+aws-auth that has the same effect; the roles that Pod Identity and add-ons give to pods, and rights in the whole cluster. A role
+for pods is one of the stack, and no namespace of a runner set has one or an account with such rights: every job there would act
+by it. The accounts of the stack are those of `accounts`, of the providers' allowedAccountIds and of its roles.
 """
 
-from .kinds import CONFIG_MAP, EKS_ADDON, EKS_COMPONENT, IAM_ROLE
+from .kinds import CLUSTER_ROLE_BINDING, CONFIG_MAP, EKS_ADDON, EKS_COMPONENT, IAM_ROLE
 from .principals import Accounts, accounts_of, comes_from, component_waits, strangers, trusted
-from .read import Data, Faults, Later, entries, keys, line, shown, strings, text, walk
+from .read import Data, Faults, Later, entries, keys, line, places, shown, strings, text, walk
 from .rule import CLUSTER_SETTINGS, NOTHING, Resource, Stack, StackRule, Violations, facts, setting, stack_file
 from .runner_sets import RUNNER_SETS, runner_sets
 
@@ -27,6 +27,8 @@ def _check(stack: Stack, later: Later) -> Violations:
     homes = {place.name for one in runner_sets(stack.resources, later) for place in (one.place, one.job_place(later))}
     for resource in stack.resources:
         with later:
+            if resource.type == IDENTITY and walk(resource.props, "roleArn") in strings(stack.config, "jobRoles"):
+                continue
             yield from ((fault, resource.urn) for fault in _faults(resource, accounts, issuers, homes, later))
 
 
@@ -37,12 +39,12 @@ def _faults(resource: Resource, accounts: Accounts, issuers: tuple[str, ...], ho
             fix = f"remove it, or list your account in {setting('accounts')}, your identity provider in {setting('issuers')}"
             yield f"assumeRolePolicy: {where} trusts {line(who, 120)}, which is not of this stack; {fix}"
     elif resource.type == OIDC and not trusted(text(url := walk(props, "url")), issuers):
-        yield f"url is {shown(url)}: whoever it signs tokens for may log in; remove it, or list it in {setting('issuers')}"
+        yield f"url is {shown(url)}: everybody for whom it signs tokens may log in; remove it, or list it in {setting('issuers')}"
     elif resource.type in ACCESS:
         yield from _entry(resource, accounts, later)
     elif resource.type == IDENTITY:
         if text(namespace := walk(props, "namespace")) in homes:
-            yield f"namespace is {shown(namespace)}: every job there can use the role; use a namespace without runners"
+            yield f"namespace is {shown(namespace)}: each job there can use it; list it in {setting('jobRoles')}, or remove it"
         yield from _role(resource, "roleArn", props, "roleArn")
         if text(target := walk(props, "targetRoleArn")) and not accounts.has(text(target)) and later.clear(accounts.hidden):
             yield f"targetRoleArn is {shown(target)}, a role of another account; remove it, or list it in {setting('accounts')}"
@@ -50,9 +52,21 @@ def _faults(resource: Resource, accounts: Accounts, issuers: tuple[str, ...], ho
         yield from _role(resource, "serviceAccountRoleArn", props, "serviceAccountRoleArn")
         for _, association in entries(props, "podIdentityAssociations", later):
             yield from _role(resource, "podIdentityAssociations", association, "roleArn")
-    elif resource.type == EKS_COMPONENT:
+    else:
+        yield from _in_cluster(resource, homes, later)
+
+
+def _in_cluster(resource: Resource, homes: set[str], later: Later) -> Faults:
+    props = resource.props
+    if resource.type == EKS_COMPONENT:
         for name in sorted(_MAPPINGS.intersection(keys(props))):
             yield f"{name} gives rights in the cluster beside the stack file; {_LIST}"
+        if text(mode := walk(props, "authenticationMode")) not in ("", "API"):
+            yield f"authenticationMode is {shown(mode)}: the ConfigMap aws-auth then gives rights in the cluster; write API"
+    elif resource.type == CLUSTER_ROLE_BINDING:
+        for path, namespace in places(props, "subjects.[].namespace", later):
+            if text(namespace) in homes:
+                yield f"{path} is {shown(namespace)}: jobs there could act in every namespace; bind a Role in one namespace"
     elif resource.type in _CONFIG_MAPS and text(walk(props, "metadata", "name")) == "aws-auth":
         yield f"metadata.name is aws-auth: it can make anybody an administrator of the cluster; {_LIST}"
 
@@ -71,8 +85,8 @@ def _entry(resource: Resource, accounts: Accounts, later: Later) -> Faults:
 def _role(resource: Resource, field: str, holder: Data, name: str) -> Faults:
     role = holder.get(name) if keys(holder) else None
     if role not in (None, "") and not comes_from(role, resource, field, IAM_ROLE):
-        yield f"{name} is {shown(role)}: the stack does not declare this role, so nothing shows its rights; declare it"
+        yield f"{name} is {shown(role)}: the stack does not declare this role; declare it, or list it in {setting('jobRoles')}"
 
 
-_TYPES = RUNNER_SETS | ACCESS | _CONFIG_MAPS | {IAM_ROLE, OIDC, IDENTITY, EKS_ADDON, EKS_COMPONENT}
+_TYPES = RUNNER_SETS | ACCESS | _CONFIG_MAPS | {IAM_ROLE, OIDC, IDENTITY, EKS_ADDON, EKS_COMPONENT, CLUSTER_ROLE_BINDING}
 RULE = StackRule(**facts(__name__), types=_TYPES, check=_check, in_manifests=NOTHING)

@@ -1,10 +1,14 @@
 """no-long-lived-credentials: a stack has no credentials that stay valid until somebody revokes them.
 
-Judged: AWS and OCI resources that are such a credential, and all places that can contain one in plain text: containers of every
-kind with a pod spec and of ARC's runner set (environment, commands, probes), annotations of pods, values of Helm releases,
-Secrets, ConfigMaps, user data of machines and nodes, all of an object of another kind. The rule reads texts as they are and
-decoded from base64, compressed or not. A variable that is named as a token or a password, with letters and digits as its value,
-is one, too. A GitHub App's private key belongs in a Secret, under the key that ARC reads; a file of manifests has none.
+Judged: AWS and OCI resources that are such a credential, and all places that can contain one in plain text:
+
+- containers of every kind with a pod spec and of ARC's runner set (environment, commands, probes), and annotations of pods
+- values of Helm releases, Secrets, ConfigMaps, user data of machines and nodes
+- all of an object of another kind
+
+The rule reads texts as they are and decoded from base64, compressed or not. A variable that is named as a token or a password,
+with letters and digits as its value, is one, too. A GitHub App's private key belongs in a Secret, under the key that ARC reads; a
+file of manifests has none.
 
 No message shows a value. If a preview does not know a value under `lateKeys`, the rule is not undeterminable: the update knows
 the value, and judges it before it creates the resource.

@@ -44,7 +44,7 @@ def _check(args: Args, later: Later) -> Faults:
     for prefix, body in kinds.bodies(args.type, args.props, later) if args.type in KEYS else ():
         with later:
             if walk(body, *KEYS[args.type]):
-                yield f"{prefix}{'.'.join(KEYS[args.type])} is set: whoever has this key is root on the machine; remove it"
+                yield f"{prefix}{'.'.join(KEYS[args.type])} is set: this key makes its owner root on the machine; remove it"
     for path, content in user_data(args.type, args.props, later) if args.type in MACHINES else ():
         if match := _OPENS.search(script(content)):
             yield f"{path} has {shown(match[0])}: it lets others than the API server command the machine; remove it"

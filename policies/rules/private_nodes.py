@@ -8,7 +8,7 @@ in a subnet whose route table leads to an internet gateway.
 """
 
 from . import kinds
-from .read import SETTLED, Data, Faults, Later, entries, items, line, shown, some, true, walk
+from .read import SETTLED, Data, Faults, Later, entries, items, line, places, shown, some, text, true, walk
 from .rule import Resource, Stack, StackRule, apart, facts
 
 _SUBNETS = {
@@ -50,20 +50,22 @@ def _faults(resource: Resource, stack: Stack, later: Later) -> Faults:
 
 
 def _is_public(subnet: Resource, stack: Stack) -> bool:
-    tables = (
+    tables = [
         table
         for association in stack.of(ASSOCIATION)
         if subnet in association.property_dependencies.get("subnetId", ())
         for table in association.property_dependencies.get("routeTableId", ())
-    )
-    return any(target.type == GATEWAY for table in tables for target in table.property_dependencies.get("routes", ()))
+    ]
+    literal = (text(way) for table in tables for _, way in places(table.props, "routes.[].gatewayId", Later()))
+    made = (target.type == GATEWAY for table in tables for target in table.property_dependencies.get("routes", ()))
+    return any(made) or any(way.startswith("igw-") for way in literal)
 
 
 def _outside(group: Resource, stack: Stack, later: Later) -> Faults:
-    """Subnets that are not of the network that the stack makes for the node group: by the same provider, of the same cluster."""
-    subnets = [subnet for subnet in stack.of(kinds.AWS_SUBNET) if subnet.provider.urn == group.provider.urn]
-    for index, item in items(later.walk(group.props, "subnetIds"), Later() if _of(group, "subnetIds") else later):
-        if subnets and item not in (subnet.props.get("id") for subnet in subnets):
+    """Subnets of a node group that come from none of the network that the stack makes for it, by the same provider."""
+    made = any(subnet.provider.urn == group.provider.urn for subnet in stack.of(kinds.AWS_SUBNET))
+    if made and not _of(group, "subnetIds"):
+        for index, item in items(later.walk(group.props, "subnetIds"), later):
             yield f"subnetIds[{index}] is {shown(item)}, not one of the cluster's network; take a private subnet of the stack"
 
 

@@ -29,7 +29,7 @@ def _check(stack: Stack, later: Later) -> Violations:
         for name in keys(provider.props):
             if name not in _SETTINGS[provider.type]:
                 yield (
-                    f"{name} is set: a provider has the credentials of the deployment, and no more; remove it",
+                    f"{name} is set: a provider takes its credentials from the deployment; remove it",
                     provider.urn,
                 )
         assumed = later.walk(provider.props, "assumeRoles")
@@ -41,20 +41,24 @@ def _check(stack: Stack, later: Later) -> Violations:
         with later:
             identifier = walk(provider.props, "clusterIdentifier") if provider.type == KUBERNETES else None
             if provider.type == KUBERNETES and text(identifier) not in clusters - {""} and later.clear(unnamed):
-                fault = f"clusterIdentifier is {shown(identifier)}: this is no cluster of the stack; name one, or remove it"
+                fault = (
+                    f"clusterIdentifier is {shown(identifier)}: the stack has no such cluster; name one of its own, or remove it"
+                )
                 yield fault, provider.urn
         # The cluster gives it. Without a cluster of the stack the identifier is wrong already.
         if config := text(Later().walk(provider.props, "kubeconfig")):
-            yield from ((f"kubeconfig: {fault}", provider.urn) for fault in _kubeconfig(config))
+            given = any(target.type in _CLUSTERS for target in provider.property_dependencies.get("kubeconfig", ()))
+            yield from ((f"kubeconfig: {fault}", provider.urn) for fault in _kubeconfig(config, given))
 
 
-def _kubeconfig(content: str) -> Faults:
+def _kubeconfig(content: str, given: bool) -> Faults:
+    """Faults of a kubeconfig. If a cluster of the stack has `given` it, its server is that cluster."""
     config: Data = parsed(content, helm_values)
     if not keys(config):
         yield "it is not its content, so nothing shows whose cluster it is of; write the content, or a context"
     for path, server in places(config, "clusters.[].cluster.server", Later()):
-        if not _SERVER.fullmatch(text(server)):
-            yield f"{path} is {shown(server)}, which is no cluster of a cloud; take that of the stack's cluster"
+        if not given and not _SERVER.fullmatch(text(server)):
+            yield f"{path} is {shown(server)}, not an API server of a cloud; take that of the stack's cluster"
     for path, user in places(config, "users.[].user", Later()):
         for key in sorted(_KEYS.intersection(keys(user))):
             yield f"{path}.{key} is a key; let the CLI of the cloud get a token (exec)"

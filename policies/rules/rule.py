@@ -24,7 +24,7 @@ from fleet.facts.quantities import quantity
 
 from . import exceptions, kinds
 from .draft import Draft
-from .kinds import EXISTING_CLUSTER, HELM, POD, RUNNER_SET, kind_of, may_have_pods
+from .kinds import EXISTING_CLUSTER, HELM, POD, RUNNER_SET, is_object, kind_of, may_have_pods
 from .node_groups import Pool, pooled
 from .read import Later, UndeterminableError, line, text, walk
 from .record import Resource, UnknownError
@@ -226,7 +226,7 @@ class _Common:
 
     def counts(self, token: str, has_pods: bool) -> bool:
         """Whether it has a verdict on a resource of this token, which has pods or none, if no list has its kind."""
-        if self.others is may_have_pods and token not in self.types and not has_pods:
+        if self.others in (may_have_pods, is_object) and token not in self.types and not has_pods:
             return False
         return self.sees(token) if self.of_existing else self.judges(token)
 

@@ -6,8 +6,9 @@ create the pods of jobs in containers:
 - It is not the namespace of the controller, whose account may read every secret of the cluster.
 - The stack declares this Namespace, with the label that enforces the Pod Security Standard `baseline` or `restricted`. That of
   jobs in containers has `baseline` unless the class says otherwise, because many images run as root.
-- A NetworkPolicy for all its pods denies all traffic by default, in and out, and no egress rule of a policy there reaches the
-  instance metadata by TCP 80, or all ports of a whole private network. No Patch changes these objects.
+- A NetworkPolicy for all its pods denies all traffic by default, in and out. No egress rule of a policy there reaches the
+  instance metadata by TCP 80, or all ports of a whole private network. No Patch changes these objects. The same holds for the
+  policies of a runner set's namespace that other files have.
 - The cluster's network enforces NetworkPolicies. On EKS the add-on vpc-cni shows it. Nothing shows it of a cluster that exists
   already. On OKE no resource of a stack shows it: Oracle's plugins enforce none, and Calico is installed by hand. The rule is
   therefore undeterminable in a cluster that exists already, and if a pod of an OKE cluster runs jobs. Launchers of machines run
@@ -24,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from fleet.facts.scheduling import POD_SECURITY_LABEL
+from fleet.facts.scheduling import POD_SECURITY_LABEL, RUNNERS
 
 from . import kinds
 from .clusters import clustered
@@ -37,6 +38,8 @@ from .rule import Resource, Stack, StackRule, Violations, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, lacks, place_of, place_of_release, runner_sets
 
 _LEVELS = ("restricted", "baseline")
+_OWN = "runners"
+"""The name of a runner set's own NetworkPolicy."""
 _CNI = "vpc-cni"
 _ENFORCED = re.compile(r"[\"']?enableNetworkPolicy[\"']?\s*:\s*[\"']?true\b")
 """In the add-on's values, which EKS takes as JSON or YAML."""
@@ -64,6 +67,18 @@ def _check(stack: Stack, later: Later) -> Violations:
             if place not in judged:
                 judged.add(place)
                 yield from _check_namespace(of_place, by_kind, metadata, private, later)
+    # Files may have a policy of a namespace whose runner set is elsewhere.
+    for policy in stack.of(kinds.NETWORK_POLICY):
+        with later:
+            place, name = place_of(policy), text(walk(policy.props, "metadata", "name"))
+            if place not in judged and place.name.startswith(RUNNERS):
+                for fault in ways_out(policy.props, metadata, private, later):
+                    yield f"{place}: {fault}", policy.urn
+                if name == _OWN and not all(denies(policy.props, direction) for direction in DIRECTIONS):
+                    yield (
+                        f"{place}: NetworkPolicy {name} isolates every pod of a runner set; leave it as the set has it",
+                        policy.urn,
+                    )
     ours = ByPlace(stack.of(kinds.NAMESPACE), place_of)
     for patch in stack.of(PATCHES):
         with later:

@@ -2,8 +2,8 @@
 
 Judged: releases of charts (Helm, ArgoCD, Flux, K3s), and the kinds by which a cluster fetches what it applies, of ArgoCD, Flux,
 Rancher, Config Sync, Carvel and Pulumi. A chart that this project installs comes from its own repository, any other from one of
-the lists. A Git repository is of an owner that the stack serves. Of other kinds, and of the values of charts, the rule judges
-what can only be a Git repository.
+the lists. A Git repository is of an owner that the stack serves. Of other kinds, and of the values of charts, the rule takes only
+a text that is certainly a Git repository.
 
 A release of Flux names an object with the address. Without that object among the resources the rule is undeterminable. Without
 `owners` the pack accepts every Git repository, as runner-group-scoped does; `gpu-ci plan` and `gpu-ci check` take the owners from
@@ -140,7 +140,7 @@ def _chart_fault(release: Release, stack: Stack, lists: _Lists) -> str:
     ):
         return ""
     home, allow = (_normal(one) or _bare(one) for one in (folder, whole if ours else folder))
-    why = f"chart {name} is in {ours.repository}; write that" if ours else "nobody allowed this repository; take another"
+    why = f"chart {name} is in {ours.repository}; write that" if ours else "this repository is not allowed; take another"
     return f"{release.chart_path} comes from {shown(home)}: {why}, or {entry('extraRepositories', allow)}"
 
 

@@ -137,7 +137,11 @@ def test_strict_fails_on_what_a_critical_policy_cannot_tell(tmp_path, strict, st
                 "metadata": {"name": "x"},
                 "spec": {
                     "destination": {"namespace": "{{ .namespace }}"},
-                    "source": {"chart": "{{ .chart }}", "repoURL": "https://charts.example.com", "targetRevision": "1.2.3"},
+                    "source": {
+                        "chart": "{{ .chart }}",
+                        "repoURL": "https://argoproj.github.io/argo-helm",
+                        "targetRevision": "1.2.3",
+                    },
                 },
             }
         },

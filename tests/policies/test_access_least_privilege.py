@@ -48,7 +48,7 @@ def binding(token: str, subject: dict[str, str], role: str = "cluster-admin") ->
 
 def nobody(token: str) -> str:
     at = "items[0].subjects[0]" if token.endswith("List") else "subjects[0]"
-    return f'{at}.name is "system:anonymous": whoever reaches the API has the rights of view; name who needs them'
+    return f'{at}.name is "system:anonymous": everybody who reaches the API has the rights of view; name who needs them'
 
 
 ACCOUNT = {"kind": "ServiceAccount", "name": "operator", "namespace": "tools"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policies.rules.kinds import CONFIG_MAP, EKS_ADDON, EKS_COMPONENT, IAM_ROLE
+from policies.rules.kinds import CLUSTER_ROLE_BINDING, CONFIG_MAP, EKS_ADDON, EKS_COMPONENT, IAM_ROLE
 from policies.rules.no_foreign_identity import ACCESS, IDENTITY, OIDC, RULE
 from policies.rules.record import Resource
 from tests.day import AS_OF
@@ -21,7 +21,7 @@ from tests.policies.suite import Suite
 OWN, FOREIGN = "123456789012", "999999999999"
 BOUNDARY = {"permissionsBoundary": f"arn:aws:iam::{OWN}:policy/boundary"}
 GITHUB = f"arn:aws:iam::{OWN}:oidc-provider/token.actions.githubusercontent.com"
-ACCOUNTS, ISSUERS = (config_of("no-foreign-identity", name) for name in ("accounts", "issuers"))
+ACCOUNTS, ISSUERS, JOB_ROLES = (config_of("no-foreign-identity", name) for name in ("accounts", "issuers", "jobRoles"))
 ADMIN = f"arn:aws:iam::{FOREIGN}:role/admin"
 BY_FILE = "name the principal in Pulumi.staging.yaml: gpu-ci:clusters.<cluster>.admins or viewers"
 
@@ -54,11 +54,11 @@ def identity(namespace: str, role: str = "role") -> Member:
 
 
 def undeclared(name: str) -> str:
-    return f'{name} is "{ADMIN}": the stack does not declare this role, so nothing shows its rights; declare it'
+    return f'{name} is "{ADMIN}": the stack does not declare this role; declare it, or list it in {JOB_ROLES}'
 
 
 def at_home(namespace: str) -> str:
-    return f'namespace is "{namespace}": every job there can use the role; use a namespace without runners'
+    return f'namespace is "{namespace}": each job there can use it; list it in {JOB_ROLES}, or remove it'
 
 
 def entry(token: str) -> Member:
@@ -67,6 +67,15 @@ def entry(token: str) -> Member:
 
 def aws_auth(token: str, name: str = "aws-auth") -> Member:
     return Member(token, "auth", {"metadata": {"name": name, "namespace": "kube-system"}, "data": {"mapRoles": "[]"}})
+
+
+def binding(namespace: str) -> Member:
+    subjects = [{"kind": "ServiceAccount", "name": "runner", "namespace": namespace}]
+    return Member(CLUSTER_ROLE_BINDING, "binding", {"roleRef": {"kind": "ClusterRole", "name": "x"}, "subjects": subjects})
+
+
+def everywhere(namespace: str) -> str:
+    return f'subjects[0].namespace is "{namespace}": jobs there could act in every namespace; bind a Role in one namespace'
 
 
 SETS = (RELEASE, RUNNER_SET, RUNNER_SET_PATCH)
@@ -82,16 +91,18 @@ SUITE = Suite(
         StackCase((issuer("https://token.actions.githubusercontent.com"),)),
         StackCase((issuer("https://login.example"),), config={"issuers": ["login.example"]}),
         *(case(hooked(token), hooks(), PODS, identity("kube-system")) for token in SETS),
+        case(hooked(), hooks(), identity(SPACE, ""), jobRoles=[ADMIN]),
         StackCase((Member(EKS_ADDON, "addon", {"addonName": "vpc-cni"}),)),
         StackCase((Member(EKS_COMPONENT, "cluster", {"name": "usw2"}),)),
         *(StackCase((aws_auth(token, "settings"),)) for token in CONFIG_MAPS),
+        case(hooked(), hooks(), binding("gpu-sweeps")),
     ),
     violating=(
         StackCase((trusts({"AWS": FOREIGN}),), {trusted(FOREIGN): "role"}),
         StackCase(
             (issuer("https://evil.example"),),
             {
-                'url is "https://evil.example": whoever it signs tokens for may log in; remove it, or list it in '
+                'url is "https://evil.example": everybody for whom it signs tokens may log in; remove it, or list it in '
                 f"{ISSUERS}": "issuer"
             },
         ),
@@ -120,6 +131,14 @@ SUITE = Suite(
             (Member(EKS_COMPONENT, "cluster", {"name": "usw2", "accessEntries": {"x": {"principalArn": ADMIN}}}),),
             {f"accessEntries gives rights in the cluster beside the stack file; {BY_FILE}": "cluster"},
         ),
+        StackCase(
+            (Member(EKS_COMPONENT, "cluster", {"authenticationMode": "API_AND_CONFIG_MAP"}),),
+            {
+                'authenticationMode is "API_AND_CONFIG_MAP": the ConfigMap aws-auth then gives rights in the cluster; write '
+                "API": "cluster"
+            },
+        ),
+        *(case(hooked(), hooks(), binding(at), messages={everywhere(at): "binding"}) for at in (SPACE, JOBS)),
         *(
             StackCase(
                 (aws_auth(token),),

@@ -46,7 +46,7 @@ def with_key(token: str) -> Case:
     return Case(
         token,
         machine(token, **props),
-        (f"{at}{'.'.join(KEYS[token])} is set: whoever has this key is root on the machine; remove it",),
+        (f"{at}{'.'.join(KEYS[token])} is set: this key makes its owner root on the machine; remove it",),
     )
 
 

@@ -76,6 +76,7 @@ def test_every_rule_file_is_in_the_pack() -> None:
     shared = {
         "__init__",
         "always",
+        "chart_gpus",
         "charts",
         "clusters",
         "draft",

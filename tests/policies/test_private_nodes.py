@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from policies.rules.kinds import AUTO_SCALING_GROUP, AWS_SUBNET, OCI_SUBNET, SPOT_REQUEST
@@ -127,9 +128,16 @@ SUITE = Suite(
 )
 
 
+def test_a_gateway_of_others_is_one_to_the_internet_too() -> None:
+    (*most, private, opened, closed) = NETWORK
+    through = replace(private, props={"routes": [{"cidrBlock": "0.0.0.0/0", "gatewayId": "igw-0123456789abcdef0"}]})
+    (told,) = judge_stack(RULE, [PRIVATE, *most, through, opened, closed, group("private-a")]).messages
+    assert told == ROUTED.replace("routed", "private-a", 1)
+
+
 def test_the_subnets_of_another_network_are_not_this_clusters() -> None:
-    elsewhere = Member(AWS_SUBNET, "other", {"id": "subnet-1"})
-    assert judge_stack(RULE, [elsewhere, group_of(["subnet-1"], "other")]) == CLEAN
+    elsewhere = replace(PRIVATE, name="other", provider={"region": "us-east-1"})
+    assert judge_stack(RULE, [elsewhere, group_of(["subnet-1"])]) == CLEAN
+    assert judge_stack(RULE, [PRIVATE, group_of(["subnet-1"], "private-a")]) == CLEAN, "an id that the subnet has got"
     assert judge_stack(RULE, [PRIVATE, group_of([UNKNOWN], "private-a")]) == CLEAN
-    assert judge_stack(RULE, [PRIVATE, group_of(["subnet-1"], "private-a")]).messages == (OUTSIDE,)
     assert judge_stack(RULE, [PRIVATE, group_of([UNKNOWN])]).unknown == "subnetIds[0]"

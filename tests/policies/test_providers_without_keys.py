@@ -17,8 +17,8 @@ AWS, EKS, OCI = (f"pulumi:providers:{name}" for name in ("aws", "eks", "oci"))
 OWN, FOREIGN = "123456789012", "999999999999"
 ROLE = Member(IAM_ROLE, "role", {"permissionsBoundary": f"arn:aws:iam::{OWN}:policy/boundary"})
 CLUSTERS = {EKS_CLUSTER: "name", EKS_COMPONENT: "name", OKE_CLUSTER: "name", TALOS_NODE: "clusterName"}
-NO_CLUSTER = "clusterIdentifier is {}: this is no cluster of the stack; name one, or remove it"
-NEEDLESS = "{} is set: a provider has the credentials of the deployment, and no more; remove it"
+NO_CLUSTER = "clusterIdentifier is {}: the stack has no such cluster; name one of its own, or remove it"
+NEEDLESS = "{} is set: a provider takes its credentials from the deployment; remove it"
 
 
 def provider(token: str, **props: Any) -> Member:
@@ -83,7 +83,7 @@ CLI = {"exec": {"command": "aws", "args": ["eks", "get-token"]}}
     [
         (kubeconfig(CLI), ""),
         (kubeconfig({"exec": {"command": "oci"}}, "https://192.0.2.7:6443"), ""),
-        (kubeconfig(CLI, "https://evil.example"), "which is no cluster of a cloud"),
+        (kubeconfig(CLI, "https://evil.example"), "not an API server of a cloud"),
         (kubeconfig({"token": "t"}), "users[0].user.token is a key"),
         (kubeconfig({"client-key-data": "t"}), "users[0].user.client-key-data is a key"),
         (kubeconfig({"exec": {"command": "sh"}}), 'users[0].user.exec.command is "sh"'),
@@ -93,6 +93,12 @@ CLI = {"exec": {"command": "aws", "args": ["eks", "get-token"]}}
 def test_a_kubeconfig_has_no_key_and_runs_the_cli_of_a_cloud(content: str, words: str) -> None:
     verdict = judge_stack(RULE, [cluster(), provider(KUBERNETES, clusterIdentifier="usw2", kubeconfig=content)])
     assert [words in message for message in verdict.messages] == [True] * bool(words)
+
+
+def test_the_server_of_a_clusters_own_kubeconfig_is_the_clusters() -> None:
+    props = {"clusterIdentifier": "usw2", "kubeconfig": kubeconfig(CLI, "https://api.example")}
+    own = Member(KUBERNETES, "provider", props, property_depends={"kubeconfig": ("cluster",)})
+    assert judge_stack(RULE, [cluster(), own]) == said()
 
 
 def test_a_kubeconfig_that_its_cluster_will_give_is_waited_for() -> None:

@@ -1,4 +1,4 @@
-"""resource-policy-closed: who stands in the policies of what a stack stores."""
+"""resource-policy-closed: whom the policies of buckets, keys and other stores name."""
 
 from __future__ import annotations
 

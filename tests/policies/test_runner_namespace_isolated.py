@@ -566,6 +566,21 @@ def changes(token: str) -> str:
     return f"{PLACE}: a {token.rpartition(':')[2]} changes what isolates its pods; change the object itself"
 
 
+def of_set(name: str, **spec: Any) -> Member:
+    """A NetworkPolicy in the namespace of a runner set that these files do not have."""
+    return Member(NETWORK_POLICY, "policy", {"metadata": {"name": name, "namespace": "runners-gpu-t4"}, "spec": spec})
+
+
+def test_a_policy_in_the_namespace_of_a_set_elsewhere_opens_nothing() -> None:
+    closed = network_policy(CLOSED_NETWORKS, (), (), ())
+    both = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    assert judge_stack(RULE, [of_set("runners", **closed)]) == CLEAN
+    (opened,) = judge_stack(RULE, [of_set("more", **both, egress=[{}])]).messages
+    assert "spec.egress[0].to is not set: jobs can then reach the node's metadata" in opened
+    (selects,) = judge_stack(RULE, [of_set("runners", podSelector={"matchLabels": {"a": "b"}}, policyTypes=["Egress"])]).messages
+    assert selects.endswith("NetworkPolicy runners isolates every pod of a runner set; leave it as the set has it")
+
+
 SUITE = Suite(
     RULE,
     passing=(

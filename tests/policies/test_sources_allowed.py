@@ -37,7 +37,7 @@ def told(token: str, props: Mapping[str, Any], config: Mapping[str, Any] = OWNER
 
 def alien(path: str, shown: str, allowed: str) -> str:
     where = config_of(RULE.id, "extraRepositories")
-    return f'{path} comes from "{shown}": nobody allowed this repository; take another, or add "{allowed}" to {where}'
+    return f'{path} comes from "{shown}": this repository is not allowed; take another, or add "{allowed}" to {where}'
 
 
 @pytest.mark.parametrize("chart", CHARTS.values(), ids=CHARTS)
@@ -71,7 +71,7 @@ def test_each_chart_of_ours_comes_from_its_own_repository_and_no_other(chart: An
 def test_an_address_that_only_looks_like_an_allowed_one_is_refused(repository: str) -> None:
     assert told(RELEASE, helm("train", ARGO_HELM)) == told(RELEASE, helm("train", f"{ARGO_HELM}/")) == ()
     (message,) = told(RELEASE, helm("train", repository), {})
-    assert "nobody allowed this repository" in message
+    assert "this repository is not allowed" in message
 
 
 @pytest.mark.parametrize(
