@@ -12,6 +12,7 @@ runner sets do not. A launcher's pod takes no GPU of the cluster; gpu-pool-max-s
 """
 
 from collections.abc import Mapping
+from itertools import product
 
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import is_gpu_resource
@@ -109,6 +110,14 @@ def _check_alone(args: Args, later: Later) -> Faults:
         yield from _queue_faults(args.props, bound(config, "maxPerQueue"), later)
     for release in releases(args.type, args.props, later):
         yield from chart_faults(release, bound(config, "maxPerContainer"), bound(config, "maxPerWorkload"), later)
+    # What lets the autoscaler start nodes for pods of a template. Nothing shows here how many GPUs the template has.
+    if args.type.startswith("kubernetes:autoscaling.x-k8s.io/"):
+        asked = (("spec", later.walk(args.props, "spec")), *entries(args.props, "spec.podSets", later))
+        for (path, place), key in product(asked, ("count", "replicas")):
+            number = later.walk(place, key)
+            if (whole(number) or 0) > bound(config, "maxPerWorkload"):
+                fix = f"write fewer, or raise {setting('maxPerWorkload')}"
+                yield f"{path}.{key} is {shown(number)}: nodes start for so many pods; {fix}"
     for pod in pod_specs(args.type, args.props, later):
         # A runner set has one listener, whatever its number of runners.
         kind = "" if pod.owner_path.endswith("listenerTemplate.") else kind_of(args.type)

@@ -19,7 +19,7 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, VISIBLE_DEVICES, is_gpu_resource
 
 from .charts import Container
-from .kinds import CONFIG_MAPS, PODS, SERVING, each, may_have_pods
+from .kinds import CONFIG_MAPS, PODS, SERVING, each, kind_of, may_have_pods
 from .pods import (
     NO_DEVICES,
     NODE_TERMS,
@@ -54,6 +54,9 @@ def _check(args: Args, later: Later) -> Faults:
                 f"{prefix}data.{VISIBLE_DEVICES} is {shown(value)}: a pod that takes its variables from here sees GPUs without a "
                 "limit; remove it"
             )
+    handler = text(later.walk(args.props, "handler")) if kind_of(args.type) == "RuntimeClass" else ""
+    if handler.startswith(RUNTIME_CLASS) and text(later.walk(args.props, "metadata", "name")) != handler:
+        yield f"handler is {shown(handler)}: its pods see GPUs, and no policy knows the class; name it {shown(handler)}"
     for pod in pod_specs(args.type, args.props, later):
         yield from _check_pod(pod, allowed, later)
 

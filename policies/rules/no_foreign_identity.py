@@ -27,7 +27,7 @@ def _check(stack: Stack, later: Later) -> Violations:
     homes = {place.name for one in runner_sets(stack.resources, later) for place in (one.place, one.job_place(later))}
     for resource in stack.resources:
         with later:
-            if resource.type == IDENTITY and walk(resource.props, "roleArn") in strings(stack.config, "jobRoles"):
+            if resource.type == IDENTITY and text(resource.props.get("roleArn")) in strings(stack.config, "jobRoles"):
                 continue
             yield from ((fault, resource.urn) for fault in _faults(resource, accounts, issuers, homes, later))
 

@@ -56,6 +56,7 @@ _CREDENTIAL = re.compile(
     r"|(?P<hub>\bhf_[A-Za-z0-9]{34}\b)"
     rf"|(?P<key>{PRIVATE_KEY})"
 )
+_ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secrets
 _NAMED = re.compile(r"(?i)(.*_)?(token|password|passwd|secret|api_?key)")
 _OPAQUE = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+/=_.~-]{16,}")
 # Fields of a container without free text. A preview often does not know their values.
@@ -67,6 +68,8 @@ def _check(args: Args, later: Later) -> Faults:
     if token in FORBIDDEN:
         yield f"{FORBIDDEN[token]}: this credential works for anybody who has it, and never expires"
         return
+    if token in kinds.SECRETS and text(later.walk(args.props, "type")) == _ACCOUNT_TOKEN:
+        yield f"type is {_ACCOUNT_TOKEN}: the token of a service account in it never expires; let pods ask for theirs"
     allowed, late = (frozenset(strings(args.config, name)) for name in ("secretKeys", "lateKeys"))
     for release in releases(token, args.props, later):
         with later:

@@ -286,6 +286,20 @@ def test_a_queue_of_another_version_hands_out_no_more(token: str) -> None:
     assert judge_alone(RULE, token, changed(old, "spec", "resources", 0, "name", "cpu")) == CLEAN
 
 
+@pytest.mark.parametrize(
+    ("kind", "spec", "path"),
+    [
+        ("v1:ProvisioningRequest", {"podSets": [{"count": 9}]}, "spec.podSets[0].count"),
+        ("v1alpha1:CapacityBuffer", {"replicas": 9}, "spec.replicas"),
+    ],
+)
+def test_a_request_for_nodes_is_one_for_pods(kind: str, spec: dict[str, Any], path: str) -> None:
+    fix = f"write fewer, or raise {config_of(RULE.id, 'maxPerWorkload')}"
+    token = f"kubernetes:autoscaling.x-k8s.io/{kind}"
+    assert judge_alone(RULE, token, {"spec": spec}).messages == (f"{path} is 9: nodes start for so many pods; {fix}",)
+    assert judge_alone(RULE, token, {"spec": spec}, {"maxPerWorkload": 9}) == CLEAN
+
+
 SUITE = Suite(
     RULE,
     passing=(

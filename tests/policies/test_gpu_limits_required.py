@@ -426,6 +426,14 @@ def test_a_config_map_gives_no_pod_visible_devices(value: str, told: bool) -> No
     assert judge(RULE, "kubernetes:core/v1:ConfigMap", {"data": {"NVIDIA_VISIBLE_DEVICES": value}}) == expected
 
 
+def test_a_runtime_class_of_nvidia_has_the_name_that_policies_know() -> None:
+    token = "kubernetes:node.k8s.io/v1:RuntimeClass"  # noqa: S105 - of a resource
+    told = 'handler is "nvidia": its pods see GPUs, and no policy knows the class; name it "nvidia"'
+    assert judge(RULE, token, {"metadata": {"name": "plain"}, "handler": "nvidia"}) == said(told)
+    assert judge(RULE, token, {"metadata": {"name": "nvidia"}, "handler": "nvidia"}) == CLEAN
+    assert judge(RULE, token, {"metadata": {"name": "plain"}, "handler": "runsc"}) == CLEAN
+
+
 def test_the_exempt_names_are_configurable() -> None:
     spec = UNLIMITED | {"initContainers": [], "containers": [{"name": "probe"}]}
     assert judged(spec, allowNoLimitNames=["probe"]) == CLEAN

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fleet.loading.stackfile import STAND_IN
+from policies.rules import kinds
 from policies.rules.kinds import (
     APPLICATION,
     APPLICATION_SET,
@@ -72,6 +73,42 @@ def with_env(value: Any) -> dict[str, Any]:
 
 
 ENV = "containers[0].env[1].value"
+
+
+def test_a_token_of_a_service_account_without_end_is_one() -> None:
+    told = (
+        "type is kubernetes.io/service-account-token: the token of a service account in it never expires; let pods ask for theirs"
+    )
+    assert judge(RULE, kinds.SECRET, {"type": "kubernetes.io/service-account-token"}) == said(told)
+    assert judge(RULE, kinds.SECRET, {"type": "Opaque"}) == CLEAN
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("DEPLOY_TOKEN", "q7we9rt2yu4io6pa8sd1fg3h", True),
+        ("github_token", "0123456789abcdef0123456789abcdef01234567", True),
+        ("MAX_TOKENS", "4096", False),
+        ("TOKENIZERS_PARALLELISM", "q7we9rt2yu4io6pa8sd1fg3h", False),
+        ("TOKEN", "$(TOKEN_OF_ANOTHER_VARIABLE)", False),
+        ("API_KEY", "short1", False),
+    ],
+)
+def test_a_variable_with_the_name_of_a_credential_has_no_value(name: str, value: str, told: bool) -> None:
+    props = pod(changed(GPU_POD, "containers", 0, "env", [{"name": name, "value": value}]))
+    fault = f"spec.containers[0].env[0] is {name} with a value, which everybody reads who may read pods; use a Secret"
+    assert judge(RULE, POD, props) == (said(fault) if told else CLEAN)
+
+
+def test_an_annotation_and_an_object_of_any_kind_may_hold_one() -> None:
+    value = next(iter(KINDS))
+    noted = {"metadata": {"annotations": {"a": value}}, "spec": GPU_POD}
+    (told,) = judge(RULE, POD, noted).messages
+    assert told.startswith("spec: annotation a holds ")
+    assert value[:24] not in told
+    (found,) = judge(RULE, "kubernetes:example.com/v1:Thing", {"spec": {"a": {"b": value}}}).messages
+    assert found.startswith("spec.a.b holds ")
+    assert value[:24] not in found
 
 
 @pytest.mark.parametrize(("value", "kind"), KINDS.items(), ids=range(len(KINDS)))
