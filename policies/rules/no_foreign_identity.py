@@ -27,9 +27,13 @@ def _check(stack: Stack, later: Later) -> Violations:
     homes = {place.name for one in runner_sets(stack.resources, later) for place in (one.place, one.job_place(later))}
     for resource in stack.resources:
         with later:
-            if resource.type == IDENTITY and text(resource.props.get("roleArn")) in strings(stack.config, "jobRoles"):
-                continue
-            yield from ((fault, resource.urn) for fault in _faults(resource, accounts, issuers, homes, later))
+            for fault in _faults(resource, accounts, issuers, homes, later):
+                yield fault, resource.urn
+            if resource.type == IDENTITY:
+                declared = comes_from(resource.props.get("roleArn"), resource, "roleArn", IAM_ROLE)
+                # The ARN of a role that the stack declares is not known yet, and no list has it.
+                if declared or walk(resource.props, "roleArn") not in strings(stack.config, "jobRoles"):
+                    yield from ((fault, resource.urn) for fault in _association(resource, homes))
 
 
 def _faults(resource: Resource, accounts: Accounts, issuers: tuple[str, ...], homes: set[str], later: Later) -> Faults:
@@ -43,9 +47,6 @@ def _faults(resource: Resource, accounts: Accounts, issuers: tuple[str, ...], ho
     elif resource.type in ACCESS:
         yield from _entry(resource, accounts, later)
     elif resource.type == IDENTITY:
-        if text(namespace := walk(props, "namespace")) in homes:
-            yield f"namespace is {shown(namespace)}: each job there can use it; list it in {setting('jobRoles')}, or remove it"
-        yield from _role(resource, "roleArn", props, "roleArn")
         if text(target := walk(props, "targetRoleArn")) and not accounts.has(text(target)) and later.clear(accounts.hidden):
             yield f"targetRoleArn is {shown(target)}, a role of another account; remove it, or list it in {setting('accounts')}"
     elif resource.type == EKS_ADDON:
@@ -69,6 +70,12 @@ def _in_cluster(resource: Resource, homes: set[str], later: Later) -> Faults:
                 yield f"{path} is {shown(namespace)}: jobs there could act in every namespace; bind a Role in one namespace"
     elif resource.type in _CONFIG_MAPS and text(walk(props, "metadata", "name")) == "aws-auth":
         yield f"metadata.name is aws-auth: it can make anybody an administrator of the cluster; {_LIST}"
+
+
+def _association(resource: Resource, homes: set[str]) -> Faults:
+    if text(namespace := walk(resource.props, "namespace")) in homes:
+        yield f"namespace is {shown(namespace)}: each job there can use it; list it in {setting('jobRoles')}, or remove it"
+    yield from _role(resource, "roleArn", resource.props, "roleArn")
 
 
 def _entry(resource: Resource, accounts: Accounts, later: Later) -> Faults:

@@ -12,7 +12,7 @@ from fleet.facts.yaml_text import helm_values
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, IAM_ROLE, OKE_CLUSTER, TALOS_NODE, table
 from .principals import accounts_of
-from .read import Data, Faults, Later, keys, parsed, places, shown, text, walk
+from .read import Data, Faults, Later, UndeterminableError, keys, parsed, places, shown, text, walk
 from .rule import NOTHING, Stack, StackRule, Violations, facts, setting
 
 _SETTINGS = {f"pulumi:providers:{name}": {*settings, "version", "__internal"} for name, settings in table("providers").items()}
@@ -48,14 +48,14 @@ def _check(stack: Stack, later: Later) -> Violations:
         # The cluster gives it. Without a cluster of the stack the identifier is wrong already.
         if config := text(Later().walk(provider.props, "kubeconfig")):
             given = any(target.type in _CLUSTERS for target in provider.property_dependencies.get("kubeconfig", ()))
-            yield from ((f"kubeconfig: {fault}", provider.urn) for fault in _kubeconfig(config, given))
+            yield from ((f"kubeconfig: {fault}", provider.urn) for fault in _kubeconfig(config, given, later))
 
 
-def _kubeconfig(content: str, given: bool) -> Faults:
+def _kubeconfig(content: str, given: bool, later: Later) -> Faults:
     """Faults of a kubeconfig. If a cluster of the stack has `given` it, its server is that cluster."""
     config: Data = parsed(content, helm_values)
     if not keys(config):
-        yield "it is not its content, so nothing shows whose cluster it is of; write the content, or a context"
+        later.note(UndeterminableError("kubeconfig is the path of a file, so nothing here shows whose cluster it is of"))
     for path, server in places(config, "clusters.[].cluster.server", Later()):
         if not given and not _SERVER.fullmatch(text(server)):
             yield f"{path} is {shown(server)}, not an API server of a cloud; take that of the stack's cluster"

@@ -35,6 +35,8 @@ POLICIES = {
     "gpu-node-taint": "mandatory",
     "imds-v2-hop-one": "mandatory",
     "spot-required-nonprod": {"enforcementLevel": "mandatory", "roles": ["burst"]},
+    # A plan takes the owners from the stack, and these tests compare configs.
+    **{name: {"owners": ["github.com/example"]} for name in ("runner-group-scoped", "sources-allowed")},
 }
 """Policy config of these tests: the catalogue grows, and what else it says of the stack is not theirs to know."""
 TOO_SMALL = ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.xlarge]\n          disk: 100Gi")

@@ -145,7 +145,7 @@ def test_plan_and_check_refuse_a_file_that_is_not_current(tmp_path: Path) -> Non
         ("[lab.stack-gpu-ceiling]", "policies/stacks.toml:1: lab.kind: must be a kind of stack; got None; give one of: "),
         (
             '[lab]\nkind = "dev"\n[lab.no-such]\na = 1',
-            "policies/stacks.toml:3: lab.no-such: no policy has this name; got {'a': 1}; give one of: addon-version-pinned, ",
+            "policies/stacks.toml:3: lab.no-such: no policy has this name; got {'a': 1}; give one of: access-least-privilege, ",
         ),
         ('[lab]\nkind = "dev"\nall = "disabled"', "policies/stacks.toml:1: lab.all: no policy has this name; got 'disabled'; "),
         (

@@ -42,7 +42,7 @@ VALUES = {
 PROGRAMS = sorted(FOLDER.glob("*/__main__.py"))
 TEMPLATE = ROOT / "examples/template"
 ELSEWHERE = {
-    "gpu_node_group": {"budget-alarm-required", "system-pool-exists"},
+    "gpu_node_group": {"budget-alarm-required", "node-role-least-privilege", "system-pool-exists"},
     "oci_gpu_runner": {"budget-alarm-required", "quota-declared"},
 }
 """Policies that ask for what the owner of the cluster declares in another program, by program."""

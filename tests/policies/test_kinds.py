@@ -63,6 +63,7 @@ def test_custom_resources_are_judged_by_the_kinds_of_their_api() -> None:
         *kinds.CLUSTER_POLICY,
         kinds.KARPENTER_NODE_POOL,
         kinds.EC2_NODE_CLASS,
+        "kubernetes:karpenter.sh/v1:NodeClaim",
         kinds.APPLICATION,
         kinds.APPLICATION_SET,
         *POD_MONITOR,

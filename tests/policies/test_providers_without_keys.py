@@ -87,12 +87,17 @@ CLI = {"exec": {"command": "aws", "args": ["eks", "get-token"]}}
         (kubeconfig({"token": "t"}), "users[0].user.token is a key"),
         (kubeconfig({"client-key-data": "t"}), "users[0].user.client-key-data is a key"),
         (kubeconfig({"exec": {"command": "sh"}}), 'users[0].user.exec.command is "sh"'),
-        ("~/.kube/config", "kubeconfig: it is not its content"),
     ],
 )
 def test_a_kubeconfig_has_no_key_and_runs_the_cli_of_a_cloud(content: str, words: str) -> None:
     verdict = judge_stack(RULE, [cluster(), provider(KUBERNETES, clusterIdentifier="usw2", kubeconfig=content)])
     assert [words in message for message in verdict.messages] == [True] * bool(words)
+
+
+def test_the_path_of_a_kubeconfig_shows_no_cluster() -> None:
+    verdict = judge_stack(RULE, [cluster(), provider(KUBERNETES, clusterIdentifier="usw2", kubeconfig="~/.kube/config")])
+    assert verdict.messages == ()
+    assert verdict.undeterminable == "kubeconfig is the path of a file, so nothing here shows whose cluster it is of"
 
 
 def test_the_server_of_a_clusters_own_kubeconfig_is_the_clusters() -> None:
