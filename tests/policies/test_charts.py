@@ -23,7 +23,7 @@ from gpu_ci.offline.policyconfig import policy_settings
 from policies.rules import RULES, Rule, charts
 from policies.rules.charts import INIT, REGULAR
 from policies.rules.images_pinned import Named, of_policy, of_release, parsed
-from policies.rules.kinds import APPLICATION, RELEASE, SERVING
+from policies.rules.kinds import APPLICATION, RELEASE
 from policies.rules.pods import containers_of, pod_specs
 from policies.rules.read import Later
 from policies.rules.releases import Release
@@ -405,15 +405,11 @@ def releases(stack: str) -> Iterator[dict[str, Any]]:
 
 def properties(stack: str) -> dict[str, dict[str, Any]]:
     """The stack's own config of each rule. Exceptions are of the release, so none is needed for what it renders."""
-    found = {
+    return {
         name: {key: value for key, value in entry.items() if key not in ("enforcementLevel", "exceptions", "requireDigest")}
         for name, entry in policy_settings(stack, ROOT).items()
         if isinstance(entry, Mapping)
     }
-    # Node feature discovery finds the GPUs of a node; its container has a name that too many others have.
-    found["gpu-limits-required"] = {"allowNoLimitNames": [*SERVING, "worker"]}
-    found["gpu-toleration-scope"] = {"allowNames": [*SERVING, "worker"]}
-    return found
 
 
 def made_of(stack: str, scratch: Path) -> Iterator[tuple[dict[str, Any], str, list[dict[str, Any]]]]:
