@@ -24,7 +24,8 @@ _SERVER = re.compile(r"https://(?:[A-Za-z0-9]+(?:\.[a-z0-9-]+){1,2}\.eks\.amazon
 
 def _check(stack: Stack, later: Later) -> Violations:
     accounts, unnamed = accounts_of(stack), Later()
-    clusters = {text(unnamed.walk(one.props, _CLUSTERS[one.type])) for one in stack.of(*_CLUSTERS)} | {*stack.existing}
+    clusters = [text(unnamed.walk(one.props, _CLUSTERS[one.type])) for one in stack.of(*_CLUSTERS)] + [*stack.existing]
+    named = frozenset(clusters) - {""}
     for provider in stack.of(*_SETTINGS):
         for name in keys(provider.props):
             if name not in _SETTINGS[provider.type]:
@@ -40,7 +41,8 @@ def _check(stack: Stack, later: Later) -> Violations:
                 yield f"assumeRoles{path} is {shown(role)}, a role of another account; {fix}", provider.urn
         with later:
             identifier = walk(provider.props, "clusterIdentifier") if provider.type == KUBERNETES else None
-            if provider.type == KUBERNETES and text(identifier) not in clusters - {""} and later.clear(unnamed):
+            # A program may work in the cluster of another program alone.
+            if provider.type == KUBERNETES and clusters and text(identifier) not in named and later.clear(unnamed):
                 fault = (
                     f"clusterIdentifier is {shown(identifier)}: the stack has no such cluster; name one of its own, or remove it"
                 )

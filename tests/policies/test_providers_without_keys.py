@@ -47,6 +47,8 @@ SUITE = Suite(
         StackCase((provider(EKS),)),
         StackCase((provider(OCI, region="us-sanjose-1"),)),
         *(StackCase((cluster(token), provider(KUBERNETES, clusterIdentifier="usw2"))) for token in CLUSTERS),
+        # In the cluster of another program.
+        StackCase((provider(KUBERNETES, enableServerSideApply=True),)),
     ),
     violating=(
         StackCase((provider(AWS, accessKey="a"),), {NEEDLESS.format("accessKey"): "provider"}),
@@ -65,7 +67,7 @@ SUITE = Suite(
             )
             for token in CLUSTERS
         ),
-        StackCase((provider(KUBERNETES, enableServerSideApply=True),), {NO_CLUSTER.format("not set"): "provider"}),
+        StackCase((cluster(), provider(KUBERNETES, enableServerSideApply=True)), {NO_CLUSTER.format("not set"): "provider"}),
     ),
 )
 
