@@ -15,6 +15,7 @@ from .charts import INIT, REGULAR, Container
 from .read import Data, Later, UndeterminableError, count, entries, items, keys, parsed, text, walk, whole
 
 _LISTS, _ALONE = ("steps", "sidecars"), ("container", "script")
+_CONTAINERS = (REGULAR, INIT, "ephemeralContainers")
 _RESOURCES = ("resources", "resourcesPerNode", "computeResources")
 _NUMBERS = (
     *("replicas", "minReplicas", "maxReplicas", "minReplicaCount", "maxReplicaCount", "minRunners", "maxRunners"),
@@ -63,8 +64,9 @@ def _find(path: str, value: Data, times: int, later: Later, around: Data = None)
     added = tuple(_added(value, later))
     if added or any(keys(body) for field in (REGULAR, INIT) for _, body in entries(value, field, later)):
         yield Embedded(path, value, added, times, later.walk(around, "metadata", "annotations"))
-        return
-    for key in keys(value):
+    # There may be others below, behind a decoy.
+    read = {*_CONTAINERS, *(container.path.partition("[")[0] for container in added)}
+    for key in (key for key in keys(value) if key not in read):
         child = later.walk(value, key)
         if "image" in keys(child) and later.get(partial(_works, child), True):
             yield Embedded(path, {}, (_container(key, child, later),), times * _times(child, later), None)

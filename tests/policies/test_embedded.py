@@ -46,6 +46,13 @@ def test_a_patch_of_argo_is_written_over_the_pod_unless_nobody_can_read_it() -> 
     assert later.first.message == "spec.templates[0].podSpecPatch is not JSON, so nothing shows the pod that it makes"
 
 
+def test_a_decoy_hides_no_pod_below_it() -> None:
+    decoy = {"containers": [{"name": "a"}], "template": {"spec": {"containers": [{"name": "b"}]}}}
+    assert [pod.path for pod in embedded({"spec": decoy}, Later())] == ["spec", "spec.template.spec"]
+    inline = {"steps": [[{"name": "a", "inline": {"container": {"image": "a:1"}}}]]}
+    assert [pod.path for pod in embedded({"spec": inline}, Later())] == ["spec.steps[0][0].inline"]
+
+
 @pytest.mark.parametrize(
     "body",
     [
