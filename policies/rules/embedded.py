@@ -4,9 +4,9 @@ Argo's templates have one container (`container`, `script`), Tekton's tasks have
 resources, and their controller writes the pod around them: TrainJob's `trainer`, KServe's `model`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 
 from fleet.facts.scheduling import is_gpu_resource
@@ -39,11 +39,38 @@ class Embedded:
     annotations: Data
 
 
-def embedded(props: Data, later: Later) -> Iterator[Embedded]:
+class _Object:
+    """An object by its identity. A dozen rules read the same one."""
+
+    __slots__ = ("props",)
+
+    def __init__(self, props: Data) -> None:
+        self.props = props
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Object) and other.props is self.props
+
+    def __hash__(self) -> int:
+        return id(self.props)
+
+
+def embedded(props: Data, later: Later) -> Sequence[Embedded]:
     """The pods of an object. `later` collects patches that cannot be read.
 
     An unknown value may be anything, so it is taken for none: an update knows it, and judges again.
     """
+    pods, unread = _pods(_Object(props))
+    later.join(unread)
+    return pods
+
+
+@lru_cache(maxsize=1024)
+def _pods(of: _Object) -> tuple[tuple[Embedded, ...], Later]:
+    later = Later()
+    return tuple(_all(of.props, later)), later
+
+
+def _all(props: Data, later: Later) -> Iterator[Embedded]:
     body = {key: value for key, value in props.items() if key not in ("metadata", "status")} if isinstance(props, dict) else {}
     unread = Later()
     beside: Data = next((named for one in _mappings(body, unread) if keys(named := unread.walk(one, "podTemplate"))), {})

@@ -90,7 +90,7 @@ def pod_specs(token: str, props: Data, later: Later) -> Iterator[PodSpec]:
 
 def has_pods(token: str, props: Data) -> bool:
     """Whether an object of a kind that no list has contains pods."""
-    return may_have_pods(token) and any(embedded(props, Later()))
+    return may_have_pods(token) and bool(embedded(props, Later()))
 
 
 def hook_templates(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
