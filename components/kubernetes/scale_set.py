@@ -111,9 +111,16 @@ def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulu
 
 def _install(name: str, args: ScaleSetArgs, needed: Resources, parent: pulumi.Resource) -> None:
     """The release of the set. One that needs another registration under its name stays, without jobs, until it is idle."""
-    generations, chart = args.generations, args.chart
-    if generations is None or args.settings.gitops is not None or not (objects := _replaced(name, args, generations)):
-        _register(f"{name}-chart", args, needed, parent)
+    generations, chart, of_chart = args.generations, args.chart, f"{name}-chart"
+    objects: Objects = {}
+    if generations is not None and args.settings.gitops is None:
+        key, now = f"{of_chart}.registered", _registration(chart, chart.values)
+        digits = generations.suffix(key, now)[1:]
+        objects = _replaced(name, args, now, generations) if digits else {}
+        if digits and not objects:
+            generations.first[key] = digits
+    if generations is None or not objects:
+        _register(of_chart, args, needed, parent)
         return
 
     def stays() -> None:
@@ -124,26 +131,21 @@ def _install(name: str, args: ScaleSetArgs, needed: Resources, parent: pulumi.Re
         left = {at: row for at, row in objects.items() if at[0] == RELEASE or (at[0] == _SECRET and at[1] not in declared)}
         declare(left, parent, needed)
 
-    generations.keep(f"{name}-chart")
-    goes = partial(_register, f"{name}-chart", replace(args, generations=Generations(generations.recorded)), needed, parent)
+    generations.keep(of_chart)
+    goes = partial(_register, of_chart, replace(args, generations=Generations(generations.recorded)), needed, parent)
     went = until_idle(name, objects, pulumi.ResourceOptions(provider=parent.get_provider(RELEASE)), stays, goes)
-    key = f"{name}-chart.registered"
-    digits = generations.suffix(key, _registration(chart, chart.values))[1:]
     generations.first[key] = went.apply(lambda goes: digits if goes else generations.recorded[key])
 
 
-def _replaced(name: str, args: ScaleSetArgs, generations: Generations) -> Objects:
-    """What the state has of the set, if it is registered otherwise than it will be, and no set can be registered beside it."""
-    chart, key = args.chart, f"{name}-chart"
-    now = _registration(chart, chart.values)
-    if digits := generations.suffix(f"{key}.registered", now):
-        of_scope = f"{key}.{args.settings.github_secret}" in generations.recorded
-        if not (of_scope and moves_beside(args.settings.github_url, chart.name, args.settings)):
-            objects = objects_of(name, chart.namespace)
-            if any(_registration(chart, row["values"]) != now for (kind, _), row in objects.items() if kind == RELEASE):
-                return objects
-        generations.first[f"{key}.registered"] = digits[1:]
-    return {}
+def _replaced(name: str, args: ScaleSetArgs, now: Mapping[str, Any], generations: Generations) -> Objects:
+    """What the state has of a set whose registration is not that of `now`, unless another set can be registered beside it."""
+    chart = args.chart
+    of_scope = f"{name}-chart.{args.settings.github_secret}" in generations.recorded
+    if of_scope and moves_beside(args.settings.github_url, chart.name, args.settings):
+        return {}
+    objects = objects_of(name, chart.namespace)
+    releases = (row["values"] for (kind, _), row in objects.items() if kind == RELEASE)
+    return objects if any(_registration(chart, values) != now for values in releases) else {}
 
 
 def _registration(chart: Chart, values: Mapping[str, Any]) -> Mapping[str, Any]:
