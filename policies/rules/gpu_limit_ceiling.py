@@ -45,7 +45,7 @@ def _check(stack: Stack, later: Later) -> Violations:
     most = bound(stack.config, "maxPerWorkload")
     for runner_set in runner_sets(stack.resources, later):
         for pod in runner_set.job_pods(later):
-            per_pod = _effective([(container, gpu_count(container, later)) for container in containers_of(pod, later)], later)
+            per_pod = _effective(_counted(pod, later), later)
             if per_pod:
                 faults = _workload_faults(pod, kind_of(runner_set.resource.type), per_pod, most, later)
                 yield from ((fault, runner_set.resource.urn) for fault in faults)
@@ -59,7 +59,7 @@ def _together(stack: Stack, later: Later) -> Violations:
         if resource.type in HELM | RUNNER_SET | CONFIG_MAPS:
             continue
         for pod in pod_specs(resource.type, resource.props, later):
-            per_pod = _effective([(container, gpu_count(container, later)) for container in containers_of(pod, later)], later)
+            per_pod = _effective(_counted(pod, later), later)
             if not per_pod:
                 continue
             path = _COUNTS.get(kind_of(resource.type))
@@ -130,7 +130,7 @@ def _is_old_queue(token: str) -> bool:
 
 
 def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Data], later: Later) -> Faults:
-    counted = [(container, gpu_count(container, later)) for container in containers_of(pod, later)]
+    counted = _counted(pod, later)
     most = bound(config, "maxPerContainer")
     greedy = [(container, taking) for container, taking in counted if taking > most]
     for container, taking in greedy:
@@ -146,6 +146,10 @@ def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Data], later: Late
         )
     if taking:
         yield from _workload_faults(pod, kind, taking, bound(config, "maxPerWorkload"), later)
+
+
+def _counted(pod: PodSpec, later: Later) -> list[tuple[Container, int]]:
+    return [(container, gpu_count(container, later)) for container in containers_of(pod, later)]
 
 
 def _effective(counted: list[tuple[Container, int]], later: Later) -> int:

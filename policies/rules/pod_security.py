@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from itertools import chain, product
 
 from .pods import PodSpec, containers_of, volumes_of
-from .read import Data, Later, entries, keys, line, shown, text, true, walk, whole
+from .read import Data, Faults, Later, entries, keys, line, shown, text, true, walk, whole
 
 BASELINE, RESTRICTED = "baseline", "restricted"
 CAPABILITIES = frozenset(
@@ -80,9 +80,7 @@ def baseline(pod: PodSpec, later: Later, allowed: Collection[str] = CAPABILITIES
         yield from _fields(f"{path}.securityContext", security, in_user_namespace, later)
         if true(later.walk(security, "privileged")) and not container.made:
             yield "privileged", f"{path}.securityContext.privileged is true: {PRIVILEGED}; remove it"
-        for inner, capability in entries(security, "capabilities.add", later):
-            if text(capability) not in allowed:
-                yield "capabilities", f"{path}.securityContext.{inner} is {shown(capability)}: {_CAPABILITY}; remove it"
+        yield from (("capabilities", fault) for fault in added(f"{path}.securityContext", security, allowed, later))
         yield from _of_network(path, container.body, later)
 
 
@@ -103,10 +101,7 @@ def restricted(pod: PodSpec, later: Later) -> Iterator[Breach]:
         (f"{pod.path}.{container.path}.securityContext", later.walk(container.body, "securityContext"))
         for container in containers_of(pod, later)
     ]
-    for path, volume in volumes_of(pod, later):
-        # One of no kind is an emptyDir, and level `baseline` reports hostPath.
-        if not {*_VOLUMES, "hostPath"} & {*keys(volume)} and {*keys(volume)} - {"name"}:
-            yield "restrictedVolumes", f"{pod.path}.{path} is of a kind that may reach beyond the pod; mount a claim"
+    yield from (("restrictedVolumes", fault) for fault in beyond(pod, later))
     if later.walk(pod.spec, "os", "name") != "windows":
         for path, security in containers:
             yield from _rights(path, security, later)
@@ -126,8 +121,8 @@ def restricted(pod: PodSpec, later: Later) -> Iterator[Breach]:
 def _rights(path: str, security: Data, later: Later) -> Iterator[Breach]:
     if later.walk(security, "allowPrivilegeEscalation") is not False:
         yield "allowPrivilegeEscalation", f"{path}.allowPrivilegeEscalation is not false; write false"
-    dropped, added = ({text(name) for _, name in entries(security, f"capabilities.{verb}", later)} for verb in ("drop", "add"))
-    if "ALL" not in dropped or added - {"NET_BIND_SERVICE"}:
+    dropped, more = ({text(name) for _, name in entries(security, f"capabilities.{verb}", later)} for verb in ("drop", "add"))
+    if "ALL" not in dropped or more - {"NET_BIND_SERVICE"}:
         yield "capabilities", f"{path}.capabilities does not drop ALL, or adds more than NET_BIND_SERVICE; drop ALL"
 
 
@@ -135,6 +130,21 @@ def of_level(pod: PodSpec, level: str, later: Later) -> Iterator[Breach]:
     """What the level refuses; nothing at another one, as `privileged`."""
     if level in (BASELINE, RESTRICTED):
         yield from chain(baseline(pod, later), restricted(pod, later) if level == RESTRICTED else ())
+
+
+def beyond(pod: PodSpec, later: Later) -> Faults:
+    """The volumes of a pod that `restricted` refuses and `baseline` does not."""
+    for path, volume in volumes_of(pod, later):
+        # One of no kind is an emptyDir, and level `baseline` reports hostPath.
+        if not {*_VOLUMES, "hostPath"} & {*keys(volume)} and {*keys(volume)} - {"name"}:
+            yield f"{pod.path}.{path} is of a kind that may reach beyond the pod; mount a claim"
+
+
+def added(path: str, security: Data, allowed: Collection[str], later: Later) -> Faults:
+    """The capabilities that a security context adds beyond the allowed ones."""
+    for inner, capability in entries(security, "capabilities.add", later):
+        if text(capability) not in allowed:
+            yield f"{path}.{inner} is {shown(capability)}: a permission on the node that pods do not have by default; remove it"
 
 
 def is_root(security: Data, later: Later) -> bool:
@@ -164,6 +174,3 @@ def _first(key: str, own: Data, of_pod: Data, later: Later) -> Data:
     """The value of a container, else that of its pod."""
     value = later.walk(own, key)
     return later.walk(of_pod, key) if value is None else value
-
-
-_CAPABILITY = "a permission on the node that pods do not have by default"

@@ -6,12 +6,15 @@ privileged settings anywhere in the values, and whether the chart needs the node
 files, because it cannot read them.
 
 Pods that serve the node need these permissions. The config exempts them by namespace and name, never by a label, because
-everybody may set a label. Access to the namespace controls who may create such pods. Pods that only lack the profiles of seccomp
-or AppArmor, such as BuildKit without root, have a list of their own. An exempt scale set of mode `dind` still
-needs its own nodes.
+everybody may set a label. A pod with the namespace and the name of one that the defaults exempt must have its image, too. Pods
+that only lack the profiles of seccomp or AppArmor, such as BuildKit without root, have a list of their own. An exempt scale set
+of mode `dind` still needs its own nodes.
+
+Also judged: namespaces without Pod Security, volumes of the cluster that are folders of a node, and tokens of accounts beside
+runners.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from fleet.facts.scheduling import POD_SECURITY_LABEL, POOL_LABEL, RUNNERS, SYSTEM_POOL
@@ -20,7 +23,7 @@ from . import charts
 from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, PODS, kind_of, may_have_pods
 from .node_labels import wanted
-from .pod_security import PRIVILEGED, PROFILES, ROOT, SHARED, UNCONFINED, baseline, is_root, mount, restricted
+from .pod_security import PRIVILEGED, PROFILES, ROOT, SHARED, UNCONFINED, Breach, added, baseline, beyond, is_root, mount
 from .pods import PodSpec, containers_of, has_image_of_node, pod_specs, pods_of, tolerations, volumes_of
 from .read import SETTLED, Data, Faults, Later, entries, keys, shown, strings, text, true, walk
 from .releases import Release, objects, passed_over, releases, step
@@ -28,21 +31,20 @@ from .rule import Args, Rule, facts, setting
 
 _INLINE = frozenset(("secrets-store.csi.k8s.io", "csi.cert-manager.io", "driver.sharedresource.openshift.io"))
 """Drivers of volumes that a pod has without a claim, and that have nothing of the node."""
+_LISTED = f", or list it in {setting('capabilities')}"
 _Named = Callable[[str], str]
 """Returns the "namespace" or the "name" of the judged pods. Raises UnknownError."""
 
 
 def _check(args: Args, later: Later) -> Faults:
     config = args.config
-    exempt = strings(config, "exempt")
-    yield from _opened(args, (*exempt, *strings(config, "unconfined")), later)
+    exempt, unconfined = strings(config, "exempt"), strings(config, "unconfined")
+    yield from _opened(args, (*exempt, *unconfined), later)
     allowed = frozenset(strings(config, "capabilities"))
-    unconfined = strings(config, "unconfined")
     for release in releases(args.type, args.props, later):
         of = _of_release(release)
         for pod in pods_of(release, later):
-            yield from _judge(of, exempt, _pod_faults(pod, allowed, later), later)
-            yield from _judge(of, (*exempt, *unconfined), _profile_faults(pod, later), later)
+            yield from _judge_pod(of, pod, allowed, exempt, unconfined, later)
         yield from _judge(of, (*exempt, *unconfined), _value_profiles(release, later), later)
         yield from _judge(of, exempt, _release_faults(release, allowed, later), later)
         yield from _shared_nodes(release, exempt, later)
@@ -52,8 +54,7 @@ def _check(args: Args, later: Later) -> Faults:
             # Anybody may take the name of a pod that this pack exempts, but not its image.
             images = later.get(partial(_has_images_of_nodes, pod), False)
             passing = exempt if images else tuple(pattern for pattern in exempt if pattern not in _KNOWN)
-            yield from _judge(_of_object(owner), passing, _pod_faults(pod, allowed, later), later)
-            yield from _judge(_of_object(owner), (*passing, *unconfined), _profile_faults(pod, later), later)
+            yield from _judge_pod(_of_object(owner), pod, allowed, passing, unconfined, later)
             if text(Later().walk(owner, "metadata", "namespace")).startswith(RUNNERS):
                 yield from _token_faults(pod, strings(config, "accounts"), later)
 
@@ -98,6 +99,15 @@ def _of_release(release: Release) -> _Named:
     return lambda part: release.namespace if part == "namespace" else release.name
 
 
+def _judge_pod(
+    of: _Named, pod: PodSpec, allowed: frozenset[str], exempt: tuple[str, ...], unconfined: tuple[str, ...], later: Later
+) -> Faults:
+    breaches = list(baseline(pod, later, allowed))
+    yield from _judge(of, exempt, _pod_faults(pod, breaches, later), later)
+    profiles = (f"{fault}, or list it in {setting('unconfined')}" for control, fault in breaches if control in PROFILES)
+    yield from _judge(of, (*exempt, *unconfined), profiles, later)
+
+
 def _judge(of: _Named, exempt: tuple[str, ...], faults: Faults, later: Later) -> Faults:
     """Reports the faults, unless the pods are exempt."""
     messages, hidden = list(faults), Later()
@@ -116,17 +126,15 @@ def _exempt(of: _Named, exempt: tuple[str, ...], later: Later) -> bool:
     return False
 
 
-def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
-    for control, fault in baseline(pod, later, allowed):
+def _pod_faults(pod: PodSpec, breaches: Iterable[Breach], later: Later) -> Faults:
+    for control, fault in breaches:
         if control not in PROFILES:
-            yield fault + (f", or list it in {setting('capabilities')}" if control == "capabilities" else "")
+            yield fault + (_LISTED if control == "capabilities" else "")
     if is_root(later.walk(pod.spec, "securityContext"), later):
         yield f"{pod.path}.securityContext.runAsUser is 0: {ROOT}"
     if true(later.walk(pod.spec, "shareProcessNamespace")):
         yield f"{pod.path}.shareProcessNamespace is true: each container reads the memory of the others; remove it"
-    for control, fault in restricted(pod, later):
-        if control == "restrictedVolumes":
-            yield fault
+    yield from beyond(pod, later)
     for path, volume in volumes_of(pod, later):
         if (driver := text(later.walk(volume, "csi", "driver"))) and driver not in _INLINE:
             yield f"{pod.path}.{path}.csi.driver is {shown(driver)}: its volume may be any folder of the node; use a claim"
@@ -146,18 +154,7 @@ def _security_faults(path: str, security: Data, allowed: frozenset[str], later: 
         yield f"{path}.privileged is true: {PRIVILEGED}; remove it"
     if is_root(security, later):
         yield f"{path}.runAsUser is 0: {ROOT}"
-    for inner, capability in entries(security, "capabilities.add", later):
-        if text(capability) not in allowed:
-            yield (
-                f"{path}.{inner} is {shown(capability)}: a permission on the node that pods do not have by default; remove it, "
-                f"or list it in {setting('capabilities')}"
-            )
-
-
-def _profile_faults(pod: PodSpec, later: Later) -> Faults:
-    """The profiles that the pod or a container turns off."""
-    faults = (fault for control, fault in baseline(pod, later) if control in PROFILES)
-    return (f"{fault}, or list it in {setting('unconfined')}" for fault in faults)
+    yield from (f"{fault}{_LISTED}" for fault in added(path, security, allowed, later))
 
 
 def _value_profiles(release: Release, later: Later) -> Faults:
