@@ -11,7 +11,7 @@ from components.kubernetes.arc_runner_set import ArcRunnerSet, Read
 from components.kubernetes.enablement import DevicePluginStack, GpuOperator
 from components.kubernetes.gpu_workload import GpuJob, GpuWorkload
 from components.kubernetes.in_cluster import Inside
-from components.kubernetes.leaving import leave
+from components.kubernetes.leaving import Owner, leave
 from components.kubernetes.model_cache import ModelCache
 from components.kubernetes.namespaces import Namespaces
 from components.kubernetes.plain_chart import ArcController, ArgoCd, GpuMonitoring, PlainChart
@@ -56,17 +56,21 @@ MachineSet = Callable[[str, Any, Arc], RunnerSet]
 
 
 def install(
-    inside: Inside, fleet: Fleet, private_keys: PrivateKeys, machine_set: MachineSet | None = None
+    inside: Inside,
+    fleet: Fleet,
+    private_keys: PrivateKeys,
+    machine_set: MachineSet | None = None,
+    removed_machines: Owner | None = None,
 ) -> dict[str, RunnerSetOutputs]:
     """Declare a cluster's contents. Returns the outputs of each runner set, by its name.
 
-    `private_keys` are those of the GitHub Apps. `machine_set` declares a set whose runners are VMs. Raises TypeError for a runner
-    class that is not a pod and has no builder.
+    `private_keys` are those of the GitHub Apps. `machine_set` declares a set whose runners are VMs, and `removed_machines` what
+    one of a removed class needs. Raises TypeError for a runner class that is not a pod and has no builder.
     """
     if inside.settings.gitops is None:
         arc = furnish(inside, fleet, private_keys)
         sets = runner_sets(arc, machine_set)
-        leave(inside, arc.after)
+        leave(inside, arc.after, removed_machines)
         declare_sweeps(arc, sets)
     else:
         sets = _bootstrap(inside, fleet, inside.settings.gitops, private_keys, machine_set)

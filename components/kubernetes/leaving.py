@@ -4,7 +4,7 @@ The settings no longer say what such a set is made of, but the stack's state doe
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,54 +13,77 @@ import pulumi_kubernetes as kubernetes
 from pydantic.alias_generators import to_camel
 
 from components.component import Resources
-from components.generations import resources
+from components.generations import Generations, resources
 from components.kubernetes.in_cluster import Inside
 from fleet.charts.runner_sets import IDLE
+from fleet.facts.scheduling import LEAVING
 
-_SET = "gpu-ci:index:ArcRunnerSet"
+_SET, MACHINES, GATEWAY = (f"gpu-ci:index:{kind}" for kind in ("ArcRunnerSet", "OciGpuRunner", "MetricsGateway"))
+_ON_MACHINES = f"{MACHINES}${_SET}"
 _QUOTA, RELEASE = "kubernetes:core/v1:ResourceQuota", "kubernetes:helm.sh/v3:Release"
-_ORDER = ("kubernetes:core/v1:Namespace", "", RELEASE)
+_CONFIG, _POOL = "oci:Core/instanceConfiguration:InstanceConfiguration", "oci:Core/instancePool:InstancePool"
+_POLICY, _TAGS = "oci:Identity/policy:Policy", "freeformTags"
+_ORDER = ("kubernetes:core/v1:Namespace", _CONFIG, _POOL, "", RELEASE)
 """Types in the order of creation; "" are all others."""
 _OURS = ("values", "skip_await")
 Objects = Mapping[tuple[str, str], Mapping[str, Any]]
-"""The outputs of a set's resources in the state, by type and logical name."""
+"""The outputs of the resources of a component in the state, by type and logical name."""
+Owner = Callable[[str], tuple[pulumi.ResourceOptions, Resources]]
+"""(class of machines that leaves) → options of its set, and what the set waits for, both declared as the state has them."""
 
 
-def leave(inside: Inside, after: Resources) -> None:
+def leave(inside: Inside, after: Resources, owner: Owner | None = None) -> None:
     """Declare the sets of removed classes: as they are, but they take no job. One that took none before, and has no pod, goes.
 
     So a set leaves in two updates or more, and none is deleted that may still get a job. `after` must exist before a set.
+    `owner` is for sets of machines.
     """
-    generations, cluster = inside.generations, f"{inside.name}/"
+    generations = inside.generations
     if generations is None or inside.git is not None:
         return
-    generations.first.update(dict.fromkeys((f"{cluster}{name}" for name in inside.settings.runners), ""))
-    removed = [key for key in generations.recorded if key.startswith(cluster) and key not in generations.first]
-    objects = _objects() if removed else {}
-    for key in removed:
-        if of_set := objects.get((_SET, name := key.replace("/", "-"))):
-            # A class that comes back has the generations that it had.
-            generations.keep(key)
-            generations.keep(f"{name}-chart")
-            until_idle(name, of_set, inside.opts, partial(_stay, key.removeprefix(cluster), name, of_set, inside, after))
+    generations.first.update(dict.fromkeys((f"{inside.name}/{name}" for name in inside.settings.runners), ""))
+    for of_class, objects in removed(inside.name, inside.settings.runners, generations).items():
+        name = f"{inside.name}-{of_class}"
+        for kind, set_name, of in ((_SET, name, None), (_ON_MACHINES, f"{name}-set", owner)):
+            if of_set := objects.get((kind, set_name)):
+                # A class that comes back has the generations that it had.
+                generations.keep(f"{inside.name}/{of_class}")
+                generations.keep(f"{set_name}-chart")
+                stays = partial(_stay, of_class, set_name, of_set, inside, after, of)
+                until_idle(set_name, of_set, inside.opts, stays)
+
+
+def removed(
+    cluster: str, runners: Iterable[str], generations: Generations | None
+) -> dict[str, Mapping[tuple[str, str], Objects]]:
+    """The classes of the last update that are not in `runners`, with what the state has of all components."""
+    recorded, of_cluster = generations.recorded if generations is not None else {}, f"{cluster}/"
+    names = [key.removeprefix(of_cluster) for key in recorded if key.startswith(of_cluster)]
+    gone = [name for name in names if name not in runners]
+    return dict.fromkeys(gone, of_components()) if gone else {}
 
 
 def objects_of(name: str, namespace: str) -> Objects:
     """What the state has of the set with this logical name, whose releases are in the namespace."""
-    of_name = (of for (_, set_name), of in _objects().items() if set_name == name)
+    of_name = (of for (_, set_name), of in of_components().items() if set_name == name)
     return next((of for of in of_name if any(row.get("namespace") == namespace for row in of.values())), {})
 
 
-def _objects() -> Mapping[tuple[str, str], Objects]:
-    """What the state has of each set, by the set's type with those of its parents, and its logical name."""
+def of_components() -> Mapping[tuple[str, str], Objects]:
+    """What the state has of each set, set of machines and gateway, by type with those of its parents, and logical name."""
     state = resources()
     split = {urn: urn.split("::", 3)[2:] for urn in state}
-    sets = sorted((name, kind) for kind, name in split.values() if kind.endswith(_SET))
+    # In the set of a class of machines, what launchers need has the name of the class.
+    owners = sorted(
+        (name.removesuffix("-set" if kind.endswith(_ON_MACHINES) else ""), kind, name)
+        for kind, name in split.values()
+        if kind.endswith((_SET, MACHINES, GATEWAY))
+    )
     objects: dict[tuple[str, str], dict[tuple[str, str], Mapping[str, Any]]] = {}
     for urn, (kind, name) in split.items():
         above, _, own = kind.rpartition("$")
         # The longest name comes last.
-        for of, chain in [each for each in sets if each[1] == above and name.startswith(f"{each[0]}-")][-1:]:
+        for _, chain, of in [each for each in owners if each[1] == above and name.startswith(f"{each[0]}-")][-1:]:
             objects.setdefault((chain, of), {})[own, name] = state[urn]["outputs"]
     return objects
 
@@ -89,24 +112,33 @@ def until_idle(
     return pods.apply(decide)
 
 
-def _stay(set_name: str, name: str, objects: Objects, inside: Inside, after: Resources) -> None:
+def _stay(of_class: str, name: str, objects: Objects, inside: Inside, after: Resources, owner: Owner | None) -> None:
     later = "it takes no job, its runners finish, and a later pulumi up deletes it with its namespace"
-    pulumi.log.warn(f"runner set {set_name} is leaving: {later}")
-    declare(objects, pulumi.ComponentResource(_SET, name, {}, inside.opts), after)
+    pulumi.log.warn(f"runner set {of_class} is leaving: {later}")
+    opts, needed = owner(of_class) if owner is not None else (inside.opts, ())
+    declare(objects, pulumi.ComponentResource(_SET, name, {}, opts), [*after, *needed])
 
 
-def declare(objects: Objects, parent: pulumi.Resource, after: Resources) -> None:
-    """Declare the resources of a set as the state has them, but for its releases, which take no job."""
+def declare(objects: Objects, parent: pulumi.Resource, after: Resources, iam: pulumi.ProviderResource | None = None) -> Resources:
+    """Declare the resources of a component as the state has them, but for what shows that no job comes. `iam` writes policies."""
     made = [*after]
     for batch in _ORDER:
         before = [*made]
         for (kind, of), outputs in objects.items():
             if batch == (kind if kind in _ORDER else ""):
-                inputs, kept = _idle(outputs) if kind == RELEASE else ({}, ["*"])
+                inputs, kept = _MARKED[kind](outputs) if kind in _MARKED else ({}, ["*"])
                 # What a later edit is compared with (components.unordered).
                 labels = sorted(outputs["values"]["scaleSetLabels"]) if kind == RELEASE else None
                 opts = pulumi.ResourceOptions(parent=parent, depends_on=before, ignore_changes=kept, replacement_trigger=labels)
+                opts.provider = iam if kind == _POLICY else None
                 made.append(pulumi.CustomResource(kind, of, inputs, opts))
+    return made[len(after) :]
+
+
+def _marked(outputs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Inputs of an instance pool that leaves: its tags, with the mark by which policies know it, and what stays as it is."""
+    kept = [key for key in outputs if key != _TAGS]
+    return {_TAGS: {**(outputs.get(_TAGS) or {}), LEAVING.key: LEAVING.value}}, kept
 
 
 def _idle(outputs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -117,3 +149,6 @@ def _idle(outputs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     values, keys = outputs["values"], inspect.signature(kubernetes.helm.v3.ReleaseArgs).parameters
     inputs = {"chart": outputs["chart"], "version": outputs.get("version"), "values": {**values, **IDLE}, "skipAwait": False}
     return inputs, [*(to_camel(key) for key in keys if key not in _OURS), *(f"values.{key}" for key in values if key not in IDLE)]
+
+
+_MARKED = {RELEASE: _idle, _POOL: _marked}

@@ -1,6 +1,7 @@
 """Node pools of an earlier generation, or of a pool that the settings do not have: they stay until their jobs end.
 
 OKE's API has no taint. So the nodes are cordoned, and the autoscaler may start none: it removes each once it is idle.
+The machines of removed runner classes stay, too, with what they and their launchers need.
 """
 
 from __future__ import annotations
@@ -15,15 +16,23 @@ import pulumi_oci as oci
 from pydantic.alias_generators import to_camel
 
 from components.component import Resources
+from components.context import Context
 from components.generations import logical_name, warn_leaving
+from components.kubernetes.leaving import GATEWAY, MACHINES, Objects, declare, removed
+from components.kubernetes.provider import from_registry
+from components.oci.governance import home_provider
 from components.oci.in_cluster import InCluster, NewCluster
 from components.oci.oke_gpu_pool import OkeGpuPool
 from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG, POOL_LABEL, STORAGE_TAG, SYSTEM_POOL
+from fleet.providers.oke.cluster import OkePools
 from fleet.providers.tags import STACK_TAG
 
 if TYPE_CHECKING:
     from pulumi_oci.containerengine.outputs import GetNodePoolsNodePoolResult as LivePool
 
+_GROUP = "oci:Core/networkSecurityGroup:NetworkSecurityGroup"
+OfClasses = Mapping[str, Mapping[tuple[str, str], Objects]]
+"""What the state has of all components, by removed class whose runners are machines."""
 _GONE = ("DELETING", "DELETED")
 """States in which OCI still lists a cluster or a pool."""
 
@@ -116,3 +125,38 @@ def _size(pool: LivePool) -> int:
 def _as_it_is() -> list[str]:
     """All inputs of a node pool but its tags."""
     return [to_camel(key) for key in inspect.signature(oci.containerengine.NodePoolArgs).parameters if key != "freeform_tags"]
+
+
+def removed_machines(name: str, settings: OkePools, context: Context) -> OfClasses:
+    """The removed classes of machines that the state of cluster `name` has."""
+    gone = removed(name, settings.runners, context.generations).items()
+    return {of_class: objects for of_class, objects in gone if (MACHINES, f"{name}-{of_class}") in objects}
+
+
+def keep_groups(here: NewCluster, gone: OfClasses, gateway: pulumi.Resource | None) -> None:
+    """Declare the security groups that removed classes have at the gateway: OCI deletes none that is in use.
+
+    They and the group of all machines go in the update after their set.
+    """
+    name = f"{here.name}-metrics-gateway"
+    groups = {
+        (_GROUP, group): objects[GATEWAY, name][_GROUP, group]
+        for of_class, objects in gone.items()
+        if (_GROUP, group := f"{name}-set.{of_class}") in objects.get((GATEWAY, name), {})
+    }
+    if groups:
+        declare(groups, gateway or pulumi.ComponentResource(GATEWAY, name, {}, here.opts), ())
+
+
+def keep_machines(here: NewCluster, gone: OfClasses, of_class: str) -> tuple[pulumi.ResourceOptions, Resources]:
+    """Declare what the machines and launchers of a removed class have in OCI: rights, and the pool of standing machines.
+
+    Returns the options of its set, and what that waits for.
+    """
+    name, settings = f"{here.name}-{of_class}", here.settings
+    opts = from_registry(settings.mirror, [here.cloud, here.cluster.kubernetes_provider])
+    runner = pulumi.ComponentResource(MACHINES, name, {}, opts)
+    below = pulumi.ResourceOptions(parent=runner)
+    in_oci = {at: row for at, row in gone[of_class][MACHINES, name].items() if at[0].startswith("oci:")}
+    iam = home_provider(name, settings.home_region, settings.region, below) if in_oci else None
+    return below, declare(in_oci, runner, (), iam)

@@ -11,13 +11,14 @@ import pulumi_oci as oci
 from components.context import Context, PrivateKeys
 from components.kubernetes.in_cluster import Inside
 from components.kubernetes.inside import MachineSet, install
+from components.kubernetes.leaving import Owner
 from components.kubernetes.priorities import PriorityExpander
 from components.kubernetes.provider import from_registry
 from components.kubernetes.scale_set import Arc
 from components.oci.autoscaler import OkeAutoscaler
 from components.oci.caches import OkeCaches
 from components.oci.in_cluster import ExistingOkeCluster, InCluster, NewCluster
-from components.oci.leaving import leave, leaving
+from components.oci.leaving import OfClasses, keep_groups, keep_machines, leave, leaving, removed_machines
 from components.oci.metrics_gateway import MetricsGateway
 from components.oci.oci_gpu_runner import OciGpuRunner, Read
 from components.oci.oke_gpu_cluster import OkeClusterSettings, OkeGpuCluster, Read as ClusterRead
@@ -41,7 +42,8 @@ from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private_keys: PrivateKeys) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
-    here = _cluster(name, settings, fleet, context)
+    gone = removed_machines(name, settings, context)
+    here = _cluster(name, settings, fleet, context, gone)
     cluster = here.cluster
     pools = {pool_name: OkeGpuPool(f"{name}-{pool_name}", here.opts, here, pool_name) for pool_name in settings.pools}
     leaves, autoscaler = leaving(here, pools), list[pulumi.Resource]()
@@ -58,6 +60,7 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
         "runnerSets": {},
     }
     machine_set: MachineSet | None = None
+    owner: Owner | None = None
     inside = Inside(
         name,
         settings,
@@ -69,20 +72,22 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
     )
     if isinstance(here, NewCluster):
         outputs["clusterName"], outputs["vcnId"] = here.physical_name, here.cluster.vcn_id
-        machine_set = partial(_machine_set, here, _gateway(here))
+        metrics = _gateway(here)
+        keep_groups(here, gone, metrics)
+        machine_set, owner = partial(_machine_set, here, metrics), partial(keep_machines, here, gone)
         inside = _stored(inside, here)
-    outputs["runnerSets"] = install(inside, fleet, private_keys, machine_set)
+    outputs["runnerSets"] = install(inside, fleet, private_keys, machine_set, owner)
     return Built(outputs, cluster.kubeconfig)
 
 
-def _cluster(name: str, settings: OkePools, fleet: Fleet, context: Context) -> InCluster:
+def _cluster(name: str, settings: OkePools, fleet: Fleet, context: Context, gone: OfClasses) -> InCluster:
     """The cluster, new or existing. Raises TypeError for settings that nothing here builds."""
     cloud = oci.Provider(f"{name}-oci", region=settings.region)
     opts = pulumi.ResourceOptions(providers=[cloud])
     quotas = oke_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else ()
     if isinstance(settings, OkeCluster):
         network = settings.network.compartment or settings.compartment
-        made = OkeGpuCluster.typed(name, _cluster_args(name, settings, context, quotas), opts)
+        made = OkeGpuCluster.typed(name, _cluster_args(name, settings, context, quotas, gone), opts)
         return NewCluster(name, settings, context, made, network, cloud)
     if isinstance(settings, settings_of_existing.ExistingOkeCluster):
         network = settings.existing.network_compartment or settings.compartment
@@ -91,7 +96,7 @@ def _cluster(name: str, settings: OkePools, fleet: Fleet, context: Context) -> I
     raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
 
 
-def _cluster_args(name: str, settings: OkeCluster, context: Context, quotas: Sequence[str]) -> ClusterRead:
+def _cluster_args(name: str, settings: OkeCluster, context: Context, quotas: Sequence[str], gone: OfClasses) -> ClusterRead:
     """The arguments for the cluster `name` of a stack. `quotas` are quota statements."""
     spot = any(pool.capacity == "spot" for pool in settings.pools.values())
     network, budget = settings.network, settings.budget
@@ -104,7 +109,7 @@ def _cluster_args(name: str, settings: OkeCluster, context: Context, quotas: Seq
         # The add-on knows the GPU taint by itself, not the one of preemptible nodes.
         gpu_plugin_tolerations=OKE_PROFILE.tolerations if spot else (),
         # CNCF's launcher has no setting for security groups.
-        machine_security_group=any(runner.booted_here for _, runner in settings.machine_runners()),
+        machine_security_group=bool(gone) or any(runner.booted_here for _, runner in settings.machine_runners()),
         quotas=tuple(quotas),
         tags=context.owner_tags,
         stack_tag=context.stack,

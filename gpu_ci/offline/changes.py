@@ -264,9 +264,8 @@ class Classified:
 
     def _drains(self, release: Resource, cluster: str, name: str) -> bool:
         """Whether the program keeps a removed set until it has no runner (components.kubernetes.leaving)."""
-        before, after = self.before.fleet.clusters[cluster].runners[name], self.after.fleet.clusters.get(cluster)
-        stays = after is not None and not after.by_git and name not in after.runners
-        return stays and release.type == RELEASE and isinstance(before, PodRunner)
+        after = self.after.fleet.clusters.get(cluster)
+        return after is not None and not after.by_git and name not in after.runners and release.type == RELEASE
 
     def _leaves(self, group: Resource, owner: Owner) -> bool:
         """Whether the program keeps a pool's group, as it is, until it has no nodes (components.eks.leaving).

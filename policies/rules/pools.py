@@ -157,12 +157,12 @@ def taints(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
 
 
 def leaves(token: str, props: Data) -> bool:
-    """Whether a pool is of an earlier generation: its nodes get no new pod, and it can only shrink. Raises UnknownError.
+    """Whether a pool is of an earlier generation, or removed: it gets no new pod, and can only shrink. Raises UnknownError.
 
-    OKE's pools have no taints. The autoscaler may give one that leaves no node.
+    OCI's pools have no taints, but a tag. The autoscaler may give one that leaves no node.
     """
-    if token == OKE_NODE_POOL:
-        return text(walk(props, *OKE_MOST)) == "0"
+    if token in (OKE_NODE_POOL, kinds.OCI_INSTANCE_POOL):
+        return walk(props, *OKE_LEAVING) is not None or text(walk(props, *OKE_MOST)) == "0"
     unread = Later()
     read = taints(token, props, unread) if token in kinds.POOLS else ()
     if any(text(unread.walk(taint, "key")) == scheduling.LEAVING.key for _, taint in read):

@@ -57,7 +57,8 @@ def _check(stack: Stack, later: Later) -> Violations:
     machine_groups = groups(stack.resources, later)
     yield from _check_aws(stack, _needs(group for group in machine_groups if group.cloud == AWS), later)
     outside = in_existing(stack.resources, stack.existing)
-    inside = (group for group in machine_groups if group.cloud == OCI and group.urn not in outside)
+    # A lower quota ends no machine, and a pool that leaves gets none.
+    inside = (group for group in machine_groups if group.cloud == OCI and group.urn not in outside and not group.leaves)
     yield from _check_oci(stack, _needs(inside), later)
     yield from _check_namespaces(stack, later)
     for group in machine_groups:

@@ -115,17 +115,29 @@ def test_an_edit_is_named_for_what_it_removes_and_not_for_a_longer_name() -> Non
     assert gone == ["usw2/gpu-t4-release"]
 
 
-def test_a_runner_set_of_argo_cd_ends_its_jobs_too() -> None:
-    text = (ROOT / "examples" / "Pulumi.gitops.yaml").read_text()
-    file = Path(mkdtemp()) / "Pulumi.gitops.yaml"
+def of_example(stack: str, old: str, new: str) -> tuple[Change, ...]:
+    """The changes of an edit of an example."""
+    text = (ROOT / "examples" / f"Pulumi.{stack}.yaml").read_text()
+    file = Path(mkdtemp()) / f"Pulumi.{stack}.yaml"
     plans = []
     with few_policies():
-        for version in (text, text.replace("gpu-t4-quarter:", "gpu-t4-part:")):
+        for version in (text, text.replace(old, new)):
             file.write_text(version)
-            plans.append(make_plan("gitops", ROOT, file))
-    (change,) = (change for change in Comparison(plans[0], plans[1]).changes if change.is_loud)
+            plans.append(make_plan(stack, ROOT, file))
+    return Comparison(plans[0], plans[1]).changes
+
+
+def test_a_runner_set_of_argo_cd_ends_its_jobs_too() -> None:
+    (change,) = (each for each in of_example("gitops", "gpu-t4-quarter:", "gpu-t4-part:") if each.is_loud)
     assert change.what == "use1: removal of runner set gpu-t4-quarter: its running jobs end"
     assert (change.pools, change.sets) == (("t4-sliced",), ("gpu-t4-quarter",))
+
+
+def test_a_removed_class_of_machines_waits_for_its_jobs() -> None:
+    found = of_example("oci-machines", "a10-standing:", "a10-waiting:")
+    (change,) = (each for each in found if each.effect == "set-leaves")
+    assert change.what.startswith("iad: removal of runner set a10-standing once idle: its running jobs go on")
+    assert not any(each.ends_jobs for each in found)
 
 
 def test_an_edit_without_a_resource_has_no_effect_and_still_a_class() -> None:

@@ -36,7 +36,7 @@ from tests.policies.machine_fixtures import (
     case,
     elsewhere,
 )
-from tests.policies.pool_fixtures import GPU, RUNNER, RUNNER_SET, RUNNER_SET_PATCH, runner_set, scale_set
+from tests.policies.pool_fixtures import GPU, LEAVING, RUNNER, RUNNER_SET, RUNNER_SET_PATCH, runner_set, scale_set
 from tests.policies.suite import Suite
 
 SPOT_G, ON_DEMAND_G, ON_DEMAND_P = "L-3819A6DF", "L-DB2E81BA", "L-417A185B"
@@ -166,6 +166,14 @@ def test_a_series_takes_its_gpus_in_each_region_where_they_may_boot() -> None:
     assert messages(LAUNCHERS, VM) == (unset("oracle, bench", 10, a10), unset("oracle", 8, a10, "us-ashburn-1"))
     assert messages(LAUNCHERS, statements(setting(a10, 8), setting(a10, 8, "us-ashburn-1"))) == ()
     assert messages(LAUNCHERS, statements(setting(a10, 7), setting(a10, 8, "us-ashburn-1"))) == (too_low("oracle", 8, a10, 7),)
+
+
+def test_pools_that_leave_need_none() -> None:
+    leaving = {LEAVING["key"]: "true"}
+    pool = replace(STANDING, props={**STANDING.props, "freeformTags": leaving})
+    assert messages(MACHINE, STANDING) == (unset("a10-standing", 2, "gpu-a10-count"),)
+    assert messages(MACHINE, pool) == ()
+    assert messages(replace(V100, props={**V100.props, "freeformTags": {**V100.props["freeformTags"], **leaving}})) == ()
 
 
 @pytest.mark.parametrize(
