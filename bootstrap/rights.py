@@ -9,12 +9,12 @@ its own policies and the boundary allow.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fleet.facts.errors import FleetError, Problem
+from fleet.facts.record import Record
 from fleet.facts.tables import rows
 from fleet.loading.config import read_fleet
 from fleet.providers.eks.build_caches import provider_arn
@@ -85,8 +85,7 @@ def needs() -> Sequence[Mapping[str, str]]:
     return rows("iam_actions.csv")
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Record):
     """What of an account one stack may change: regions, and names as IAM patterns."""
 
     account: str

@@ -1,11 +1,12 @@
 """The names and tags that all components of a stack share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pulumi
 
 from components.generations import Generations
+from fleet.facts.record import Record
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.cluster import physical_name
 
@@ -13,8 +14,7 @@ PrivateKeys = Mapping[str, pulumi.Input[str]]
 """Private keys of GitHub Apps by the name of the scope. They are secrets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Record):
     """The stack's names and tags, and what it has already. `owner_tags` are those of the stack file."""
 
     project: str

@@ -8,13 +8,15 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 import pulumi
 from google.protobuf import json_format, struct_pb2
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.settings import get_monitor
+
+from fleet.facts.record import Record
 
 OUTPUT = "generations"
 """The stack output that has the digest of the first generation, by logical name."""
@@ -26,8 +28,7 @@ Suffix = Callable[[str, Mapping[str, Any]], str]
 """What follows a logical name, from the name and from what the resource is made of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Generations:
+class Generations(Record):
     """`recorded` are the digests of the last complete update. A name that is not in it adopts what it meets first.
 
     `first` are those of the names that the program declares.

@@ -5,13 +5,13 @@ Exit status: 0 success, 1 a build, a test or a push fails, 2 the input is wrong.
 
 import subprocess
 import sys
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated
 
 import typer
 
 from fleet.facts.errors import InputError
+from fleet.facts.record import Record
 from fleet.loading.config import read_fleet
 from fleet.loading.home import TREE
 from gpu_ci.app import RUN, File, Program, Stack, app as program, reply
@@ -21,8 +21,7 @@ app = Program(no_args_is_help=True, help=__doc__)
 program.add_typer(app, name="image", rich_help_panel=RUN)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class Chosen(Record, kw_only=True):
     """Options that choose an image of the matrix, and the tool for it."""
 
     cuda: Annotated[str, typer.Option(help="CUDA version of the matrix, for example 12.8.")] = "12.1"

@@ -6,12 +6,12 @@ The commands are for podman, docker and buildah.
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Literal, cast, get_args
 
 from fleet.facts.errors import InputError
+from fleet.facts.record import Record
 from fleet.facts.versions import RUNNER_GPU, RUNNER_GPU_REPOSITORY, RUNNER_IMAGE, RunnerGpu
 from fleet.prove.image_fit import node_driver, unrunnable
 from fleet.providers.fleet import Fleet
@@ -21,8 +21,7 @@ Flavour = Literal["base", "runtime", "devel"]
 """As NVIDIA's images: the CUDA runtime; with its libraries and cuDNN; with compilers and headers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(Record):
     """One image of the matrix."""
 
     row: RunnerGpu
@@ -138,8 +137,7 @@ def push_script(fleet: Fleet, tool: str, image: Built, repository: str, build: s
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Record):
     """One image on one pool. `driver` is "unknown" if no source names it; then only the GPU was compared."""
 
     pool: str

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import methodcaller
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
@@ -23,6 +22,7 @@ from components.eks.managed_nodes import managed_nodes
 from components.eks.network import EksNetwork
 from components.kubernetes.provider import kubernetes_provider
 from fleet.facts.manifest import filled
+from fleet.facts.record import Record
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
 from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, control_plane_logs
 from fleet.providers.eks.fallback import autoscaler
@@ -153,8 +153,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Record):
     """`settings` have example ids where ids are outputs. `vpc_id` and `private_subnets` (by zone) are the real ones.
 
     They are None and empty for a new VPC. `live` are the sizes in AWS, None for a program that does not read them.

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -21,6 +21,7 @@ from fleet.facts import scheduling
 from fleet.facts.bill import written
 from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.offer import allocatable, least
+from fleet.facts.record import Record
 from fleet.facts.xid import GPU_CONDITION, REASONS
 from fleet.providers.eks.cluster import EksVersion, Principal, SubnetId
 from fleet.providers.eks.groups import zone_actions, zone_groups
@@ -209,8 +210,7 @@ _JOINING = ("clusterEndpoint", "clusterCertificateAuthority", "serviceCidr")
 _NAMES = {"capacity": "capacityType", "nodes.min": "minNodes", "nodes.max": "maxNodes", "zones": "subnetIds"}
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Record):
     """The settings of a pool, and the values that may be outputs.
 
     `subnet_ids` are by zone. Those of `_JOINING` are None for AWS' image. `live` are the sizes in AWS; without it the

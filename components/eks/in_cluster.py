@@ -1,7 +1,6 @@
 """What components of one EKS cluster share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pulumi
 
@@ -9,12 +8,12 @@ from components.context import Context
 from components.eks.eks_gpu_cluster import EksGpuCluster
 from components.eks.existing_eks_cluster import ExistingEksCluster
 from components.eks.live_sizes import LiveSizes
+from fleet.facts.record import Record
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.tags import fixed_tags
 
 
-@dataclass(frozen=True, slots=True)
-class InCluster:
+class InCluster(Record):
     """A cluster of a stack: its name, settings and component, the AWS providers of what belongs to it, and the sizes in AWS."""
 
     name: str

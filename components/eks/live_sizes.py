@@ -5,12 +5,12 @@ So the program reads them: at its start, to decide which groups it leaves alone,
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
 
 from components.generations import counted_nodes
+from fleet.facts.record import Record
 from fleet.facts.scheduling import LEAVING, POOL_LABEL, SYSTEM_POOL
 from fleet.providers.eks.groups import Sizes, resized
 from fleet.providers.tags import STACK_TAG
@@ -21,8 +21,7 @@ _DIGITS = re.compile(r"(-[0-9a-f]+)?")
 _RIGHTS = "eks:ListClusters, eks:ListNodegroups and eks:DescribeNodegroup (docs/bootstrap.md)"
 
 
-@dataclass(frozen=True, slots=True)
-class LiveSizes:
+class LiveSizes(Record):
     """The stack's node groups in a cluster as the program's start found them: `groups` has them by their names in AWS.
 
     `cluster` is its name in AWS, and `prefix` what the names of its groups begin with. It has no `groups` if it is not there.

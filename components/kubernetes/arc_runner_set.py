@@ -1,6 +1,5 @@
 """One runner scale set whose runners are pods. Workflows use it with `runs-on`."""
 
-from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
 import pulumi
@@ -23,6 +22,7 @@ from components.kubernetes.args import (
 from components.kubernetes.scale_set import ScaleSetArgs, read_app, scale_set
 from fleet.charts.arc import QUICKSTART_ACCOUNT
 from fleet.charts.runner_sets import PodSet
+from fleet.facts.record import Record
 from fleet.render.container_jobs import WALLS, container_jobs
 from fleet.render.isolation import API_PORTS
 from fleet.render.kept_jobs import kept_jobs
@@ -156,8 +156,7 @@ class ArcRunnerSetArgs(TypedDict):
 _NAMES = {"group": "runnerGroup", "scale.min": "minRunners", "scale.max": "maxRunners"}
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Record):
     """What a set is made of, its App with the private key, and the generations that the stack records."""
 
     settings: PodSet

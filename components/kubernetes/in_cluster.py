@@ -1,19 +1,19 @@
 """What components inside one cluster share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pulumi
 
 from components.component import Resources
 from components.generations import Generations
+from fleet.facts.record import Record
 from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.gitops import GitOps
 
 
-@dataclass(frozen=True, slots=True)
-class Backing:
+class Backing(Record):
     """A cloud's storage for a cache: how volumes are created, and the resources that must exist before.
 
     `ids` are further parameters of the storage class, known once the cloud's resources exist.
@@ -24,8 +24,7 @@ class Backing:
     ready: Resources = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
+class Inside(Record):
     """What the contents of a cluster need.
 
     `name` is its name in the settings. `ready` must exist before any chart: control plane and system nodes. `opts` name the

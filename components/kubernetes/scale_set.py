@@ -1,7 +1,7 @@
 """Runner scale sets of any kind: what all of a cluster share, and the namespace, isolation, Secret and release of each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
 from fleet.charts.runner_sets import IDLE, SetSettings, generation, moves_beside
 from fleet.facts.manifest import Manifest
+from fleet.facts.record import Record
 from fleet.prove.namespace_limits import limit_range, resource_quota
 from fleet.render.arc import minor_of
 from fleet.render.gitops.secrets import github_app
@@ -61,8 +62,7 @@ Companions = Callable[[pulumi.Input[str], pulumi.Resource], Resources]
 """(namespace name, parent) → resources that the set's pods need in their namespace, created before the set below `parent`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleSetArgs:
+class ScaleSetArgs(Record):
     """`chart` is the scale set and has its name. `settings` are those of its kind of set. `needed` must exist before.
 
     The program writes the Secret of `app`, if there is one. Pods of the set reach the networks `opened` inside closed ones, the
@@ -272,8 +272,7 @@ def read_app(inputs: dict[str, Any]) -> App:
 Set = TypeVar("Set", bound=SetSettings)
 
 
-@dataclass(frozen=True, slots=True)
-class Arc:
+class Arc(Record):
     """What all runner sets of the cluster `inside` share.
 
     `private_keys` are the keys of the Apps of those GitHub scopes whose Secrets the program writes. `after` must exist before a

@@ -1,6 +1,5 @@
 """What components of one OKE cluster share, and the component of a cluster that exists already."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -12,6 +11,7 @@ from components.kubernetes.provider import ExistingCluster, kubernetes_provider
 from components.oci.governance import budget, home_provider
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from components.oci.rights import Statements, policy
+from fleet.facts.record import Record
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.existing import ExistingOkeCluster as Settings
 
@@ -52,8 +52,7 @@ class ExistingOkeCluster(Component[Settings, Context]):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class InCluster:
+class InCluster(Record):
     """A cluster of a stack: its name, settings and component, the compartment of its subnets, and its OCI provider."""
 
     name: str
@@ -91,7 +90,6 @@ class InCluster:
         return policy(name, statements, compartment=compartment, description=why, tags=self.tags, iam=self.iam, parent=parent)
 
 
-@dataclass(frozen=True, slots=True)
 class NewCluster(InCluster):
     """A cluster that the program creates."""
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, NotRequired, TypedDict
 
@@ -20,6 +20,7 @@ from components.oci.launchers import keep_launchers, launcher_objects
 from components.oci.rights import NETWORK, PER_JOB, STANDING, allowed, calls, policy
 from fleet.charts.arc import QUICKSTART_ACCOUNT
 from fleet.charts.chart import Chart
+from fleet.facts.record import Record
 from fleet.providers.oke.launcher_set import LAUNCHER, MachineSet, PerJobSet, StandingSet, machine_chart
 from fleet.providers.oke.machine.launch import encoded, launcher_config
 from fleet.providers.oke.machine.launcher import METRICS_KEY, SET_TAG
@@ -174,8 +175,7 @@ class OciGpuRunnerArgs(TypedDict):
     """Value of the free-form tag gpu-ci/stack. Default: the name of the stack."""
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Record):
     """What a set is made of, its App with the private key, OCIDs, which are empty for CNCF's launcher, and the stack's record."""
 
     settings: MachineSet

@@ -3,7 +3,6 @@
 import ipaddress
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
@@ -21,6 +20,7 @@ from components.oci.managed_nodes import managed_nodes, node_metadata
 from components.oci.network import OkeNetwork
 from components.oci.security import OkeSecurity
 from fleet.charts.enablement import Tolerations
+from fleet.facts.record import Record
 from fleet.facts.scheduling import system_labels
 from fleet.providers.oke.addons import PLUGIN_ADDON, AddonVersion
 from fleet.providers.oke.bill import SURGE
@@ -136,8 +136,7 @@ _OCIDS = {
 _NETWORK = ("vcnId", "endpointSubnetId", "nodeSubnetId")
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Record):
     """`settings` have example OCIDs where OCIDs are outputs. The other fields are the real ones.
 
     `network` has `vcnId`, `endpointSubnetId` and `nodeSubnetId`; it is empty for a

@@ -7,13 +7,14 @@ the chart's own values.
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from fleet.facts import versions
 from fleet.facts.pods import Amount, Level, Requests
+from fleet.facts.record import Record
 from fleet.facts.scheduling import Toleration
 from fleet.facts.yaml_text import read_yaml
 from fleet.settings.model import cpu_text, memory_text
@@ -26,8 +27,7 @@ Where = Literal["system pool", "GPU nodes", "all nodes"]
 """Where a chart's pod runs: once on the system pool, or as a DaemonSet on each GPU node or on each node of the cluster."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
+class Pod(Record):
     """A pod that a chart creates, and its requests with sidecars: `cpu` in millicores, `memory` in MiB.
 
     With a `strategy` the DaemonSet runs only on nodes of pools that share their GPUs by this strategy.
@@ -44,8 +44,7 @@ class Pod:
         return replace(self, cpu=self.cpu * containers, memory=self.memory * containers)
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Record):
     """The release `name` of a published chart, at its pinned version, with the images that `versions.CHART_IMAGES` has for it.
 
     `pods` are the pods that it creates, without those that run jobs. `folder` is where Git has its Application, below the

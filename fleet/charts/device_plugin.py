@@ -7,12 +7,12 @@ and Kubernetes recreates the pods. Format: NVIDIA/k8s-device-plugin v0.20.0, api
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, manifests, requests
 from fleet.facts.pods import CONFINED
+from fleet.facts.record import Record
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_RESOURCE, GPU_TOLERATION, HOST_LABEL, Toleration
 from fleet.settings.sharing import GpuAccess, Replicated, config_name
 
@@ -35,8 +35,7 @@ PLUGIN_CONFIG_DEFAULT = "environment"
 _FIELDS = {"time-slicing": "timeSlicing", "mps": "mps"}
 
 
-@dataclass(frozen=True, slots=True)
-class PluginConfigs:
+class PluginConfigs(Record):
     """Files by the name in the nodes' label. Nodes without the label get `default`.
 
     `cdi` says whether some nodes get their GPUs by the Container Device Interface.

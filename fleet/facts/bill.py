@@ -10,7 +10,7 @@ nodes of their own in the most expensive pools with room. Standard library only:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import cache
@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo
 from fleet.facts import hardware
 from fleet.facts.flow import taken
 from fleet.facts.pricing import Line, Money, quoted, units
+from fleet.facts.record import Record
 from fleet.facts.tables import rows
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -37,8 +38,7 @@ def assumption(name: str) -> float:
     return next(float(row["amount"]) for row in rows("assumptions.csv") if row["name"] == name)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Record):
     """`count` nodes or runners on days of the week (Monday is 0), from a local minute of a day to a later one within 24 hours."""
 
     count: int
@@ -73,8 +73,7 @@ def read(text: str) -> tuple[Window, ...]:
     return tuple(window(count, days.split("+"), start, end, zone) for count, days, (start, _, end) in rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Warm:
+class Warm(Record):
     """An EC2 warm pool: at least `least` machines wait, and with the nodes in the cluster they are `prepared`."""
 
     least: int
@@ -87,8 +86,7 @@ class Warm:
         return sum(max(least, prepared - joined) for least, prepared, joined in parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paid:
+class Paid(Record, kw_only=True):
     """A pool of nodes or a set of machines. `line` has the prices of one and, as its counts, the smallest and largest number.
 
     `name` is unique in the line's cluster. `disk` has the units of one disk. `groups` is how many node groups the pool is split
@@ -119,8 +117,7 @@ class Paid:
         return self.prepaid is None, self.hour.unknown, self.hour.usd, self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Record, kw_only=True):
     """Runners of a class that wait for jobs, or pods that always run: `least`, or more in a window. A node holds `per_node`."""
 
     cluster: str

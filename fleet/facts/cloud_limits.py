@@ -23,10 +23,10 @@ import ipaddress
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from fleet.facts.errors import instead
+from fleet.facts.record import Record
 from fleet.facts.tables import entry, rows
 
 SUFFIX = 8
@@ -36,8 +36,7 @@ _MANY = 12
 _reserved = cache(ipaddress.ip_network)
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Record):
     """One row: see the module."""
 
     type: str

@@ -3,16 +3,14 @@
 Standard library only: the policy pack ships this module.
 """
 
-from dataclasses import dataclass
-
+from fleet.facts.record import Record
 from fleet.facts.tables import entry, rows
 
 BAD_BUILDS = ("20260930", "20261003")
 """Build dates of EKS images whose kernel panics (awslabs/amazon-eks-ami#2845)."""
 
 
-@dataclass(frozen=True, slots=True)
-class EksImage:
+class EksImage(Record):
     """A release, such as 1.36.3-20260911, with the versions of NVIDIA's driver and of the package of its container toolkit."""
 
     release: str

@@ -5,13 +5,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from fleet.facts.credentials import mask, masked
+from fleet.facts.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Record):
     """One violation. `path` leads from the config key to the value. `value` is that value as `shown` formats it, or empty.
 
     `rule` is the short name of the broken rule.
@@ -54,8 +53,7 @@ _AT = re.compile(r"(?:(?P<file>[^:\n]+):(?P<line>\d+): )?(?:(?P<path>[^\s;]+): )
 """The form of an error line: file and line if they are known, a key or an option, the message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Record):
     """The parts of one error line. `file`, `path`, `rule` and `value` are empty and `line` is None if they are not known."""
 
     message: str

@@ -3,9 +3,9 @@
 Standard library only: the policy pack ships this module. Sources, dates and how to update: `data/README.md`.
 """
 
-from dataclasses import dataclass
 from functools import cache
 
+from fleet.facts.record import Record
 from fleet.facts.tables import entry, rows
 
 ON_DEMAND, SPOT, RESERVED, CAPACITY_BLOCK = "on-demand", "spot", "reserved", "capacity-block"
@@ -18,8 +18,7 @@ OWNED = "owned"
 _UNIT, _EVERYWHERE = "unit", "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Record):
     """One GPU model.
 
     `compute_capability` is the CUDA one ("7.5"), empty for AMD. `accelerator` is the value of the accelerator label that
@@ -39,8 +38,7 @@ class Gpu:
     memory_mib: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(Record, kw_only=True):
     """One instance type or shape of the table, or a machine that a stack file describes.
 
     `cloud` is "aws", "oci" or, for a described machine, "owned"; `arch` is "x86_64" or "arm64". `gpu_memory_mib` is the memory of
@@ -74,8 +72,7 @@ class Machine:
     own_price: "Price | None" = None
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Record):
     """USD per hour with its source and ISO date. `at_most`: an upper bound, the real price may be lower."""
 
     usd_per_hour: float

@@ -5,12 +5,12 @@ support dates give the others. Standard library only: the policy pack ships this
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache, lru_cache
 from typing import Any
 
 from fleet.facts.eks_images import build_of
+from fleet.facts.record import Record
 from fleet.facts.support import EKS_SUPPORT
 from fleet.facts.tables import rows, toml
 
@@ -29,8 +29,7 @@ OKE_NOTICE = 30
 """Days for which Oracle supports a fourth minor at least."""
 
 
-@dataclass(frozen=True, slots=True)
-class Life:
+class Life(Record):
     """How long one pinned version is good.
 
     `what` names it: "runner 2.338.0". `last` is its last good day; None if no end is published. `effect` says what happens
@@ -66,8 +65,7 @@ class Life:
         return f"{self.what}: no end published"
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Record):
     """Something pinned that a stack uses. `fix` is what to do before its end, `cost` what the end costs ("" for nothing)."""
 
     life: Life

@@ -1,12 +1,10 @@
 """Kinds of node images, and which of driver and container toolkit each contains: the rows of `data/nodes.toml`."""
 
-from dataclasses import dataclass
-
+from fleet.facts.record import Record
 from fleet.facts.tables import entries, toml
 
 
-@dataclass(frozen=True, slots=True)
-class NodeImage:
+class NodeImage(Record):
     """The contents of a kind of node image before any pod runs on the node.
 
     `driver` and `toolkit`: whether the image contains them. `advertises`: whether it runs its own device plugin. `clouds`: the

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 
 from fleet.facts import hardware
 from fleet.facts.pods import Requests
+from fleet.facts.record import Record
 
 DISK_SHARE, DISK_KEPT = 0.9, 1024
 
@@ -14,8 +15,7 @@ _Kept = tuple[int, int, int]
 """The millicores and MiB that kubelet and the system keep, and the most pods."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Record):
     """The resources of one node for pods: millicores, MiB of memory, MiB of ephemeral storage, GPUs, number of pods."""
 
     cpu: int

@@ -1,7 +1,8 @@
 """Requests and volumes of pods, and what the Pod Security Standards require of pods (kubernetes.io, Pod Security Standards)."""
 
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
+
+from fleet.facts.record import Record
 
 Level = Literal["privileged", "baseline", "restricted"]
 """Kubernetes' Pod Security Standards."""
@@ -34,8 +35,7 @@ class Requests(Protocol):
     def memory(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Record):
     """A volume with its name and source, and its mount path in the container."""
 
     name: str

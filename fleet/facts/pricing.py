@@ -6,10 +6,10 @@ zones and to the internet, load balancers and taxes.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from fleet.facts import hardware
 from fleet.facts.disks import GP3_IOPS, GP3_MIBPS
+from fleet.facts.record import Record
 
 
 def rounded_up(usd: float, digits: int = 2) -> float:
@@ -18,8 +18,7 @@ def rounded_up(usd: float, digits: int = 2) -> float:
     return math.ceil(round(usd * unit, 4)) / unit
 
 
-@dataclass(frozen=True, slots=True)
-class Money:
+class Money(Record):
     """USD per hour. `unknown` counts the parts whose price is not known, which `usd` lacks. `at_most`: an upper bound."""
 
     usd: float = 0.0
@@ -53,8 +52,7 @@ def quoted(price: hardware.Price | None) -> Money:
     return Money(unknown=1) if price is None else Money(price.usd_per_hour, price.at_most)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Record):
     """One item of a cluster's bill: its counts when idle, on average and at worst, and the lowest and highest price of one.
 
     `average` is None if it is always the least.

@@ -8,11 +8,11 @@ and advertise one resource name. A pod with `GPU_TOLERATION` and a selector on `
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from fleet.facts.record import Record
 from fleet.facts.tables import entry, rows, toml
 
 GPU_RESOURCE = "nvidia.com/gpu"
@@ -103,8 +103,7 @@ EKS_EFFECT = {effect: effect.name for effect in Effect}
 """The EKS API's spelling of each effect. Node groups reject Kubernetes' spelling, and Kubernetes rejects the EKS API's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Taint:
+class Taint(Record):
     """A node taint. `value` is the value that the provider sets."""
 
     key: str
@@ -122,8 +121,7 @@ class Taint:
         return f"{self.key}={self.value}:{self.effect}"
 
 
-@dataclass(frozen=True, slots=True)
-class Toleration:
+class Toleration(Record):
     """A pod toleration. `value` is empty if and only if `operator` is Exists. An empty effect tolerates every effect."""
 
     key: str
@@ -147,8 +145,7 @@ class Toleration:
         return {name: value for name, value in fields.items() if value}
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulingProfile:
+class SchedulingProfile(Record):
     """What one provider sets on its GPU nodes, and what its autoscaler can do.
 
     `gpu_taint`: the taint of the nodes. `accelerator_label`: the label key by which the provider's autoscaler recognizes a GPU
@@ -235,8 +232,7 @@ OKE_NO_PLUGIN_LABEL = "oci.oraclecloud.com/disable-gpu-device-plugin"
 # -- priority ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Priority:
+class Priority(Record):
     """A priority class of pods. If nodes are full, a pod that `preempts` ends pods with a lower `value`."""
 
     name: str
@@ -274,8 +270,7 @@ class Standing(StrEnum):
     PROVIDER = "provider"
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Record):
     """One label, taint or annotation: its source, how this project treats it, and what to write instead."""
 
     kind: str

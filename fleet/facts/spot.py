@@ -3,11 +3,11 @@
 Standard library only: the policy pack ships this module. The figures are in `data/spot.csv`, with source and date.
 """
 
-from dataclasses import dataclass
 from functools import cache
 
 from fleet.facts.groups import grouped
 from fleet.facts.hardware import ON_DEMAND, Machine, price
+from fleet.facts.record import Record
 from fleet.facts.tables import entry, rows
 
 MIN_TYPES = MIN_ZONES = 2
@@ -16,8 +16,7 @@ MAX_SPREAD = 2
 """How many times the vCPUs or memory of another type a type of its pool may have. Cluster Autoscaler counts with one type."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class Sighting(Record, kw_only=True):
     """What a source says of a machine type in a region.
 
     `usd_per_hour` is 0 if the source has no price. `saving` is how many percent of the on-demand price the spot price was below
@@ -42,8 +41,7 @@ class Sighting:
         return None if self.saving is None or full is None else full.usd_per_hour * (1 - self.saving / 100)
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Record):
     """All sightings of a machine type in a region, oldest first."""
 
     sightings: tuple[Sighting, ...]

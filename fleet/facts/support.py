@@ -4,17 +4,16 @@ The rows of `data/eks_support.csv`. Standard library only: the policy pack ships
 """
 
 import re
-from dataclasses import dataclass
 from datetime import date
 
+from fleet.facts.record import Record
 from fleet.facts.tables import entry, rows
 
 STANDARD, EXTENDED = "eks-control-plane", "eks-control-plane-extended"
 """Items of `data/prices.csv`: an hour of an EKS control plane in standard and in extended support. Each is the whole price."""
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
+class Support(Record):
     """One Kubernetes minor. AWS charges for extended support from the day `standard_until` on.
 
     From `extended_until` on, AWS may upgrade the control plane on any day, without a notice (EKS user guide, version lifecycle).

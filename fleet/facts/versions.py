@@ -1,15 +1,14 @@
 """Versions of charts, images, node images and add-ons: a view of `data/versions.toml`, where each has source and date."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Literal
 
 from fleet.facts.manifest import filled
+from fleet.facts.record import Record
 from fleet.facts.tables import entries, entry, toml
 
 
-@dataclass(frozen=True, slots=True)
-class ChartVersion:
+class ChartVersion(Record):
     """A Helm chart as published. `repository` is an https index, or an oci:// registry path without the chart's name.
 
     `sha256` is the digest of the chart's archive, as the index has it; for an OCI chart the digest of its manifest. It is empty
@@ -25,8 +24,7 @@ class ChartVersion:
 Form = Literal["tag", "version", "sha", "sha256", "digest"]
 
 
-@dataclass(frozen=True, slots=True)
-class ChartImage:
+class ChartImage(Record):
     """An image that a chart runs: `registry/repository:tag@sha256:…`, without tag or digest if the row has none.
 
     `form` says how the chart's values spell an image:
@@ -73,8 +71,7 @@ class ChartImage:
         return filled(fields)
 
 
-@dataclass(frozen=True, slots=True)
-class KubernetesVersion:
+class KubernetesVersion(Record):
     """The versions for one Kubernetes minor on EKS. `ami_release` is the release of the standard and of the NVIDIA node image.
 
     `driver` and `toolkit` are NVIDIA's driver and container toolkit in the NVIDIA image; None if no source names them. Every
@@ -92,8 +89,7 @@ class KubernetesVersion:
     drivers: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class OkeVersion:
+class OkeVersion(Record):
     """One Kubernetes minor on OKE: the version as OKE spells it, a node image and an add-on. None if no source names it.
 
     `gpu_image` is the name of an x86 GPU node image without its build; `autoscaler` is the version of the add-on
@@ -105,8 +101,7 @@ class OkeVersion:
     autoscaler: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TalosVersion:
+class TalosVersion(Record):
     """One Talos release. `drivers` has NVIDIA's driver by the tier of the system extension that contains it (production, lts).
 
     `toolkit` is the container toolkit of both tiers. `kubernetes` is the oldest and the newest minor that the release supports.
@@ -118,8 +113,7 @@ class TalosVersion:
     kubernetes: tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonSet:
+class DaemonSet(Record):
     """What a DaemonSet's pod requests on each node: millicores and MiB, side cars included.
 
     The nodes of the `providers` run it. A DaemonSet with a `feature` runs if the cluster has that feature: a storage driver, or
@@ -135,8 +129,7 @@ class DaemonSet:
     replaces: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Nvkind:
+class Nvkind(Record):
     """The pinned nvkind (a commit), the container toolkit minors that it works with, and the Go version that builds it."""
 
     version: str
@@ -144,8 +137,7 @@ class Nvkind:
     go: str
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
+class Download(Record):
     """A file on its publisher's site, and its SHA-256."""
 
     version: str
@@ -153,8 +145,7 @@ class Download:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Record):
     """A container image with its version, and with its digest if a source gives one.
 
     `architectures` are the CPU architectures of its builds; empty if no source names them. `least_capability` is the lowest CUDA
@@ -170,8 +161,7 @@ class Image:
     most_capability: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RunnerGpu:
+class RunnerGpu(Record):
     """One row of the matrix of images/runner-gpu: NVIDIA's images of a CUDA and an Ubuntu release, and what they contain.
 
     `base`, `runtime` and `devel` are references with digests. `ccache` is the version of Ubuntu's package. `image` is what a

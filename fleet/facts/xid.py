@@ -3,8 +3,7 @@
 Source and date are in `data/xid.csv` and `data/eks_repair.csv`. EKS acts if the condition AcceleratedHardwareReady is False.
 """
 
-from dataclasses import dataclass
-
+from fleet.facts.record import Record
 from fleet.facts.tables import entry, rows
 
 FATAL = ("gpu-reset", "node-reboot", "hardware")
@@ -15,8 +14,7 @@ UNCLEAR = ("software", "undecided")
 """Categories that need a person to read the kernel log."""
 
 
-@dataclass(frozen=True, slots=True)
-class Xid:
+class Xid(Record):
     """One code. `action` is NVIDIA's immediate action, `investigation` the one after it; empty if NVIDIA names none.
 
     Category `information` needs no action.
@@ -39,8 +37,7 @@ GPU_WAIT, OTHER_WAIT = 600, 1800
 @dbc0b729 nodes/node-repair.adoc)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Record):
     """A reason of the condition. `xid` is NVIDIA's code, empty if it is none. `action` is what EKS does by default."""
 
     reason: str

@@ -1,8 +1,8 @@
 """What a job needs from a node, with every default filled in."""
 
 import math
-from dataclasses import dataclass
 
+from fleet.facts.record import Record
 from fleet.facts.scheduling import GPU_RESOURCE, SHARED_SUFFIX
 from fleet.jobs.arguments import AskArguments
 from fleet.jobs.profiles import PROFILES
@@ -13,8 +13,7 @@ MEMORY_A_GPU = 4096
 """The least memory request for each GPU, in MiB: the default of policy gpu-cpu-memory-limits."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuAsk:
+class GpuAsk(Record):
     """What a job needs: `gpus` units of its resource, CPU in millicores, the rest in MiB.
 
     `shm` is the size of /dev/shm, 0 for none; `shm_given` is true if the caller gave it. `prefer` has weights by GPU type.

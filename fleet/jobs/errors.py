@@ -1,14 +1,12 @@
 """Errors: wrong arguments of a job, and a job that no pool holds."""
 
-from dataclasses import dataclass
-
 from fleet.facts.credentials import mask
 from fleet.facts.errors import shown
+from fleet.facts.record import Record
 from fleet.settings.refusals import words
 
 
-@dataclass(frozen=True, slots=True)
-class JobProblem:
+class JobProblem(Record):
     """One problem: the argument, the short name of the rule, what is wrong and how to fix it, and the value.
 
     `value` is short JSON. It is empty if there is no value, or if the value may be a secret.

@@ -8,10 +8,11 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from fleet.facts.record import Record
 
 _NEAR = 100
 """How many characters on either side of a keyword are read, at most."""
@@ -43,8 +44,7 @@ def _other_meanings() -> Mapping[str, tuple[str, re.Pattern[str]]]:
     return {row["keyword"]: (row["meaning"], _any(row["signs"])) for row in _data()["meanings"]}
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Record):
     """A keyword in a text, with up to three words on either side. `ignored` says why it does not count; empty if it counts."""
 
     keyword: str
@@ -55,8 +55,7 @@ class Match:
         return f"{self.keyword}: “{self.excerpt}”" + (f" does not count: {self.ignored}" if self.ignored else "")
 
 
-@dataclass(frozen=True, slots=True)
-class MlWorkload:
+class MlWorkload(Record):
     """The keywords in a text. It is true if at least one counts."""
 
     matches: tuple[Match, ...]
@@ -74,8 +73,7 @@ class MlWorkload:
         return "\n".join([head, *(f"  {match}" for match in self.matches)])
 
 
-@dataclass(frozen=True, slots=True)
-class GpuRequirements:
+class GpuRequirements(Record):
     """What a task needs, as `arguments` of `create_gpu_job`.
 
     `branch` is "large model", "training" or "usual". `matches` are the keywords of the branches up to this one.

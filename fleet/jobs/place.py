@@ -5,12 +5,13 @@ queued job also needs enough quota: its team's own, or quota that the team may b
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from fleet.facts import hardware
 from fleet.facts.errors import shown
 from fleet.facts.pricing import Money
+from fleet.facts.record import Record
 from fleet.facts.scheduling import FALLBACK, FLAVOR_LABEL
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError, refused
@@ -27,8 +28,7 @@ from fleet.settings.pool import Pool
 from fleet.settings.refusals import words
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Record):
     """A pool and the `reasons` why it cannot hold a job; none if it can.
 
     `price` is the price per hour of its most expensive machine, at the pool's capacity type. `weight` is the job's preference for
@@ -75,8 +75,7 @@ class Candidate:
         return min(node.count for node in self.fits) * self.host.count
 
 
-@dataclass(frozen=True, slots=True)
-class JobPlacement:
+class JobPlacement(Record):
     """A job and the pool that runs it. `others` are the other pools, the best first, those that cannot hold the job last.
 
     `behind` are pools that run it too, in their order: those that the job names after the first, or those of its queue's flavor.

@@ -1,8 +1,7 @@
 """The CPU and memory that a job gets for each GPU if it names no amounts, by GPU model."""
 
-from dataclasses import dataclass
-
 from fleet.facts import hardware
+from fleet.facts.record import Record
 from fleet.prove.pod import Request
 
 COUNTS = (1, 2, 4, 8)
@@ -11,8 +10,7 @@ DEFAULT_GPU_TYPE = "v100"
 """The GPU type of a job that names neither a GPU type nor a pool (seed 001)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Record):
     """Defaults for one GPU of a model: CPU in millicores, memory in MiB. Requests are half of the limits, as in seed 001.
 
     `gpu` is the model's name in gpus.csv ("RTX 3090"), `accelerator` the value of the accelerator label on its nodes.

@@ -2,9 +2,9 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from fleet.facts.record import Record
 from fleet.facts.scheduling import MEDIUM_PRIORITY, RUNNER_PRIORITY
 from fleet.jobs.arguments import JobArguments
 from fleet.jobs.ask import GpuAsk, settled
@@ -28,8 +28,7 @@ def job_name(task_id: str) -> str:
     return f"{readable}-{digest}"
 
 
-@dataclass(frozen=True, slots=True)
-class GpuJobSpec:
+class GpuJobSpec(Record):
     """A job with checked arguments. `ask` is what it needs from a node. `given` has all its arguments."""
 
     ask: GpuAsk

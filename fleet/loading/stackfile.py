@@ -8,7 +8,7 @@ the same key with and without namespace, and a missing stack file.
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from types import MappingProxyType
 from fleet.facts.credentials import HIDDEN, holds_credential, mask
 from fleet.facts.errors import MOST_PROBLEMS, Fault, FleetError, InputError, Problem, instead, quoted
 from fleet.facts.places import Keys, Lines, Place
+from fleet.facts.record import Record
 from fleet.loading import home
 from fleet.loading.files import ConfigFile, from_here, listed, meant
 from fleet.loading.project import Declared, Project, fits, type_name
@@ -35,8 +36,7 @@ _ESCAPES = str.maketrans({code: f"\\u{code:04x}" for code in (0x3C, 0x3E, 0x26, 
 _FILE_NAME = re.compile(r"Pulumi\.(?P<stack>[^/]+)\.ya?ml")
 
 
-@dataclass(frozen=True)
-class StackConfig:
+class StackConfig(Record):
     """One stack's configuration.
 
     `values`: text by full key ("gpu-ci:clusters"). A scalar has its own text, objects and lists are JSON.

@@ -5,12 +5,12 @@ A window of a schedule has its price for one week.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 
 from fleet.charts.container_jobs import own_runner
 from fleet.facts import bill as counting, hardware
 from fleet.facts.pricing import Line, Money, average, quoted, span, units
+from fleet.facts.record import Record
 from fleet.facts.remark import costs
 from fleet.prove.placement import Fit, Host, Placement, fit, per_node, pool_hosts
 from fleet.prove.pod import PodAsk, runner_ask
@@ -122,8 +122,7 @@ Way = tuple[Pool, str, int]
 """A pool, one of its machine types, and the nodes that a window adds if they are of that type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Week:
+class Week(Record):
     """A window in the seven local days from a day. `nodes` are the fewest and the most that it adds, `usd` what they cost."""
 
     name: str

@@ -1,12 +1,12 @@
 """What a fleet has pinned, with the last good day of each: for the plan, the calendar and the alerts."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from fleet.charts.sweeps import sweep_pods
 from fleet.facts.groups import grouped
 from fleet.facts.lifecycle import Use, of_chart, of_driver, of_image, of_row
+from fleet.facts.record import Record
 from fleet.facts.versions import CHART_IMAGES, IMAGES, LAUNCHER_IMAGE, RUNNER_IMAGE
 from fleet.prove.image_fit import node_driver, runner_gpu
 from fleet.providers.fleet import Fleet
@@ -16,8 +16,7 @@ from fleet.settings.github import GitHub
 from fleet.settings.workloads import WORKLOAD_IMAGES
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Record):
     """One pinned version, and the clusters that use it. `last` and the rest are in `use`."""
 
     use: Use

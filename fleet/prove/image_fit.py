@@ -6,12 +6,12 @@ jobs run in their own images, `cuda` of the class says what these need, and the 
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date
 from typing import TypeVar
 
 from fleet.facts import hardware
 from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.record import Record
 from fleet.facts.tables import entry, rows
 from fleet.facts.versions import RUNNER_GPU, RUNNER_GPU_REPOSITORY, Image, RunnerGpu, minor
 from fleet.providers.fleet import Fleet
@@ -98,8 +98,7 @@ def unbuilt(image: Image | None, machines: Iterable[hardware.Machine]) -> str:
 # -- PyTorch -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(Record):
     """A minor release, such as 2.14, for one CUDA, such as 13.2. PyPI has only the `default` build of a release.
 
     `released` is the day of its first file on PyPI. `image` is what a GPU and a driver need to run the build: `least_driver` is

@@ -1,10 +1,10 @@
 """The nodes of each pool as the scheduler and the autoscaler see them: labels, taints, room."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from fleet.facts.hardware import CAPACITY_BLOCK, SPOT, Machine
 from fleet.facts.pods import Requests
+from fleet.facts.record import Record
 from fleet.facts.scheduling import HOST_LABEL, INSTANCE_TYPE_LABEL, SYSTEM_POOL, Taint, system_labels
 from fleet.facts.tables import toml
 from fleet.facts.versions import daemonsets
@@ -23,8 +23,7 @@ Values = frozenset[str] | None
 """The possible values of a label. None: the label exists, and the settings do not show its value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nodes:
+class Nodes(Record):
     """The nodes of one pool. `labels` has the labels of each machine of the host, in the same order.
 
     `taints` are those of real nodes, `imagined` those that the autoscaler assumes while the pool has no node. `span` is the

@@ -1,10 +1,10 @@
 """Why a pod would stay pending in each pool of a fleet, and the change that removes each reason."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import SPOT
+from fleet.facts.record import Record
 from fleet.prove.nodes import Nodes, cluster_nodes
 from fleet.prove.pending_rules import Reason, reasons
 from fleet.prove.placement import node_price
@@ -13,8 +13,7 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Record):
     """Whether a pod runs in one pool. `reasons` is empty if it does."""
 
     nodes: Nodes
@@ -52,8 +51,7 @@ class Answer:
         return f"on {running}" + (f", or on a new one of up to {self.nodes.span.max}" if grows else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Record):
     """The answers of all pools for one pod, the best or nearest first. `unknown` is what the settings do not show."""
 
     pod: Pod

@@ -7,12 +7,13 @@ fix is one line that begins with where to change it: "pod: …" or "stack: …".
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from fleet.facts.hardware import OWNED
 from fleet.facts.quantities import quantity
+from fleet.facts.record import Record
 from fleet.facts.requests import requested, resources
 from fleet.facts.scheduling import DEFAULT_QUEUE, QUEUE_LABEL, RUNNER_PRIORITY, RUNTIME_CLASS, Toleration, is_gpu_resource
 from fleet.prove.namespace_limits import limit_range, resource_quota, team_limit_range
@@ -28,8 +29,7 @@ from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.queues import units
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Record):
     """Why a pod cannot run in a pool, and the change that removes the reason. `fix` is empty if none does.
 
     `weight` ranks fixes: 0 only moves the pod, 1 changes what it asks for, 2 changes the stack.

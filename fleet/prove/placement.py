@@ -7,7 +7,7 @@ launcher runs in the cluster and needs room on the system pool.
 
 import math
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby
 
@@ -20,6 +20,7 @@ from fleet.facts.groups import grouped
 from fleet.facts.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
 from fleet.facts.pods import Requests
 from fleet.facts.pricing import Money
+from fleet.facts.record import Record
 from fleet.facts.remark import Remark, costs
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.versions import daemonsets
@@ -38,8 +39,7 @@ from fleet.settings.runner import PodRunner, Runner, request_text
 from fleet.settings.sharing import AnySharing, resource_of, units_of
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Record):
     """The machines that run a set's jobs: at most `count`, each of one of `machines`. `name` is the pool or the kind of machine.
 
     `disk` is the root disk in MiB. `daemonsets` are the DaemonSets' pods of every node.
@@ -70,8 +70,7 @@ class Host:
         return "shares" if self.sharing else "GPUs"
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Record):
     """Runners of one class on one machine: how many fit, which resource runs out first, how many GPUs stay idle.
 
     If GPUs are shared, `offer` and `stranded` count shares.
@@ -111,8 +110,7 @@ def _rooms(runner: Ask, offer: Offer, counted: str) -> dict[str, int]:
     return {name: max(free, 0) // request for name, free, request in rows if request} | {"pods": offer.pods}
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Record):
     """One runner set and one of its hosts. `capacity` is the number of runners on a full host of the worst machine type.
 
     A set of pods with several pools has a placement for each, the first choice first, and must fit in all of them. `launchers` is

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +11,7 @@ from fleet.facts.errors import InputError, quoted
 from fleet.facts.nested import part
 from fleet.facts.pods import Amount
 from fleet.facts.quantities import quantity
+from fleet.facts.record import Record
 from fleet.facts.requests import amounts, requested, requests_of, resources
 from fleet.facts.scheduling import GPU_RESOURCE, QUEUE_LABEL, Toleration
 from fleet.settings.runner import RunnerPod
@@ -29,8 +29,7 @@ PLAIN = ("cpu", "memory", "ephemeral-storage")
 """Resources that every node has. All others are extended resources or huge pages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Record):
     """The request of one resource: millicores or MiB. `limit` is 0 if it is not the same as the request."""
 
     request: int
@@ -41,8 +40,7 @@ class Request:
         return Request(self.request * count, self.limit * count)
 
 
-@dataclass(frozen=True, slots=True)
-class PodAsk:
+class PodAsk(Record):
     """What a pod reserves on a node, for placement. `gpus` are units of the node's own resource."""
 
     gpus: int
@@ -56,8 +54,7 @@ class PodAsk:
         return PodAsk(self.gpus * count, cpu, memory, self.scratch * count)
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
+class Pod(Record):
     """One pod: the object that creates it, and its spec. `namespace` is empty if the manifest names none.
 
     `queue` is the object's label of Kueue's queue. `count` is the number of pods that a Job runs at the same time. `suspended`:

@@ -3,9 +3,8 @@
 Jobs of other teams end at some time, so only limits count: the team's quota, and the quota that other teams of its cohort lend.
 """
 
-from dataclasses import dataclass
-
 from fleet.facts.offer import for_runners
+from fleet.facts.record import Record
 from fleet.facts.scheduling import DEFAULT_QUEUE
 from fleet.prove.placement import Host, pool_host
 from fleet.prove.topology import Ask
@@ -84,8 +83,7 @@ def _short(ask: Ask, team: str, quota: Quota, queues: Queues, host: Host, part: 
     return f"team {team} has {gets} of it {how}, the job asks for {request_text}; {fix}, or ask for less"
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Record):
     """The millicores and MiB for one unit of a pool's resource, on the node with the least of each."""
 
     cpu: int

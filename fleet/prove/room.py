@@ -1,9 +1,9 @@
 """Whether a pool can run a workload: its GPUs, the free resources of a node, and the hardware that the image is built for."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+from fleet.facts.record import Record
 from fleet.facts.remark import todo
 from fleet.prove import topology
 from fleet.prove.image_fit import node_driver, pinned_image, unbuilt, unrunnable
@@ -15,8 +15,7 @@ from fleet.settings.queues import units
 from fleet.settings.workloads import PoolWorkload
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Record):
     """A runner set or a workload that its pool cannot hold, or a job of the stack that no pool can hold, and the reason."""
 
     cluster: str

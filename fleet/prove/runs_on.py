@@ -5,10 +5,10 @@ GitHub matches `runs-on` to runner sets: a set must have every label (its name i
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from fleet.facts.cloud_limits import limit
+from fleet.facts.record import Record
 
 _NOT_OF_GITHUB = limit("github.com", "runs-on")
 """Faults the labels of GitHub's own runners: a set may not take one."""
@@ -16,8 +16,7 @@ _LEVEL = re.compile(r"^(?:org|organization|ent|enterprise)/", re.IGNORECASE)
 """Says in front of a group which of two with one name is meant (docs.github.com, "Using unique names for runner groups")."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunsOn:
+class RunsOn(Record):
     """A `runs-on`: a runner must have all of these labels and be in this group. An empty group means any group."""
 
     labels: tuple[str, ...]

@@ -7,7 +7,6 @@ assignment must be acceptable, also one of all jobs to one cluster.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 
@@ -15,6 +14,7 @@ from fleet.charts.container_jobs import own_runner
 from fleet.facts.flow import taken
 from fleet.facts.hardware import SPOT
 from fleet.facts.pricing import span
+from fleet.facts.record import Record
 from fleet.prove.placement import Host, fit, pool_hosts
 from fleet.prove.pod import runner_ask
 from fleet.providers.fleet import Fleet
@@ -25,8 +25,7 @@ from fleet.settings.pod_template import PodFields
 from fleet.settings.runner import PodRunner, Runner
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(Record):
     """A runner set of pods, with the name and the settings of its cluster."""
 
     cluster: str

@@ -5,10 +5,11 @@ lower bound.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 
 from fleet.facts.pricing import Money
+from fleet.facts.record import Record
 from fleet.prove.bill import lines
 from fleet.prove.room import standing
 from fleet.providers.fleet import Fleet
@@ -25,8 +26,7 @@ JOB_PHASES = (*(f"job-{name}" for name in PHASES[:-1]), "job-copy")
 """The phases that follow for a job in containers: those of its own pod, and the copy of the workspace into it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Record):
     """A start from what the job finds, by phase. `low` and `high` are the seconds of the phases that have a figure."""
 
     finds: str
@@ -52,8 +52,7 @@ class Start:
         return f"{seconds(self.low, self.high)}{missing}"
 
 
-@dataclass(frozen=True, slots=True)
-class Starts:
+class Starts(Record):
     """The starts of one runner class: cold, and warm by what it has now, or else by a node of an earlier job.
 
     `finds` is what the first job finds, and `idle` is USD an hour of the pool or machines while no job runs.

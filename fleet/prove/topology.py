@@ -10,13 +10,14 @@ for the GPUs (docs/layers.md), kubelet admits more than this module says, never 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, combinations
 from typing import Protocol
 
 from fleet.facts.hardware import Machine
 from fleet.facts.offer import allocatable
 from fleet.facts.pods import Amount
+from fleet.facts.record import Record
 from fleet.facts.tables import rows
 from fleet.settings.kubelet import ResourceManagers
 
@@ -26,8 +27,7 @@ ERROR = "TopologyAffinityError"
 """The reason of a pod that kubelet rejects by NUMA nodes. The pod stays failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Record):
     """CPUs and GPUs of each NUMA node, in the order of the nodes' numbers."""
 
     cpus: tuple[int, ...]
@@ -68,8 +68,7 @@ class Ask(Protocol):
     def scratch(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Aligned:
+class Aligned(Record):
     """What kubelet aligns of a pod: `gpus` units, and `cpus` that it has alone. 0: this resource has no say."""
 
     gpus: int
@@ -87,8 +86,7 @@ def aligned(ask: Ask, managers: ResourceManagers) -> Aligned:
     return Aligned(ask.gpus, ask.cpu.request // 1000 if whole else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Nodes:
+class Nodes(Record):
     """The NUMA nodes of a machine: what each has, and what of it is free. `unit` is a GPU or a share of one."""
 
     total: Layout

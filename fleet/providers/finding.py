@@ -1,15 +1,15 @@
 """What a check of `doctor` finds, and why a source cannot be asked."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+
+from fleet.facts.record import Record
 
 OK, WRONG, SKIPPED = "ok", "wrong", "skipped"
 FRESHNESS = "freshness"
 """The area of checks whether what a fleet pins is still good."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """What one check found in an area. `fix` is the command or the edit that fixes it, empty unless the state is wrong."""
 
     state: str

@@ -1,7 +1,6 @@
 """The fleet of one stack: the model of its whole config. `fleet.prove.rules` has the rules over all clusters."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Any
 
@@ -9,6 +8,7 @@ from pydantic import Field, GetCoreSchemaHandler, PrivateAttr
 from pydantic_core import CoreSchema, core_schema
 
 from fleet.facts.errors import instead
+from fleet.facts.record import Record
 from fleet.providers.provider import Provider
 from fleet.providers.registry import PROVIDERS, provider_of
 from fleet.settings.cluster import Cluster
@@ -30,8 +30,7 @@ def guard_urn(stack: str) -> str:
 PolicyArn = Annotated[str, matching("policy_arn", r"arn:aws:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]{1,512}")]
 
 
-@dataclass(frozen=True, slots=True)
-class _ByExistence:
+class _ByExistence(Record):
     """The union of the two settings models of a provider. The key `existing` selects that of a cluster which exists already."""
 
     choices: dict[str, type[Cluster]]

@@ -6,11 +6,11 @@ lower bound.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fleet.charts.cluster_autoscaler import PROVISION_MINUTES
 from fleet.facts.disks import write_seconds
 from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.record import Record
 from fleet.facts.scheduling import GPU_RESOURCE
 from fleet.facts.tables import entry, rows
 from fleet.providers.registry import PROVIDERS
@@ -20,8 +20,7 @@ from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Record):
     """One figure, in seconds. `kind` is measured, stated or derived. A row without seconds is a gap: `kind` is empty."""
 
     phase: str
@@ -36,8 +35,7 @@ class Row:
 ROWS = tuple(entry(Row, row) for row in rows("starts.csv"))
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(Record):
     """The seconds of one phase, from `low` to `high`. `high` is None if no source has a figure; `low` is then 0."""
 
     name: str

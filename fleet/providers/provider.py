@@ -7,7 +7,6 @@ provider is a property of their settings models instead: `Cluster`, `Pool` and `
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -15,6 +14,7 @@ from fleet.charts.chart import Chart, Pod
 from fleet.facts.bill import Paid
 from fleet.facts.hardware import Machine, quota_code, quota_units
 from fleet.facts.pricing import Line
+from fleet.facts.record import Record
 from fleet.facts.scheduling import SYSTEM_POOL, SchedulingProfile
 from fleet.providers.finding import Finding
 from fleet.providers.starter import Starter
@@ -28,8 +28,7 @@ from fleet.settings.refusals import words
 ClusterT = TypeVar("ClusterT", bound=Cluster)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Record):
     """`owner` claims the thing that `key` identifies. `at` is the path of the claim in the settings."""
 
     key: object
@@ -41,8 +40,7 @@ IN_CONFIG = object()
 """Stands for the value at the path of a violation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Record):
     """A broken rule. `rule` is its short name, `at` the path of the setting that breaks it.
 
     The error shows `value`. Without one it shows the value at the path.
@@ -67,8 +65,7 @@ def conflicts(claims: Iterable[Claim]) -> Iterator[tuple[Claim, str]]:
             yield claim, first
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Record):
     """The units of a quota that one pool or set of machines needs at its maximum size.
 
     `units` are vCPUs on EC2 and GPUs on OCI. `code` is None if the quota of `machine` is unknown. `compartment` is an OCID,
@@ -92,8 +89,7 @@ def needs(machines: Sequence[Machine], capacity: str, count: int, region: str, c
         yield Need(machine.name, capacity, code, count * quota_units(machine), region, compartment)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeGroup:
+class NodeGroup(Record):
     """Equal nodes that the cloud makes, by the name that its autoscaler knows. `zones` is empty if the settings show none."""
 
     id: str
@@ -105,8 +101,7 @@ GONE = ("terminated", "deleted")
 """States in which a cloud still lists what it has deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(Record):
     """A thing that exists, and the command that deletes it.
 
     `names` are its id and whatever else a state may call it, `title` is its name if the cloud has one. `own` is false for things
@@ -123,8 +118,7 @@ class Left:
         return f"{self.what}\n    {self.delete}"
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Record):
     """How to find a thing of which only the inputs are known: `command` for people; `ids` asks for the ids that Pulumi imports.
 
     `again`: there is nothing to find, because a create sets the same thing once more.

@@ -1,18 +1,18 @@
 """How `init` writes the cluster of a new stack: what a provider adds to the answers."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import ClassVar
 
 from fleet.facts.hardware import Machine
+from fleet.facts.record import Record
 
 Values = Mapping[str, str | Iterable[str]]
 """What a template names: a text, or the lines of a block."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Record):
     """The answers that a template depends on.
 
     `version` is the Kubernetes minor of a cluster that exists already, `zones` those of its nodes; both are empty for a new one.

@@ -1,8 +1,8 @@
 """Tag rules of each cloud, in addition to the common rules."""
 
 import re
-from dataclasses import dataclass
 
+from fleet.facts.record import Record
 from fleet.facts.scheduling import CLUSTER_LABEL, POOL_LABEL
 
 STACK_TAG = "gpu-ci/stack"
@@ -18,8 +18,7 @@ def fixed_tags(stack: str, cluster: str, pool: str = "") -> dict[str, str]:
     return {STACK_TAG: stack, CLUSTER_LABEL: cluster} | ({POOL_LABEL: pool} if pool else {})
 
 
-@dataclass(frozen=True, slots=True)
-class TagRules:
+class TagRules(Record):
     """A fleet may have `most` tags. The whole of each key matches `key`, which `words` explains.
 
     `kept` says what keeps its old tags after a change of the stack file; empty if nothing does.

@@ -1,10 +1,10 @@
 """The settings that a pod needs to run in a pool."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fleet.charts.gpu_operator import runtime_class as operator_runtime_class
 from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.record import Record
 from fleet.facts.scheduling import Toleration
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
@@ -13,8 +13,7 @@ from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record):
     """The node labels, tolerations and resource of pods of one pool, or of several in order.
 
     `selectors` has the node selector of each pool, the first choice first. The nodes advertise `resource`. `runtime_class` is

@@ -6,12 +6,12 @@ of a Job that Kueue has admitted, while the Job kept its place in the queue.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import Level
+from fleet.facts.record import Record
 from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, POD_SECURITY_LABEL
 from fleet.prove.namespace_limits import team_limit_range
 from fleet.settings.cluster import Cluster
@@ -67,8 +67,7 @@ NAME = "team"
 """Name of the NetworkPolicy and of the LimitRange. A namespace has one of each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Record):
     """The manifests of a namespace: itself, its NetworkPolicy, and its LimitRange if it has a queue."""
 
     namespace: Manifest

@@ -6,11 +6,11 @@ runs out while GPUs are free.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from fleet.charts.chart import manifests
 from fleet.facts.manifest import Manifest, manifest
+from fleet.facts.record import Record
 from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES, NAMESPACE_NAME_LABEL, WAIT_FOR, SchedulingProfile, flavor_labels
 from fleet.prove.placement import pool_hosts
 from fleet.prove.quota import Share, share
@@ -23,8 +23,7 @@ from fleet.settings.queues import Queues, Quota, Team
 API = "kueue.x-k8s.io/v1beta2"
 
 
-@dataclass(frozen=True, slots=True)
-class TeamQueue:
+class TeamQueue(Record):
     """Kueue's objects for a team: its ClusterQueue, and the LocalQueues of each of its namespaces."""
 
     cluster_queue: Manifest
@@ -36,8 +35,7 @@ class TeamQueue:
         return [flavor["name"] for group in self.cluster_queue["spec"]["resourceGroups"] for flavor in group["flavors"]]
 
 
-@dataclass(frozen=True, slots=True)
-class QueueObjects:
+class QueueObjects(Record):
     """Kueue's objects for a cluster: priorities, the flavors that have a quota, and each team's objects by its name."""
 
     priorities: tuple[Manifest, ...]

@@ -5,11 +5,11 @@ volume: namespaces share no data.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from fleet.facts.record import Record
 from fleet.settings.model import DnsLabel, Memory, Model, memory_text
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.refusals import between, problem, refusal, refuse
@@ -21,8 +21,7 @@ VolumeSize = Annotated[Memory, between("storage_size", 1024, step=1024)]
 Binding = Literal["WaitForFirstConsumer", "Immediate"]
 
 
-@dataclass(frozen=True, slots=True)
-class Volumes:
+class Volumes(Record):
     """The settings of a storage class, except ids that are known only after the cloud resources exist."""
 
     provisioner: str

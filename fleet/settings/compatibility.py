@@ -6,10 +6,10 @@ A driver version starts with its branch: 580.159.03 is in R580. `data/gpus.csv` 
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated
 
 from fleet.facts import hardware
+from fleet.facts.record import Record
 from fleet.facts.tables import entry, rows
 from fleet.facts.versions import minor
 from fleet.settings.model import Model
@@ -24,8 +24,7 @@ def driver_version(version: str) -> str:
     return version
 
 
-@dataclass(frozen=True, slots=True)
-class Cuda:
+class Cuda(Record):
     """What a major version of CUDA needs of a node: the oldest driver branch, and the lowest compute capability; "" for any."""
 
     major: str

@@ -1,11 +1,11 @@
 """How a pool's GPUs become schedulable: exactly one advertiser of `nvidia.com/gpu`, on nodes with a driver."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal
 
 from fleet.facts.node_image import NodeImage
+from fleet.facts.record import Record
 from fleet.settings import compatibility
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool
@@ -26,8 +26,7 @@ _SHARES = {
 """The enablements that support a sharing strategy, by strategy."""
 
 
-@dataclass(frozen=True, slots=True)
-class EnabledPool:
+class EnabledPool(Record):
     """A pool, its kind of node image, and the version of the image's driver if it has one.
 
     `driver_at` is the path of that version in the settings, empty if no setting has it. `driver_fix` is the advice for a driver

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from fleet.facts.cloud_limits import limit
+from fleet.facts.record import Record
 
 if TYPE_CHECKING:  # not needed for a plan
     from pydantic import GetJsonSchemaHandler
@@ -76,8 +77,7 @@ def accepted(rule: str, accepts: Callable[[Any], object], **context: object) -> 
     return refuses(check)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Record):
     """How a JSON Schema describes a value that a validator checks: `rule` says in words what the validator allows.
 
     `title` names the kind of value, `pattern` is a regular expression of the whole text, `types` are the JSON types. `values`

@@ -4,11 +4,11 @@ Nodes pull its layers without a NAT gateway. On EKS they come from S3, through t
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
+from fleet.facts.record import Record
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.settings.model import Model
 from fleet.settings.refusals import matching, refusal, refuse, require_once
@@ -20,8 +20,7 @@ Version = Annotated[str, matching("image_version", r"([A-Za-z0-9_][A-Za-z0-9_.-]
 Prefix = Annotated[str, matching("registry_prefix", r"[a-z0-9]+(-[a-z0-9]+)*", most=10)]
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Record):
     """The parts of an image reference. `version` is ":tag", "@digest" or both, as written; "" without a version."""
 
     host: str
@@ -48,8 +47,7 @@ def parts(reference: str) -> Reference:
     return Reference(host, path, f"{colon}{tag}{at}{digest}")
 
 
-@dataclass(frozen=True, slots=True)
-class Mirror:
+class Mirror(Record):
     """From where a cluster pulls images. `address` is the registry with its prefix; an image is below the host of its origin.
 
     `caches` are the hosts that the registry pulls through. `copies` are single images, as `Reference.exact` writes them.

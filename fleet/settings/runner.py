@@ -3,7 +3,6 @@
 import math
 from abc import abstractmethod
 from collections import Counter
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -11,6 +10,7 @@ from pydantic import AfterValidator, Field
 from fleet.facts.cloud_limits import limit
 from fleet.facts.hardware import Machine
 from fleet.facts.pods import Amount
+from fleet.facts.record import Record
 from fleet.settings.compatibility import CudaFields
 from fleet.settings.container_jobs import HOOK_CONTAINERS, HOOK_FOLDERS, HOOK_VOLUMES, ContainerFields
 from fleet.settings.github import RunnerGroup
@@ -78,8 +78,7 @@ ImageReference = Annotated[str, Field(min_length=1, max_length=512), matching("i
 """A container image by version or digest."""
 
 
-@dataclass(frozen=True, slots=True)
-class WholeMachine:
+class WholeMachine(Record):
     """The machine that a runner has to itself, outside of Kubernetes. A launcher in the cluster starts it.
 
     `name` is the kind of machine in words, `types` are those that the launcher tries, `capacity` is one of

@@ -4,7 +4,6 @@ Times are wall-clock times of an IANA time zone. So a window that is open while 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, ClassVar, Literal, get_args
 from zoneinfo import ZoneInfo, available_timezones
@@ -12,6 +11,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import AfterValidator, Field
 
 from fleet.facts import bill
+from fleet.facts.record import Record
 from fleet.facts.remark import said, todo
 from fleet.settings.model import IN_ANY_ORDER, Day, DnsLabel, Model, QuotedText
 from fleet.settings.refusals import matching, problem, refusal, refuse, refuses, require_once
@@ -45,8 +45,7 @@ Clock = Annotated[QuotedText, matching("clock", r"([01]\d|2[0-3]):[0-5]\d")]
 """A wall-clock time, such as 09:00."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Record):
     """One time that a window is open: `day` is the local day on which it starts, `start` and `end` are in UTC."""
 
     window: str

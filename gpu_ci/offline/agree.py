@@ -8,7 +8,6 @@ import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date
 from difflib import unified_diff
 from functools import partial, reduce
@@ -20,6 +19,7 @@ import typer
 
 from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
+from fleet.facts.record import Record
 from fleet.loading.files import from_here
 from fleet.loading.home import ROOT
 from gpu_ci.app import AsOf, File, Yes, console, reply
@@ -158,8 +158,7 @@ def replace_files(files: Files, root: Path) -> None:
 # -- edits of a stack file ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(Record, kw_only=True):
     """Options of every command that shows a change of a stack's files, asks, and then writes it."""
 
     file: File = None

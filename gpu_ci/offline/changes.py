@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from fleet.charts.runner_sets import moves_beside
+from fleet.facts.record import Record
 from fleet.facts.scheduling import has_generations
 from fleet.render.arc import another_minor
 from fleet.settings.runner import PodRunner
@@ -92,8 +93,7 @@ class Pair(NamedTuple, Generic[T]):
         return "removed" if self.after is None else "changed" if self.changed else "same"
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Record):
     """An entry of the stack file, or a policy, that is added, removed or changed.
 
     `values` has its changed settings by dotted path, or all if it is new or gone.

@@ -12,13 +12,14 @@ exception for what a pull request writes itself.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.facts.errors import InputError, instead, quoted
+from fleet.facts.record import Record
 from gpu_ci.offline import wire
 from gpu_ci.offline.configschema import faults
 from gpu_ci.offline.entries import plain as shown
@@ -39,8 +40,7 @@ Settings = Mapping[str, object]
 """policies/config/<stack>.json as data: policy id to level, or to {"enforcementLevel": level, property: value}."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Record):
     """The verdict of one rule on one resource.
 
     `level` is the level of the rule, "mandatory" or "advisory"; the engine treats every undeterminable verdict as advisory.

@@ -3,13 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 
 from fleet.facts.errors import Fault
 from fleet.facts.groups import grouped
 from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
 from fleet.facts.pricing import Line, Money, average, rounded_up, span as money_span
+from fleet.facts.record import Record
 from fleet.facts.remark import CANNOT_WORK, COST, Remark
 from fleet.loading.files import from_here
 from fleet.loading.home import INSTALLED
@@ -30,8 +31,7 @@ _FEW = 3
 """Names of resources that are listed one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """One pool of a runner set, as text. `name` also has the choice, if it is not the first pool of the set.
 
     Labels in `runs_on` do not move a runner set, so places that differ only in them are equal.

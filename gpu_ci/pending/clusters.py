@@ -7,10 +7,11 @@ Helm keeps each revision of a release as a Secret of the type helm.sh/release.v1
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from fleet.facts.record import Record
 from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.objects import Kind, text
@@ -20,8 +21,7 @@ _STATES = "deployed,failed,pending-install,pending-rollback,pending-upgrade"
 _SELECTOR = f"owner=helm,status in ({_STATES})"
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Record):
     """The newest revision of a release that Helm keeps in a cluster."""
 
     namespace: str

@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from fleet.facts.record import Record
 from fleet.facts.yaml_text import yaml_text
 from fleet.loading.config import read_fleet
 from fleet.loading.files import listed
@@ -44,8 +45,7 @@ _EXISTS = "If a Job has that name: refuse, follow the same one, or replace it."
 IfExists = Annotated[Existing, typer.Option("--existing", help=_EXISTS)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
+class Connection(Record, kw_only=True):
     """Options that select a namespace of a cluster."""
 
     namespace: Namespace = None
@@ -57,8 +57,7 @@ class Connection:
         return api.connect(self.kubeconfig, self.context, self.namespace or default_namespace)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
+class Following(Record, kw_only=True):
     """Options of following a Job."""
 
     cancel_on_interrupt: Annotated[bool, typer.Option("--cancel-on-interrupt", help="Ctrl-C deletes the Job.")] = False

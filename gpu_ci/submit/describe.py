@@ -1,6 +1,6 @@
 """Creates the manifest of a Job from the options of the command line."""
 
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +8,7 @@ import typer
 
 from fleet import jobs
 from fleet.facts.credentials import mask
+from fleet.facts.record import Record
 from fleet.loading.config import read_fleet
 from gpu_ci.app import Cluster, File, OfStack, Pools
 from gpu_ci.submit.errors import InputError
@@ -15,8 +16,7 @@ from gpu_ci.submit.objects import Object
 from gpu_ci.submit.sending import read_job
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class Described(Record, kw_only=True):
     """Every option that describes a Job. The fields are the options of `print` and `run`."""
 
     command: Annotated[list[str] | None, typer.Argument(help="The command, after `--`; default: the image's own.")] = None
@@ -77,7 +77,7 @@ class Described:
 
     def _read(self, file: Path) -> tuple[Object, list[str]]:
         """The Job of a file. Raises InputError if another option describes a Job too."""
-        options = [name for name in self.__slots__ if name != "manifest_file" and getattr(self, name)]
+        options = [part.name for part in fields(self) if part.name != "manifest_file" and getattr(self, part.name)]
         if options:
             raise InputError(f"--manifest: the file describes the whole Job; remove {', '.join(map(_option, options))}")
         return read_job(file), []

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TextIO
 
+from fleet.facts.record import Record
 from gpu_ci.submit.errors import SubmitError
 
 Existing = Literal["refuse", "follow", "replace"]
@@ -13,8 +14,7 @@ Propagation = Literal["Background", "Foreground"]
 """When the pods of a deleted Job are deleted: after the Job, or before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Record):
     """Intervals in seconds.
 
     `poll`: between two readings of a Job. `first_pause`: before the first retry; it doubles with each retry up to
@@ -30,8 +30,7 @@ class Timing:
     drain: float = 15
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Record):
     """Options of a run; docs/submit.md describes them.
 
     `cancel_on_interrupt`: Ctrl-C deletes the Job. `propagation` holds for every deletion. `clean_up`: delete the Job when it has
@@ -113,8 +112,7 @@ STATUS = dict.fromkeys(Outcome, 1) | {Outcome.COMPLETE: 0, Outcome.REFUSED: 2, O
 """Exit status by outcome: 0 complete, 1 the Job failed, 2 wrong input, 3 not known, 130 interrupted (128 + SIGINT)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Record):
     """How one Job ended.
 
     `reason` is one line. `exit_code` is that of the container that failed last, if one did. `attempts` counts the containers

@@ -5,12 +5,13 @@ The keys are those of docs.github.com, "Workflow syntax for GitHub Actions" and 
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.nested import items, part, text_at
+from fleet.facts.record import Record
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
 from fleet.prove.runs_on import RunsOn
@@ -42,8 +43,7 @@ Actions = dict[Path, Mapping[str, Any]]
 """`runs` of the actions of repositories by their folders, each read once."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class File:
+class File(Record, eq=False):
     """A workflow with its path. Equal to itself alone."""
 
     path: Path
@@ -70,8 +70,7 @@ class Step(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Record):
     """A job. `unresolved` says why its `runs-on` is unknown; `runs_on` then has no meaning.
 
     `images` are the containers that it starts. `timeout` is in minutes, None if only GitHub knows it. `gpus` is the number of

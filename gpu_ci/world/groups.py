@@ -1,7 +1,6 @@
 """The node groups that the cloud of a cluster would have, and their nodes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from itertools import chain
 
@@ -28,7 +27,6 @@ _UNKNOWN_SYSTEM = Machine(name="any", cloud=OWNED, vcpus=16, memory_mib=64 * 102
 _REGION_LABEL = "topology.kubernetes.io/region"
 
 
-@dataclass(frozen=True, slots=True)
 class Group(NodeGroup):
     """One node group of a pool, whose nodes are as `of` describes them. `span` are its least and most.
 

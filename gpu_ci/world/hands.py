@@ -20,6 +20,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from threading import Event
 
+from fleet.facts.record import Record
 from fleet.render.sweeps.api import Object
 from gpu_ci.world.container import Pod, entering, expanded, namespaces
 from gpu_ci.world.follow import FAILS, LOG, Followed, delete, merge, now, passes, write_status
@@ -33,8 +34,7 @@ _PROBED = 1
 """Seconds from one readiness probe to the next. A kubelet takes those of the probe."""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Record):
     """What stands for an image.
 
     `part` is a name of `Parts`, or PYTHON. `image` has no tag. `command` is the container's first word, where an image has

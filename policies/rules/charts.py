@@ -8,8 +8,9 @@ images that they run and what they use of a node (`charts.toml`).
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from fleet.facts.record import Record
 
 from .kinds import SCALE_SET_CHART
 from .read import Data, Later, items, text, walk
@@ -25,8 +26,7 @@ WORK = "work"
 """The volume that runner and Docker share. The values may define it."""
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultImage:
+class DefaultImage(Record):
     """An image that a chart runs. `values` are the chart's defaults at the path `at`; a release's values override them by key.
 
     The image runs if the flag at `switch` is on; `on` is the default of that flag. If the flag `variant` beside the tag is on,
@@ -43,8 +43,7 @@ class DefaultImage:
 INIT, REGULAR = "initContainers", "containers"
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(Record):
     """`path` within the pod spec ("containers[0]"), the field that contains it, and the container as the wire gives it.
 
     `made` says which value makes a chart add the container; "" for a container that the values name.

@@ -11,10 +11,10 @@ A plan of a stack file finds the key that has the value, and ends with status 2 
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from fleet.facts.cloud_limits import SUFFIX, limits
+from fleet.facts.record import Record
 from fleet.facts.yaml_text import helm_values
 
 from .read import Data, Faults, Later, known, line, parsed, places, shown, text
@@ -23,8 +23,7 @@ from .rule import Args, Rule, facts
 from .userdata import decoded
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Record):
     """A value that a cloud refuses: its path in the resource, the value as plain data, and the rule with the fix."""
 
     path: str

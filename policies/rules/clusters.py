@@ -7,8 +7,9 @@ If ArgoCD installs a chart in another cluster, that cluster is not known.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+from fleet.facts.record import Record
 
 from .kinds import EKS_NODE_GROUP, OKE_CLUSTER, OKE_NODE_POOL, POOLS, TALOS_NODE
 from .read import Later, line, text, walk
@@ -18,8 +19,7 @@ from .releases import releases
 _NAMES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Clustered:
+class Clustered(Record):
     """A resource and the cluster that it belongs to: its name, URN, OCID or ARN, or "" if it is not known."""
 
     resource: Resource

@@ -5,10 +5,11 @@ resources, and their controller writes the pod around them: TrainJob's `trainer`
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
 
+from fleet.facts.record import Record
 from fleet.facts.scheduling import is_gpu_resource
 
 from .charts import INIT, REGULAR, Container
@@ -25,8 +26,7 @@ _SCALES = ("autoscaling.knative.dev/min-scale", "autoscaling.knative.dev/max-sca
 """Annotations of Knative with numbers of pods."""
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(Record):
     """A pod spec at a path of an object ("" for the object itself), with containers that it has in other forms.
 
     `times` is the most such pods that the numbers around it make. `annotations` are those of the template.

@@ -7,12 +7,12 @@ forgotten.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 from typing import Any
 
 from fleet.facts.lifecycle import day_of
+from fleet.facts.record import Record
 
 from .read import Faults, count, line, shown, text
 
@@ -26,8 +26,7 @@ _BOUNDED = re.compile(r"(?:.*[*$:])?[\w.-]+:(?!pulumi:)[\w./-]+:\w+::(?:[^#]*#)?
 file and `#` before its name. `urn:pulumi:<stack>` has the form of a type and is not one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record):
     """An exception."""
 
     name: str

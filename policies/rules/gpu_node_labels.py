@@ -17,9 +17,9 @@ values of chart gha-runner-scale-set and of the templates of jobs in containers.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from fleet.facts.groups import grouped
+from fleet.facts.record import Record
 from fleet.facts.scheduling import POOL_LABEL
 
 from .clusters import Clustered, cluster_of, named, names
@@ -34,8 +34,7 @@ _OTHERS = ("Patch", "beta", "v2alpha1")
 _PODS = frozenset(token for token in POD_PATHS if not any(part in token for part in _OTHERS)) | {CONFIG_MAP}
 
 
-@dataclass(frozen=True, slots=True)
-class _Pool:
+class _Pool(Record):
     """A pool, its labels, and why it is a GPU pool ("" for one without GPUs)."""
 
     at: Clustered
@@ -43,8 +42,7 @@ class _Pool:
     gpu: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Pod:
+class _Pod(Record):
     """A pod, its conditions on the node, whether it takes GPUs, and whether it is meant for pools without GPUs."""
 
     at: Clustered

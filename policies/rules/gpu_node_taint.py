@@ -14,8 +14,8 @@ a program writes goes past the taints and labels of pools, so the rule refuses e
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from fleet.facts.record import Record
 from fleet.facts.scheduling import EKS_EFFECT, GPU_TAINT_KEY, OKE_PROFILE, Effect
 
 from .draft import Draft
@@ -29,8 +29,7 @@ _KUBERNETES_EFFECT = {effect: effect.value for effect in Effect}
 _TALOS_TAINT = f'"true:{Effect.NO_SCHEDULE}"'
 
 
-@dataclass(frozen=True, slots=True)
-class _Dialect:
+class _Dialect(Record):
     """Where a kind keeps its taints, and how it spells effects. It rejects the spelling in `foreign`."""
 
     owner: str

@@ -10,12 +10,13 @@ A group's dependencies show its launch template or configuration, because ids ar
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from fleet.facts import scheduling
 from fleet.facts.bill import Warm, Window, assumption, read as windows_in
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, PREPAID, RESERVED, SPOT
+from fleet.facts.record import Record
 
 from . import kinds, pools
 from .node_groups import Pool, pooled
@@ -33,8 +34,7 @@ LEFT = " (leaving)"
 """How many parts of a sum a message lists."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(Record, kw_only=True):
     """`least` to `most` machines, each any of `choices`, bought as `capacity` (the most expensive way that is possible).
 
     `most` is None if nothing bounds their count; `gpu_limit` bounds their GPUs instead (Karpenter). `reserved` is how many of

@@ -9,8 +9,9 @@ image of its controller.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from fleet.facts.record import Record
 
 from . import charts
 from .kinds import CLUSTER_POLICY, OPERATOR_CHART, PODS, may_have_pods
@@ -33,8 +34,7 @@ _REFERENCE = re.compile(
 _SHA256 = "sha256:"
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Record):
     """The parts of a reference: `repository` with its registry, `tag` and `digest`. A missing tag or digest is "".
 
     The grammar is that of github.com/distribution/reference.
@@ -45,8 +45,7 @@ class Reference:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Record):
     """An image that a resource runs: where it is named, and the reference.
 
     `maker` says which value makes a chart add the container. `given` is false for an image that a chart runs by default. A chart

@@ -1,9 +1,9 @@
 """Labels of a pool's nodes, and a pod's conditions on its node's labels: selector and required affinity."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from fleet.facts.quantities import quantity
+from fleet.facts.record import Record
 from fleet.facts.scheduling import CLUSTER_LABEL, POOL_LABEL, VOCABULARY, Standing
 
 from .kinds import KARPENTER_NODE_POOL
@@ -34,8 +34,7 @@ def ours(key: str) -> bool:
     return key in _OWN or key.partition("/")[0] == CLUSTER_LABEL.partition("/")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Record):
     """One condition on a label, with an operator of node affinity."""
 
     key: str
@@ -64,8 +63,7 @@ class Ask:
         return number is not None and bound is not None and (number > bound if self.operator == "Gt" else number < bound)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Record):
     """A pod's conditions: every one of `selector`, and every one of at least one of `terms`, if there are terms."""
 
     selector: tuple[Ask, ...]

@@ -6,11 +6,11 @@ has the templates of their pods, which the hooks of the runners create. A templa
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial, wraps
 from math import ceil
 
 from fleet.facts.quantities import quantity
+from fleet.facts.record import Record
 from fleet.facts.scheduling import (
     CONTAINER_JOBS,
     CPU_TAINT,
@@ -46,8 +46,7 @@ NODE_TERMS = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuring
 """Path of a pod spec's required node affinity: a node must meet one of these terms."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodSpec:
+class PodSpec(Record):
     """A pod spec (the SDK's proxy, or any junk value that the resource has there) and its path in the resource's properties.
 
     `added` and `volumes` are what a chart adds to its values; `left_out` names regular containers that the chart leaves out.

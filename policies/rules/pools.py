@@ -19,12 +19,13 @@
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from fleet.facts import scheduling
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT, Machine, find, preemptible
 from fleet.facts.quantities import quantity
+from fleet.facts.record import Record
 
 from . import kinds
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
@@ -364,8 +365,7 @@ TAGGED = f'tags["{scheduling.BLOCK_TYPE_TAG}"]'
 """Path of the type of a capacity block. What its launch template says counts, where that can be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Record):
     """A machine type that a resource may buy, and the path of the property that says so."""
 
     path: str

@@ -5,8 +5,9 @@ Sources: AWS IAM user guide, "Principal" and "Condition operators"; Amazon S3 us
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from fleet.facts.record import Record
 
 from .kinds import IAM_ROLE
 from .networks import network, world
@@ -24,8 +25,7 @@ _PLACES = re.compile(r"aws:(?:sourcevpce?|sourceorgid|principalorgid|(?:vpc)?sou
 """Keys whose values name one organization or one network."""
 
 
-@dataclass(frozen=True, slots=True)
-class Accounts:
+class Accounts(Record):
     """The accounts of a stack. `hidden` has an unknown value that may name one more."""
 
     own: frozenset[str]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleet.facts.record import Record
+
 Step = str | int
 Data = Any
 """A value of a resource's properties, or any part of it: whatever the program wrote."""
@@ -30,23 +32,20 @@ UNKNOWNS = {
 _STEP = re.compile(r"[^.\[\]]+|\[([0-9]+)\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Record):
     """A value that a preview does not know: its path in the properties, and the text that stands for it on the wire."""
 
     path: tuple[Step, ...]
     sentinel: str = UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(Record):
     """A secret value. Only a remedy sees this mark; a check sees the value."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Record):
     """An asset or an archive in wire form. No rule looks into one."""
 
     wire: Mapping[str, Any]
@@ -62,16 +61,14 @@ class UnknownError(Exception):
         self.message = f"{UNKNOWNS[value.sentinel]} value at {self.place} can't be known during preview"
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Record):
     """The resource options that rules read."""
 
     protect: bool = False
     ignore_changes: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Provider:
+class Provider(Record, eq=False):
     """The provider of a resource. Without arguments it is a default provider, of which a program shows nothing."""
 
     props: Mapping[str, Any] = field(default_factory=dict)

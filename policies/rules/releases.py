@@ -17,11 +17,11 @@ Values, containers and metadata have objects and texts at any depth: `objects` a
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from fleet.facts.credentials import mask
+from fleet.facts.record import Record
 from fleet.facts.yaml_text import helm_values
 
 from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART, kind_of
@@ -88,8 +88,7 @@ def _form(token: str) -> _Form | None:
     return _FORMS.get((token.partition("/")[0].removeprefix("kubernetes:"), kind_of(token)))
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Record):
     """A release of a chart. Every property that reads a value raises UnknownError.
 
     `source` is the object that names the chart: the resource's properties, or a source of an Application. `at` is the path of

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fleet.facts.quantities import quantity
+from fleet.facts.record import Record
 
 from . import exceptions, kinds
 from .draft import Draft
@@ -136,8 +137,7 @@ Remedy = Callable[[Args, Draft], None]
 """Fixes in the draft what is safe and unambiguous, and leaves unknown values alone. The check then judges the result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
+class Stack(Record):
     """The input of a stack rule: the resources of its types in order of URN, its config, and the day that it judges.
 
     Follow parents and dependencies only to resources of these types, because an offline plan has no others.
@@ -183,8 +183,7 @@ NOTHING: tuple[frozenset[str], StackCheck] = (frozenset(), lambda _, __: ())
 """Types and check of a stack rule that does not apply to manifests alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Common:
+class _Common(Record, kw_only=True, eq=False):
     """What both kinds of rule have.
 
     `section` is that of docs/policies.md, and `order` the place among all rules. `types` are the resource tokens that the rule
@@ -296,8 +295,7 @@ def facts(module: str, **defaults: Any) -> dict[str, Any]:
     return data | {"id": name, "order": list(_tables("rules.toml")).index(name), "config": config}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rule(_Common):
+class Rule(_Common, kw_only=True, eq=False):
     """One policy that judges each resource by itself."""
 
     check: Check
@@ -334,8 +332,7 @@ class Rule(_Common):
         return self.judges(args.type) and not kinds.is_hollow(args.type, args.props)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StackRule(_Common):
+class StackRule(_Common, kw_only=True, eq=False):
     """One policy that judges resources of a stack together. The stack's own exceptions have the URN pattern `stack`.
 
     Some rules need resources that only a cloud's program declares: a budget, a quota, a provider's pool. For manifests without

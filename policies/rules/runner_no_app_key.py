@@ -13,7 +13,8 @@ or create pods there, because a pod can mount every Secret of its namespace.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from fleet.facts.record import Record
 
 from . import charts
 from .kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, ROLE, ROLE_BINDING
@@ -31,8 +32,7 @@ _Keys = Mapping[Place, list[str]]
 """Each namespace with a key to the names of the Secrets; "" for one that the chart creates."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Account:
+class _Account(Record):
     """A ServiceAccount whose token is in the pods of `who`."""
 
     place: Place

@@ -4,10 +4,11 @@ A namespace is identified by its name and its cluster, because two clusters may 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from fleet.facts.record import Record
 from fleet.facts.scheduling import CONTAINER_JOBS
 
 from . import charts
@@ -25,8 +26,7 @@ T = TypeVar("T")
 _DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """A namespace. `cluster` is its provider's identity for the cluster, "" for a default provider."""
 
     cluster: str
@@ -36,8 +36,7 @@ class Place:
         return f"namespace {shown(self.name)}"
 
 
-@dataclass(frozen=True, slots=True)
-class RunnerSet:
+class RunnerSet(Record):
     """A runner set and its namespace. `name` is the name of the release or object, for messages.
 
     `release` is the chart's release; None for the custom resource. `config_maps` are those of the stack, by namespace.

@@ -18,10 +18,10 @@ in another stack.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from fleet.facts.groups import grouped
 from fleet.facts.hardware import ON_DEMAND, SPOT, machines
+from fleet.facts.record import Record
 from fleet.facts.scheduling import FALLBACK, GPU_RESOURCE, POOL_LABEL, ROLE_LABEL
 
 from .clusters import Clustered, cluster_of, named
@@ -36,8 +36,7 @@ from .rule import Stack, StackRule, Violations, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pool:
+class _Pool(Record, eq=False):
     """A GPU pool: the capacity that it may buy, and its GPU models in lower case, empty if no property names them.
 
     `labels` are those of its nodes.
@@ -72,8 +71,7 @@ class _Pool:
         return not self.models or not other.models or bool(self.models & other.models)
 
 
-@dataclass(frozen=True, slots=True)
-class _Set:
+class _Set(Record):
     """A runner set whose runners take GPUs, and the pools in which they may run."""
 
     at: Clustered

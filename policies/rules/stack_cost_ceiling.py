@@ -18,7 +18,6 @@ In a preview on the engine the minimum of an OKE pool is its size as last read, 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from fleet.facts import bill as counting
@@ -26,6 +25,7 @@ from fleet.facts.bill import Paid, assumption
 from fleet.facts.hardware import price, unit_price
 from fleet.facts.pricing import Line, Money, average, bundle, nodes, quoted, rounded_up, total, units
 from fleet.facts.quantities import quantity
+from fleet.facts.record import Record
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.support import EXTENDED, STANDARD, control_plane
 
@@ -62,8 +62,7 @@ _WORDS = {
 _ADD = "add it with source and date to fleet/facts/data/prices.csv"
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Record):
     """One line of the bill and its group. `fault` says why the line has no price and how to fix that."""
 
     line: Line

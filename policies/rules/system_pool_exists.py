@@ -12,9 +12,9 @@ a control plane.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fleet.facts.hardware import SPOT
+from fleet.facts.record import Record
 
 from .clusters import Clustered, cluster_of, named, names
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
@@ -23,8 +23,7 @@ from .read import Later, bound, text, walk
 from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts
 
 
-@dataclass(frozen=True, slots=True)
-class _Pool:
+class _Pool(Record):
     """A pool, whether it is untainted, and how many nodes it keeps; None for either if an unknown value decides."""
 
     at: Clustered

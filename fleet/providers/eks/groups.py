@@ -13,13 +13,13 @@ would ask for it again in the past. Therefore a holiday is a yearly action that 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from fleet.facts.bill import Warm, part
+from fleet.facts.record import Record
 from fleet.settings.model import Model, Nodes, Scale
 from fleet.settings.schedules import WEEKDAYS, PoolSchedules, PoolWindow
 
@@ -37,8 +37,7 @@ def zone_groups(zones: Sequence[str], nodes: Scale) -> dict[str, Nodes]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Record):
     """The least, the most and the present nodes of one node group. EKS takes them in one request, if min <= desired <= max."""
 
     min: int
@@ -82,8 +81,7 @@ class WarmPool(Model):
         return Warm(self.min, self.max_prepared, self.state == "running")
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Record):
     """`recurrence` is a cron expression in the time zone of the schedules. From then on the group has `least` to `most` nodes."""
 
     name: str

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from fleet.facts.eks_images import parameters
+from fleet.facts.record import Record
 from fleet.facts.support import Support
 from fleet.providers.finding import SourceError
 
@@ -15,8 +15,7 @@ _DRIVERS = ("kmod-nvidia-latest-dkms", "kmod-nvidia-open-dkms", "nvidia-driver-l
 """Packages that have the version of the driver."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeImage:
+class NodeImage(Record):
     """A release of the NVIDIA node image. `driver` and the package of the `toolkit` are empty if the notes do not name them."""
 
     release: str

@@ -10,7 +10,6 @@ reads no series of others. The agent does show its own configuration and metrics
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from fleet.charts.chart import Pod, fixed, requests
@@ -18,6 +17,7 @@ from fleet.charts.dcgm_exporter import counters
 from fleet.charts.kube_prometheus import STACK
 from fleet.facts.manifest import Manifest, manifest, single
 from fleet.facts.pods import CONFINED, CONFINED_POD
+from fleet.facts.record import Record
 from fleet.facts.scheduling import POD_SECURITY_LABEL, SYSTEM_SELECTOR
 from fleet.facts.versions import PROMETHEUS_IMAGE
 from fleet.providers.oke.cluster import OkeCluster, OkePools
@@ -32,8 +32,7 @@ SET = Pod("metrics-gateway", 30, 96)
 """The container of one set. Not measured under load: an agent with one target held 43 MiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gateway:
+class Gateway(Record):
     """The gateway of a cluster: its subnet and address in the VCN, the port of each set, and the Prometheus that it writes to."""
 
     subnet: str

@@ -6,7 +6,6 @@ pinned versions.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fleet.charts.arc import CONTROLLER, METRICS_PORT, controller_of
@@ -17,6 +16,7 @@ from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE, OPERATOR
 from fleet.charts.kube_prometheus import PROMETHEUS_CLASS, sanitized
 from fleet.charts.kueue import KUEUE, NAMESPACE as KUEUE_NAMESPACE
 from fleet.facts.manifest import Manifest, manifest
+from fleet.facts.record import Record
 from fleet.facts.scheduling import REGION, SCALE_SET_SPACE
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
@@ -35,8 +35,7 @@ _EXPORTER_PORT = 9400
 _COMPONENT, _NAME = "app.kubernetes.io/component", "app.kubernetes.io/name"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record):
     """What one monitor scrapes: the port `port` of pods, or of Services, with these labels in one namespace.
 
     `relabel` are relabelings. `closed` is the number of that port if the pods serve nothing else: then a NetworkPolicy

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from fleet.charts.chart import Pod, resources
 from fleet.charts.sweeps import NAMESPACE, QUARANTINE, REAPER, SCHEDULER, sweep_pods
 from fleet.facts.manifest import Manifest, manifest, role, rule, service_account, single
 from fleet.facts.pods import CONFINED, CONFINED_POD
+from fleet.facts.record import Record
 from fleet.facts.scheduling import HEALTH_ANNOTATION, QUARANTINE_TAINT, STARTUP_GATE
 from fleet.facts.versions import IMAGES
 from fleet.facts.xid import ENGINE_LOST, HEALTHY
@@ -32,8 +33,7 @@ _UID = 65534
 """The user `nobody` of the image."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Record):
     """A sweep. `pod` has its name and requests. `module` of this package runs, with the path of its settings as argument.
 
     `settings` become JSON. `cluster_rules` are RBAC rules for the whole cluster, `rules` those for a namespace, which must exist

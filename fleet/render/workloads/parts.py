@@ -1,13 +1,13 @@
 """Parts of manifests that several kinds of workload share."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fleet.charts.chart import amounts, manifests
 from fleet.facts import pods
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount
+from fleet.facts.record import Record
 from fleet.facts.scheduling import SAFE_TO_EVICT, Priority, Toleration, workload_labels
 from fleet.providers.target import Target
 from fleet.render.isolation import admits
@@ -23,8 +23,7 @@ No image here needs its user to have a name, so each container gets its own home
 HOME = "/tmp"  # noqa: S108 - a folder of the container, where every user can write
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(Record):
     """The name and namespace of an object, and the kind of its workload."""
 
     name: str

@@ -2,9 +2,9 @@
 
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from fleet.facts.manifest import Manifest
+from fleet.facts.record import Record
 from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import refusal
 from fleet.providers.target import pool_target
@@ -31,8 +31,7 @@ class UnknownPoolError(ValueError):
     """The cluster has no pool of this name. The message lists its pools."""
 
 
-@dataclass(frozen=True, slots=True)
-class Smoke:
+class Smoke(Record):
     """One test of one pool: its Job, or the reason why the pool cannot run it."""
 
     pool: str

@@ -8,13 +8,14 @@ admin:org, which the token of a workflow never has. The API does not show the gr
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Generic, TypeVar
 from urllib.parse import urlencode
 
 from pydantic import AliasChoices, AwareDatetime, BaseModel, Field, TypeAdapter
 
 from fleet.facts.errors import InputError, quoted
+from fleet.facts.record import Record
 from fleet.providers.finding import SourceError
 from gpu_ci.doctor.sources.github import api_of, ask
 
@@ -71,8 +72,7 @@ class _Page(BaseModel, Generic[P]):
     entries: Annotated[tuple[P, ...], Field(validation_alias=AliasChoices("workflow_runs", "jobs", "runner_groups"))]
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Record):
     """A repository of one GitHub. The token goes to the API of this host alone. All methods raise SourceError."""
 
     host: str

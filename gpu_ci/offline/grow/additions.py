@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from fleet.facts.errors import Fault, InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.places import Keys
 from fleet.facts.pricing import average, total
+from fleet.facts.record import Record
 from fleet.prove import bill
 from fleet.providers.registry import provider_of
 from fleet.settings.cluster import RENAMED
@@ -37,8 +38,7 @@ Most = Annotated[int | None, typer.Option("--max", min=1, help="The most nodes o
 _REPLACE = "# REPLACE: a value of the region that this cluster was copied from."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pools:
+class Pools(Record, kw_only=True):
     """The options of pools. `capacity`, `role` and `types` are those of `init` if they are empty."""
 
     gpu: Gpu = None
@@ -53,8 +53,7 @@ class Pools:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
+class Sizes(Record, kw_only=True):
     """The options of a class. CPU and memory are one size, or a request and a limit with a hyphen between."""
 
     pools: Annotated[_Text, typer.Option("--pools", help="Its pools with commas between, the first choice first.")] = None

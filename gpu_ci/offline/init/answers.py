@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from fleet.facts import hardware
 from fleet.facts.errors import FleetError, InputError, instead, quoted, reachable
 from fleet.facts.hardware import ON_DEMAND, Machine
+from fleet.facts.record import Record
 from fleet.facts.tables import rows
 from fleet.facts.yaml_text import read_yaml
 from fleet.facts.zones import zones_of
@@ -33,8 +34,7 @@ JOBS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Record):
     """What a stack is made of. `budget` is the most that its worst hour may cost in USD; None if there is no such limit.
 
     `machines` are those of the owner by name, only for Talos.

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from fleet.facts import hardware
 from fleet.facts.errors import InputError
 from fleet.facts.hardware import ON_DEMAND, SPOT, Machine
+from fleet.facts.record import Record
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, spread
 from fleet.facts.yaml_text import scalar, yaml_text
 from fleet.settings.runner import GENERIC_LABELS
@@ -128,8 +128,7 @@ def large(answers: Answers) -> Machine:
 # -- a cluster that exists already ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Record):
     """GPU nodes that are alike. `selector` has the labels that select them, `taints` have key, value and effect."""
 
     name: str

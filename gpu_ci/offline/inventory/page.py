@@ -5,7 +5,7 @@ volumes, Pod Security levels and drivers. The plan shows prices, policies and re
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fleet.charts.chart import Chart
@@ -13,6 +13,7 @@ from fleet.charts.container_jobs import own_runner
 from fleet.facts.hardware import Machine
 from fleet.facts.lifecycle import numbers
 from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.record import Record
 from fleet.facts.scheduling import JOB_TEMPLATE, QUEUE_LABEL
 from fleet.facts.versions import IMAGES, Image
 from fleet.jobs.stack import place_stack_job
@@ -40,8 +41,7 @@ JOBS, OWN_PODS = "jobs in containers of a runner set", "runners of jobs in conta
 """The two kinds of pods of a runner set whose jobs run in containers."""
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Record):
     """One runner set, workload or job: `least` to `most` pods with the pod spec `spec`, as the program deploys them.
 
     `level` is the Pod Security Standard of the namespace. `pools` are the pools of the pods, the first choice first, empty if

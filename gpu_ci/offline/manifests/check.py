@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from fleet.facts.day import day_of
 from fleet.facts.errors import InputError, instead
+from fleet.facts.record import Record
 from fleet.facts.scheduling import is_gpu_resource
 from fleet.loading import stackfile
 from fleet.loading.config import read_fleet
@@ -166,8 +167,7 @@ _SOURCE = (
 """Keys of an Application's source that change the manifests at its path (argo-cd, pkg/apis/application/v1alpha1)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unjudged:
+class Unjudged(Record):
     """Objects of one type that no policy reads: the first, their number, and whether any has containers or GPUs."""
 
     first: Manifest

@@ -1,9 +1,9 @@
 """Groups of machines that share an image and a patch: the control plane, the system hosts, and each GPU pool."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from fleet.facts.record import Record
 from fleet.facts.scheduling import RUNTIME_CLASS, TALOS_PROFILE, system_labels
 from fleet.providers.talos.boot.patch import Patch
 from fleet.providers.talos.cluster import TalosCluster
@@ -15,8 +15,7 @@ _TOOLKIT = "nvidia-container-toolkit"
 """It installs libraries and containerd's runtime `nvidia` (siderolabs/extensions v1.13.9 10-nvidia-container-runtime.part)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Record):
     """A Talos image: its name in this project, and its official extensions."""
 
     name: str
@@ -49,8 +48,7 @@ _BPF_SYSCTL = {"net.core.bpf_jit_harden": "1"}
 toolkit)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Record):
     """`name` is the path of the group's patch below patches/, without its suffix. `what` describes the group to a reader."""
 
     name: str

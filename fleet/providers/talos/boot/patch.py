@@ -1,10 +1,11 @@
 """Settings of a machine that the generator of its config does not write, in the form of its Talos release."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fleet.facts.manifest import filled
+from fleet.facts.record import Record
 from fleet.facts.scheduling import Taint
 from fleet.providers.talos.release import has_documents
 
@@ -21,8 +22,7 @@ _DELETED = {"$patch": "delete"}
 """With it Talos' strategic merge removes a part. talhelper reads it as a variable, so no file for talhelper has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Record):
     """A machine's part of a config, independent of the Talos release.
 
     `runtime` is containerd's default runtime. `kubelet` has fields of KubeletConfiguration; `kubernetes` is the release of its

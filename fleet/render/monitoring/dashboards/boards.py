@@ -6,10 +6,10 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from fleet.facts.record import Record
 from fleet.providers.registry import provider_of
 from fleet.render.monitoring.rules.rule import by_value, set_of_space
 from fleet.settings.alerts import Alerts
@@ -20,8 +20,7 @@ EVERY = ".*"
 """Value of a variable for which nothing is selected. It also matches series without the label."""
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Record):
     """One panel. `text` says what it shows and what it cannot show. `queries` are PromQL expressions by legend.
 
     With the legend `__auto` Grafana names each series by the labels in which it differs from the others. In a table the legend is
@@ -38,8 +37,7 @@ class Panel:
     kind: Literal["lines", "stack", "number", "table"] = "lines"
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Record):
     """A list at the top of a dashboard. It has `values` by text, or what `query` reads from Prometheus.
 
     `several`: whether several values may be chosen, or all of them.
@@ -51,8 +49,7 @@ class Variable:
     several: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Board:
+class Board(Record):
     """One dashboard. `uid` is part of its address, so it must not change."""
 
     uid: str
