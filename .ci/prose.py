@@ -100,8 +100,7 @@ def _long_sentences(text: str, check: Check) -> Iterator[CheckResult]:
 
 def _words(text: str, check: Check) -> Iterator[CheckResult]:
     for rule, write in RULES.items() if ANY_RULE.search(text) else ():
-        for match in rule.finditer(text):
-            yield CheckResult(check.path, f"{match[0].strip()}; {write}", match.span(), None)
+        yield from (CheckResult(check.path, f"{match[0].strip()}; {write}", match.span(), None) for match in rule.finditer(text))
 
 
 def findings(texts: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -116,8 +116,7 @@ def artifacts(version: str, root: Path = ROOT) -> Iterator[tuple[str, bytes]]:
         # Without an index: the build backend is among the packages of the lock.
         build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
         subprocess.run(build, cwd=root, check=True, stdout=sys.stderr)  # noqa: S603 - no shell
-        for path in Path(folder).glob("*.whl"):
-            yield path.name, path.read_bytes()
+        yield from ((path.name, path.read_bytes()) for path in Path(folder).glob("*.whl"))
         pack = Path(folder) / "pack"
         prefix = f"gpu-ci-policy-pack-{version}"
         written = write_pack(pack, root)

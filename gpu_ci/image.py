@@ -41,8 +41,7 @@ def build(
     build_arg: Annotated[list[str], typer.Option(help="NAME=VALUE: replaces a build argument.")] = [],  # noqa: B006 - typer
 ) -> None:
     """Build an image of the matrix."""
-    overrides = dict(map(_argument, build_arg))
-    command = build_command(find_tool(chosen.tool), chosen.image, overrides)
+    command = build_command(find_tool(chosen.tool), chosen.image, dict(map(_argument, build_arg)))
     raise typer.Exit(min(subprocess.run(command, check=False).returncode, 1))  # noqa: S603 - the command is ours
 
 
@@ -59,8 +58,7 @@ def run_tests(
     on_gpu: Annotated[bool, typer.Option("--on-gpu", help="Also run a CUDA program on this machine's GPU.")] = False,
 ) -> None:
     """Test a built image in a container: user, tools, hooks, and a CUDA program."""
-    status = run_test(find_tool(chosen.tool), chosen.image, gpu=on_gpu)
-    raise typer.Exit(min(status, 1))
+    raise typer.Exit(min(run_test(find_tool(chosen.tool), chosen.image, gpu=on_gpu), 1))
 
 
 @app.command()

@@ -41,8 +41,7 @@ class BuildCache(Component[InCluster, BuildCaches]):
             assume_role_policy=json.dumps(trust(self._account, cache, right)),
             opts=self._below(*trusted, delete_before_replace=True),
         )
-        rights = json.dumps(permissions(bucket, right))
-        aws.iam.RolePolicy(name, role=role.id, policy=rights, opts=self._child)
+        aws.iam.RolePolicy(name, role=role.id, policy=json.dumps(permissions(bucket, right)), opts=self._child)
 
     def _bucket(self, bucket: str, cache: Settings) -> None:
         name = f"{self._name}.{bucket}"
@@ -64,5 +63,4 @@ class BuildCache(Component[InCluster, BuildCaches]):
         aws.s3.BucketLifecycleConfiguration(f"{name}-expiry", rules=[{**expiry, **ends}], **of_bucket)
         document = partial(bucket_policy, self._account, bucket)
         policy = pulumi.Output.from_input(self._here.cluster.vpc_id).apply(lambda vpc: json.dumps(document(vpc)))
-        opts = self._below(blocked)
-        aws.s3.BucketPolicy(f"{name}-policy", bucket=storage.id, policy=policy, opts=opts)
+        aws.s3.BucketPolicy(f"{name}-policy", bucket=storage.id, policy=policy, opts=self._below(blocked))

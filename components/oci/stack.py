@@ -143,8 +143,7 @@ def _stored(inside: Inside, here: NewCluster) -> Inside:
         registry = OkeRunnerImage(f"{here.name}-registry", here.opts, here, settings.registry, settings.tenancy)
         inside = replace(inside, ready=(*inside.ready, registry))
     if settings.caches:
-        caches = OkeCaches(f"{here.name}-caches", here.opts, here)
-        inside = replace(inside, backings=caches.backings)
+        inside = replace(inside, backings=OkeCaches(f"{here.name}-caches", here.opts, here).backings)
     return inside
 
 

@@ -100,6 +100,4 @@ def renamed(clusters: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]
     for cluster, settings in clusters.items():
         entries: list[tuple[tuple[str, ...], Any]] = [((cluster,), settings)]
         entries += [((cluster, kind, name), entry) for kind in RENAMED for name, entry in _entries(settings, kind).items()]
-        for path, entry in entries:
-            if (first := first_name(path[-1], entry)) != path[-1]:
-                yield path, first
+        yield from ((path, first) for path, entry in entries if (first := first_name(path[-1], entry)) != path[-1])

@@ -74,8 +74,7 @@ def _images(cluster: Cluster, charts: Iterable[str]) -> Iterator[str]:
         yield from (image.reference for image in CHART_IMAGES.get(chart, {}).values())
     if sweep_pods(cluster):
         yield IMAGES["python"].reference
-    for workload in cluster.workloads.values():
-        yield workload.image or WORKLOAD_IMAGES[workload.kind].reference
+    yield from (workload.image or WORKLOAD_IMAGES[workload.kind].reference for workload in cluster.workloads.values())
     if len(cluster.pod_runners) < len(cluster.runners):
         yield from (RUNNER_IMAGE, LAUNCHER_IMAGE)
     yield from (cluster.with_image(runner).image or RUNNER_IMAGE for runner in cluster.pod_runners.values())

@@ -76,8 +76,7 @@ class Explanation(Record):
                 yield f"    fix: {reason.fix or 'none, in this pool'}"
         if farther:
             yield "other pools:"
-        for answer in farther:
-            yield f"  {answer.nodes.name} ({answer.machines}): {_short(answer)}"
+        yield from (f"  {answer.nodes.name} ({answer.machines}): {_short(answer)}" for answer in farther)
         if self.unknown:
             yield "not known from the stack file:"
             yield from (f"  {fact}" for fact in self.unknown)
@@ -108,9 +107,7 @@ def _unknown(pod: Pod, nodes: Nodes) -> Iterator[str]:
         yield "whether it needs a GPU: it asks for none, and it would take a GPU node"
     if name := pod.text("nodeName"):
         yield f"whether node {name} exists: nodeName skips the scheduler"
-    for key in pod.selector:
-        if None in nodes.every(key):
-            yield f"the value of the node label {key}"
+    yield from (f"the value of the node label {key}" for key in pod.selector if None in nodes.every(key))
     settings, namespace = nodes.settings, pod.namespace
     for claim in pod.claims:
         if (cache := settings.caches.get(claim)) is None:

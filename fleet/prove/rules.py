@@ -76,8 +76,7 @@ def _deployment(fleet: Fleet) -> Iterator[Violation]:
     """`pulumi up` deploys all clusters of a stack, or none."""
     apart = [name for name, settings in fleet.clusters_by_name() if not provider_of(settings).deployable]
     if apart and len(apart) < len(fleet.clusters):
-        provider = fleet.clusters[apart[0]].provider
-        yield violation("deployed_whole", ("clusters", apart[0], "provider"), provider)
+        yield violation("deployed_whole", ("clusters", apart[0], "provider"), fleet.clusters[apart[0]].provider)
 
 
 def _tenancies(fleet: Fleet) -> Iterator[Violation]:
@@ -98,8 +97,7 @@ def _holdings(fleet: Fleet) -> Iterator[Violation]:
         for cluster, settings in fleet.clusters_by_name()
         for path, what in settings.holdings()
     )
-    for claim, other in conflicts(claims):
-        yield violation("held_twice", claim.at, other=other, key=claim.key)
+    yield from (violation("held_twice", claim.at, other=other, key=claim.key) for claim, other in conflicts(claims))
 
 
 def _own_rules(fleet: Fleet) -> Iterator[Violation]:
@@ -116,8 +114,7 @@ def _reservations(fleet: Fleet) -> Iterator[Violation]:
         for name, pool in settings.pools.items()
         if pool.reservation is not None
     )
-    for claim, other in conflicts(claims):
-        yield violation("reservation_twice", claim.at, other=other)
+    yield from (violation("reservation_twice", claim.at, other=other) for claim, other in conflicts(claims))
 
 
 def _budgets(fleet: Fleet) -> Iterator[Violation]:
@@ -128,8 +125,7 @@ def _budgets(fleet: Fleet) -> Iterator[Violation]:
         if settings.budget is not None
     )
     for claim, other in conflicts(claims):
-        watched = fleet.clusters[claim.owner].watched
-        yield violation("budget_twice", claim.at, other=other, watched=watched)
+        yield violation("budget_twice", claim.at, other=other, watched=fleet.clusters[claim.owner].watched)
 
 
 def _scope_secrets(fleet: Fleet) -> Iterator[Violation]:

@@ -144,8 +144,7 @@ def _same_sets(fleet: Fleet) -> Iterator[Violation]:
             continue
         if first not in sets or sets[first].cluster == member.cluster or sets[first].runner.same_as is not None:
             able = (name for name, row in sets.items() if row.cluster != member.cluster and row.runner.same_as is None)
-            names = ", ".join(able) or "none, so remove sameAs"
-            yield violation("same_set", at, names=names)
+            yield violation("same_set", at, names=", ".join(able) or "none, so remove sameAs")
         elif text := difference(fleet, member, sets[first]):
             yield violation("same_differs", at, text=text)
         elif not member.runner.labels:

@@ -24,8 +24,7 @@ def remarks(fleet: Fleet) -> Iterator[str]:
             mixed.setdefault(provider.mixed_spot, []).append(f"{name}/{pool}")
             said = (costs(_figures(cluster.pools[pool], cluster.region)), *_types(cluster, pool), *_zones(cluster, pool))
             yield from (below(f"{name}: pool {pool}", each) for each in said)
-    for what, names in mixed.items():
-        yield f"spot pools {', '.join(names)}: {what}"
+    yield from (f"spot pools {', '.join(names)}: {what}" for what, names in mixed.items())
 
 
 def _figures(pool: Pool, region: str) -> str:

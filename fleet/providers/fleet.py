@@ -186,8 +186,7 @@ class Fleet(Model):
     def runner_sets(self) -> Iterator[tuple[str, str, Runner]]:
         """(cluster, set name, runner class) in the order of the config."""
         for cluster, settings in self.clusters_by_name():
-            for name, runner in settings.runners.items():
-                yield cluster, name, runner
+            yield from ((cluster, name, runner) for name, runner in settings.runners.items())
 
     def group_of(self, cluster: str, runner: Runner) -> str:
         """The runner group of a set."""

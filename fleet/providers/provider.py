@@ -60,9 +60,7 @@ def violation(rule: str, at: tuple[str, ...], value: object = IN_CONFIG, /, **co
 def conflicts(claims: Iterable[Claim]) -> Iterator[tuple[Claim, str]]:
     """Each claim of a key that another owner claimed first, with that owner."""
     owners: dict[object, str] = {}
-    for claim in claims:
-        if (first := owners.setdefault(claim.key, claim.owner)) != claim.owner:
-            yield claim, first
+    yield from ((claim, first) for claim in claims if (first := owners.setdefault(claim.key, claim.owner)) != claim.owner)
 
 
 class Need(Record):

@@ -50,9 +50,7 @@ def upgrade(fleet: Fleet, stack: str, before: str, after: str) -> tuple[str, ...
     that cannot reach the cluster waits. Without runner sets, and within a minor, there are no lines.
     """
     clusters = {name: cluster for name, cluster in fleet.clusters.items() if cluster.runners}
-    if not clusters or not another_minor(before, after):
-        return ()
-    return tuple(_script(clusters, stack, before, after))
+    return () if not clusters or not another_minor(before, after) else tuple(_script(clusters, stack, before, after))
 
 
 def _script(clusters: Mapping[str, Cluster], stack: str, before: str, after: str) -> Iterator[str]:

@@ -343,8 +343,7 @@ class Pool(Model):
 def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> None:
     """Refuse types of one list with different GPUs, and a type given twice. Raises a settings problem."""
     if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
-        kinds = ", ".join(map(_gpus, machines))
-        raise problem("mixed_gpus", at=at, kinds=kinds)
+        raise problem("mixed_gpus", at=at, kinds=", ".join(map(_gpus, machines)))
     require_once("repeated_type", machines, at=at)
 
 

@@ -145,8 +145,7 @@ class Queues(Model):
     def quotas(self) -> Iterator[tuple[str, int, Quota]]:
         """(team, index, quota) of every team's quotas."""
         for name, team in self.teams.items():
-            for index, quota in enumerate(team.quotas):
-                yield name, index, quota
+            yield from ((name, index, quota) for index, quota in enumerate(team.quotas))
 
     @refusal
     def _cohort_rules(self) -> None:

@@ -114,6 +114,5 @@ class Registry(Model):
         """Refuse an image without a tag or that is listed twice, and copies that nodes must pull but that are not listed."""
         for index, reference in enumerate(self.copies):
             refuse("copies", str(index), copy_tag=not parts(reference).version.startswith(":"))
-        exact = [parts(reference).exact for reference in self.copies]
-        require_once("copy_twice", exact, at=("copies",))
+        require_once("copy_twice", [parts(reference).exact for reference in self.copies], at=("copies",))
         refuse("useCopies", no_copies=self.use_copies and not self.copies)

@@ -128,8 +128,7 @@ class Template(Model):
         """Refuse two containers or volumes of one name, and a pod without any resolver."""
         names = [container["name"] for container in (*self.init_containers, *self.containers)]
         require_once("container_twice", names, at=("containers",))
-        volumes = [volume["name"] for volume in self.volumes]
-        require_once("template_volume_twice", volumes, at=("volumes",))
+        require_once("template_volume_twice", [volume["name"] for volume in self.volumes], at=("volumes",))
         for container in self.containers:
             if container.get("restartPolicy"):
                 raise problem("container_restart", at=("containers",), value=container["name"])

@@ -16,8 +16,7 @@ AREA = "tools"
 def findings(providers: Collection[str], pulumi: str, minors: Collection[str]) -> Iterator[Finding]:
     """A finding for each tool that a stack needs. The arguments are those of `needed`."""
     yield ok(AREA, f"python {platform.python_version()}")
-    for row, versions in needed(providers, pulumi, minors):
-        yield _tool(row, versions)
+    yield from (_tool(row, versions) for row, versions in needed(providers, pulumi, minors))
 
 
 def needed(providers: Collection[str], pulumi: str, minors: Collection[str]) -> Iterator[tuple[dict[str, str], str]]:

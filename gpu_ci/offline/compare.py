@@ -187,9 +187,7 @@ class Comparison:
     @cached_property
     def changes(self) -> tuple[Change, ...]:
         """What `pulumi up` does because of each edited entry, the most harmful first."""
-        if not self.judged:
-            return ()
-        return Classified(self.before, self.after, self._effects, self.settings).changes()
+        return () if not self.judged else Classified(self.before, self.after, self._effects, self.settings).changes()
 
     @property
     def ended_jobs(self) -> tuple[str, ...]:

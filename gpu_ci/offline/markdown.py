@@ -98,10 +98,8 @@ def _arrow(before: object, after: object) -> str:
 
 def _faults(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator[Sequence[str]]:
     """Rows of (what fails, where, why)."""
-    for refused in plan.refused:
-        yield "placement", code(f"{refused.cluster}/{refused.workload}"), text(refused.error)
-    for remark in plan.written:
-        yield "cannot work", code(remark.parts[0]), text(remark)
+    yield from (("placement", code(f"{refused.cluster}/{refused.workload}"), text(refused.error)) for refused in plan.refused)
+    yield from (("cannot work", code(remark.parts[0]), text(remark)) for remark in plan.written)
     yield from _verdicts(plan.blocked(strict), lambda verdict: verdict.kind, comparison)
 
 

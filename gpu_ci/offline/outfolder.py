@@ -30,8 +30,7 @@ def replace_folder(out: Path, files: Mapping[str, bytes], mark: str, foreign: st
 
 def _refuse(out: Path, target: Path, mark: str, foreign: str) -> None:
     """Raise InputError for a folder that must not be replaced."""
-    here = Path.cwd()
-    for folder, name in ((here, "the current folder"), (_ROOT, "the project")):
+    for folder, name in ((Path.cwd(), "the current folder"), (_ROOT, "the project")):
         if folder == target or target in folder.parents:
             is_it = "is" if folder == target else "contains"
             why = f"OUT: {out} {is_it} {name}, and the whole folder would be replaced"

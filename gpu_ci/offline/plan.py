@@ -213,8 +213,7 @@ class Plan:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Config keys whose values are not read offline, because the stack file has them encrypted or not at all."""
-        keys = {f"{NAMESPACE}:{key}" for key in self.fleet.secrets.values()}
-        return tuple(sorted(self.config.secret_keys | keys))
+        return tuple(sorted(self.config.secret_keys | {f"{NAMESPACE}:{key}" for key in self.fleet.secrets.values()}))
 
     def outcomes(self) -> tuple[Outcome, ...]:
         """The result of each policy, in the pack's order."""

@@ -64,8 +64,7 @@ def _details(rule: AnyRule) -> Iterator[str]:
 
 def _about(rule: AnyRule) -> str:
     """The docstring of the rule's module, without the name of the rule."""
-    text = inspect.cleandoc(sys.modules[rule.check.__module__].__doc__ or "")
-    first, _, body = text.partition("\n\n")
+    first, _, body = inspect.cleandoc(sys.modules[rule.check.__module__].__doc__ or "").partition("\n\n")
     title = first.replace("\n", " ").partition(": ")[2]
     return f"{title[:1].upper()}{title[1:]}\n{chr(10) + body if body else ''}".rstrip()
 

@@ -136,8 +136,7 @@ def _named(path: str, value: object) -> Iterator[tuple[str, object]]:
     # The maps of a Kubernetes Secret: their keys are names, only their values are secret.
     inside = value.reveal() if isinstance(value, Secret) and path in ("data", "stringData") else None
     if isinstance(inside, Mapping) and inside:
-        for key in inside:
-            yield f"{path}.{key}", value
+        yield from ((f"{path}.{key}", value) for key in inside)
     else:
         yield path, value
 

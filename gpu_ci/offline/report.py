@@ -89,8 +89,7 @@ def _failures(plan: Plan, console: Console, strict: bool, verbose: bool) -> None
 
 def _verdicts(verdicts: Iterable[Verdict], verbose: bool) -> Iterator[str]:
     """A line for each group of equal verdicts, with the names of the first resources; `verbose` names all."""
-    for verdict, names in words.alike(verdicts):
-        yield words.said(verdict, names, len(names) if verbose else _FEW)
+    yield from (words.said(verdict, names, len(names) if verbose else _FEW) for verdict, names in words.alike(verdicts))
 
 
 def _notes(plan: Plan, console: Console, verbose: bool) -> None:

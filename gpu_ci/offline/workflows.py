@@ -120,5 +120,4 @@ def annotated(check: WorkflowCheck, strict: bool = False) -> Iterator[Annotation
         file = shown_from(Path.cwd(), Path(place.file))
         if _fails(answer, strict):
             yield Annotation("error", f"job {answer.job.name}: {answer.state}", _whole(answer), file, place.line)
-        for remark in answer.remarks:
-            yield Annotation("warning", f"job {answer.job.name}", remark, file, place.line)
+        yield from (Annotation("warning", f"job {answer.job.name}", remark, file, place.line) for remark in answer.remarks)

@@ -119,8 +119,7 @@ def run(described: Described, following: Following, connection: Connection, exis
 @command
 def follow(job: Name, following: Following, connection: Connection) -> Sequence[Result]:
     """Follow an existing Job, from the first line of its log to its end."""
-    options = following.options()
-    return [api.follow(job, connection.open(), options)]
+    return [api.follow(job, connection.open(), following.options())]
 
 
 @app.command()

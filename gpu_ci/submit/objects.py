@@ -86,5 +86,4 @@ def explanation(of: Object) -> str:
 def containers(thing: Object, *path: str) -> Iterator[tuple[str, Object]]:
     """(name, container) of a pod spec, or (name, status) of a pod status; init containers come first."""
     for key in ("initContainers", "containers", "initContainerStatuses", "containerStatuses"):
-        for entry in parts(thing, *path, key):
-            yield text(entry, "name"), entry
+        yield from ((text(entry, "name"), entry) for entry in parts(thing, *path, key))

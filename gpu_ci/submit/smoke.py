@@ -207,8 +207,7 @@ def github_jobs(fleet: Fleet, cluster: str | None, repository: str = "") -> list
 
 def github_commands(jobs: list[GitHubJob]) -> Iterator[str]:
     """What a person types to start the jobs."""
-    for job in jobs:
-        yield f"{job.runner_set}, {job.test}: {shlex.join(job.start('OWNER/REPOSITORY'))}"
+    yield from (f"{job.runner_set}, {job.test}: {shlex.join(job.start('OWNER/REPOSITORY'))}" for job in jobs)
 
 
 def require_repository(repository: str) -> None:

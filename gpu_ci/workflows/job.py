@@ -158,9 +158,7 @@ def _gpus(options: str, visible: str) -> tuple[int, str]:
     if (flag := _GPUS.search(options)) is not None:
         devices = flag["devices"].split(",") if flag["devices"] else []
         return int(flag["count"] or len(devices)), re.sub("[\"']", "", flag[0])
-    if _DEVICES.fullmatch(visible.strip()):
-        return visible.count(",") + 1, f"CUDA_VISIBLE_DEVICES: {visible}"
-    return 0, ""
+    return (visible.count(",") + 1, f"CUDA_VISIBLE_DEVICES: {visible}") if _DEVICES.fullmatch(visible.strip()) else (0, "")
 
 
 def steps_of(file: File, actions: Actions, *at: str) -> Iterator[Step]:

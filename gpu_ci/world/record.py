@@ -28,13 +28,9 @@ _OUTSIDE = "containers, images, GPUs, drivers, networks, volumes, the control pl
 
 def described(parts: Parts, left_out: Sequence[str] = ()) -> Iterator[tuple[str, str, str]]:
     """(part, real, simulated or missing, what that means) for each part of a world."""
-    for name in parts:
-        yield name, REAL, "the upstream program"
-    for name, text in _OURS.items():
-        yield name, SIMULATED, text
-    for name, text in OPTIONAL.items():
-        if name not in parts:
-            yield name, MISSING, text
+    yield from ((name, REAL, "the upstream program") for name in parts)
+    yield from ((name, SIMULATED, text) for name, text in _OURS.items())
+    yield from ((name, MISSING, text) for name, text in OPTIONAL.items() if name not in parts)
     if left_out:
         yield ", ".join(left_out[:3]) + " …" * (len(left_out) > 3), MISSING, "its program or a part of its chart is not here"
     yield _OUTSIDE, MISSING, "a world cannot show them"

@@ -140,9 +140,7 @@ def without(all_steps: Steps, charts: Collection[str]) -> tuple[Steps, tuple[str
 
 
 def _belongs(content: Object | Release, charts: Collection[str], groups: Collection[str]) -> bool:
-    if isinstance(content, Release):
-        return content.chart in charts
-    return content["apiVersion"].partition("/")[0] in groups
+    return content.chart in charts if isinstance(content, Release) else content["apiVersion"].partition("/")[0] in groups
 
 
 def _of(recording: Recording, provider: str) -> Iterator[Resource]:

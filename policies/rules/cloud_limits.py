@@ -75,8 +75,7 @@ _OPENED: Mapping[str, Callable[[Data], Iterator[Data]]] = {
 
 
 def _check(args: Args, later: Later) -> Faults:
-    for fault in faults(args.type, args.name, args.props, later):
-        yield line(str(fault), most=400)
+    yield from (line(str(fault), most=400) for fault in faults(args.type, args.name, args.props, later))
 
 
 RULE = Rule(**facts(__name__), types=frozenset(token for token in limits() if ":" in token), check=_check)

@@ -22,8 +22,7 @@ def _check(args: Args, later: Later) -> Faults:
     gib = quantity(args.config.get("minMemGiPerGpu")) or Fraction()
     for pod in pod_specs(args.type, args.props, later):
         for container in containers_of(pod, later):
-            for fault in _container_faults(pod, container, gib, later):
-                yield f"{pod.path}.{fault}"
+            yield from (f"{pod.path}.{fault}" for fault in _container_faults(pod, container, gib, later))
 
 
 def _container_faults(pod: PodSpec, container: Container, gib: Fraction, later: Later) -> Faults:

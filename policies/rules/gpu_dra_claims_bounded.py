@@ -77,8 +77,7 @@ def _alternatives(path: str, request: Data, later: Later) -> Iterator[tuple[str,
     """Path and body of each form that a request may have."""
     yield path, request
     yield f"{path}.exactly", later.walk(request, "exactly")
-    for inner, body in entries(request, "firstAvailable", later):
-        yield f"{path}.{inner}", body
+    yield from ((f"{path}.{inner}", body) for inner, body in entries(request, "firstAvailable", later))
 
 
 def _asked(path: str, body: Data, classes: Sequence[str], most: int, faults: list[str], later: Later) -> int:

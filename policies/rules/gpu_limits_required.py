@@ -75,8 +75,7 @@ def _check_pod(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
         faults += _limit_faults(container, limits)
         faults += _request_faults(container, requests, limits, bool(unknown_limit))
         hidden.join(unknown_limit)
-    for fault in faults:
-        yield f"{pod.path}.{fault}"
+    yield from (f"{pod.path}.{fault}" for fault in faults)
     if not (limited or faults or hidden):
         yield from _check_unlimited(pod, containers, allowed, later)
     later.join(hidden)
@@ -145,9 +144,7 @@ def _ways_around(pod: PodSpec, containers: tuple[Container, ...], later: Later) 
     """The signs that a pod reaches GPUs past the scheduler: a node of its own choice, and what asks the runtime for devices."""
     if name := text(later.walk(pod.spec, "nodeName")):
         yield f"nodeName is {shown(name)}, and the scheduler counts nothing there"
-    for name in keys(pod.annotations):
-        if name.startswith(_CDI):
-            yield f"annotation {shown(name)}"
+    yield from (f"annotation {shown(name)}" for name in keys(pod.annotations) if name.startswith(_CDI))
     for container in containers:
         for path, mounted in entries(container.body, "volumeMounts", later):
             if text(later.walk(mounted, "mountPath")).startswith(_DEVICE_LIST):

@@ -86,8 +86,7 @@ def _karpenter(args: Args, cap: int, later: Later) -> Faults:
 def _machine_set(release: Release, cap: int, later: Later) -> Faults:
     with later:
         unread = Later()
-        boots = tuple(booted(release, unread))
-        if not boots:
+        if not tuple(booted(release, unread)):
             later.join(unread)
             return
         value = walk(release.values, "maxRunners")

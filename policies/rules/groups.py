@@ -83,8 +83,7 @@ class Group(Record, kw_only=True):
         if per_machine == 0:
             return 0
         counted = None if per_machine is None or self.most is None else per_machine * self.most
-        bounds = [bound for bound in (counted, self.gpu_limit) if bound is not None]
-        return min(bounds, default=None)
+        return min([bound for bound in (counted, self.gpu_limit) if bound is not None], default=None)
 
 
 def groups(resources: Sequence[Resource], later: Later) -> tuple[Group, ...]:
@@ -170,8 +169,7 @@ def _eks(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     if resource.type == kinds.EKS_NODE_GROUP and text(walk(resource.props, "updateConfig", "updateStrategy")) != "MINIMAL":
         fields["spare"] = assumption("update-nodes") * max(count(walk(resource.props, "subnetIds")) // fields["zones"], 1)
     volume = of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props)
-    reserved = _reserved(fields, resource, "tags")
-    return Group(**_where(resource, AWS) | fields, volume=volume, reserved=reserved)
+    return Group(**_where(resource, AWS) | fields, volume=volume, reserved=_reserved(fields, resource, "tags"))
 
 
 def windows_of(tagged: str, where: str) -> tuple[Window, ...]:

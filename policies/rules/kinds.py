@@ -196,8 +196,7 @@ def each(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     if not token.endswith("List"):
         yield "", props
         return
-    for path, item in entries(props, "items", later):
-        yield f"{path}.", item
+    yield from ((f"{path}.", item) for path, item in entries(props, "items", later))
 
 
 def bodies(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
@@ -212,8 +211,7 @@ def bodies(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     else:
         yield "", props
         return
-    for path, body in machines:
-        yield f"{path}.", body
+    yield from ((f"{path}.", body) for path, body in machines)
 
 
 def launches(props: Data, later: Later) -> Iterator[tuple[str, Data]]:

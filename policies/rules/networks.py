@@ -53,8 +53,7 @@ def exposed(token: str, props: Data, ports: Sequence[int], later: Later) -> Iter
     if token not in _RULES or not _is_incoming(props):
         return
     shape = _RULES[token]
-    rules = entries(props, shape.inside, later) if shape.inside else [("", props)]
-    for at, rule in rules:
+    for at, rule in entries(props, shape.inside, later) if shape.inside else [("", props)]:
         with later:
             reached = _reached(walk(rule, shape.protocol), walk(rule, *shape.span), shape.bounds, ports)
             # The source of a rule may also be a security group or a service.

@@ -27,8 +27,7 @@ def _check(stack: Stack, later: Later) -> Violations:
     homes = {place.name for one in runner_sets(stack.resources, later) for place in (one.place, one.job_place(later))}
     for resource in stack.resources:
         with later:
-            for fault in _faults(resource, accounts, issuers, homes, later):
-                yield fault, resource.urn
+            yield from ((fault, resource.urn) for fault in _faults(resource, accounts, issuers, homes, later))
             if resource.type == IDENTITY:
                 declared = comes_from(resource.props.get("roleArn"), resource, "roleArn", IAM_ROLE)
                 # The ARN of a role that the stack declares is not known yet, and no list has it.

@@ -149,8 +149,7 @@ def _of_pods(token: str, props: Data, later: Later) -> Iterator[tuple[str, str, 
 
 def _entries(path: str, holder: Data, field: str, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
     entries = later.walk(holder, field)
-    for key in keys(entries):
-        yield step(path, key), key, text((Later() if key in late else later).walk(entries, key))
+    yield from ((step(path, key), key, text((Later() if key in late else later).walk(entries, key))) for key in keys(entries))
 
 
 def _inside(path: str, holder: Data, passing: Collection[str], later: Later) -> Iterator[tuple[str, str, str]]:
@@ -161,8 +160,7 @@ def _inside(path: str, holder: Data, passing: Collection[str], later: Later) -> 
 
 
 def _below(path: str, value: Data, later: Later) -> Iterator[tuple[str, str, str]]:
-    for where, content in texts(value, path, later):
-        yield where, "", content
+    yield from ((where, "", content) for where, content in texts(value, path, later))
 
 
 def _credentials(content: str) -> list[str]:

@@ -99,8 +99,7 @@ def _role(role: Resource, allowed: Sequence[str], later: Later) -> Faults:
     policies = [(path, text(arn)) for path, arn in entries(role.props, "managedPolicyArns", later)]
     strange = [(path, arn) for path, arn in policies if not _permitted(arn, allowed)]
     if strange and _is_node(role, later):
-        for path, arn in strange:
-            yield f"{path} is {shown(arn)}: a node does not need these permissions; {_POD}"
+        yield from (f"{path} is {shown(arn)}: a node does not need these permissions; {_POD}" for path, arn in strange)
 
 
 def _policy(policy: Resource, _: Sequence[str], later: Later) -> Faults:

@@ -27,8 +27,7 @@ def _check(args: Args, later: Later) -> Faults:
     orgs = strings(args.config, "orgs")
     for where, statement in statements(walk(args.props, "assumeRolePolicy"), later):
         if any(_ISSUER in name for name in listed(walk(statement, "Principal", "Federated"), later)):
-            for fault in _faults(statement, orgs):
-                yield f"assumeRolePolicy: {where} {fault}"
+            yield from (f"assumeRolePolicy: {where} {fault}" for fault in _faults(statement, orgs))
 
 
 def _faults(statement: Data, orgs: Sequence[str]) -> Faults:

@@ -129,8 +129,7 @@ def containers_of(pod: PodSpec, later: Later) -> Iterator[Container]:
 def volumes_of(pod: PodSpec, later: Later) -> Iterator[tuple[str, Data]]:
     """Path within the pod spec and body of each volume of a pod. `later` collects unknown ones."""
     yield from entries(pod.spec, "volumes", later)
-    for volume in pod.volumes:
-        yield f"volumes[{volume['name']}]", volume
+    yield from ((f"volumes[{volume['name']}]", volume) for volume in pod.volumes)
 
 
 def gpu_amounts(container: Container, field: str, later: Later) -> dict[str, Data]:

@@ -283,9 +283,7 @@ _MOST: dict[str, tuple[str, ...]] = {
 
 def least(token: str, props: Data) -> int:
     """The least number of nodes of a pool; 0 if it sets none. Raises UnknownError."""
-    if token == OKE_NODE_POOL and walk(props, *OKE_LEAVING) is not None:
-        return 0
-    return whole(walk(props, *LEAST[token])) or 0
+    return 0 if token == OKE_NODE_POOL and walk(props, *OKE_LEAVING) is not None else whole(walk(props, *LEAST[token])) or 0
 
 
 def most(token: str, props: Data, opts: Options) -> tuple[tuple[str, ...], Data]:
@@ -406,8 +404,7 @@ def booted(release: Release, later: Later) -> Iterator[Choice]:
         if release.is_scale_set:
             names = text(walk(release.values, *ANNOTATIONS, scheduling.MACHINE_SHAPES)).split(",")
             path = f'{".".join((release.values_path, *ANNOTATIONS))}["{scheduling.MACHINE_SHAPES}"]'
-            for name in filter(None, names):
-                yield Choice(path, name)
+            yield from (Choice(path, name) for name in filter(None, names))
 
 
 def gpus_each(types: Sequence[Choice]) -> int | None:
@@ -432,9 +429,7 @@ def _type_signs(types: Iterable[Choice]) -> Iterator[str]:
 
 
 def _listed(prefix: str, holder: Data, field: str, later: Later) -> Iterator[Choice]:
-    for path, item in entries(holder, field, later):
-        if name := text(item):
-            yield Choice(prefix + path, name)
+    yield from (Choice(prefix + path, name) for path, item in entries(holder, field, later) if (name := text(item)))
 
 
 _EC2 = (AUTO_SCALING_GROUP, kinds.EC2_FLEET, kinds.EC2_INSTANCE, kinds.SPOT_REQUEST, kinds.LAUNCH_TEMPLATE)

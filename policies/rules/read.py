@@ -221,9 +221,7 @@ def text(value: Data) -> str:
 
 def label(value: Data) -> str:
     """A label's value as Kubernetes would store it: an unquoted true, false or number of YAML becomes text."""
-    if isinstance(value, (bool, int, float)):
-        return shown(value)
-    return text(value)
+    return shown(value) if isinstance(value, (bool, int, float)) else text(value)
 
 
 def true(value: Data) -> bool:

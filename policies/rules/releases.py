@@ -277,11 +277,8 @@ def texts(value: Data, path: str, later: Later) -> Iterator[tuple[str, str]]:
 
 
 def _children(value: Data, path: str, later: Later, passing: frozenset[str]) -> Iterator[tuple[str, Data]]:
-    for key in keys(value):
-        if key not in passing:
-            yield step(path, key), later.walk(value, key)
-    for index, item in items(value, later):
-        yield f"{path}[{index}]", item
+    yield from ((step(path, key), later.walk(value, key)) for key in keys(value) if key not in passing)
+    yield from ((f"{path}[{index}]", item) for index, item in items(value, later))
 
 
 def step(path: str, key: str) -> str:

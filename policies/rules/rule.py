@@ -393,8 +393,7 @@ def each(check: Check) -> StackCheck:
         for resource in pooled(stack.resources):
             together = f" (its {resource.groups} node groups together)" if isinstance(resource, Pool) else ""
             with later:
-                for message in check(args_of(resource, stack.config), later):
-                    yield f"{message}{together}", resource.urn
+                yield from ((f"{message}{together}", resource.urn) for message in check(args_of(resource, stack.config), later))
 
     return judge
 

@@ -38,8 +38,7 @@ def _check(args: Args, later: Later) -> Faults:
                 yield f"{fault}; use gha-runner-scale-set"
     if args.type in MACHINES:
         for path, content in user_data(args.type, args.props, later):
-            for fault in _faults(script(content)):
-                yield f"{path} registers a runner {fault}"
+            yield from (f"{path} registers a runner {fault}" for fault in _faults(script(content)))
 
 
 def _faults(commands: str) -> Faults:

@@ -72,8 +72,7 @@ def _check(stack: Stack, later: Later) -> Violations:
         with later:
             place, name = place_of(policy), text(walk(policy.props, "metadata", "name"))
             if place not in judged and place.name.startswith(RUNNERS):
-                for fault in ways_out(policy.props, metadata, private, later):
-                    yield f"{place}: {fault}", policy.urn
+                yield from ((f"{place}: {fault}", policy.urn) for fault in ways_out(policy.props, metadata, private, later))
                 if name == _OWN and not all(denies(policy.props, direction) for direction in DIRECTIONS):
                     yield (
                         f"{place}: NetworkPolicy {name} isolates every pod of a runner set; leave it as the set has it",
@@ -186,8 +185,7 @@ def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> Vi
         with later:
             if text(walk(addon.props, "addonName")) != _CNI or text(walk(addon.props, "clusterName")) not in homes - {""}:
                 continue
-            values = walk(addon.props, "configurationValues")
-            if _ENFORCED.search(text(values)[:65536]) is None:
+            if _ENFORCED.search(text(walk(addon.props, "configurationValues"))[:65536]) is None:
                 fault = (
                     f"configurationValues of {_CNI} does not enable enableNetworkPolicy: the cluster accepts NetworkPolicies "
                     'but does not enforce them; write {"enableNetworkPolicy": "true"}'
@@ -212,8 +210,7 @@ def _check_namespace(
             yield fault, urn
     # A policy whose namespace is unknown may allow what these deny.
     for policy in by_kind[kinds.NETWORK_POLICY].at(place, later):
-        for fault in ways_out(policy.props, metadata, private, later):
-            yield f"{place}: {fault}", policy.urn
+        yield from ((f"{place}: {fault}", policy.urn) for fault in ways_out(policy.props, metadata, private, later))
     if lacks(by_kind[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
         yield f"{place}: no ResourceQuota limits the sum of its pods; add one with spec.hard", urn
     if lacks(by_kind[kinds.LIMIT_RANGE], place, lambda props: count(walk(props, "spec", "limits")) > 0, later):

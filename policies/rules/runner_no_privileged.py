@@ -127,9 +127,7 @@ def _exempt(of: _Named, exempt: tuple[str, ...], later: Later) -> bool:
 
 
 def _pod_faults(pod: PodSpec, breaches: Iterable[Breach], later: Later) -> Faults:
-    for control, fault in breaches:
-        if control not in PROFILES:
-            yield fault + (_LISTED if control == "capabilities" else "")
+    yield from (fault + (_LISTED if control == "capabilities" else "") for control, fault in breaches if control not in PROFILES)
     if is_root(later.walk(pod.spec, "securityContext"), later):
         yield f"{pod.path}.securityContext.runAsUser is 0: {ROOT}"
     if true(later.walk(pod.spec, "shareProcessNamespace")):

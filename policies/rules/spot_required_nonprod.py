@@ -117,9 +117,7 @@ def _karpenter(props: Data, later: Later) -> Faults:
             f"spec.template.spec.requirements: none restricts {CAPACITY_KEY} to spot, and burst GPU pools must run on spot; "
             f"add {{key: {CAPACITY_KEY}, operator: In, values: [spot]}}"
         )
-    for bars, fault in faults:
-        if bars or not hidden:
-            yield fault
+    yield from (fault for bars, fault in faults if bars or not hidden)
     later.join(hidden)
 
 

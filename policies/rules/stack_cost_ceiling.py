@@ -72,9 +72,7 @@ class Item(Record):
 
 def _check(stack: Stack, later: Later) -> Violations:
     items = bill(stack.resources, stack.as_of, later)
-    for item in items:
-        if item.fault:
-            yield item.fault, item.group.urn if item.group is not None else None
+    yield from ((item.fault, item.group.urn if item.group is not None else None) for item in items if item.fault)
     mean, worst = sums(items)
     if Money(worst.usd).exceeds(limit := _limit(stack, "worstUsdPerHour")):
         yield f"worst hour {rounded_up(worst.usd):.2f} USD is above {limit:.2f}: {_spenders(items, 1, 'worstUsdPerHour')}", None
@@ -262,8 +260,7 @@ def _claims(resources: Sequence[Resource], later: Later) -> Iterator[Item]:
                     region = own_region or _most_expensive_region(unit, regions_of(resources) or ("",))
                     least, most = spans.get((unit, region), (0.0, 0.0))
                     spans[unit, region] = least + (0 if elastic else count), most + count
-    for (unit, region), (least, most) in spans.items():
-        yield _unit(f"{line(unit)} of claims", unit, region, least, most)
+    yield from (_unit(f"{line(unit)} of claims", unit, region, least, most) for (unit, region), (least, most) in spans.items())
 
 
 def _unit_of(resource: Resource, day: date) -> str:

@@ -32,8 +32,7 @@ _OF_OCI = frozenset((kinds.OCI_INSTANCE, kinds.OCI_INSTANCE_CONFIGURATION, kinds
 
 
 def _check(args: Args, later: Later) -> Faults:
-    for path, fault in _faults(args, true(args.config.get("requireKms")), later):
-        yield f"{path} {fault}"
+    yield from (f"{path} {fault}" for path, fault in _faults(args, true(args.config.get("requireKms")), later))
 
 
 def _remediate(args: Args, draft: Draft) -> None:
@@ -76,8 +75,7 @@ def _disks(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
             # The ids in a launch template reference are unknown before the template exists, so only the reference counts.
             if root is not None or not keys(walk(props, "launchTemplate")):
                 yield "rootBlockDevice.", root
-        for path, disk in entries(props, "ebsBlockDevices", later):
-            yield f"{path}.", disk
+        yield from ((f"{path}.", disk) for path, disk in entries(props, "ebsBlockDevices", later))
     elif token != kinds.STORAGE_CLASS:
         yield "", props
     elif text(walk(props, "provisioner")) in ("ebs.csi.aws.com", "kubernetes.io/aws-ebs"):

@@ -331,8 +331,7 @@ class EksPools(Cluster):
     def _tied_to_a_zone(self, groups: Mapping[str, Collection[str]]) -> Iterator[str]:
         """Limits of disks. A pool starts no node in a zone where it has no node group. `groups` are the pools' zones."""
         disks = [name for name, cache in self.caches.items() if not cache.shared]
-        for name in disks:
-            yield said("ebs_zone", name=name)
+        yield from (said("ebs_zone", name=name) for name in disks)
         everywhere = dict.fromkeys(zone for sizes in groups.values() for zone in sizes)
         for name, held in groups.items():
             if disks and (missing := [zone for zone in everywhere if zone not in held]):
@@ -543,8 +542,7 @@ class EksCluster(EksPools):
         if self.registry is not None:
             self.registry.require_region(self.region)
             if self.build_caches is not None and self.build_caches.account != self.registry.account:
-                other = self.build_caches.account
-                raise problem("two_accounts", at=("registry", "account"), other=other)
+                raise problem("two_accounts", at=("registry", "account"), other=self.build_caches.account)
         require_once("repeated_admin", self.admins, at=("admins",))
         require_once("repeated_viewer", self.viewers, at=("viewers",))
         for index, principal in enumerate(self.viewers):

@@ -102,8 +102,7 @@ class Eks(Provider[EksPools]):
                         yield violation("cache_owner", at, repository, names=" or ".join(names), writer=writer)
         creating = ((name, caches.account) for name, caches in caching if caches.oidc_provider == "create")
         claims = (Claim(account, name, ("clusters", name, "buildCaches", "oidcProvider")) for name, account in creating)
-        for claim, first in conflicts(claims):
-            yield violation("oidc_provider_twice", claim.at, first=first, key=claim.key)
+        yield from (violation("oidc_provider_twice", claim.at, first=first, key=claim.key) for claim, first in conflicts(claims))
 
     def name_faults(self, cluster: EksPools, name: str) -> Iterator[Violation]:
         """The role that deletes old images is named after cluster and image."""

@@ -159,9 +159,7 @@ class OkePools(Cluster):
 
     def machine_runners(self) -> Iterator[tuple[str, MachineRunner]]:
         """Runner sets whose runners are machines, in the order of the config."""
-        for name, runner in self.runners.items():
-            if isinstance(runner, MachineRunner):
-                yield name, runner
+        yield from ((name, runner) for name, runner in self.runners.items() if isinstance(runner, MachineRunner))
 
     def regions_of(self, runner: MachineRunner) -> tuple[str, ...]:
         """Regions of a set's machines, in the order in which the launcher tries them."""
@@ -212,8 +210,7 @@ class OkePools(Cluster):
 
     def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Prefixes of availability domains. Pools and standing machines use only domains of the cluster."""
-        for index, domain in enumerate(self.zones):
-            yield ("zones", str(index)), ocid.prefix(domain)
+        yield from ((("zones", str(index)), ocid.prefix(domain)) for index, domain in enumerate(self.zones))
         for name, runner in self.machine_runners():
             for number, place in enumerate(runner.places if isinstance(runner, VmPerJobRunner) else ()):
                 for index, domain in enumerate(place.availability_domains):
@@ -221,8 +218,7 @@ class OkePools(Cluster):
 
     def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
         """(path, OCID) of each resource that must be in the cluster's region."""
-        for kind, image in self.node_images.items():
-            yield ("nodeImages", kind, "id"), image.id
+        yield from ((("nodeImages", kind, "id"), image.id) for kind, image in self.node_images.items())
         for name, pool in self.pools.items():
             yield ("pools", name, "reservation", "id"), pool.reservation.id if pool.reservation else None
 

@@ -123,8 +123,7 @@ def agent_config(set_name: str, cluster: str, target: str) -> dict[str, Any]:
         *({"target_label": label, "replacement": value} for label, value in written.items()),
     ]
     # One request at a time: Prometheus gets no more than one agent sends, however many machines push.
-    queue = {"max_shards": 1}
-    return {"remote_write": [{"url": target, "queue_config": queue, "write_relabel_configs": relabel}]}
+    return {"remote_write": [{"url": target, "queue_config": {"max_shards": 1}, "write_relabel_configs": relabel}]}
 
 
 def _container(set_name: str, port: int) -> dict[str, Any]:

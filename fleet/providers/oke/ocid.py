@@ -19,8 +19,7 @@ _BY_KEY = {row["key"]: row["region"] for row in rows("oci_regions.csv")}
 
 
 def _kind(kind: str) -> AfterValidator:
-    pattern = _OCID.pattern.replace("([a-z0-9]+)", kind, 1)
-    return matching("ocid", pattern, kind=kind)
+    return matching("ocid", _OCID.pattern.replace("([a-z0-9]+)", kind, 1), kind=kind)
 
 
 TenancyId = Annotated[str, _kind("tenancy")]

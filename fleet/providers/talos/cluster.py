@@ -127,13 +127,10 @@ class TalosCluster(Cluster, WithMachines):
 
     def hosts(self) -> Iterator[tuple[tuple[str, ...], str, Host]]:
         """(path, name, host) of every machine: control plane, system, GPU pools."""
-        for name, host in self.control_plane.hosts.items():
-            yield ("controlPlane", "hosts", name), name, host
-        for name, host in self.system.hosts.items():
-            yield ("system", "hosts", name), name, host
+        yield from ((("controlPlane", "hosts", name), name, host) for name, host in self.control_plane.hosts.items())
+        yield from ((("system", "hosts", name), name, host) for name, host in self.system.hosts.items())
         for pool_name, pool in self.pools.items():
-            for name, host in pool.nodes.hosts.items():
-                yield ("pools", pool_name, "nodes", "hosts", name), name, host
+            yield from ((("pools", pool_name, "nodes", "hosts", name), name, host) for name, host in pool.nodes.hosts.items())
 
     def _remarks(self) -> Iterator[str]:
         """Warnings about valid settings: pre-releases, network policies."""

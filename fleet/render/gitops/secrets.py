@@ -33,11 +33,10 @@ def github_app(namespace: str, github: GitHubApp, git: GitOps, secrets: GitSecre
 
 def _external(namespace: str, identity: dict[str, str], secrets: ExternalSecrets) -> Manifest:
     remote = {"key": secrets.key} | ({"property": secrets.property} if secrets.property else {})
-    template = {"engineVersion": "v2", "data": identity | {KEY: "{{ .key }}"}}
     spec = {
         "refreshInterval": "1h",
         "secretStoreRef": {"kind": "ClusterSecretStore", "name": secrets.store},
-        "target": {"name": APP_SECRET, "template": template},
+        "target": {"name": APP_SECRET, "template": {"engineVersion": "v2", "data": identity | {KEY: "{{ .key }}"}}},
         "data": [{"secretKey": "key", "remoteRef": remote}],
     }
     return manifest("external-secrets.io/v1", "ExternalSecret", APP_SECRET, namespace, spec)

@@ -20,9 +20,7 @@ _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "20
 def api_of(url: str) -> str:
     """The address of the REST API for a scope's URL: github.com, a domain of ghe.com, or a GitHub Enterprise Server."""
     host = urlsplit(url).netloc
-    if host == "github.com" or host.endswith(".ghe.com"):
-        return f"https://api.{host}"
-    return f"https://{host}/api/v3"
+    return f"https://api.{host}" if host == "github.com" or host.endswith(".ghe.com") else f"https://{host}/api/v3"
 
 
 def ask(api: str, path: str, token: str, form: TypeAdapter[T]) -> T:

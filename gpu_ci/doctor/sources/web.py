@@ -62,8 +62,7 @@ class Web:
     def get(self, url: str, most: int = 20_000_000, headers: Mapping[str, str] | None = None, bearer: str = "") -> Answer:
         """The answer to a GET, of at most `most` bytes, within two minutes. `bearer` is a token for this host alone."""
         with self._opened(url, headers or {}, bearer) as answer:
-            body = b"".join(_chunks(answer, most, 120))
-            return Answer(body, answer.headers)
+            return Answer(b"".join(_chunks(answer, most, 120)), answer.headers)
 
     def chunks(self, url: str, most: int, seconds: int, bearer: str = "") -> Iterator[bytes]:
         """The parts of a large answer, without keeping them."""

@@ -31,8 +31,7 @@ def start(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf = 
 def _report(classes: tuple[Starts, ...], out: Console) -> None:
     for runners in classes:
         where = f"{runners.cluster}/{runners.runner_set}, {runners.where}"
-        head = f"{where}, {runners.idle} USD an hour idle: the first job finds {runners.finds}"
-        show_line(out, head, "bold")
+        show_line(out, f"{where}, {runners.idle} USD an hour idle: the first job finds {runners.finds}", "bold")
         columns = ("=phase", f"cold, finds {runners.cold.finds}", f"warm, finds {runners.warm.finds}")
         phases = zip(runners.cold.phases, runners.warm.phases, strict=True)
         rows = [(cold.name, str(cold), str(warm)) for cold, warm in phases]

@@ -68,8 +68,7 @@ def runner_releases(ask: Asking) -> Iterator[Edit]:
     for release in github.releases(ask.web, "runner", rf"v({_NUMBER})"):
         day = release.day.isoformat()
         if numbers(release.version) > oldest and rows.get(release.version) != day:
-            source = f"releases of {PROJECTS['runner']}"
-            yield ask.edit((release.version,), source, {"released": day}, file=_RUNNERS)
+            yield ask.edit((release.version,), f"releases of {PROJECTS['runner']}", {"released": day}, file=_RUNNERS)
 
 
 def runner_image(ask: Asking) -> Iterator[Edit]:

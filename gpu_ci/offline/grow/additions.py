@@ -160,8 +160,7 @@ def add_cluster(stack: GrowingStack, name: str, answers: Answers, most: int, day
     _insert(stack, draft, name, same_as="", budget=not paid)
     if not paid:
         lines = [line for line in bill.bill(stack.grown(), day) if line.cluster == name]
-        monthly = monthly_budget(average(lines), total(lines)[1])
-        stack.draft.put(stack.at(name, "budget", "monthlyUsd"), str(monthly))
+        stack.draft.put(stack.at(name, "budget", "monthlyUsd"), str(monthly_budget(average(lines), total(lines)[1])))
 
 
 def add_region(stack: GrowingStack, source: str, region: str, name: str | None) -> str:

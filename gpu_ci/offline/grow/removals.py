@@ -121,6 +121,4 @@ def _remove(stack: GrowingStack, what: str, path: Keys, places: list[Keys], refe
 
 def _is_optional(stack: GrowingStack, place: Keys) -> bool:
     """Whether a place may go: an item of a list that has others, or a key that a class may lack."""
-    if isinstance(place[-1], int):
-        return len(stack.draft.value(place[:-1])) > 1
-    return place[-1] in (*_ALONE, *_ALONE.values())
+    return len(stack.draft.value(place[:-1])) > 1 if isinstance(place[-1], int) else place[-1] in (*_ALONE, *_ALONE.values())

@@ -212,8 +212,7 @@ class _Schema(GenerateJsonSchema):
         if set(body) - set(model_schema.get("required", ())):
             # The editor pastes a text as it is, so a text that looks like a number has quotes here.
             pasted = {key: scalar(value) if isinstance(value, str) else value for key, value in body.items() if value}
-            snippet = {"label": "first settings", "sortText": "!", "body": pasted}
-            model_schema["defaultSnippets"] = [snippet]
+            model_schema["defaultSnippets"] = [{"label": "first settings", "sortText": "!", "body": pasted}]
         return {**model_schema, "properties": properties}
 
     def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:

@@ -72,8 +72,7 @@ class Patch(Record):
 
     def _documents(self) -> Iterator[Document]:
         """Documents, for Talos from 1.14 on. There the kubelet registers with the taint of `KubeNodeConfig`."""
-        for name in self.kernel_modules:
-            yield document("KernelModuleConfig", name=name)
+        yield from (document("KernelModuleConfig", name=name) for name in self.kernel_modules)
         if self.sysctls:
             yield document("SysctlConfig", params=dict(self.sysctls))
         if self.runtime:

@@ -32,8 +32,7 @@ def spending_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
 def end_rules(cluster: Cluster, github: GitHub) -> Iterator[Rule]:
     """The series of a cluster, and its alerts 14 and 3 days before; 9 and 3 days where the day is only possible."""
     # Every release in our table counts: a rendered rule must not depend on the day on which it is rendered.
-    lives = dict.fromkeys(use.life for use in of_cluster(cluster, github, date.max))
-    for life in lives:
+    for life in dict.fromkeys(use.life for use in of_cluster(cluster, github, date.max)):
         day = life.last or life.may_end
         if day is not None:
             start = int(datetime.combine(day, time(), UTC).timestamp())

@@ -31,8 +31,7 @@ def queue_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         yield alert("GpuCiJobsNotStarting", seconds, labels, sets=sets)
     for most, sets in by_value({name: runner.span.max for name, runner in cluster.runners.items()}).items():
         yield alert("GpuCiRunnersAtMaximum", labels={"maximum": str(most)}, sets=sets)
-    for name in cluster.runners:
-        yield alert("GpuCiListenerGone", labels={"scale_set": name})
+    yield from (alert("GpuCiListenerGone", labels={"scale_set": name}) for name in cluster.runners)
     yield alert("GpuCiListenerRestarts", arc=controller_of(cluster).namespace)
     yield alert("GpuCiRunnersFail")
     # An idle runner of a set with a minimum has no end, and is not stuck.
