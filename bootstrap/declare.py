@@ -24,12 +24,8 @@ _OLD_DAYS = 90
 
 def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
     """Declare everything. Returns the outputs: ARNs of the roles by stack, and how to log in to the bucket."""
-    provider = aws.Provider(
-        "aws",
-        region=settings.region,
-        allowed_account_ids=[settings.account],
-        default_tags=aws.ProviderDefaultTagsArgs(tags={STACK_TAG: OWN_TAG}),
-    )
+    default_tags = aws.ProviderDefaultTagsArgs(tags={STACK_TAG: OWN_TAG})
+    provider = aws.Provider("aws", region=settings.region, allowed_account_ids=[settings.account], default_tags=default_tags)
     opts = pulumi.ResourceOptions(provider=provider)
     issuers = _issuers(settings, opts)
     targets = list(targets)

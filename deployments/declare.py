@@ -106,13 +106,8 @@ def _drift(settings: Deployments, name: str, stack: Deployment, after: pulumi.Re
 def _approval(organization: str, name: str, approval: Approval) -> None:
     """An empty environment, and a rule that opening it needs an approval."""
     project, _, environment = approval.environment.partition("/")
-    door = cloud.Environment(
-        f"{name}-approval",
-        organization=organization,
-        project=project,
-        name=environment,
-        yaml=pulumi.StringAsset(f"values:\n  stack: {name}\n"),
-    )
+    yaml = pulumi.StringAsset(f"values:\n  stack: {name}\n")
+    door = cloud.Environment(f"{name}-approval", organization=organization, project=project, name=environment, yaml=yaml)
     # `ApprovalRule` covers only updates of an environment. This resource, still a preview, covers opening it.
     api.Gate(
         f"{name}-approval",

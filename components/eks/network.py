@@ -80,12 +80,9 @@ class EksNetwork(Component[EksCluster, Collection[str]]):
 
     def _routes(self, role: str, vpc: aws.ec2.Vpc, **target: pulumi.Input[str]) -> aws.ec2.RouteTable:
         """A route table whose only route leads to the internet, through a gateway."""
+        tags = {"Name": f"{self._name}-{role}"}
         return aws.ec2.RouteTable(
-            f"{self._name}-{role}",
-            vpc_id=vpc.id,
-            routes=[{"cidr_block": "0.0.0.0/0", **target}],
-            tags={"Name": f"{self._name}-{role}"},
-            opts=self._child,
+            f"{self._name}-{role}", vpc_id=vpc.id, routes=[{"cidr_block": "0.0.0.0/0", **target}], tags=tags, opts=self._child
         )
 
     def _association(self, role: str, subnet: aws.ec2.Subnet, table: aws.ec2.RouteTable) -> aws.ec2.RouteTableAssociation:

@@ -39,12 +39,9 @@ class RunnerImage(Component[InCluster, EcrRegistry, pulumi.Input[str], Sequence[
         node_role: pulumi.Input[str],
         others: Sequence[pulumi.Input[str]],
     ) -> None:
+        opts = self._below(protect=here.settings.protect)
         self._key = aws.kms.Key(
-            f"{name}-key",
-            description=f"Images of {name}",
-            enable_key_rotation=True,
-            deletion_window_in_days=30,
-            opts=self._below(protect=here.settings.protect),
+            f"{name}-key", description=f"Images of {name}", enable_key_rotation=True, deletion_window_in_days=30, opts=opts
         )
         readers = [here.cluster.node_role_arn, *others, *([registry.push_role] if registry.push_role else [])]
         self._readers = pulumi.Output.all(*readers).apply(pull_policy)

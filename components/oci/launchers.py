@@ -32,11 +32,9 @@ def launcher_objects(
         automount_service_account_token=False,
         opts=child,
     )
+    data = {LAUNCHER_SETTINGS: config, LAUNCHER_PROGRAM: LAUNCHER_SOURCE}
     program = kubernetes.core.v1.ConfigMap(
-        f"{name}-launcher",
-        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace),
-        data={LAUNCHER_SETTINGS: config, LAUNCHER_PROGRAM: LAUNCHER_SOURCE},
-        opts=child,
+        f"{name}-launcher", metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace), data=data, opts=child
     )
     sweep = kubernetes.batch.v1.CronJob(
         f"{name}-sweep",

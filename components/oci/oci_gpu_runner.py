@@ -260,12 +260,9 @@ class OciGpuRunner(PackagedComponent[Read]):
             "agent_config": {"are_all_plugins_disabled": True, "is_management_disabled": True, "is_monitoring_disabled": True},
             "metadata": {"user_data": encoded(settings, pushes=pushes is not None)} | address,
         }
+        instance_details = {"instance_type": "compute", "launch_details": details}
         machine = oci.core.InstanceConfiguration(
-            f"{name}-machine",
-            display_name=name,
-            instance_details={"instance_type": "compute", "launch_details": details},
-            **shared,
-            opts=self._below(*self._after),
+            f"{name}-machine", display_name=name, instance_details=instance_details, **shared, opts=self._below(*self._after)
         )
         return oci.core.InstancePool(
             f"{name}-pool",
@@ -292,11 +289,9 @@ class OciGpuRunner(PackagedComponent[Read]):
             tags=self._tags,
             metrics_url=settings.metrics_url,
         )
+        pool = self.instance_pool_id
         late = pulumi.Output.all(
-            subnet=args.subnet_id,
-            security_group=args.security_group_id,
-            pool=self.instance_pool_id,
-            metrics_group=args.metrics_security_group_id,
+            subnet=args.subnet_id, security_group=args.security_group_id, pool=pool, metrics_group=args.metrics_security_group_id
         )
         return late.apply(lambda ids: json.dumps(config(**ids), indent=2))
 

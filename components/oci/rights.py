@@ -28,13 +28,9 @@ def policy(
 
     `iam` is the provider of the tenancy's home region, because OCI accepts policies only there. None: the provider of `parent`.
     """
+    opts = pulumi.ResourceOptions(parent=parent, provider=iam, depends_on=list(depends_on))
     return oci.identity.Policy(
-        name,
-        compartment_id=compartment,
-        description=description,
-        statements=statements,
-        freeform_tags=tags,
-        opts=pulumi.ResourceOptions(parent=parent, provider=iam, depends_on=list(depends_on)),
+        name, compartment_id=compartment, description=description, statements=statements, freeform_tags=tags, opts=opts
     )
 
 

@@ -41,13 +41,9 @@ def security_group(
     parent: pulumi.Resource,
 ) -> oci.core.NetworkSecurityGroup:
     """A network security group without rules, so nothing is allowed yet."""
+    opts = pulumi.ResourceOptions(parent=parent, depends_on=list(after))
     return oci.core.NetworkSecurityGroup(
-        name,
-        compartment_id=compartment,
-        vcn_id=vcn_id,
-        display_name=name,
-        freeform_tags=dict(tags),
-        opts=pulumi.ResourceOptions(parent=parent, depends_on=list(after)),
+        name, compartment_id=compartment, vcn_id=vcn_id, display_name=name, freeform_tags=dict(tags), opts=opts
     )
 
 

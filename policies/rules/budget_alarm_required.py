@@ -77,9 +77,5 @@ _ALARMS: dict[str, tuple[Callable[[Stack, Later], bool], str]] = {
     OCI: (_oci, f"add an {OCI_BUDGET} and an {OCI_ALERT} with recipients"),
 }
 
-RULE = StackRule(
-    **facts(__name__),
-    types=MACHINES | {AWS_BUDGET, MONITOR, SUBSCRIPTION, OCI_BUDGET, OCI_ALERT},
-    check=_check,
-    in_manifests=NOTHING,
-)
+_TYPES = MACHINES | {AWS_BUDGET, MONITOR, SUBSCRIPTION, OCI_BUDGET, OCI_ALERT}
+RULE = StackRule(**facts(__name__), types=_TYPES, check=_check, in_manifests=NOTHING)

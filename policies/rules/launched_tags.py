@@ -84,9 +84,5 @@ def _specified(template: Resource, kind: str, later: Later) -> set[str]:
     return {name for entry in of_kind for name in set_tags(later.walk(entry, "tags"), later)}
 
 
-RULE = StackRule(
-    **facts(__name__),
-    types=frozenset((LAUNCH_TEMPLATE, EKS_NODE_GROUP, AUTO_SCALING_GROUP, AUTO_SCALING_TAG)),
-    check=_check,
-    in_manifests=NOTHING,
-)
+_TYPES = frozenset((LAUNCH_TEMPLATE, EKS_NODE_GROUP, AUTO_SCALING_GROUP, AUTO_SCALING_TAG))
+RULE = StackRule(**facts(__name__), types=_TYPES, check=_check, in_manifests=NOTHING)

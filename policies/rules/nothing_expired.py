@@ -72,9 +72,5 @@ _MINORS = {
     **dict.fromkeys((kinds.OKE_CLUSTER, kinds.OKE_NODE_POOL), "kubernetesVersion"),
 }
 
-RULE = StackRule(
-    **facts(__name__),
-    types=frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.PODS | kinds.CLUSTER_POLICY,
-    others=kinds.may_have_pods,
-    check=apart(_faults),
-)
+_TYPES = frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.PODS | kinds.CLUSTER_POLICY
+RULE = StackRule(**facts(__name__), types=_TYPES, others=kinds.may_have_pods, check=apart(_faults))

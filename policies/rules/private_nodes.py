@@ -107,8 +107,5 @@ def _vnic(prefix: str, details: Data, subnets: list[Resource], later: Later) -> 
             yield f"{prefix}createVnicDetails.assignPublicIp is {shown(public)}: a machine needs no public address; write false"
 
 
-RULE = StackRule(
-    **facts(__name__),
-    types=frozenset((*_SUBNETS, *_EC2, *_VNIC_FIELDS, *_SUBNET_KINDS, kinds.LAUNCH_TEMPLATE, GATEWAY, ROUTES, ASSOCIATION)),
-    check=apart(_faults),
-)
+_TYPES = frozenset((*_SUBNETS, *_EC2, *_VNIC_FIELDS, *_SUBNET_KINDS, kinds.LAUNCH_TEMPLATE, GATEWAY, ROUTES, ASSOCIATION))
+RULE = StackRule(**facts(__name__), types=_TYPES, check=apart(_faults))

@@ -261,9 +261,7 @@ def _limits(resource: str, quota: Data) -> bool:
     return quantity(walk(quota, "spec", "hard", resource)) is not None
 
 
+_TYPES = MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA, CONFIG_MAP}
 RULE = StackRule(
-    **facts(__name__),
-    types=MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA, CONFIG_MAP},
-    check=_check,
-    in_manifests=(RUNNER_SETS | {RESOURCE_QUOTA, CONFIG_MAP}, _check_namespaces),
+    **facts(__name__), types=_TYPES, check=_check, in_manifests=(RUNNER_SETS | {RESOURCE_QUOTA, CONFIG_MAP}, _check_namespaces)
 )

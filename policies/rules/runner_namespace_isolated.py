@@ -244,8 +244,5 @@ def _address(value: Data) -> Address | None:
         return None
 
 
-RULE = StackRule(
-    **facts(__name__),
-    types=RUNNER_SETS | PATCHES | {*_OF_NAMESPACE, kinds.CONFIG_MAP, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
-    check=_check,
-)
+_TYPES = RUNNER_SETS | PATCHES | {*_OF_NAMESPACE, kinds.CONFIG_MAP, kinds.EKS_ADDON, kinds.OKE_CLUSTER}
+RULE = StackRule(**facts(__name__), types=_TYPES, check=_check)

@@ -116,8 +116,7 @@ _PATHS = {
     KARPENTER_NODE_POOL: f"spec.template.spec.requirements[{INSTANCE_TYPE_LABEL}]",
 }
 
+_TYPES = POOLS | {AUTO_SCALING_GROUP}
 RULE = StackRule(
-    **facts(__name__, minTypes=MIN_TYPES, minZones=MIN_ZONES, maxSpread=MAX_SPREAD),
-    types=POOLS | {AUTO_SCALING_GROUP},
-    check=each(_check),
+    **facts(__name__, minTypes=MIN_TYPES, minZones=MIN_ZONES, maxSpread=MAX_SPREAD), types=_TYPES, check=each(_check)
 )
