@@ -11,7 +11,7 @@ from fleet.facts.errors import FleetError, Problem
 from fleet.loading.deployments import Branch, Name, Organization, Repository, RoleArn, StackName
 from fleet.settings.model import AccountId, Model
 from fleet.settings.reading import read
-from fleet.settings.refusals import matching, problem, refusal, refuse
+from fleet.settings.refusals import matching, refusal, refuse, refuse_if
 
 NAMESPACE = "gpu-ci-bootstrap"
 """The project in `bootstrap/`, whose config these settings are."""
@@ -91,8 +91,7 @@ class Bootstrap(Model):
         """Refuse a deploy role that no principal can assume, and a stack name that is the bootstrap's own or too long."""
         for name, stack in self.stacks.items():
             refuse("stacks", name, reserved_stack=name == OWN_TAG)
-            if len(name) > _LONGEST:
-                raise problem("stack_length", at=("stacks", name), length=len(name), most=_LONGEST)
+            refuse_if("stack_length", len(name) > _LONGEST, at=("stacks", name), length=len(name), most=_LONGEST)
             refuse("stacks", name, nobody=self.organization is None and stack.deploy_from is None and not stack.operators)
 
     def subject(self, source: Source) -> str:

@@ -21,7 +21,7 @@ from fleet.settings.github import APP_SECRET, DEFAULT_SCOPE, GitHub, ScopeUrl
 from fleet.settings.gitops import GitOps, ObjectName
 from fleet.settings.model import Cidr, DnsLabel, Duration, LabelKey, LabelValue
 from fleet.settings.namespaces import JOBS, runner_namespace
-from fleet.settings.refusals import matching, problem, refusal, refuse
+from fleet.settings.refusals import matching, refusal, refuse, refuse_if
 from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner, RunnerPod, SetName
 
 _LISTENER_METRICS = fixed("arc-listener")
@@ -172,8 +172,7 @@ class PodSet(RunnerPod, SetSettings):
     @refusal
     def _no_app_for_jobs(self) -> None:
         """Refuse that jobs read the Secret of the App, whatever its name."""
-        if self.reads(self.github_secret):
-            raise problem("app_for_jobs", at=("githubSecret",), value=self.github_secret)
+        refuse_if("app_for_jobs", self.reads(self.github_secret), at=("githubSecret",), value=self.github_secret)
 
     @property
     def opens(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from fleet.facts.pods import RUNNER_UID
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.jobs.profiles import COUNTS, DEFAULT_GPU_TYPE, PROFILES, gpu_type
 from fleet.settings.model import Cpu, Duration, LabelKey, LabelValue, Memory
-from fleet.settings.refusals import accepted, matching, problem, refuse, refuses
+from fleet.settings.refusals import accepted, matching, problem, refuse, refuse_if, refuses
 
 _LONGEST_TEXT = 131_071
 """Bytes of one argument or variable of a process on Linux (execve, MAX_ARG_STRLEN)."""
@@ -29,8 +29,7 @@ def _text(value: str) -> None:
         size = len(value.encode())
     except UnicodeEncodeError:
         raise problem("text__surrogate") from None
-    if "\0" in value or size > _LONGEST_TEXT:
-        raise problem("text", most=_LONGEST_TEXT)
+    refuse_if("text", "\0" in value or size > _LONGEST_TEXT, most=_LONGEST_TEXT)
 
 
 Text = Annotated[str, refuses(_text)]

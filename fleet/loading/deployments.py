@@ -20,7 +20,7 @@ from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import Duration, Model, QuotedText, go_duration
 from fleet.settings.reading import read
-from fleet.settings.refusals import between, matching, problem, refusal, refuse
+from fleet.settings.refusals import between, matching, problem, refusal, refuse, refuse_if
 from fleet.settings.runner import ImageReference
 
 PROJECT = fleet_settings.NAMESPACE
@@ -128,8 +128,7 @@ class Deployment(Model):
             refuse(key, OPERATION, operation_set=OPERATION in names)
         for name in self.variables:
             refuse("variables", name, variable_twice=name in self.secrets)
-            if _CLEAR_SECRET.search(name):
-                raise problem("variable_secret", at=("variables", name), value="(not shown)")
+            refuse_if("variable_secret", _CLEAR_SECRET.search(name), at=("variables", name), value="(not shown)")
 
 
 class Deployments(Model):
@@ -147,8 +146,7 @@ class Deployments(Model):
         """Refuse a secret under a key of these settings, because the whole setting would be secret."""
         for name, stack in self.stacks.items():
             for variable, key in stack.secrets.items():
-                if key in CONFIG_KEYS:
-                    raise problem("secret_is_setting", at=("stacks", name, "secrets", variable), value=key)
+                refuse_if("secret_is_setting", key in CONFIG_KEYS, at=("stacks", name, "secrets", variable), value=key)
 
     @property
     def agent_pools(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from fleet.settings.namespaces import JOBS, PLACEHOLDER_NAMESPACE, jobs_namespac
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool, require_no_shm, require_one_share, require_own_pool, require_pool
 from fleet.settings.queues import Queues, require_queues, units
-from fleet.settings.refusals import problem, refusal, refuse, require_once
+from fleet.settings.refusals import problem, refusal, refuse, refuse_if, require_once
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import GPU_LABELS, PodRunner, Runner, RunnerQuota, SetName
 from fleet.settings.sharing import Mig
@@ -452,11 +452,9 @@ class Cluster(Model):
     @refusal
     def _cluster_rules(self) -> None:
         """Refuse a pool with the system pool's name, a runner of an unknown pool, and private egress that cannot be opened."""
-        if SYSTEM_POOL in self.pools:
-            raise problem("pool_name", at=("pools", SYSTEM_POOL), value=SYSTEM_POOL)
+        refuse_if("pool_name", SYSTEM_POOL in self.pools, at=("pools", SYSTEM_POOL), value=SYSTEM_POOL)
         for name, runner in self.pod_runners.items():
-            if not runner.gpus and name in GPU_LABELS:
-                raise problem("cpu_name", at=("runners", name), value=name)
+            refuse_if("cpu_name", not runner.gpus and name in GPU_LABELS, at=("runners", name), value=name)
             for index, pool_name in enumerate(runner.ordered):
                 require_pool("runner_pool", pool_name, self.pools, at=("runners", name, *runner.pool_at(index)), gpus=runner.gpus)
             if runner.runner_pool is not None:
@@ -470,14 +468,12 @@ class Cluster(Model):
             refuse("pools", name, "placeholders", placeholder_runner=pool.placeholders and name not in of_runners)
         require_once("private_egress__twice", self.private_egress, at=("privateEgress",))
         for index, cidr in enumerate(self.private_egress):
-            if not may_open(cidr, self.closed_networks):
-                raise problem("private_egress", at=("privateEgress", str(index)), value=cidr)
+            refuse_if("private_egress", not may_open(cidr, self.closed_networks), at=("privateEgress", str(index)), value=cidr)
 
     @refusal
     def _delivery_rules(self) -> None:
         """Refuse delivery by ArgoCD without a repository, the reverse, and a namespace or secrets that do not fit."""
-        if self.by_git != (self.gitops is not None):
-            raise problem("gitops", at=("delivery",) if self.gitops is None else ("gitops",))
+        refuse_if("gitops", self.by_git != (self.gitops is not None), at=("delivery",) if self.gitops is None else ("gitops",))
         if self.gitops is not None and (reserved(self.gitops.namespace) or self.gitops.namespace in self.team_namespaces):
             raise problem("git_namespace", at=("gitops", "namespace"), value=self.gitops.namespace)
         if isinstance(self.secrets_by, Sops) and isinstance(self.SECRETS_BY, ByProgram):

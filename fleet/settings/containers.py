@@ -14,7 +14,7 @@ from fleet.facts.errors import instead
 from fleet.facts.quantities import quantity
 from fleet.settings.environment import ENV_NAME, refuse_ours
 from fleet.settings.model import Model
-from fleet.settings.refusals import accepted, matching, problem, refuses
+from fleet.settings.refusals import accepted, matching, problem, refuse_if, refuses
 
 _Name = Annotated[str, matching("kubernetes_name", r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
 _HOSTNAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -246,23 +246,20 @@ def refuse_container(value: Mapping[str, Any]) -> None:
     """Refuse a container that the API server rejects in a namespace with the standard `restricted`. Raises a settings problem."""
     _checked(_Container, value)
     drop = ((value.get("securityContext") or {}).get("capabilities") or {}).get("drop")
-    if drop is not None and "ALL" not in drop:
-        raise problem("capabilities", private=True)
+    refuse_if("capabilities", drop is not None and "ALL" not in drop, private=True)
     for variable in value.get("env") or ():
         sources = [source for source in (variable.get("valueFrom") or {}).values() if source is not None]
         if "valueFrom" in variable and ("value" in variable or len(sources) != 1):
             raise problem("env_source", private=True, name=variable["name"])
     paths = [mount["mountPath"] for mount in value.get("volumeMounts") or ()]
-    if len(set(paths)) < len(paths):
-        raise problem("mount_path_twice", private=True)
+    refuse_if("mount_path_twice", len(set(paths)) < len(paths), private=True)
 
 
 def refuse_sizes(name: str, resources: Mapping[str, Mapping[str, Any]]) -> None:
     """Refuse requests above limits, as the API server does. Raises a settings problem."""
     for kind, amount in resources["requests"].items():
         most = resources["limits"].get(kind)
-        if most is not None and (quantity(amount) or 0) > (quantity(most) or 0):
-            raise problem("container_limit", value=name, kind=kind)
+        refuse_if("container_limit", most is not None and (quantity(amount) or 0) > (quantity(most) or 0), value=name, kind=kind)
 
 
 def refuse_volume(value: Mapping[str, Any]) -> None:
@@ -272,8 +269,7 @@ def refuse_volume(value: Mapping[str, Any]) -> None:
     if len(sources) != 1 or not all(isinstance(source, Mapping) for source in sources.values()):
         raise problem("template_volume", private=True)
     (kind, source), *_ = sources.items()
-    if kind not in _SOURCES:
-        raise problem("template_volume_kind", private=True, kind=kind, kinds=", ".join(_SOURCES))
+    refuse_if("template_volume_kind", kind not in _SOURCES, private=True, kind=kind, kinds=", ".join(_SOURCES))
     if kind == "emptyDir":
         _checked(_EmptyDir, source)
         if (size := source.get("sizeLimit")) is not None and (quantity(size) or 0) <= 0:

@@ -9,7 +9,7 @@ from fleet.facts.record import Record
 from fleet.settings import compatibility
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool
-from fleet.settings.refusals import problem
+from fleet.settings.refusals import problem, refuse_if
 from fleet.settings.sharing import Mig, Mps
 
 DEVICE_PLUGIN = "device-plugin"
@@ -42,8 +42,7 @@ class EnabledPool(Record):
 
 def require_enablement(enablement: str, operator: OperatorSettings | None, pools: Mapping[str, EnabledPool]) -> None:
     """Refuse settings under which a pool's GPUs have no driver, no advertiser, or two. Raises a settings problem."""
-    if operator is not None and enablement != GPU_OPERATOR:
-        raise problem("operator_unused", at=("operator",), gpu_operator=GPU_OPERATOR)
+    refuse_if("operator_unused", operator is not None and enablement != GPU_OPERATOR, at=("operator",), gpu_operator=GPU_OPERATOR)
     for name, pool in pools.items():
         _require_one_advertiser(name, pool, enablement)
         _require_driver(name, pool, enablement, operator or OperatorSettings())
@@ -64,8 +63,7 @@ def advertisers(enablement: str, image: NodeImage) -> Iterator[str]:
 
 def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> None:
     names = list(advertisers(enablement, held.image))
-    if len(names) > 1:
-        raise problem("two_advertisers", at=("pools", name, "image"), value=held.image.name, names=" and ".join(names))
+    refuse_if("two_advertisers", len(names) > 1, at=("pools", name, "image"), value=held.image.name, names=" and ".join(names))
     if held.pool.sharing is not None and enablement not in _SHARES[held.pool.sharing.strategy]:
         strategy, at = held.pool.sharing.strategy, ("pools", name, "sharing", "strategy")
         raise problem("sharing_enablement", at=at, value=strategy, enablements=" or ".join(_SHARES[strategy]))

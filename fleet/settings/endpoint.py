@@ -4,7 +4,7 @@ import ipaddress
 from typing import Annotated, Literal
 
 from fleet.settings.model import Cidr, Model
-from fleet.settings.refusals import limited, problem, refusal, refuse, refuses
+from fleet.settings.refusals import limited, problem, refusal, refuse, refuse_if, refuses
 
 _WIDEST = {4: 8, 6: 32}
 """Shortest allowed prefix of a public network, by IP version. No single organization owns a larger one."""
@@ -60,5 +60,4 @@ class Endpoint(Model):
         refuse(endpoint=self.private == bool(self.public_cidrs))
         refuse(endpoint_reach=self.private and self.reachable_from is None)
         for key, value in (("reachableFrom", self.reachable_from), ("privateCidrs", self.private_cidrs)):
-            if value and not self.private:
-                raise problem("endpoint_reach__public", key=key)
+            refuse_if("endpoint_reach__public", value and not self.private, key=key)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fleet.facts.credentials import mask
 from fleet.settings.model import QuotedText
-from fleet.settings.refusals import accepted, matching, problem, refuse, refuses
+from fleet.settings.refusals import accepted, matching, refuse, refuse_if, refuses
 
 ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
 """Kubernetes' envVarNameFmt (apimachinery, pkg/util/validation)."""
@@ -15,8 +15,7 @@ _PROXY_NAMES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 def refuse_ours(name: str) -> None:
     """Refuse the name of a variable that others set. Raises a settings problem."""
     # Names of Linux are case-sensitive, and GitHub's are all in capitals.
-    if name.startswith(_OURS):
-        raise problem("env_ours", value=name, starts=", ".join(_OURS))
+    refuse_if("env_ours", name.startswith(_OURS), value=name, starts=", ".join(_OURS))
 
 
 def _env_name(name: str) -> None:

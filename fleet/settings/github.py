@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fleet.settings.model import YAML_WORDS, DnsLabel, Model, QuotedText
-from fleet.settings.refusals import Form, matching, problem, refusal, refuse, refuses, words
+from fleet.settings.refusals import Form, matching, problem, refusal, refuse, refuse_if, refuses, words
 
 _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
 
@@ -114,8 +114,7 @@ class GitHub(GitHubScope):
     @refusal
     def _scope_rules(self) -> None:
         """Refuse the name of the default scope, and two names of one organization or repository."""
-        if DEFAULT_SCOPE in self.scopes:
-            raise problem("default_scope", at=("scopes", DEFAULT_SCOPE), value=DEFAULT_SCOPE)
+        refuse_if("default_scope", DEFAULT_SCOPE in self.scopes, at=("scopes", DEFAULT_SCOPE), value=DEFAULT_SCOPE)
         names: dict[str, str] = {}
         for name, scope in self.every.items():
             if (first := names.setdefault(scope.path, name)) != name:

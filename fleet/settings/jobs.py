@@ -14,14 +14,13 @@ from fleet.settings.model import Cpu, DnsLabel, Duration, Labels, Memory, Model
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_pool, require_same_gpus
 from fleet.settings.queues import Queues
-from fleet.settings.refusals import problem, refusal, refuses, require_once
+from fleet.settings.refusals import problem, refusal, refuse_if, refuses, require_once
 from fleet.settings.workloads import Workload
 
 
 def _priority(name: str) -> None:
     names = [priority.name for priority in JOB_PRIORITIES]
-    if name not in names:
-        raise problem("job_priority", names=", ".join(names))
+    refuse_if("job_priority", name not in names, names=", ".join(names))
 
 
 class StackJob(Model):
@@ -100,8 +99,7 @@ class StackJob(Model):
         require_once("repeated_pool", self.pools, at=("pools",))
         if self.ordered:
             for key, value in (("spot", self.spot), ("shared", self.shared)):
-                if value:
-                    raise problem("job_pool_known", at=(key,), key=key)
+                refuse_if("job_pool_known", value, at=(key,), key=key)
 
 
 def require_jobs(

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic.types import Discriminator
 
-from fleet.settings.refusals import Form, matching, problem, refusal, refuse, words
+from fleet.settings.refusals import Form, matching, problem, refusal, refuse, refuse_if, words
 
 
 class Model(BaseModel):
@@ -110,8 +110,7 @@ def _mebibytes(value: object) -> int:
     if match is None or int(match[1]) == 0:
         raise problem("memory")
     size = int(match[1]) * (1024 if match[2] == "Gi" else 1)
-    if size > _MOST_MEMORY:
-        raise problem("memory_size", most=memory_text(_MOST_MEMORY))
+    refuse_if("memory_size", size > _MOST_MEMORY, most=memory_text(_MOST_MEMORY))
     return size
 
 
@@ -131,8 +130,7 @@ def seconds_of(value: object) -> int:
     if match is None:
         raise problem("duration")
     seconds = int(match[1]) * _SECONDS[match[2]]
-    if seconds > _MOST_SECONDS:
-        raise problem("duration_length", hours=_MOST_SECONDS // 3600)
+    refuse_if("duration_length", seconds > _MOST_SECONDS, hours=_MOST_SECONDS // 3600)
     return seconds
 
 
@@ -263,8 +261,7 @@ class Scale(Model):
     @refusal
     def _rules(self) -> None:
         """Refuse min above max."""
-        if self.min > self.max:
-            raise problem("scale", at=("min",), max=self.max)
+        refuse_if("scale", self.min > self.max, at=("min",), max=self.max)
 
 
 class Nodes(Scale):

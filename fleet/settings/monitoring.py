@@ -7,7 +7,7 @@ from pydantic import Field
 from fleet.settings.alerts import Alerts
 from fleet.settings.github import RepositoryName
 from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Duration, Labels, Memory, Model
-from fleet.settings.refusals import between, matching, problem, refusal, refuse
+from fleet.settings.refusals import between, matching, refusal, refuse, refuse_if
 
 NAMESPACE = "monitoring"
 _OF_AN_INSTALLED_ONE = {"storage": "storage", "storage_class": "storageClass", "retention": "retention"}
@@ -62,5 +62,4 @@ class Monitoring(Model):
         refuse("remoteWriteUrl", monitoring_remote_write=self.installs and self.remote_write_url is not None)
         refuse("operatorInstalled", monitoring_operator=self.installs and self.operator_installed)
         for field, key in _OF_AN_INSTALLED_ONE.items():
-            if not self.installs and field in self.model_fields_set:
-                raise problem("monitoring_existing", at=(key,), key=key)
+            refuse_if("monitoring_existing", not self.installs and field in self.model_fields_set, at=(key,), key=key)

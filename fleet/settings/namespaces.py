@@ -6,7 +6,7 @@ from typing import Annotated
 from fleet.facts.pods import Level
 from fleet.facts.scheduling import RUNNERS
 from fleet.settings.model import DnsLabel
-from fleet.settings.refusals import problem, refuse, refuses
+from fleet.settings.refusals import refuse, refuse_if, refuses
 
 SMOKE_NAMESPACE = "gpu-smoke"
 """Only smoke tests run there. It is deleted after them."""
@@ -34,10 +34,8 @@ def reserved(namespace: str) -> bool:
 
 
 def _free(name: str) -> None:
-    if name == SMOKE_NAMESPACE:
-        raise problem("smoke_namespace", smoke_namespace=SMOKE_NAMESPACE)
-    if name == PLACEHOLDER_NAMESPACE:
-        raise problem("placeholder_namespace", placeholder_namespace=PLACEHOLDER_NAMESPACE)
+    refuse_if("smoke_namespace", name == SMOKE_NAMESPACE, smoke_namespace=SMOKE_NAMESPACE)
+    refuse_if("placeholder_namespace", name == PLACEHOLDER_NAMESPACE, placeholder_namespace=PLACEHOLDER_NAMESPACE)
     # fleet.prove.rules refuses the namespaces of charts.
     refuse(namespace_taken=reserved(name))
 

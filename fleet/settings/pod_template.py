@@ -13,13 +13,12 @@ from fleet.settings.environment import EnvName, EnvValue
 from fleet.settings.github import is_app_secret
 from fleet.settings.gitops import ObjectName
 from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Memory, Model, memory_text
-from fleet.settings.refusals import Form, accepted, matching, problem, refusal, refuse, refuses, require_once, words
+from fleet.settings.refusals import Form, accepted, matching, problem, refusal, refuse, refuse_if, refuses, require_once, words
 from fleet.settings.template import Template
 
 
 def _job_secret(name: str) -> None:
-    if is_app_secret(name):
-        raise problem("app_secret", name=name)
+    refuse_if("app_secret", is_app_secret(name), name=name)
 
 
 JobSecret = Annotated[ObjectName, refuses(_job_secret)]
@@ -39,8 +38,7 @@ _TAKEN = ("/dev", "/proc", "/sys", "/home/runner", "/var/run/secrets", "/run/sec
 def _mount_path(path: str) -> None:
     mounted = PurePosixPath(path)
     for taken in map(PurePosixPath, _TAKEN):
-        if mounted.is_relative_to(taken) or taken.is_relative_to(mounted):
-            raise problem("mount_taken", taken=taken)
+        refuse_if("mount_taken", mounted.is_relative_to(taken) or taken.is_relative_to(mounted), taken=taken)
 
 
 _PATH_FORM = Form("mount path", words("mount_path"), "/[^:]*[^:/]", 4096)

@@ -15,7 +15,7 @@ from fleet.facts.remark import said
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Taint, Toleration, own_labels, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import DnsLabel, Duration, Labels, Memory, Model, Nodes, cpu_text
-from fleet.settings.refusals import Form, between, problem, refusal, refuse, require_once
+from fleet.settings.refusals import Form, between, problem, refusal, refuse, refuse_if, require_once
 from fleet.settings.schedules import PoolSchedules
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -27,14 +27,12 @@ not. `capacity-block` is EC2's alone: Capacity Blocks for ML."""
 
 
 def _gpu_machine(name: str) -> str:
-    if not _known(name).gpus:
-        raise problem("gpu_type__none", name=name)
+    refuse_if("gpu_type__none", not _known(name).gpus, name=name)
     return name
 
 
 def _cpu_machine(name: str) -> str:
-    if _known(name).gpus:
-        raise problem("system_type", name=name)
+    refuse_if("system_type", _known(name).gpus, name=name)
     return name
 
 
@@ -193,16 +191,14 @@ class Pool(Model):
         at = ("placeholders",)
         refuse(*at, placeholder_sharing=self.placeholders and self.sharing is not None)
         refuse(*at, placeholder_fixed=self.placeholders and self.nodes.min == self.nodes.max)
-        if self.placeholders > self.nodes.max:
-            raise problem("placeholder_size", at=at, max=self.nodes.max)
+        refuse_if("placeholder_size", self.placeholders > self.nodes.max, at=at, max=self.nodes.max)
 
     @refusal
     def _scheduled_rules(self) -> None:
         """Refuse schedules that nothing can carry out, those of paid nodes, and windows that do not fit `nodes`."""
         if self.schedules is None:
             return
-        if self.UNSCHEDULED:
-            raise problem("unscheduled", at=("schedules",), unscheduled=self.UNSCHEDULED)
+        refuse_if("unscheduled", self.UNSCHEDULED, at=("schedules",), unscheduled=self.UNSCHEDULED)
         refuse("schedules", reserved_schedule=self.reservation is not None)
         self.schedules.require_within(self.nodes.min, self.nodes.max, "nodes")
 
@@ -219,8 +215,7 @@ class Pool(Model):
                 raise problem("machine_disk", at=("disk",), value=f"{self.disk // 1024}Gi", machine=machine.name, room=room)
         refuse("capacity", release_spot=self.role == "release" and self.capacity == "spot")
         refuse("capacity", fallback_spot=self.role == FALLBACK and self.capacity == hardware.SPOT)
-        if len(self.labels) > MAX_LABELS:
-            raise problem("many_labels", at=("labels",), most=MAX_LABELS)
+        refuse_if("many_labels", len(self.labels) > MAX_LABELS, at=("labels",), most=MAX_LABELS)
         for key in self.labels:
             if (vocabulary := term("label", key)) is not None:
                 raise problem("claimed_label", vocabulary.refusal, at=("labels", key))
@@ -367,8 +362,7 @@ class SystemPool(Model):
     @refusal
     def _system_rules(self) -> None:
         """Refuse an empty system pool: the autoscaler runs there, so no node would ever start."""
-        if self.nodes.min < 1:
-            raise problem("system_size", at=("nodes", "min"), value=self.nodes.min)
+        refuse_if("system_size", self.nodes.min < 1, at=("nodes", "min"), value=self.nodes.min)
 
     @property
     def machines(self) -> tuple[hardware.Machine, ...]:
@@ -452,8 +446,7 @@ def array_gib(machine: hardware.Machine) -> int:
 def require_local_disks(pool: Pool, *, array: bool, at: tuple[str, ...]) -> None:
     """Refuse local storage on a machine without local disks, and an array smaller than `disk`. Raises a settings problem."""
     for machine in pool.machines:
-        if machine.nvme_gb == 0:
-            raise problem("local_storage", at=at, machine=machine.name)
+        refuse_if("local_storage", machine.nvme_gb == 0, at=at, machine=machine.name)
         gib = array_gib(machine)
         if array and gib < pool.disk // 1024:
             raise problem("local_storage_size", at=at, machine=machine.name, gib=gib, disk=pool.disk // 1024)

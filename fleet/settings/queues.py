@@ -13,7 +13,7 @@ from pydantic import Field
 from fleet.settings.model import DnsLabel, Model
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import Pool, require_pool, require_same_gpus
-from fleet.settings.refusals import problem, refusal, refuse, require_once
+from fleet.settings.refusals import problem, refusal, refuse, refuse_if, require_once
 
 NEVER = "Never"
 
@@ -59,8 +59,7 @@ class Quota(Model):
     def _rules(self) -> None:
         """Refuse a quota of no pool and no flavor, or of both, and to lend more than the nominal quota, as Kueue does."""
         refuse("pool", queue_quota=(self.pool is None) is (self.flavor is None))
-        if self.lend is not None and self.lend > self.nominal:
-            raise problem("queue_lend", at=("lend",), nominal=self.nominal)
+        refuse_if("queue_lend", self.lend is not None and self.lend > self.nominal, at=("lend",), nominal=self.nominal)
 
 
 class Preemption(Model):
@@ -211,8 +210,7 @@ def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
     owners: dict[str, str] = {}
     for name, flavor in queues.flavors.items():
         at = ("queues", "flavors", name)
-        if name in pools:
-            raise problem("flavor_name", at=at, value=name)
+        refuse_if("flavor_name", name in pools, at=at, value=name)
         refuse(*at, flavor_unused=name not in used)
         for index, pool in enumerate(flavor.pools):
             here = (*at, "pools", str(index))

@@ -39,6 +39,12 @@ def problem(rule: str, message: str = "", /, **context: object) -> PydanticCusto
     return PydanticCustomError(f"gpu_ci_{rule.partition('__')[0]}", "{message}", told)
 
 
+def refuse_if(rule: str, broken: object, /, **context: object) -> None:
+    """Raise the problem of a rule, a row of refusals.toml, if `broken` is true. `context` as of `problem`."""
+    if broken:
+        raise problem(rule, **context)
+
+
 def refuse(*at: str, **broken: object) -> None:
     """Raise the problem of the rule, a row of refusals.toml, whose condition is true: `refuse("max", scale=low > high)`."""
     for rule, holds in broken.items():

@@ -17,7 +17,7 @@ from fleet.settings.github import RunnerGroup
 from fleet.settings.kept_jobs import DEFAULT_TIMEOUT, KeepFailed
 from fleet.settings.model import YAML_WORDS, CpuSpan, DnsLabel, Duration, Memory, MemorySpan, Model, Scale, memory_text
 from fleet.settings.pod_template import PodFields
-from fleet.settings.refusals import Form, between, limited, matching, problem, refusal, refuse, refuses, require_once
+from fleet.settings.refusals import Form, between, limited, matching, problem, refusal, refuse, refuse_if, refuses, require_once
 from fleet.settings.schedules import RunnerSchedules
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
@@ -48,8 +48,7 @@ def short_name(rule: str, most: int) -> AfterValidator:
 
 def _set_name(name: str) -> None:
     # gha-runner-scale-set 0.14.2 writes the name without quotes (templates/autoscalingrunnerset.yaml).
-    if name in YAML_WORDS:
-        raise problem("set_name_word", name=name)
+    refuse_if("set_name_word", name in YAML_WORDS, name=name)
 
 
 _SET_LENGTH = short_name("set_name", MAX_SET_NAME)
@@ -323,11 +322,9 @@ class PodRunner(CudaFields, RunnerPod):
     @refusal
     def _pool_rules(self) -> None:
         """Refuse a class without a pool, both keys together, a pool twice, CUDA without GPUs, and windows beyond `scale`."""
-        if (self.pool is None) == (not self.pools):
-            raise problem("runner_pools", at=("pools",) if self.pools else ("pool",))
+        refuse_if("runner_pools", (self.pool is None) == (not self.pools), at=("pools",) if self.pools else ("pool",))
         require_once("repeated_pool", self.pools, at=("pools",))
-        if self.runner_pool is not None and not self.in_containers:
-            raise problem("containers_none", at=("runnerPool",))
+        refuse_if("containers_none", self.runner_pool is not None and not self.in_containers, at=("runnerPool",))
         refuse("sameAsOrder", same_order_alone=self.same_as_order is not None and self.same_as is None)
         refuse("rerunFirstOn", rerun_first=self.rerun_first_on is not None and self.rerun_on is None)
         refuse("cuda", cuda_without_gpus=self.cuda is not None and not self.gpus)

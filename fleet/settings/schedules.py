@@ -14,7 +14,7 @@ from fleet.facts import bill
 from fleet.facts.record import Record
 from fleet.facts.remark import said, todo
 from fleet.settings.model import IN_ANY_ORDER, Day, DnsLabel, Model, QuotedText
-from fleet.settings.refusals import matching, problem, refusal, refuse, refuses, require_once
+from fleet.settings.refusals import matching, problem, refusal, refuse, refuse_if, refuses, require_once
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: tuple[str, ...] = get_args(Weekday)
@@ -76,8 +76,7 @@ class Window(Model):
     def _window_rules(self) -> None:
         """Refuse a day given twice, and a window of no or all hours."""
         require_once("repeated_day", self.days, at=("days",))
-        if 0 < self.minutes < _SHORTEST:
-            raise problem("short_window", at=("end",), least=_SHORTEST)
+        refuse_if("short_window", 0 < self.minutes < _SHORTEST, at=("end",), least=_SHORTEST)
         refuse("end", empty_window=self.start == self.end)
 
     @property
@@ -169,10 +168,8 @@ class Schedules(Model):
         """Refuse windows that do not raise the minimum `least`, or exceed `most`; `key` has both. Raises a settings problem."""
         for name, window in self.windows.items():
             at = ("schedules", "windows", name, window.KEY)
-            if window.count > most:
-                raise problem("window_above_max", at=at, key=key, most=most)
-            if window.count <= least:
-                raise problem("window_below_min", at=at, key=key, least=least)
+            refuse_if("window_above_max", window.count > most, at=at, key=key, most=most)
+            refuse_if("window_below_min", window.count <= least, at=at, key=key, least=least)
 
     def _utc(self, day: date, text: str) -> datetime:
         return datetime.combine(day, time.fromisoformat(text), self.zone).astimezone(UTC)

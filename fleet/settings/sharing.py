@@ -12,7 +12,7 @@ from fleet.facts import hardware
 from fleet.facts.scheduling import GPU_RESOURCE, MIG_RESOURCE, PLUGIN_CONFIG_CDI, SHARED_SUFFIX
 from fleet.facts.tables import rows
 from fleet.settings.model import Model, selected_by
-from fleet.settings.refusals import problem
+from fleet.settings.refusals import problem, refuse_if
 
 STRATEGIES = ("time-slicing", "mps", "mig")
 
@@ -109,8 +109,7 @@ class Mig(Model):
         """Refuse GPUs without MIG, and a profile that the GPU does not have. Raises a settings problem."""
         names = profiles(machine)
         name = machine.gpu.name if machine.gpu else machine.name
-        if not names:
-            raise problem("mig_gpu", at=("sharing", "strategy"), name=name, machine=machine.name)
+        refuse_if("mig_gpu", not names, at=("sharing", "strategy"), name=name, machine=machine.name)
         if self.profile not in names:
             fix = f"use one of: {', '.join(names)}"
             message = f"{name} of {machine.gpu_memory_mib / 1024:.0f} GiB ({machine.name}) does not have this profile; {fix}"

@@ -14,7 +14,7 @@ from fleet.facts.scheduling import NO_GPU, is_gpu_resource
 from fleet.settings.containers import DNS_CONFIG, HOST_ALIAS, refuse_container, refuse_sizes, refuse_volume
 from fleet.settings.github import is_app_secret
 from fleet.settings.model import Model
-from fleet.settings.refusals import problem, refusal, refuse, refuses, require_once
+from fleet.settings.refusals import problem, refusal, refuse, refuse_if, refuses, require_once
 
 _WHILE_IT_RUNS = frozenset({"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"})
 _SIZES = ("requests", "limits")
@@ -38,18 +38,14 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 def _safe(value: dict[str, Any]) -> None:
     """Refuse what must not get into a pod: credentials, the App's key, tokens of the API server."""
     for key, text in _texts(value):
-        if key == "serviceAccountToken":
-            raise problem("template_token", private=True)
-        if key in _NAMES and is_app_secret(text):
-            raise problem("template_app", private=True, text=text)
-        if isinstance(text, str) and mask(text) != text:
-            raise problem("template_credential", private=True)
+        refuse_if("template_token", key == "serviceAccountToken", private=True)
+        refuse_if("template_app", key in _NAMES and is_app_secret(text), private=True, text=text)
+        refuse_if("template_credential", isinstance(text, str) and mask(text) != text, private=True)
 
 
 def _container(value: dict[str, Any]) -> None:
     refuse_container(value)
-    if value["name"] == "runner":
-        raise problem("container_runner", private=True)
+    refuse_if("container_runner", value["name"] == "runner", private=True)
     sizes: Any = value.get("resources")
     for size in _SIZES:
         amounts = sizes.get(size) if isinstance(sizes, Mapping) else None

@@ -12,7 +12,7 @@ from fleet.settings.endpoint import BoundedCidr
 from fleet.settings.model import IN_ANY_ORDER, CpuSpan, DnsLabel, Labels, Memory, MemorySpan, Model, selected_by
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_no_shm, require_one_share, require_pool
-from fleet.settings.refusals import problem, refusal, refuse
+from fleet.settings.refusals import problem, refusal, refuse, refuse_if
 from fleet.settings.runner import ImageReference, PodRunner, Runner, SetName, require_shm, short_name
 
 WORKLOAD_IMAGES: dict[str, Image] = {
@@ -320,8 +320,7 @@ def require_storage(
         class_wanted = workload.storage_asked.storage_class
         # If storage is missing, it is the key to add.
         at = ("workloads", name, "storage", *(("storageClass",) if "storage" in workload.model_fields_set else ()))
-        if class_wanted is None and not default_class:
-            raise problem("workload_class", at=at, choices=choices)
+        refuse_if("workload_class", class_wanted is None and not default_class, at=at, choices=choices)
         if class_wanted is not None and class_wanted.startswith(class_name("")) and class_wanted not in classes:
             raise problem("workload_class_unknown", at=at, choices=choices)
         for cache, settings in caches.items():

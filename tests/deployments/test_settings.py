@@ -160,10 +160,10 @@ def test_what_is_wrong_is_one_line_with_path_rule_and_value(name):
 
 
 def test_every_rule_is_broken_here():
-    """The first argument of `problem` and of `matching` is a rule. Each keyword of `refuse` is one, too. `__` ends its name."""
+    """Rules are the first arguments of `problem`, `refuse_if` and `matching`, and keywords of `refuse`. `__` ends a name."""
     source = (ROOT / "fleet" / "loading" / "deployments.py").read_text()
     calls = [(ast.unparse(node.func), node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    first = [call.args[0] for name, call in calls if name in ("problem", "matching")]
+    first = [call.args[0] for name, call in calls if name in ("problem", "refuse_if", "matching")]
     named = [str(node.value) for node in first if isinstance(node, ast.Constant)]
     named += [str(keyword.arg) for name, call in calls if name == "refuse" for keyword in call.keywords]
     rules = {name.partition("__")[0] for name in named}

@@ -16,7 +16,7 @@ from fleet.providers.eks.nodes import AmiId, EksPool
 from fleet.settings import compatibility
 from fleet.settings.model import Model
 from fleet.settings.pool import Disk, GpuType
-from fleet.settings.refusals import limited, matching, problem, refusal, refuse, require_once
+from fleet.settings.refusals import limited, matching, problem, refusal, refuse, refuse_if, require_once
 
 _Release = Annotated[str, matching("ami_release", r"1\.[0-9]{2}\.[0-9]+-20[0-9]{6}")]
 _Toolkit = Annotated[str, matching("ami_toolkit", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+", such=versions.AMI_TOOLKIT)]
@@ -93,8 +93,7 @@ def require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
     if ami.release is None and ami.driver_branch and eks_images.newest(minor, ami.driver_branch) is None:
         raise problem("ami_no_release", at=(*at, "driverBranch"), minor=minor, driver_branch=ami.driver_branch)
     for path, release in ((("release",), ami.base(minor)), (("built", "release"), ami.built.release if ami.built else None)):
-        if release is not None and eks_images.minor_of(release) != minor:
-            raise problem("ami_minor", at=(*at, *path), minor=minor)
+        refuse_if("ami_minor", release is not None and eks_images.minor_of(release) != minor, at=(*at, *path), minor=minor)
     builder = machine(ami.build_type)
     refuse(*at, "buildType", ami_build_type=builder.cloud != "aws" or builder.arch != "x86_64")
     if (driver := ami.driver(minor)) is not None:
@@ -107,8 +106,7 @@ def require_pool_image(name: str, pool: EksPool, entry: str, amis: Mapping[str, 
     if entry not in amis:
         raise problem("unknown_ami", at=("pools", name, "ami"), amis=", ".join(amis) or "none")
     ami = amis[entry]
-    if pool.disk < ami.disk:
-        raise problem("ami_disk", at=("pools", name, "disk"), value=f"{pool.disk // 1024}Gi", disk=ami.disk // 1024)
+    refuse_if("ami_disk", pool.disk < ami.disk, at=("pools", name, "disk"), value=f"{pool.disk // 1024}Gi", disk=ami.disk // 1024)
     built = eks_images.driver_of(ami.built.release) if ami.built else None
     for path, driver in (((), ami.driver(minor)), (("built",), built)):
         if driver is not None:

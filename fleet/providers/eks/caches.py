@@ -9,7 +9,7 @@ from fleet.facts.disks import GP3_IOPS, GP3_IOPS_PER_GIB, GP3_IOPS_PER_MIBPS, GP
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.pricing import gp3_volume
 from fleet.settings.caches import Cache, Volumes, require_size
-from fleet.settings.refusals import problem, refusal
+from fleet.settings.refusals import problem, refusal, refuse_if
 
 EBS_DRIVER, EFS_DRIVER = "aws-ebs-csi-driver", "aws-efs-csi-driver"
 """EKS add-ons."""
@@ -81,7 +81,6 @@ class EksCache(Cache):
         # docs.aws.amazon.com, EBS general purpose volumes: gp3 from 1 GiB to 64 TiB.
         require_size(self, 1, 64 * 1024, "a gp3 volume")
         most = max(GP3_IOPS, GP3_IOPS_PER_GIB * self.gib)
-        if self.iops > most:
-            raise problem("cache_iops", at=("iops",), gib=self.gib, most=most, per_gib=GP3_IOPS_PER_GIB)
+        refuse_if("cache_iops", self.iops > most, at=("iops",), gib=self.gib, most=most, per_gib=GP3_IOPS_PER_GIB)
         if self.throughput * GP3_IOPS_PER_MIBPS > self.iops:
             raise problem("cache_throughput", at=("throughput",), per_mibps=GP3_IOPS_PER_MIBPS, iops=self.iops)

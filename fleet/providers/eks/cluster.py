@@ -36,7 +36,7 @@ from fleet.settings.existing import NODE_AGENT
 from fleet.settings.health import Health
 from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, QuotedText
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
-from fleet.settings.refusals import Form, limited, matching, problem, refusal, refuse, refuses, require_once
+from fleet.settings.refusals import Form, limited, matching, problem, refusal, refuse, refuse_if, refuses, require_once
 from fleet.settings.runner import SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
@@ -72,8 +72,7 @@ EksVersion = Annotated[QuotedText, refuses(_minor), _MINORS]
 
 def _quota(code: str) -> None:
     codes = sorted({quota_code(machine, way) or "" for machine in machines("aws") for way in get_args(Capacity)} - {""})
-    if code not in codes:
-        raise problem("quota_code", codes=", ".join(codes))
+    refuse_if("quota_code", code not in codes, codes=", ".join(codes))
 
 
 QuotaCode = Annotated[str, refuses(_quota)]
@@ -106,8 +105,7 @@ class Network(Model):
                 raise problem("vpc_cidr", at=("cidr",), value=self.new_cidr)
             return
         require_once("repeated_subnet", self.private_subnets.values(), at=("privateSubnets",))
-        if self.cidr or self.nat_gateways:
-            raise problem("given_network__new", at=("cidr",) if self.cidr else ("natGateways",))
+        refuse_if("given_network__new", self.cidr or self.nat_gateways, at=("cidr",) if self.cidr else ("natGateways",))
 
     @property
     def new_cidr(self) -> str:
@@ -343,8 +341,7 @@ class EksPools(Cluster):
         refuse("region", region=not _REGION.fullmatch(self.region))
         for at, zones in self._zone_settings():
             for zone in zones:
-                if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
-                    raise problem("zone", at=at, value=zone, region=self.region)
+                refuse_if("zone", not re.fullmatch(re.escape(self.region) + "[a-z]", zone), at=at, value=zone, region=self.region)
 
     @refusal
     def _eks_ami_rules(self) -> None:
@@ -374,8 +371,7 @@ class EksPools(Cluster):
                 raise problem("reservation_zone", at=(*at, "reservation", "zone"), zones_at=zones_at)
             require_in_zones("pool_zone", pool.zones, self.node_zones, at=(*at, "zones"), zones_at=zones_at)
             for machine in pool.machines:
-                if machine.cloud != "aws":
-                    raise problem("foreign_type", at=(*at, "instanceTypes"), value=machine.name)
+                refuse_if("foreign_type", machine.cloud != "aws", at=(*at, "instanceTypes"), value=machine.name)
             require_own_labels("reserved_label", EKS_PROFILE, pool.labels, at=at)
             most = SPREAD_PER_ZONE * len(self.zones_of(pool))
             if pool.placement_group is not None and pool.placement_group.strategy == "spread" and pool.nodes.max > most:
@@ -384,8 +380,7 @@ class EksPools(Cluster):
 
 def _known_zones(zones: tuple[str, ...], read: ValidationInfo) -> tuple[str, ...]:
     region = read.data.get("region")
-    if not zones and region is not None and not zones_of(region):
-        raise problem("zones", value=region)
+    refuse_if("zones", not zones and region is not None and not zones_of(region), value=region)
     return zones
 
 
@@ -546,8 +541,7 @@ class EksCluster(EksPools):
         require_once("repeated_admin", self.admins, at=("admins",))
         require_once("repeated_viewer", self.viewers, at=("viewers",))
         for index, principal in enumerate(self.viewers):
-            if principal in self.admins:
-                raise problem("admin_and_viewer", at=("viewers", str(index)), value=principal)
+            refuse_if("admin_and_viewer", principal in self.admins, at=("viewers", str(index)), value=principal)
         subnets = self.network.private_subnets
         if self.network.vpc_id is not None and set(subnets) != set(self.network_zones):
             raise problem("subnet_zones", at=("network", "privateSubnets"), value=sorted(subnets))

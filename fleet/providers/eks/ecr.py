@@ -7,7 +7,7 @@ from pydantic import Field
 from fleet.facts.hardware import unit_price
 from fleet.facts.pricing import quoted
 from fleet.settings.model import AccountId, Model
-from fleet.settings.refusals import matching, problem, refusal, refuse
+from fleet.settings.refusals import matching, problem, refusal, refuse, refuse_if
 from fleet.settings.registry import Mirror, Registry, RunnerImage, parts
 
 _BY_HOST = ("ghcr.io", "public.ecr.aws", "quay.io", "registry.gitlab.com", "registry.k8s.io")
@@ -57,10 +57,8 @@ class EcrRegistry(Registry):
         """Refuse registries that ECR does not cache, missing and needless secrets, and copies of cached images."""
         for host, upstream in self.pull_through.items():
             at = ("pullThrough", host)
-            if host not in UPSTREAMS:
-                raise problem("pull_through", at=at, value=host, hosts=", ".join(UPSTREAMS))
-            if host in _NEED_SECRET and upstream.secret is None:
-                raise problem("cache_credential", at=at, start=_SECRET)
+            refuse_if("pull_through", host not in UPSTREAMS, at=at, value=host, hosts=", ".join(UPSTREAMS))
+            refuse_if("cache_credential", host in _NEED_SECRET and upstream.secret is None, at=at, start=_SECRET)
             refuse(*at, "secret", cache_credential__needless=host not in _NEED_SECRET and upstream.secret is not None)
         for index, copy in enumerate(self.copies):
             if parts(copy).host in self.pull_through:

@@ -12,7 +12,7 @@ from fleet.providers.eks.ecr import ROLE
 from fleet.providers.eks.runners import EksPodRunner
 from fleet.settings.existing import AUTOSCALER_CHART, NO_CACHES, NODE_AGENT, Existing
 from fleet.settings.model import DnsLabel, without
-from fleet.settings.refusals import matching, problem, refusal, require_once
+from fleet.settings.refusals import matching, refusal, refuse_if, require_once
 from fleet.settings.runner import SetName
 
 ClusterName = Annotated[str, matching("eks_name", r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")]
@@ -64,8 +64,7 @@ class ExistingEksCluster(EksPools):
         """Refuse a node role of another account, which EC2 cannot use, and settings of a control plane or that do not fit the
         cluster.
         """
-        if len(self.accounts) > 1:
-            raise problem("node_role_account", at=("existing", "nodeRoleArn"), account=self.account)
+        refuse_if("node_role_account", len(self.accounts) > 1, at=("existing", "nodeRoleArn"), account=self.account)
         self._require_existing(self.existing)
 
     @property

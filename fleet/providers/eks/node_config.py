@@ -19,7 +19,7 @@ from fleet.facts.scheduling import Taint
 from fleet.facts.yaml_text import yaml_text
 from fleet.settings.kubelet import PLACEMENT, KubeletConfig, owned_fields, unowned
 from fleet.settings.model import Model
-from fleet.settings.refusals import limited, problem, refusal, refuse, refuses
+from fleet.settings.refusals import limited, problem, refusal, refuse, refuse_if, refuses
 
 MOST_BYTES = 8 * 1024
 """EC2 takes 16 KiB of user data (EC2 user guide, user data). The rest is for the cluster and all labels of the node. EKS
@@ -63,8 +63,7 @@ class Rlimit(Model):
     @refusal
     def _rlimit_rules(self) -> None:
         """Refuse a soft limit above the hard one, which the kernel refuses."""
-        if self.soft > self.hard:
-            raise problem("rlimit_soft", at=("soft",), hard=self.hard)
+        refuse_if("rlimit_soft", self.soft > self.hard, at=("soft",), hard=self.hard)
 
 
 class RuntimeProcess(Model):
@@ -108,8 +107,7 @@ def _toml(text: str) -> None:
         raise problem("containerd_toml", private=True) from None
     except tomllib.TOMLDecodeError as error:
         raise problem("containerd_toml__syntax", private=True, error=error) from None
-    if holds_credential(text) or {"auth", "password", "identitytoken"} & keys:
-        raise problem("containerd_credential", private=True)
+    refuse_if("containerd_credential", holds_credential(text) or {"auth", "password", "identitytoken"} & keys, private=True)
     if unknown := sorted(set(table) - set(_CONTAINERD)):
         raise problem("containerd_key", private=True, tables=", ".join(_CONTAINERD), unknown=", ".join(unknown))
     if (fault := limit("containerd", "version").fault(table.get("version"))) is not None:

@@ -16,7 +16,7 @@ from fleet.providers.eks.node_options import DiskPerformance, PlacementGroup
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import Day, Nodes
 from fleet.settings.pool import NodeType, Pool, Reservation, require_local_disks
-from fleet.settings.refusals import matching, problem, refusal, refuse, require_once
+from fleet.settings.refusals import matching, problem, refusal, refuse, refuse_if, require_once
 
 MOST_IN_BLOCK = 64
 """Machines of one capacity block (EC2 user guide, how Capacity Blocks work)."""
@@ -172,8 +172,7 @@ def _capacity_block(pool: EksPool) -> None:
         if not machine.capacity_block:
             sold = ", ".join(block_machine.name for block_machine in machines("aws") if block_machine.capacity_block)
             raise problem("block_type", at=("instanceTypes",), machine=machine.name, sold=sold)
-    if pool.reservation.count > MOST_IN_BLOCK:
-        raise problem("block_size", at=("reservation", "count"), most=MOST_IN_BLOCK)
+    refuse_if("block_size", pool.reservation.count > MOST_IN_BLOCK, at=("reservation", "count"), most=MOST_IN_BLOCK)
 
 
 def _efa(pool: EksPool) -> None:
@@ -244,7 +243,5 @@ def _warm(pool: EksPool) -> None:
     # DescribeInstanceTypes, HibernationSupported: false for every GPU type (as recorded by moto 5.2.5).
     refuse(*at, "state", warm_hibernated=warm.state == "hibernated")
     refuse(*at, "reuseOnScaleIn", warm_reuse=warm.reuse_on_scale_in and pool.image == "bottlerocket-nvidia")
-    if warm.max_prepared > pool.nodes.max:
-        raise problem("warm_size", at=(*at, "maxPrepared"), max=pool.nodes.max)
-    if warm.min > warm.max_prepared:
-        raise problem("warm_min", at=(*at, "min"), max_prepared=warm.max_prepared)
+    refuse_if("warm_size", warm.max_prepared > pool.nodes.max, at=(*at, "maxPrepared"), max=pool.nodes.max)
+    refuse_if("warm_min", warm.min > warm.max_prepared, at=(*at, "min"), max_prepared=warm.max_prepared)

@@ -16,7 +16,7 @@ from fleet.settings.kubelet import DescribedKubelet
 from fleet.settings.machines import WithMachines
 from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, without
 from fleet.settings.pool import MachineName, Pool
-from fleet.settings.refusals import problem, refusal, refuse
+from fleet.settings.refusals import problem, refusal, refuse, refuse_if
 from fleet.settings.runner import PodRunner, SetName
 
 
@@ -130,7 +130,6 @@ class KubernetesCluster(Cluster, WithMachines):
             if earlier.selector.items() <= later.selector.items() or later.selector.items() <= earlier.selector.items():
                 raise problem("overlapping_selectors", at=("pools", second, "selector"), first=first)
         for key, value in (("budget", self.budget), ("declareQuotas", self.declare_quotas)):
-            if value:
-                raise problem("existing_cloud", at=(key,), key=key)
+            refuse_if("existing_cloud", value, at=(key,), key=key)
         refuse("queues", existing_queues=self.queues is not None)
         self._require_enablement()

@@ -27,7 +27,7 @@ from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import DnsLabel
 from fleet.settings.pool import IdleDelay, require_in_zones, unused_disks
-from fleet.settings.refusals import problem, refusal, refuse
+from fleet.settings.refusals import problem, refusal, refuse, refuse_if
 from fleet.settings.runner import SetName
 
 
@@ -250,8 +250,7 @@ class OkePools(Cluster):
             raise problem("quota_path", at=(key,), key=key)
         installed = {AUTOSCALER_ADDON: bool(self.pools), PLUGIN_ADDON: self.enablement == GPU_PLUGIN_ADDON}
         for name in self.addon_versions:
-            if not installed[name]:
-                raise problem("addon_absent", at=("addonVersions", name), name=name)
+            refuse_if("addon_absent", not installed[name], at=("addonVersions", name), name=name)
         self._require_autoscaler(self.addon_versions.get(AUTOSCALER_ADDON))
 
     def _require_autoscaler(self, version: str | None) -> None:

@@ -18,7 +18,7 @@ from fleet.settings import compatibility
 from fleet.settings.kubelet import KubeletFlags, owned_fields, unowned
 from fleet.settings.model import Memory, Model, without
 from fleet.settings.pool import Disk, GpuType, Pool, Reservation, require_local_disks, require_own_labels
-from fleet.settings.refusals import Form, between, problem, refusal, refuse, refuses
+from fleet.settings.refusals import Form, between, problem, refusal, refuse, refuse_if, refuses
 
 _FLAGS = {
     "podPidsLimit": "pod-max-pids",
@@ -62,16 +62,13 @@ def _of_oci(name: object) -> object:
     """Refuse shapes without GPU and types of other clouds before the lookup, which would call them unknown."""
     if not isinstance(name, str):
         return name
-    if name.startswith(("VM.", "BM.")) and ".GPU" not in name:
-        raise problem("shape_without_gpu", name=name)
-    if any(name == machine.name and machine.cloud != "oci" for machine in hardware.machines()):
-        raise problem("foreign_shape", name=name)
+    refuse_if("shape_without_gpu", name.startswith(("VM.", "BM.")) and ".GPU" not in name, name=name)
+    refuse_if("foreign_shape", any(name == machine.name and machine.cloud != "oci" for machine in hardware.machines()), name=name)
     return name
 
 
 def _nvidia(name: str) -> None:
-    if name not in _shapes():
-        raise problem("gpu_vendor", name=name)
+    refuse_if("gpu_vendor", name not in _shapes(), name=name)
 
 
 def _shapes() -> Iterator[str]:
@@ -112,8 +109,7 @@ class OciReservation(Reservation):
 
 def _node_image(kind: str) -> None:
     kinds = [name for name, image in NODE_IMAGES.items() if "oci" in image.clouds]
-    if kind not in kinds:
-        raise problem("node_image", kinds=" or ".join(kinds))
+    refuse_if("node_image", kind not in kinds, kinds=" or ".join(kinds))
 
 
 class OkePool(Pool):

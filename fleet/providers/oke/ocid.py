@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from fleet.facts.tables import rows
-from fleet.settings.refusals import Form, matching, problem, refuses, require_once, words
+from fleet.settings.refusals import Form, matching, problem, refuse_if, refuses, require_once, words
 
 _OCID = re.compile(r"ocid1\.([a-z0-9]+)\.oc1\.([a-z0-9-]*)\.([A-Za-z0-9._-]+)")
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")
@@ -47,8 +47,7 @@ def key_of(region: str) -> str:
 def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> None:
     """Refuse an OCID of another region. `at` is its path in the settings. Raises a settings problem."""
     found = region_of(ocid) if ocid is not None else ""
-    if found not in ("", region):
-        raise problem("ocid_region", at=at, value=ocid, owner=found, region=region)
+    refuse_if("ocid_region", found not in ("", region), at=at, value=ocid, owner=found, region=region)
 
 
 def located(kind: Any, region: str) -> Any:

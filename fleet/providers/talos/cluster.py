@@ -20,7 +20,7 @@ from fleet.settings.existing import no_caches
 from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
 from fleet.settings.machines import WithMachines
 from fleet.settings.model import DnsLabel, QuotedText, without
-from fleet.settings.refusals import matching, problem, refusal, refuse
+from fleet.settings.refusals import matching, problem, refusal, refuse, refuse_if
 from fleet.settings.runner import PodRunner, SetName
 
 _OPERATOR_FROM = (1, 13)
@@ -164,17 +164,14 @@ class TalosCluster(Cluster, WithMachines):
         names = Counter(name for _, name, _ in self.hosts())
         addresses = Counter(host.address for _, _, host in self.hosts())
         for path, name, host in self.hosts():
-            if names[name] > 1:
-                raise problem("host_twice", at=path, value=name)
-            if addresses[host.address] > 1:
-                raise problem("address_twice", at=(*path, "address"), value=host.address)
+            refuse_if("host_twice", names[name] > 1, at=path, value=name)
+            refuse_if("address_twice", addresses[host.address] > 1, at=(*path, "address"), value=host.address)
 
     @refusal
     def _own_machines(self) -> None:
         """Refuse settings that only clouds have, such as budgets and quotas, and secrets that only `pulumi up` could write."""
         for key, value in (("budget", self.budget), ("declareQuotas", self.declare_quotas), ("protect", self.protect)):
-            if value:
-                raise problem("talos_cloud", at=(key,), key=key)
+            refuse_if("talos_cloud", value, at=(key,), key=key)
         refuse("gitops", "secrets", "by", talos_secrets=isinstance(self.gitops.secrets, ByProgram))
 
     @refusal

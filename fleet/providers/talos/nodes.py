@@ -10,7 +10,7 @@ from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.settings.kubelet import KubeletConfig, owned_fields, unowned
 from fleet.settings.model import DnsLabel, Memory, Model, Nodes, memory_text, without
 from fleet.settings.pool import MachineName, Pool, require_own_labels
-from fleet.settings.refusals import Form, matching, problem, refusal, refuse, words
+from fleet.settings.refusals import Form, matching, problem, refusal, refuse, refuse_if, words
 
 _TURING = (7, 5)
 """The lowest compute capability that NVIDIA's open kernel modules support (NVIDIA/open-gpu-kernel-modules README)."""
@@ -95,8 +95,7 @@ class Hosts(Nodes):
         if not isinstance(value, dict):
             return value
         for bound in ("min", "max"):
-            if bound in value:
-                raise problem("host_count", at=(bound,), bound=bound)
+            refuse_if("host_count", bound in value, at=(bound,), bound=bound)
         count = len(hosts) if isinstance(hosts := value.get("hosts"), dict) else 0
         # If hosts is not a mapping, report only that and not a missing count as well.
         return value | {"min": count, "max": max(count, 1)}
@@ -144,8 +143,7 @@ class TalosPool(Pool):
             if machine.cloud != OWNED or gpu is None:
                 raise problem("talos_machine", at=("instanceTypes",), value=machine.name)
             capability, modules = tuple(map(int, gpu.compute_capability.split("."))), self.driver.kernel_modules
-            if modules == "open" and capability < _TURING:
-                raise problem("open_modules", at=("driver", "kernelModules"), gpu=gpu.name)
+            refuse_if("open_modules", modules == "open" and capability < _TURING, at=("driver", "kernelModules"), gpu=gpu.name)
             if modules == "proprietary" and capability >= _BLACKWELL:
                 raise problem("proprietary_modules", at=("driver", "kernelModules"), value=modules, gpu=gpu.name)
         refuse("instanceTypes", one_machine=len(self.instance_types) > 1)
