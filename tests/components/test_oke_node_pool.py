@@ -203,7 +203,7 @@ GIVES_SCRIPT = f"echo {base64.b64encode(INIT_SCRIPT.encode()).decode()}"
 
 @dataclass(frozen=True)
 class Boot:
-    """How a node's first boot went: its exit status, and the commands that it ran, with arguments."""
+    """How a node's first boot went: its exit status, and the commands that it ran after it closed its metadata."""
 
     status: int
     calls: list[str]
@@ -211,17 +211,17 @@ class Boot:
 
 def boot(root: Path, stubs: Mapping[str, str], growfs: str | None = None, script: str = NODE_SCRIPT) -> Boot:
     """Run the script with stand-ins for all commands but the shell and base64; `growfs` is the body of Oracle's, if any."""
-    calls, commands, run = root / "calls", root / "bin", root / "run"
-    for folder in (commands, run):
+    calls, commands, run, units = root / "calls", root / "bin", root / "run", root / "units"
+    for folder in (commands, run, units):
         folder.mkdir()
     calls.touch()
-    paths = {"/usr/libexec/oci-growfs": root / "oci-growfs", "/var/run/": f"{run}/"}
+    paths = {"/usr/libexec/oci-growfs": root / "oci-growfs", "/var/run/": f"{run}/", "/etc/systemd/system/": f"{units}/"}
     for path, instead in paths.items():
         assert path in script
         script = script.replace(path, str(instead))
-    for name in ("bash", "base64"):
+    for name in ("bash", "base64", "cat"):
         (commands / name).symlink_to(str(shutil.which(name)))
-    programs = {commands / name: body for name, body in {"sleep": "exit 0", **stubs}.items()}
+    programs = {commands / name: body for name, body in {"sleep": "exit 0", "systemctl": "exit 0", **stubs}.items()}
     if growfs is not None:
         programs[root / "oci-growfs"] = growfs
     for program, body in programs.items():
@@ -233,7 +233,10 @@ def boot(root: Path, stubs: Mapping[str, str], growfs: str | None = None, script
         capture_output=True,
         check=False,
     )
-    return Boot(done.returncode, calls.read_text().splitlines())
+    first, *rest = calls.read_text().splitlines()
+    assert first == "systemctl enable --now gpu-ci-metadata.service", "before a pod can start"
+    assert "Before=crio.service kubelet.service" in (units / "gpu-ci-metadata.service").read_text()
+    return Boot(done.returncode, rest)
 
 
 ASKS_METADATA = (
@@ -249,7 +252,7 @@ def test_a_node_of_oracle_linux_joins_whether_its_disk_could_be_grown_or_not(tmp
 
 
 def test_a_node_whose_image_has_okes_package_tries_to_join_until_it_has(tmp_path):
-    third = "mapfile -t calls <$CALLS; test ${#calls[@]} -eq 5"
+    third = "mapfile -t calls <$CALLS; test ${#calls[@]} -eq 6"
     done = boot(tmp_path, JOINS | {"oke": third})
     assert done == Boot(0, ["oke bootstrap", "sleep 20", "oke bootstrap", "sleep 20", "oke bootstrap"]), (
         "no script of OKE's besides"
@@ -262,6 +265,10 @@ def test_a_node_without_growfs_joins_all_the_same(tmp_path):
 
 def test_oracle_linux_with_okes_package_grows_its_disk_first(tmp_path):
     assert boot(tmp_path, JOINS, "exit 1") == Boot(0, ["oci-growfs -y", "oke bootstrap"])
+
+
+def test_a_node_that_cannot_close_its_metadata_never_joins(tmp_path):
+    assert boot(tmp_path, JOINS | {"systemctl": "exit 5"}) == Boot(5, [])
 
 
 def test_a_node_that_cannot_join_says_so_in_the_end(tmp_path):

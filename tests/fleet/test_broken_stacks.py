@@ -3610,7 +3610,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unenforced-network": (
         "gpu-ci:clusters.sjc.runners.oci-a10.acceptUnenforcedNetwork",
-        "OKE enforces no NetworkPolicy, so jobs in pods reach the VCN and the node's instance metadata; use machines "
+        "OKE enforces no NetworkPolicy, so jobs in pods reach the VCN and the nodes; use machines "
         "(kind: vm-per-job), or add acceptUnenforcedNetwork with the reason why you accept that",
         "",
     ),

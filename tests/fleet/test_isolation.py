@@ -208,8 +208,8 @@ def unenforced(**changes: Any) -> list[str]:
 
 def test_a_plan_says_which_jobs_of_oke_nothing_holds_back_and_why_their_owner_accepts_it() -> None:
     assert unenforced() == [
-        "network policies: OKE enforces none, so jobs of oci-a10 reach the VCN, other namespaces and the nodes' instance "
-        f"metadata; accepted because: {ACCEPTED['acceptUnenforcedNetwork']}"
+        "network policies: OKE enforces none, so jobs of oci-a10 reach the VCN, other namespaces and the nodes; "
+        f"accepted because: {ACCEPTED['acceptUnenforcedNetwork']}"
     ]
     assert unenforced(runners={"vm": vm()}) == [], "no job runs in a pod"
 
@@ -223,8 +223,8 @@ def test_pods_of_teams_on_oke_need_no_consent_and_are_in_a_remark() -> None:
     """Their owners write them into the stack file, or have an account in the cluster: no pull request starts them."""
     torch = {"torch": {"kind": "pytorch", "pool": "a10", "namespace": "checks"}}
     assert unenforced(runners={"vm": vm()}, workloads=torch) == [
-        "network policies: OKE enforces none, so pods of checks reach the VCN, other namespaces and the nodes' instance "
-        "metadata; install Calico (docs/isolation.md)"
+        "network policies: OKE enforces none, so pods of checks reach the VCN, other namespaces and the nodes; "
+        "install Calico (docs/isolation.md)"
     ]
 
 

@@ -191,7 +191,7 @@ class OkePools(Cluster):
 
         Source: docs.oracle.com, installing Calico and setting up network policies.
         """
-        reached = "the VCN, other namespaces and the nodes' instance metadata"
+        reached = "the VCN, other namespaces and the nodes"
         for name, runner in self.runners.items():
             if isinstance(runner, OkePodRunner):
                 yield said("unenforced_jobs", name=name, reached=reached, why=runner.accept_unenforced_network)

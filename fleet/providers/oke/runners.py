@@ -22,7 +22,7 @@ class OkePodRunner(PodRunner):
     """A runner scale set whose runners are pods of an OKE cluster.
 
     OKE enforces no NetworkPolicy (docs.oracle.com, installing Calico and setting up network policies). A job therefore reaches
-    the VCN and the instance metadata of its node, and the owner has to accept that.
+    the VCN, other namespaces and the nodes, and the owner has to accept that. The nodes close their metadata by themselves.
     """
 
     accept_unenforced_network: Annotated[str, AfterValidator(_reason)] | None = None
