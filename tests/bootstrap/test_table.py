@@ -129,8 +129,12 @@ def union() -> set[str]:
     return {need["action"] for need in needs()}
 
 
-TWICE = {"ec2:CreateTags", "elasticfilesystem:TagResource", "kms:TagResource"}
-"""Actions with a statement for new resources and one for the stack's own."""
+RULES = {
+    *(f"ec2:{verb}SecurityGroup{way}" for verb in ("Authorize", "Revoke") for way in ("Egress", "Ingress")),
+    "ec2:ModifySecurityGroupRules",
+}
+TWICE = {"ec2:CreateTags", "elasticfilesystem:TagResource", "kms:TagResource"} | RULES
+"""Actions with a statement for new resources and one for the stack's own. Those of rules have one for EKS' groups, too."""
 
 
 def with_everything(stack: str = "staging") -> Target:

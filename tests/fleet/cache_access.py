@@ -160,9 +160,11 @@ def _holds(operator: str, found: str | None, asked: str | Sequence[str]) -> bool
     match operator:
         case "StringEquals" | "Bool" | "ForAnyValue:StringEquals":
             return found in values
+        case "StringNotEquals":
+            return found not in values
         case "StringEqualsIfExists":
             return found is None or found in values
-        case "StringLike" | "ArnEquals":
+        case "StringLike" | "ForAnyValue:StringLike" | "ArnEquals":
             return found is not None and any(_like(found, pattern) for pattern in values)
         case "Null":
             return str(found is None).lower() in values
