@@ -16,6 +16,8 @@ from fleet.providers.tags import STACK_TAG
 
 PULUMI = "api.pulumi.com/oidc"
 ALIAS = "alias/gpu-ci-state"
+CHANGING = ("update", "refresh", "destroy")
+"""The operations of Pulumi Deployments that may take a deploy role. The others read."""
 _PREVIEW_HOURS = 2
 """The longest session of a preview role."""
 _OLD_DAYS = 90
@@ -40,7 +42,7 @@ def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
             for part, document in rights.changes(target).items()
         }
         source = settings.stacks[stack].preview_from or Source(environment=f"preview-{stack}")
-        preview_trust = [_federated(settings, ISSUER, AUDIENCE, settings.subject(source))]
+        preview_trust = [_federated(settings, ISSUER, AUDIENCE, settings.subject(source)), *_by_pulumi(settings, stack, "*")]
         for purpose, trust in (("preview", preview_trust), ("deployments", _deploy_trust(settings, stack))):
             policies = {"read": read} | (change if purpose == "deployments" else {})
             policies |= {"state": stored[stack, purpose]} if stored else {}
@@ -151,19 +153,24 @@ def _policy(name: str, physical: str, document: Any, opts: pulumi.ResourceOption
 def _deploy_trust(settings: Bootstrap, stack: str) -> list[Document]:
     access = settings.stacks[stack]
     trust = [_federated(settings, ISSUER, AUDIENCE, settings.subject(access.deploy_from))] if access.deploy_from else []
-    if settings.organization is not None:
-        # pulumi.com/docs/deployments/guides/oidc: the operation and the scope follow.
-        subject = f"pulumi:deploy:org:{settings.organization}:project:{NAMESPACE}:stack:{stack}:*"
-        trust.append(_federated(settings, PULUMI, settings.organization, subject))
+    trust += _by_pulumi(settings, stack, *(f"operation:{operation}:scope:write" for operation in CHANGING))
     if access.operators:
         trust.append({"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": list(access.operators)}})
     return trust
 
 
-def _federated(settings: Bootstrap, issuer: str, audience: str, subject: str) -> Document:
-    """Trust in one subject of an issuer. Only Pulumi's subject has a part that may be anything."""
+def _by_pulumi(settings: Bootstrap, stack: str, *ends: str) -> list[Document]:
+    """Trust in the runs of a stack whose subject has one of these ends (pulumi.com/docs/deployments/guides/oidc)."""
+    runs = f"pulumi:deploy:org:{settings.organization}:project:{NAMESPACE}:stack:{stack}"
+    subjects = [f"{runs}:{end}" for end in ends]
+    return [_federated(settings, PULUMI, settings.organization, *subjects)] if settings.organization is not None else []
+
+
+def _federated(settings: Bootstrap, issuer: str, audience: str, *subjects: str) -> Document:
+    """Trust in subjects of an issuer. Only Pulumi's have a part that may be anything."""
     condition: Document = {"StringEquals": {f"{issuer}:aud": audience}}
-    condition.setdefault("StringLike" if subject.endswith("*") else "StringEquals", {})[f"{issuer}:sub"] = subject
+    operator = "StringLike" if subjects[0].endswith("*") else "StringEquals"
+    condition.setdefault(operator, {})[f"{issuer}:sub"] = subjects[0] if len(subjects) == 1 else list(subjects)
     return {
         "Effect": "Allow",
         "Action": "sts:AssumeRoleWithWebIdentity",

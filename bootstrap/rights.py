@@ -360,11 +360,11 @@ def boundary(target: Target) -> Document:
     statements.append({"Effect": "Deny", "Action": list(DENIED), "Resource": "*"})
     # Ours, that of EKS' security groups, Auto Scaling groups and load balancers, and that of the EBS driver's volumes.
     tags = {STACK_TAG: target.stack, "ebs.csi.aws.com/cluster-name": list(target.clusters)}
-    own = tags | {f"kubernetes.io/cluster/{name}": "owned" for name in target.clusters}
-    for actions, arns, held in ((_OWN, _OWN_ARNS, own), (("ec2:DeleteSnapshot",), _OWN_ARNS[-1:], tags | _BUILDER)):
-        lacks = {"StringNotEquals": {f"aws:ResourceTag/{key}": value for key, value in held.items()}}
+    own: Document = tags | {f"kubernetes.io/cluster/{name}": "owned" for name in target.clusters}
+    for held, arns, having in ((_OWN, _OWN_ARNS, own), (("ec2:DeleteSnapshot",), _OWN_ARNS[-1:], tags | _BUILDER)):
+        lacks = {"StringNotEquals": {f"aws:ResourceTag/{key}": value for key, value in having.items()}}
         limits = {"Resource": [f"arn:aws:{arn}" for arn in arns], "Condition": lacks}
-        statements.append({"Effect": "Deny", "Action": list(actions), **limits})
+        statements.append({"Effect": "Deny", "Action": list(held), **limits})
     # By these tags the deploy role deletes and its roles change. So only what a role creates gets them.
     for action, key in _TAGGING.items():
         keys = [*tags, *_BUILDER, "kubernetes.io/cluster/*"] if action.startswith("ec2:") else [STACK_TAG]

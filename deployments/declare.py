@@ -15,6 +15,24 @@ from pulumi_pulumiservice import api
 from fleet.loading.deployments import OPERATION, PROJECT, Approval, Aws, Deployment, Deployments, PolicyPack
 
 _POLICY_CONFIG = Path(__file__).resolve().parent.parent / "policies" / "config"
+_READS = "preview|detect-drift"
+"""The operations that read alone."""
+_NAMES = {
+    "organization.name": "ORGANIZATION",
+    "project.name": "PROJECT",
+    "stack.name": "STACK",
+    "deployment.version": "BUILD_NUMBER",
+    "deployment.id": "BUILD_ID",
+}
+"""The end of the variable of a run with the value, by its name in a session name."""
+_TAKE = (
+    'aws sts assume-role-with-web-identity --role-arn "$role" --duration-seconds "$seconds"'
+    ' --role-session-name "$(printf %.64s "$session")" --web-identity-token "$PULUMI_OIDC_TOKEN"'
+    " --query 'Credentials.[AccessKeyId,SecretAccessKey,SessionToken]' --output text"
+    ' | { read -r id key token && printf "AWS_%s\\n" "ACCESS_KEY_ID=$id" "SECRET_ACCESS_KEY=$key" "SESSION_TOKEN=$token"'
+    " >> /PULUMI_ENV; }"
+)
+"""Takes a role. It fails if AWS gives none."""
 _CREATE_NOTHING = "preview|detect-drift|refresh|destroy"
 """The operations that create nothing."""
 Pools = Mapping[str, cloud.AgentPool]
@@ -46,6 +64,7 @@ def _settings(
     commands = [
         *_kept(stack),
         *_gate(settings.organization, stack.approval),
+        *_roles(stack.aws),
         *stack.pre_run_commands,
         _plan(name),
         _pending(settings.organization, name),
@@ -69,7 +88,6 @@ def _settings(
         ),
         # No setting installs dependencies: Pulumi.yaml configures that, and pip checks the hashes of the lock file.
         operation_context=cloud.DeploymentSettingsOperationContextArgs(
-            oidc=_oidc(stack.aws) if stack.aws is not None else None,
             environment_variables=variables or None,
             pre_run_commands=commands,
             # Only the last of several pushes is deployed.
@@ -82,10 +100,19 @@ def _settings(
     )
 
 
-def _oidc(aws: Aws) -> cloud.OperationContextOIDCArgs:
-    return cloud.OperationContextOIDCArgs(
-        aws=cloud.AWSOIDCConfigurationArgs(role_arn=aws.role_arn, session_name=aws.session_name, duration=aws.go_duration)
-    )
+def _roles(aws: Aws | None) -> tuple[str, ...]:
+    """The command that takes the role of a run by its token, after the approval.
+
+    The settings of Pulumi Deployments know one role for all operations. A run finds its token in a variable, and what a command
+    adds to /PULUMI_ENV is a variable of all that follows (pulumi.com/docs/deployments, OIDC setup and environment variables).
+    """
+    if aws is None:
+        return ()
+    session = aws.session_name
+    for name, variable in _NAMES.items():
+        session = session.replace(f"${{{name}}}", f"$PULUMI_CI_{variable}")
+    either = f"role={aws.read_role_arn} seconds=3600 ;; *) role={aws.role_arn} seconds={aws.duration}"
+    return (f'case "${OPERATION}" in {_READS}) {either} ;; esac; session="{session}"; {_TAKE}',)
 
 
 def _drift(settings: Deployments, name: str, stack: Deployment, after: pulumi.Resource) -> None:
@@ -137,7 +164,7 @@ def _gate(organization: str, approval: Approval | None) -> tuple[str, ...]:
     if approval is None:
         return ()
     opened = f"pulumi env open {organization}/{approval.environment} > /dev/null"
-    return (_except("preview|detect-drift", opened),)
+    return (_except(_READS, opened),)
 
 
 def _plan(name: str) -> str:

@@ -18,7 +18,7 @@ from fleet.facts.tables import toml
 from fleet.loading.stackfile import StackConfig, load as load_stack, wrong
 from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import Duration, Model, QuotedText, go_duration
+from fleet.settings.model import Duration, Model, QuotedText
 from fleet.settings.reading import read
 from fleet.settings.refusals import between, matching, problem, refusal, refuse, refuse_if
 from fleet.settings.runner import ImageReference
@@ -59,17 +59,16 @@ _CLEAR_SECRET = re.compile(r"(key|secret|token|password|passphrase|credential)(?
 
 
 class Aws(Model):
-    """The IAM role that a deployment assumes with its OIDC token."""
+    """The IAM roles that a deployment assumes with its OIDC token."""
 
     role_arn: RoleArn
+    """The role of a run that may change something."""
+    read_role_arn: RoleArn
+    """The role of a preview and of drift detection."""
     session_name: SessionName = "gpu-ci-${stack.name}-${deployment.version}"
-    """CloudTrail shows it. Pulumi Cloud replaces the names in braces and cuts the result to AWS's limit of 64 characters."""
+    """CloudTrail shows it. The run replaces the names in braces and cuts the result to AWS's limit of 64 characters."""
     duration: Annotated[Duration, _LENGTH] = 3600
-
-    @property
-    def go_duration(self) -> str:
-        """The duration as the provider returns it, so that a preview shows no change."""
-        return go_duration(self.duration)
+    """The session of the role that may change something. A preview has an hour."""
 
 
 class Drift(Model):

@@ -16,6 +16,7 @@ from gpu_ci.offline.recording import Recording
 from tests.bootstrap.builders import ACCOUNT, FOLDER, OPERATOR, declared, settings, target
 from tests.builders import ROOT
 from tests.components.recorded import named, of_type
+from tests.fleet.cache_access import decide
 
 ROLE = "aws:iam/role:Role"
 GITHUB = f"arn:aws:iam::{ACCOUNT}:oidc-provider/token.actions.githubusercontent.com"
@@ -42,11 +43,38 @@ def test_only_deployments_of_the_stack_may_take_its_deploy_role():
             "Action": "sts:AssumeRoleWithWebIdentity",
             "Principal": {"Federated": PULUMI},
             "Condition": {
-                "StringEquals": {"api.pulumi.com/oidc:aud": "acme"},
-                "StringLike": {"api.pulumi.com/oidc:sub": "pulumi:deploy:org:acme:project:gpu-ci:stack:staging:*"},
+                "StringEquals": {
+                    "api.pulumi.com/oidc:aud": "acme",
+                    "api.pulumi.com/oidc:sub": [
+                        f"pulumi:deploy:org:acme:project:gpu-ci:stack:staging:operation:{operation}:scope:write"
+                        for operation in ("update", "refresh", "destroy")
+                    ],
+                }
             },
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("operation", "takes"),
+    [
+        *((operation, {"deployments", "preview"}) for operation in ("update", "refresh", "destroy")),
+        *((operation, {"preview"}) for operation in ("preview", "detect-drift", "remediate-drift", "tomorrow")),
+    ],
+)
+def test_a_run_of_pulumi_deployments_takes_the_role_of_its_operation(operation: str, takes: set[str]):
+    """Who may start a preview of prod runs the code of any branch with what the preview's role has."""
+    key, principal = "api.pulumi.com/oidc", {"Federated": PULUMI}
+
+    def may(stack: str) -> set[str]:
+        subject = f"pulumi:deploy:org:acme:project:gpu-ci:stack:{stack}:operation:{operation}:scope:write"
+        claims = {f"{key}:aud": "acme", f"{key}:sub": subject}
+        policies = {purpose: {"Statement": trust(settings(), f"staging-{purpose}")} for purpose in ("deployments", "preview")}
+        action = "sts:AssumeRoleWithWebIdentity"
+        return {purpose for purpose, held in policies.items() if decide([held], action, None, claims, principal)}
+
+    assert may("staging") == takes
+    assert may("prod") == may("staging-2") == set()
 
 
 @pytest.mark.parametrize(("access", "hours"), [({}, 2), ({"sessionHours": 6}, 6)])
@@ -68,7 +96,8 @@ def test_a_session_of_the_deploy_role_is_as_long_as_the_stack_says(access: dict[
     ids=["the environment of the workflow", "a branch", "a new repository"],
 )
 def test_only_the_named_jobs_may_take_the_preview_role(changes, subject):
-    (held,) = trust(settings(**changes), "staging-preview")
+    held, runs = trust(settings(**changes), "staging-preview")
+    assert runs["Principal"] == {"Federated": PULUMI}
     assert held["Principal"] == {"Federated": GITHUB}
     key = "token.actions.githubusercontent.com"
     assert held["Condition"] == {"StringEquals": {f"{key}:aud": "sts.amazonaws.com", f"{key}:sub": subject}}

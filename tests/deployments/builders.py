@@ -18,6 +18,7 @@ FOLDER = ROOT / "deployments"
 PROGRAM = FOLDER / "__main__.py"
 SECRET = "ociPrivateKey"  # noqa: S105 - a config key
 ROLE = "arn:aws:iam::123456789012:role/deployer"
+READER = "arn:aws:iam::123456789012:role/reader"
 
 
 def deployment(**changes: Any) -> dict[str, Any]:

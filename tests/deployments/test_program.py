@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from itertools import pairwise
 from typing import Any
 
 import pulumi
@@ -14,18 +15,21 @@ from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.wire import UNKNOWN, raw
 from policies.rules.record import SIGNATURE
 from tests.builders import ROOT
-from tests.deployments.builders import ROLE, SECRET, as_config, declared, deployment, inputs, settings
+from tests.deployments.builders import READER, ROLE, SECRET, as_config, declared, deployment, inputs, settings
 
 EXAMPLE = settings(
     policyPack={"name": "gpu-ci", "version": "0.1.0"},
     stacks={
         "staging": deployment(
-            deployOnPush=True, paths=["fleet/**", "!fleet/README.md"], aws={"roleArn": ROLE}, drift={"schedule": "0 5 * * *"}
+            deployOnPush=True,
+            paths=["fleet/**", "!fleet/README.md"],
+            aws={"roleArn": ROLE, "readRoleArn": READER},
+            drift={"schedule": "0 5 * * *"},
         ),
         "prod": deployment(
             approval={"environment": "gpu-ci/prod-approval", "team": "owners"},
             protect=True,
-            aws={"roleArn": ROLE, "sessionName": "prod", "duration": "30m"},
+            aws={"roleArn": ROLE, "readRoleArn": READER, "sessionName": "prod", "duration": "30m"},
             drift={"schedule": "30 5 * * *"},
             variables={"OCI_CLI_REGION": "us-sanjose-1"},
             secrets={"TF_VAR_private_key": SECRET, "OCI_CLI_KEY_CONTENT": SECRET},
@@ -38,6 +42,18 @@ KEPT = (
     'echo "protect is true in deployments, so Pulumi Deployments destroys nothing: docs/destroy.md" >&2; exit 1 ;; esac'
 )
 GATE = 'case "$PULUMI_CI_OPERATION" in preview|detect-drift) ;; *) pulumi env open acme/gpu-ci/prod-approval > /dev/null ;; esac'
+TAKE = (
+    'aws sts assume-role-with-web-identity --role-arn "$role" --duration-seconds "$seconds"'
+    ' --role-session-name "$(printf %.64s "$session")" --web-identity-token "$PULUMI_OIDC_TOKEN"'
+    " --query 'Credentials.[AccessKeyId,SecretAccessKey,SessionToken]' --output text"
+    ' | { read -r id key token && printf "AWS_%s\\n" "ACCESS_KEY_ID=$id" "SECRET_ACCESS_KEY=$key" "SESSION_TOKEN=$token"'
+    " >> /PULUMI_ENV; }"
+)
+TAKES = (
+    f'case "$PULUMI_CI_OPERATION" in preview|detect-drift) role={READER} seconds=3600 ;; *) role={ROLE} seconds={{}} ;; esac; '
+    f'session="{{}}"; {TAKE.replace("{", "{{").replace("}", "}}")}'
+)
+OF_THE_RUN = TAKES.format(3600, "gpu-ci-$PULUMI_CI_STACK-$PULUMI_CI_BUILD_NUMBER")
 PLAN = (
     'case "$PULUMI_CI_OPERATION" in preview|detect-drift|refresh|destroy) ;; '
     "*) pulumi install --no-plugins && .venv/bin/python -m gpu_ci plan -- {} ;; esac"
@@ -57,8 +73,7 @@ OF_STAGING = OF_BOTH | {
     "stack": "staging",
     "vcs": VCS | {"deployCommits": True, "paths": ["fleet/**", "!fleet/README.md"]},
     "operationContext": {
-        "oidc": {"aws": {"roleARN": ROLE, "sessionName": "gpu-ci-${stack.name}-${deployment.version}", "duration": "1h0m0s"}},
-        "preRunCommands": [PLAN.format("staging"), PENDING.format("staging")],
+        "preRunCommands": [OF_THE_RUN, PLAN.format("staging"), PENDING.format("staging")],
         "options": {"skipIntermediateDeployments": True},
     },
 }
@@ -66,13 +81,15 @@ OF_PROD = OF_BOTH | {
     "stack": "prod",
     "vcs": VCS | {"deployCommits": False},
     "operationContext": {
-        "oidc": {"aws": {"roleARN": ROLE, "sessionName": "prod", "duration": "30m0s"}},
         "environmentVariables": {
             "OCI_CLI_REGION": "us-sanjose-1",
             "OCI_CLI_KEY_CONTENT": "[secret]",
             "TF_VAR_private_key": "[secret]",
         },
-        "preRunCommands": [KEPT, GATE, "uv tool install oci-cli", PLAN.format("prod"), PENDING.format("prod")],
+        "preRunCommands": [
+            *(KEPT, GATE, TAKES.format(1800, "prod"), "uv tool install oci-cli"),
+            *(PLAN.format("prod"), PENDING.format("prod")),
+        ],
     },
 }
 
@@ -188,6 +205,29 @@ def test_a_protected_stack_is_not_destroyed_and_all_else_goes_on(operation):
     assert done.returncode == (operation == "destroy"), "a pre-run command that fails ends the run"
     assert ("protect is true" in done.stderr) is (operation == "destroy")
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "operation", ["preview", "detect-drift", "update", "refresh", "destroy", "remediate-drift", "tomorrow", ""]
+)
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_preview_and_drift_detection_take_the_role_that_reads(tmp_path, operation, trusted):
+    answer = "printf 'id\\tkey\\ttoken\\n'" if trusted else "echo AccessDenied >&2; exit 254"
+    (tmp_path / "aws").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > "{tmp_path}/asked"\n{answer}\n')
+    (tmp_path / "aws").chmod(0o755)
+    run = {"PULUMI_CI_OPERATION": operation, "PULUMI_OIDC_TOKEN": "jwt", "PULUMI_CI_STACK": "s" * 70}
+    command = ["/usr/bin/env", "sh", "-c", OF_THE_RUN.replace("/PULUMI_ENV", f"{tmp_path}/env")]
+    environment = run | {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    asked = (tmp_path / "asked").read_text().splitlines()
+    reads = operation in ("preview", "detect-drift")
+    assert dict(pairwise(asked))["--role-arn"] == (READER if reads else ROLE)
+    assert dict(pairwise(asked))["--web-identity-token"] == "jwt"
+    assert dict(pairwise(asked))["--role-session-name"] == "gpu-ci-" + "s" * 57, "AWS takes 64 characters"
+    assert (done.returncode == 0) is trusted, "a pre-run command that fails ends the run"
+    assert done.stdout == "", "a key is not for a log"
+    keys = (tmp_path / "env").read_text() if (tmp_path / "env").exists() else ""
+    assert keys == ("AWS_ACCESS_KEY_ID=id\nAWS_SECRET_ACCESS_KEY=key\nAWS_SESSION_TOKEN=token\n" if trusted else "")
 
 
 CREATES = [
@@ -342,10 +382,14 @@ def test_what_the_provider_leaves_out_on_reading_is_left_out():
 
 
 def test_an_image_of_one_s_own_replaces_pulumis():
-    stacks = {"staging": deployment(executorImage="registry.example.com/pulumi:1", aws={"roleArn": ROLE, "duration": "30m"})}
+    stacks = {
+        "staging": deployment(
+            executorImage="registry.example.com/pulumi:1", aws={"roleArn": ROLE, "readRoleArn": READER, "duration": "30m"}
+        )
+    }
     found = inputs(declared(as_config(settings(stacks=stacks))))["DeploymentSettings", "staging"]
     assert found["executorContext"] == {"executorImage": "registry.example.com/pulumi:1"}
-    assert found["operationContext"]["oidc"]["aws"]["duration"] == "30m0s", "as Go writes it back"
+    assert "oidc" not in found["operationContext"], "its one role would be that of every operation"
 
 
 def test_a_stack_without_a_policy_config_has_the_packs_own_levels():

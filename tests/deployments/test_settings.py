@@ -12,7 +12,7 @@ from fleet.facts.errors import FleetError
 from fleet.loading import deployments
 from fleet.loading.deployments import load
 from tests.builders import ROOT
-from tests.deployments.builders import ROLE, SECRET, deployment, settings
+from tests.deployments.builders import READER, ROLE, SECRET, deployment, settings
 
 
 def staging(**changes: Any) -> dict[str, Any]:
@@ -95,15 +95,15 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         "put quotes around what you wrote (got 0.1)",
     ),
     "role_arn": (
-        staging(aws={"roleArn": "deployer"}),
+        staging(aws={"roleArn": "deployer", "readRoleArn": READER}),
         'stacks.staging.aws.roleArn: not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name> (got "deployer")',
     ),
     "session_name": (
-        staging(aws={"roleArn": ROLE, "sessionName": "${stack}"}),
+        staging(aws={"roleArn": ROLE, "readRoleArn": READER, "sessionName": "${stack}"}),
         f'stacks.staging.aws.sessionName: {NOT_A_SESSION} (got "${{stack}}")',
     ),
     "session": (
-        staging(aws={"roleArn": ROLE, "duration": "13h"}),
+        staging(aws={"roleArn": ROLE, "readRoleArn": READER, "duration": "13h"}),
         'stacks.staging.aws.duration: AWS allows a session of 15m to 12h, up to the role\'s own limit; correct it (got "13h")',
     ),
     "command": (
@@ -204,7 +204,7 @@ def test_a_setting_may_not_be_encrypted():
     "name", ["deploy", "a@b.c", "gpu-ci-${deployment.id}", "${organization.name}-${project.name}-${stack.name}", "x" * 64]
 )
 def test_session_names_that_aws_and_pulumi_take(name):
-    held = load(staging(aws={"roleArn": ROLE, "sessionName": name}))
+    held = load(staging(aws={"roleArn": ROLE, "readRoleArn": READER, "sessionName": name}))
     assert held.stacks["staging"].aws is not None
     assert held.stacks["staging"].aws.session_name == name
 
