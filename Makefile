@@ -174,11 +174,14 @@ bench: .venv/dev ## Time and memory of a plan, as ratios to bare mocks in the sa
 lock: .venv/dev ## Renew the locks: those of Python programs from pyproject.toml, others from their .in files
 	$(LOCK) --python-version 3.11 -o requirements.txt pyproject.toml --extra pulumi --extra submit
 	$(LOCK) --python-version 3.11 -o deployments/requirements.txt -c requirements.txt --group deployments
+	$(LOCK) --python-version 3.11 -o deployments/oci-cli.txt --group oci-cli
+	$(LOCK) --python-version 3.11 -o policies/requirements.txt -c requirements.txt --group policies
 	$(LOCK) --python-version 3.11 -o package/requirements.txt -c requirements.txt --group package
 	for cloud in kubernetes eks oci; do \
 	  $(LOCK) --python-version 3.11 -o package/$$cloud/requirements.txt -c requirements.txt --group package-$$cloud || exit; done
 	$(LOCK) --python-version 3.11 -o .ci/requirements/doctor.txt -c requirements.txt pyproject.toml --extra doctor
 	$(LOCK) --python-version 3.11 -o .ci/requirements/dev.txt -c requirements.txt -c deployments/requirements.txt pyproject.toml --extra doctor --group dev
+	$(LOCK) --python-version 3.11 -o .ci/requirements/release.txt -c .ci/requirements/dev.txt --group release
 	$(LOCK) --python-version 3.11 -o .ci/requirements/pictures.txt --group pictures
 	@# What the runner image has: for Python 3.10 of Ubuntu 22.04 and 3.12 of 24.04.
 	$(LOCK) --python-version 3.10 -o images/runner-gpu/requirements.txt images/runner-gpu/requirements.in
@@ -214,6 +217,11 @@ COMPILED := _pytest boto3 cryptography google grpc hypothesis moto/core moto/ec2
 	@echo "Installing what the tests need, once …" >&2
 	@$(BIN)/python .ci/install.py .ci/requirements/dev.txt
 	-@cd .venv/lib/python*/site-packages && ../../../bin/python -m compileall -qq -j 0 $(COMPILED)
+	@touch $@
+
+# Only what writes the artifacts: the job that attests them installs nothing else.
+.venv/release: .venv/run .ci/requirements/release.txt
+	@$(BIN)/python .ci/install.py .ci/requirements/release.txt
 	@touch $@
 
 # What draws diagrams has wheels for few machines, so no other target needs it.

@@ -1,6 +1,7 @@
 """The registry of a cluster, for the workflow runner-image: `registry.py show|copies|set STACK CLUSTER [VERSION]`.
 
-`show` prints the outputs of a step: region, registry host, name and address of the runner image's repository, its digest in use.
+`show` prints the outputs of a step: region, registry host, name and address of the runner image's repository, its digest in use,
+and the images that build it and scan it.
 `copies` prints a line "source target" for each image to copy. `set` writes the version, tag@digest, into the stack file and
 changes nothing else of it. Exit status 2 is wrong input.
 """
@@ -13,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from fleet.facts.errors import InputError
-from fleet.facts.versions import RUNNER_GPU_REPOSITORY
+from fleet.facts.versions import IMAGES, RUNNER_GPU_REPOSITORY
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.ecr import EcrRegistry
 from fleet.settings.registry import parts
@@ -40,6 +41,8 @@ def show(registry: EcrRegistry, region: str) -> list[str]:
         f"name={registry.prefix}/{RUNNER_GPU_REPOSITORY}",
         f"repository={repository}",
         f"digest={digest}",
+        f"builder={IMAGES['buildkit-builder'].reference}",
+        f"scanner={IMAGES['buildkit-syft-scanner'].reference}",
     ]
 
 

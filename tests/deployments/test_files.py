@@ -58,6 +58,25 @@ def test_the_program_asks_for_no_sdk_that_the_fleets_does_not_but_one():
     assert "pulumi-pulumiservice" not in fleets, "deploying the fleet needs it not"
 
 
+def test_what_is_installed_beside_credentials_has_hashes_and_comes_from_no_index_of_its_own():
+    locks = [ROOT / "requirements.txt", FOLDER / "requirements.txt", FOLDER / "oci-cli.txt", PACK / "requirements.txt"]
+    for lock in (*locks, *(ROOT / ".ci" / "requirements").glob("*.txt")):
+        pins = re.split(r"\n(?=\S)", re.sub(r"^ *#.*\n", "", lock.read_text(), flags=re.MULTILINE).strip())
+        assert pins
+        for pin in pins:
+            assert re.match(r"[a-z0-9-]+==[\w.]+ (; [^\\]+ )?\\\n +--hash=sha256:[0-9a-f]{64}", pin), f"{lock}: {pin[:80]}"
+        assert not re.search(r"^\s*-(i|f|-\w*(index|links))", lock.read_text(), re.MULTILINE)
+    installs = [command for stack in ours().stacks.values() for command in stack.pre_run_commands if " install " in command]
+    assert [command for command in installs if "--require-hashes -r deployments/oci-cli.txt" not in command] == []
+    assert installs, "Oracle's CLI"
+
+
+def test_the_packs_environment_is_that_of_the_program():
+    mine, fleets = (set(re.findall(r"^\S+==\S+", (path / "requirements.txt").read_text(), re.MULTILINE)) for path in (PACK, ROOT))
+    assert mine <= fleets, "make lock"
+    assert {pin.partition("==")[0] for pin in mine} >= {"pulumi", "pulumi-policy", "grpcio", "protobuf"}
+
+
 # -- path filters --------------------------------------------------------------------------------------------------------
 
 

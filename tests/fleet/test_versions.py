@@ -70,6 +70,8 @@ def test_every_version_has_a_source_and_an_iso_date(name: str, row: dict[str, An
 UNVERSIONED = {"chart-images.cluster-autoscaler.image", "kubeflow.driver", *(f"daemonsets.{name}" for name in DATA["daemonsets"])}
 """Rows that pin no version: the minor has the tag, the branch is a minimum, and a pinned row installs each DaemonSet."""
 UNKNOWN_RELEASE = {
+    "images.buildkit-builder",
+    "images.buildkit-syft-scanner",
     "images.cncf-cloudrunner",
     "images.comfyui",
     "images.cuda-device-query",

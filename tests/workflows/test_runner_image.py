@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -76,7 +77,10 @@ def test_the_first_digest_is_added_and_valid(script: ModuleType, tmp_path: Path,
     assert made == growing.before.replace(registry, expected)
     growing.path.write_text(made)
     held, region = script._registry(GrowingStack("one", ROOT, growing.path), "usw2")
-    assert script.show(held, region) == [
+    *shown, builder, scanner = script.show(held, region)
+    assert re.fullmatch(r"builder=docker\.io/moby/buildkit:v[\d.]+@sha256:[0-9a-f]{64}", builder)
+    assert re.fullmatch(r"scanner=docker\.io/docker/buildkit-syft-scanner:[\d.]+@sha256:[0-9a-f]{64}", scanner)
+    assert shown == [
         "region=us-west-2",
         "host=123456789012.dkr.ecr.us-west-2.amazonaws.com",
         "name=gpu-ci/runner-gpu",
@@ -117,7 +121,8 @@ def test_the_image_is_pushed_with_sbom_and_provenance_and_signed_by_digest() -> 
     build = runs["Build and push with SBOM and provenance"]
     for option in (
         "--target devel",
-        "--sbom=true",
+        '--driver-opt "image=$BUILDER"',
+        '--attest "type=sbom,generator=$SCANNER"',
         "--provenance=mode=max",
         "--cache-to type=inline",
         "--push images/runner-gpu",
