@@ -200,6 +200,17 @@ def test_a_command_loads_no_other_command(done):
     assert not {"pulumi", "kubernetes", "urllib3", "gpu_ci.offline.plan", "gpu_ci.image"} & names
 
 
+def test_the_components_of_a_cluster_load_the_parts_of_the_sdk_that_few_stacks_use_with_the_first_of_these():
+    """Types in annotations would load them, and each takes as long as many policies."""
+    code = "import sys, components.eks.stack; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=100
+    ).stdout
+    few = ("pulumi_aws.imagebuilder", "pulumi_aws.ecr", "pulumi_aws.efs", "pulumi_aws.budgets", "pulumi_kubernetes.storage.v1")
+    assert "pulumi_aws.eks._inputs" in loaded.split()
+    assert not {f"{name}._inputs" for name in few} & set(loaded.split())
+
+
 # -- without Pulumi's SDK ------------------------------------------------------------------------------------------------
 
 

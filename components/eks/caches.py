@@ -1,5 +1,7 @@
 """What AWS has for the caches of an EKS cluster: drivers with their rights, and file systems."""
 
+from __future__ import annotations
+
 import pulumi_aws as aws
 
 from components.component import Component

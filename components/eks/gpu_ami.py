@@ -1,5 +1,7 @@
 """The pipeline of EC2 Image Builder that makes a GPU node image."""
 
+from __future__ import annotations
+
 import pulumi
 import pulumi_aws as aws
 from pulumi_aws import imagebuilder as builder

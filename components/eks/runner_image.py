@@ -1,5 +1,7 @@
 """ECR of an EKS cluster: the runner image, copies of images, and pull-through caches of public registries."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """A cache for models and data sets: its own storage class, and a claim in each of its namespaces."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import pulumi
