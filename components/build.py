@@ -11,6 +11,7 @@ from components.generations import Generations
 from components.outputs import Built, StackOutputs
 from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
+from fleet.facts.remark import said
 from fleet.jobs import stack as stack_jobs
 from fleet.prove import placement, works
 from fleet.providers.fleet import Fleet
@@ -31,10 +32,7 @@ def require_deployable(fleet: Fleet, stack: str) -> None:
     """Raise RunError if Pulumi does not deploy a provider of the fleet. The error names the command to run instead."""
     for name, cluster in fleet.clusters_by_name():
         if not PROVIDERS[cluster.provider].deployable:
-            raise pulumi.RunError(
-                f"{name}: provider {cluster.provider} is not deployed by Pulumi; run make render STACK={stack} OUT=<folder>, "
-                "commit what it wrote, and ArgoCD does the rest (docs/gitops.md)"
-            )
+            raise pulumi.RunError(said("not_by_pulumi", name=name, cluster=cluster, stack=stack))
 
 
 def _require_works(fleet: Fleet) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pulumi
 
 from components.component import Component
+from fleet.facts.remark import said
 from fleet.providers.fleet import Fleet
 
 HOOK = "refuse-to-destroy-protected-clusters"
@@ -37,10 +38,7 @@ def guarded(fleet: Fleet, stack: str) -> Callable[[], None]:
 
     def refuse(_: pulumi.ResourceHookArgs) -> None:
         if protected:
-            raise RuntimeError(
-                f"{', '.join(protected)}: protect is true, so nothing of stack {stack} is destroyed; set protect to false, run "
-                "`pulumi up`, then `pulumi destroy` (docs/operate.md#protection)"
-            )
+            raise RuntimeError(said("protected_stack", protected=", ".join(protected), stack=stack))
 
     # Always registered: the engine deletes no resource whose hook the program does not have.
     hook = pulumi.ResourceHook(HOOK, refuse)

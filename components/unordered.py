@@ -5,6 +5,8 @@ from typing import Any
 
 import pulumi
 
+from fleet.facts.remark import said
+
 
 def unordered(path: str, items: Sequence[str]) -> pulumi.ResourceOptions:
     """Options that replace a resource if the items of the list at `path` change, and keep its list in any other order.
@@ -26,9 +28,7 @@ def require_items(path: str, items: Sequence[str], urn: pulumi.Output[str], depl
         there, resource = values
         if there is not None and sorted(there) != sorted(items):
             raise pulumi.RunError(
-                f"{path}: the resource has {_listed(there)}, and the settings have {_listed(items)}, but the state has no record "
-                "of this list with which an edit could replace it; write the earlier list and update first, or run pulumi up "
-                f"--replace '{resource}', which ends its running jobs"
+                said("unordered_list", path=path, there=_listed(there), items=_listed(items), resource=resource)
             )
 
     pulumi.Output.all(deployed, urn).apply(check)

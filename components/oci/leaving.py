@@ -23,6 +23,7 @@ from components.kubernetes.provider import from_registry
 from components.oci.governance import home_provider
 from components.oci.in_cluster import InCluster, NewCluster
 from components.oci.oke_gpu_pool import OkeGpuPool
+from fleet.facts.remark import said
 from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG, POOL_LABEL, STORAGE_TAG, SYSTEM_POOL
 from fleet.providers.oke.cluster import OkePools
 from fleet.providers.tags import STACK_TAG
@@ -94,10 +95,7 @@ def _live(here: InCluster) -> list[LivePool]:
             clusters = [here.cluster.cluster_id]
         answers = [engine.get_node_pools(cluster_id=ocid, compartment_id=compartment, opts=opts) for ocid in clusters]
     except Exception as error:
-        raise pulumi.RunError(
-            f"{here.physical_name}: OCI does not list its node pools: {error}; a preview and an update need the right to read "
-            f"cluster-family in {compartment}"
-        ) from error
+        raise pulumi.RunError(said("unlisted_pools", here=here, error=error, compartment=compartment)) from error
     pools = [pool for answer in answers for pool in answer.node_pools if pool.state not in _GONE]
     return [pool for pool in pools if pool.freeform_tags.get(STACK_TAG) == here.context.stack and _label(pool) != SYSTEM_POOL]
 

@@ -7,6 +7,7 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.oci.in_cluster import InCluster
+from fleet.facts.remark import said
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.providers.oke.ocir import OcirRegistry
 
@@ -78,10 +79,7 @@ class OkeRunnerImage(Component[InCluster, OcirRegistry, str]):
 def same_tenancy(name: str, namespace: str, actual: str | None) -> str | None:
     """Refuse credentials of another tenancy: images have the namespace in their address. A simulated cloud names none."""
     if actual and actual != namespace:
-        raise ValueError(
-            f"{name}: registry.namespace is {namespace}, and the credentials belong to the tenancy of {actual}; use the first's "
-            "credentials, or correct the setting"
-        )
+        raise ValueError(said("other_tenancy", name=name, namespace=namespace, actual=actual))
     return actual
 
 

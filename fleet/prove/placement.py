@@ -21,7 +21,7 @@ from fleet.facts.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_run
 from fleet.facts.pods import Requests
 from fleet.facts.pricing import Money
 from fleet.facts.record import Record
-from fleet.facts.remark import Remark, costs
+from fleet.facts.remark import Remark, costs, said
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.versions import daemonsets
 from fleet.prove import topology
@@ -223,11 +223,7 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
 
 def _no_own_room(runner: PodRunner) -> str:
     """Why the runners' own pods of a class have no room on the system pool."""
-    size = f"{cpu_text(OWN_POD.cpu)} CPU and {memory_text(OWN_POD.memory)}"
-    return (
-        f"its {runner.span.max} runners need {size} each for their own pods, and the system pool has no room for them beside "
-        "the pods of charts; name a pool without GPUs in runnerPool, or raise system.nodes.min"
-    )
+    return said("own_pods_room", runner=runner, cpu=cpu_text(OWN_POD.cpu), memory=memory_text(OWN_POD.memory))
 
 
 def pool_hosts(settings: Cluster, *names: str) -> dict[str, Host]:

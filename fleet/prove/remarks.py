@@ -68,10 +68,7 @@ def labels(fleet: Fleet) -> Iterator[str]:
         elif host.endswith(".ghe.com"):
             doubt = "users of GitHub Enterprise report that jobs with labels wait (actions-runner-controller#4425)"
         else:
-            doubt = (
-                "GitHub Enterprise Server takes labels from 3.18 on, with the feature flag "
-                "DistributedTask.AllowRunnerScaleSetCustomLabels; otherwise it drops them without an error"
-            )
+            doubt = said("labels_of_server")
         yield said("labels", names=" and ".join(names), doubt=doubt, page=PAGE)
 
 
@@ -149,10 +146,7 @@ def kept_jobs(fleet: Fleet) -> Iterator[Remark]:
             pools = [settings.pools[pool] for pool in runner.ordered]
             prices = [pool.price(machine.name, settings.region) for pool in pools for machine in pool.machines]
             dearest = max(prices, key=lambda price: (price.unknown, price.usd)).times(keep.time / 3600)
-            text = (
-                f"{cluster}/{name}: a failed job keeps its pod for {keep.time / 60:g} minutes, {dearest} USD on the most "
-                f"expensive node, which the worst hour includes; group {keep.group} can read whatever jobs of the class can read"
-            )
+            text = said("kept_pod", cluster=cluster, name=name, minutes=keep.time / 60, dearest=dearest, keep=keep)
             open_group = fleet.group_of(cluster, runner).lower() == "default"
             fix = "; in group default every repository may run such jobs, even a public one: give the class a group of its own"
             yield costs(f"{text}{fix if open_group else ''}", act=open_group)

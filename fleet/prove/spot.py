@@ -5,7 +5,7 @@ from operator import attrgetter
 
 from fleet.facts import hardware
 from fleet.facts.hardware import SPOT, Machine
-from fleet.facts.remark import below, costs, todo
+from fleet.facts.remark import below, costs, said, todo
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, history, spread
 from fleet.prove.placement import fit, pool_host
 from fleet.prove.pod import runner_ask
@@ -48,10 +48,7 @@ def _types(cluster: Cluster, pool: str) -> Iterator[str]:
     jobs, fix = _without(cluster, pool), ""
     same = "the same GPUs" if held.has_gpus else "a similar size"
     if more := similar(cluster, pool):
-        fix = (
-            f"add {' or '.join(machine.name for machine in more)} to instanceTypes: {same}, and its runner classes fit "
-            "(the autoscaler counts every node as the first type)"
-        )
+        fix = said("more_types", types=" or ".join(machine.name for machine in more), same=same)
     elif jobs == "wait":
         fix = f"no similar type has {same} and holds its runner classes, so put an on-demand pool after it in pools"
     if fix:

@@ -6,7 +6,7 @@ from datetime import date
 from urllib.parse import urlsplit
 
 from fleet.facts.day import VARIABLE
-from fleet.facts.remark import CANNOT_WORK, Remark, kind_of, of_cluster, todo
+from fleet.facts.remark import CANNOT_WORK, Remark, kind_of, of_cluster, said, todo
 from fleet.prove.placement import PlacementError
 from fleet.prove.room import filled
 from fleet.providers.fleet import Fleet
@@ -70,8 +70,7 @@ def _unreached(part: str, cluster: Cluster, what: str, host: str) -> Iterator[Re
     if opened or (address and not within(address, cluster.closed_networks)):
         return
     which = "has a private address:" if address else "may have a private address: then"
-    fix = "add its network to privateEgress (docs/isolation.md#let-jobs-reach-something-private)"
-    text = f"{part}: {what} {which} jobs in pods do not reach it, so no runner comes online; {fix}"
+    text = said("unreachable", part=part, what=what, which=which)
     yield Remark(text, CANNOT_WORK, parts=(part,)) if address else todo(text)
 
 

@@ -15,6 +15,7 @@ from fleet.facts.bill import Paid
 from fleet.facts.hardware import Machine, quota_code, quota_units
 from fleet.facts.pricing import Line
 from fleet.facts.record import Record
+from fleet.facts.remark import said
 from fleet.facts.scheduling import SYSTEM_POOL, SchedulingProfile
 from fleet.providers.finding import Finding
 from fleet.providers.starter import Starter
@@ -234,10 +235,7 @@ class Provider(ABC, Generic[ClusterT]):
 
     def moves(self, name: str, cluster: ClusterT, order: Sequence[str]) -> str:
         """When the autoscaler moves on to the next pool of an order, and when it comes back."""
-        return (
-            "the program configures no autoscaler here, so the order counts only among nodes that exist: the scheduler prefers "
-            "the first pool with room"
-        )
+        return said("no_autoscaler")
 
     def priorities(self, name: str, cluster: ClusterT) -> str:
         """The text of the autoscaler's ConfigMap. Empty if no class names several pools, or if only the cloud knows it."""

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from fleet.facts import hardware
 from fleet.facts.record import Record
+from fleet.facts.remark import said
 from fleet.facts.tables import entry, rows
 from fleet.facts.versions import minor
 from fleet.settings.model import Model
@@ -61,9 +62,7 @@ def lacks_cuda(version: str, machines: Iterable[hardware.Machine], driver: str |
 def cuda_unknown(version: str, where: str) -> str:
     """The verdict on a class whose driver no source names."""
     least = CUDA[version.partition(".")[0]].least_driver
-    return (
-        f"cuda {version} is undeterminable: no source names the NVIDIA driver of {where}; it must be of branch R{least} or newer"
-    )
+    return said("unknown_cuda", version=version, where=where, least=least)
 
 
 def branch(version: str) -> int:
@@ -95,10 +94,7 @@ def undeterminable(machines: Iterable[hardware.Machine], fix: str) -> str:
     """The verdict on a pool whose node image has an unknown driver, with what to do."""
     known = sorted({limit for machine in machines if (limit := limits(machine))})
     branches = f" ({'; '.join(known)})" if known else ""
-    return (
-        f"compatibility of driver, GPU{branches} and CUDA images is undeterminable: no source names the NVIDIA driver of its "
-        f"node image; {fix}"
-    )
+    return said("unknown_driver", branches=branches, fix=fix)
 
 
 def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ...], fix: str = "") -> None:

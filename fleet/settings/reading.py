@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from fleet.facts.errors import MOST_PROBLEMS, FleetError, Problem, instead, shown
+from fleet.facts.remark import said
 from fleet.facts.tables import rows
 from fleet.settings.existing import CREATED, EXISTS
 from fleet.settings.gitops import SECRET_WAYS
@@ -297,10 +298,7 @@ def is_foreign_kind(error: ErrorDetails) -> bool:
 
 def _foreign_kind(kind: str, provider: str, providers: Mapping[str, Any]) -> str:
     able = [name for name, settings in providers.items() if kind in _choices(_below(_below(settings, "runners"), ""))]
-    return (
-        f"provider {provider} supports only pods, and runners of kind {kind} are machines on OCI; "
-        f"move the set to a cluster of provider {' or '.join(able)}, or remove kind"
-    )
+    return said("machines_elsewhere", provider=provider, kind=kind, able=" or ".join(able))
 
 
 def untagged(root: type[BaseModel], location: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from fleet.facts.hardware import unit_price
 from fleet.facts.pricing import quoted
+from fleet.facts.remark import said
 from fleet.settings.model import AccountId, Model
 from fleet.settings.refusals import matching, problem, refusal, refuse, refuse_if
 from fleet.settings.registry import Mirror, Registry, RunnerImage, parts
@@ -70,7 +71,4 @@ def cold_start_nat(image: RunnerImage, region: str) -> str:
     if image.size_gb is None:
         return "registry: what a cold start saves on NAT is not measured; add runnerImage.sizeGb, as ECR shows it"
     per_gb = quoted(unit_price("nat-gateway-gb", region))
-    return (
-        f"registry: a cold start pulls {image.size_gb:g} GB of the runner image. Through NAT that costs {image.size_gb:g} GB x "
-        f"{per_gb} USD/GB = {per_gb.times(image.size_gb)} USD; from ECR through the S3 endpoint it costs 0"
-    )
+    return said("cold_start", image=image, per_gb=per_gb, usd=per_gb.times(image.size_gb))

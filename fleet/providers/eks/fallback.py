@@ -17,6 +17,7 @@ from fleet.charts.cluster_autoscaler import (
     comes_back,
     priorities,
 )
+from fleet.facts.remark import said
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.provider import NodeGroup
@@ -85,7 +86,4 @@ def eks_moves(name: str, cluster: EksPools, order: Sequence[str]) -> str:
         )
     zones = [len(cluster.groups_of(cluster.pools[pool])) for pool in order[:-1]]
     least, most = (minutes * sum(zones) for minutes in _MINUTES)
-    return (
-        f"while EC2 refuses machines, the autoscaler reaches the last pool in {least} to {most} minutes, and tries the others "
-        f"again {comes_back()} (docs/fallback.md#minute-by-minute)"
-    )
+    return said("next_pool", least=least, most=most, comes_back=comes_back())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fleet.facts import versions
 from fleet.facts.cloud_limits import SUFFIX, limit
+from fleet.facts.remark import said
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.facts.yaml_text import scalar
 from fleet.providers.eks import doctor
@@ -119,10 +120,7 @@ class Eks(Provider[EksPools]):
         most = limit("eks:index:Cluster", "name").most or 0
         if cluster.found is not None or len(physical_name) <= most:
             return ""
-        return (
-            f"EKS would call the cluster {physical_name}, {len(physical_name)} characters, and takes {most}; shorten the name of "
-            "the cluster or of the stack"
-        )
+        return said("long_cluster_name", name=physical_name, length=len(physical_name), most=most)
 
     findings = staticmethod(doctor.findings)
 

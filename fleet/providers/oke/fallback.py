@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER, BY_PRIORITY, PRIORITIES, anchored, comes_back, priorities
+from fleet.facts.remark import said
 from fleet.providers.oke.cluster import OkePools
 from fleet.settings.pool_order import pool_ranks
 
@@ -25,12 +26,5 @@ def oke_priorities(cluster: OkePools, ids: Mapping[str, str]) -> str:
 def oke_moves(name: str, cluster: OkePools, order: Sequence[str]) -> str:
     """When the autoscaler moves on to the next pool of an order and when it comes back, in words."""
     if AUTOSCALER in cluster.provided:
-        return (
-            f"the cluster's own autoscaler chooses: set expander of its add-on to {BY_PRIORITY} and write the OCIDs of the node "
-            f"pools (output nodePoolIds) to the ConfigMap {KUBE_SYSTEM}/{PRIORITIES}"
-        )
-    return (
-        "the autoscaler moves on when OKE reports Out of host capacity (Oracle documents no time), and tries the pool again "
-        f"{comes_back()} (docs/fallback.md#minute-by-minute); "
-        "undeterminable: Oracle documents no list of expanders, so check the pool of a first job"
-    )
+        return said("own_autoscaler_of_oke", by_priority=BY_PRIORITY, kube_system=KUBE_SYSTEM, priorities=PRIORITIES)
+    return said("next_pool_of_oke", comes_back=comes_back())

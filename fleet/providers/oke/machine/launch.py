@@ -16,6 +16,7 @@ from typing import Any
 from fleet.charts.dcgm_exporter import counters
 from fleet.facts import hardware, versions
 from fleet.facts.pricing import quoted, range_text
+from fleet.facts.remark import said
 from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner, VmRunner
 
 BOOTSTRAP = "/usr/local/sbin/gpu-ci-bootstrap"
@@ -83,8 +84,7 @@ def encoded(runner: MachineRunner, *, pushes: bool = False) -> str:
     data = base64.b64encode(user_data(runner, pushes=pushes).encode("ascii")).decode("ascii")
     if len(data) + REGISTRATION_ROOM > METADATA_LIMIT:
         raise ValueError(
-            f"user data has {len(data)} bytes in base64, and OCI accepts {METADATA_LIMIT} with {REGISTRATION_ROOM} for the job; "
-            "shorten bootstrap.sh"
+            said("long_user_data", length=len(data), metadata_limit=METADATA_LIMIT, registration_room=REGISTRATION_ROOM)
         )
     return data
 
