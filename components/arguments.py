@@ -65,9 +65,7 @@ def as_inputs(component: type[pulumi.ComponentResource], args: Any, names: Mappi
     """
     values = {to_camel(part.name): getattr(args, part.name) for part in fields(args)} if is_dataclass(args) else {}
     model = values.pop("settings", args)
-    values = _flat(model, names) | {
-        key: _flat(value, {}) if isinstance(value, BaseModel) else value for key, value in values.items()
-    }
+    values = _flat(model, names) | {key: _flat(item, {}) if isinstance(item, BaseModel) else item for key, item in values.items()}
     on = {field.alias for field in type(model).model_fields.values() if field.default is True}
     keys = map(to_camel, _arguments(component).__annotations__)
     return {key: value for key in keys if (value := values.get(key)) or (value is False and key in on)}

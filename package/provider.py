@@ -84,9 +84,7 @@ class PackageProvider(ComponentProvider):
 
     def map_inputs(self, inputs: pulumi.Inputs, component_def: ComponentDefinition) -> pulumi.Inputs:
         """The inputs with the names that the component's TypedDict has."""
-        return {
-            str(key): value for key, value in self._renamed(inputs, component_def.inputs, component_def.inputs_mapping).items()
-        }
+        return {str(key): one for key, one in self._renamed(inputs, component_def.inputs, component_def.inputs_mapping).items()}
 
     def construct(
         self, name: str, resource_type: str, inputs: pulumi.Inputs, options: pulumi.ResourceOptions | None = None
@@ -122,9 +120,7 @@ def _published(value: Any) -> Any:
         return [_published(entry) for entry in value]
     if not isinstance(value, Mapping):
         return value
-    published = {
-        key.removesuffix("Args") if key.startswith(f"{NAME}:") else key: _published(entry) for key, entry in value.items()
-    }
+    published = {key.removesuffix("Args") if key.startswith(f"{NAME}:") else key: _published(one) for key, one in value.items()}
     if isinstance(text := published.get("description"), str):
         published["description"] = inspect.cleandoc(text)
     if isinstance(reference := published.get("$ref"), str):

@@ -64,10 +64,8 @@ class EksCaches(Component[InCluster]):
 
     def _doors(self) -> aws.vpc.SecurityGroupIngressRule:
         """The security group of all mount targets. Only nodes reach them; the function returns its one rule."""
-        opts = self._child
-        group = aws.ec2.SecurityGroup(
-            f"{self._name}-nfs", vpc_id=self._here.cluster.vpc_id, description="File systems of the cluster's caches", opts=opts
-        )
+        about = "File systems of the cluster's caches"
+        group = aws.ec2.SecurityGroup(f"{self._name}-nfs", vpc_id=self._here.cluster.vpc_id, description=about, opts=self._child)
         return aws.vpc.SecurityGroupIngressRule(
             f"{self._name}-nfs-from-nodes",
             security_group_id=group.id,

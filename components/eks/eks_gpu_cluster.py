@@ -323,11 +323,10 @@ class EksGpuCluster(PackagedComponent[Read]):
         for principal in principals:
             # Roles of two accounts may share their last part, so the name contains account, kind and path.
             who = principal.removeprefix("arn:aws:iam::").replace(":", "-").replace("/", "-")
-            entry = aws.eks.AccessEntry(
-                f"{name}-{kind}-{who}", cluster_name=self.cluster_name, principal_arn=principal, opts=self._child
-            )
+            called = f"{name}-{kind}-{who}"
+            entry = aws.eks.AccessEntry(called, cluster_name=self.cluster_name, principal_arn=principal, opts=self._child)
             aws.eks.AccessPolicyAssociation(
-                f"{name}-{kind}-{who}",
+                called,
                 cluster_name=self.cluster_name,
                 principal_arn=entry.principal_arn,
                 policy_arn=f"arn:aws:eks::aws:cluster-access-policy/{_ACCESS_POLICIES[kind]}",

@@ -52,12 +52,8 @@ class GpuAmi(Component[InCluster, str]):
     def _recipe(self, name: str) -> builder.ImageRecipe:
         parent, document, version = recipe(self._physical_name, self._settings, self._here.settings.kubernetes_version)
         component = builder.Component(f"{name}-component", platform="Linux", version="1.0.0", data=document, opts=self._child)
-        disk = {
-            "volume_size": self._settings.disk // 1024,
-            "volume_type": "gp3",
-            "encrypted": "true",
-            "delete_on_termination": "true",
-        }
+        gib = self._settings.disk // 1024
+        disk = {"volume_size": gib, "volume_type": "gp3", "encrypted": "true", "delete_on_termination": "true"}
         return builder.ImageRecipe(
             f"{name}-recipe",
             name=self._physical_name,

@@ -263,11 +263,8 @@ class GpuNodeGroup(PackagedComponent[Read]):
         zones = [pool.reservation.zone] if pool.reservation is not None else list(subnets)
         if missing := [zone for zone in zones if zone not in subnets]:
             raise wrong("subnetIds", f"the reservation is in {missing[0]}; add the subnet of that zone")
-        require(
-            not pool.efa_interfaces or group is not None,
-            "securityGroupId",
-            "EFA interfaces need the security group of the cluster; add it",
-        )
+        fix = "EFA interfaces need the security group of the cluster; add it"
+        require(not pool.efa_interfaces or group is not None, "securityGroupId", fix)
         joins = [key for key in _JOINING if key in inputs]
         fix = "nodes with an AMI of your own need it to join the cluster, because EKS adds nothing; add it"
         for key in _JOINING:
@@ -277,12 +274,8 @@ class GpuNodeGroup(PackagedComponent[Read]):
         if isinstance(arn, str):
             typed("nodeRoleArn", arn, Principal)
         else:
-            arn = checked(
-                "nodeRoleArn",
-                arn,
-                lambda text: text.startswith("arn:"),
-                "not an ARN; pass the arn of the role, not its name or id",
-            )
+            fix = "not an ARN; pass the arn of the role, not its name or id"
+            arn = checked("nodeRoleArn", arn, lambda text: text.startswith("arn:"), fix)
         return Read(pool, cluster_name, arn, {zone: subnets[zone] for zone in zones}, group, *(inputs[key] for key in joins))
 
     def declare(self, name: str, args: Read) -> None:
@@ -384,11 +377,8 @@ def _repair(pool: NodeGroupSettings, nodes: Scale) -> dict[str, Any]:
 
     By default it has no limit for a group of five nodes, so a wrong report could replace all of them.
     """
-    limits = {
-        "enabled": True,
-        "max_unhealthy_node_threshold_count": nodes_at_once(pool.max_share, nodes.max),
-        "max_parallel_nodes_repaired_count": 1,
-    }
+    most = nodes_at_once(pool.max_share, nodes.max)
+    limits = {"enabled": True, "max_unhealthy_node_threshold_count": most, "max_parallel_nodes_repaired_count": 1}
     if not pool.has_gpus:
         return limits
     return limits | {

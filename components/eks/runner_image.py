@@ -34,12 +34,7 @@ class RunnerImage(Component[InCluster, EcrRegistry, pulumi.Input[str], Sequence[
     """Address of the runner image's repository."""
 
     def declare(
-        self,
-        name: str,
-        here: InCluster,
-        registry: EcrRegistry,
-        node_role: pulumi.Input[str],
-        others: Sequence[pulumi.Input[str]],
+        self, name: str, here: InCluster, registry: EcrRegistry, node_role: pulumi.Input[str], others: Sequence[pulumi.Input[str]]
     ) -> None:
         opts = self._below(protect=here.settings.protect)
         self._key = aws.kms.Key(
@@ -48,10 +43,8 @@ class RunnerImage(Component[InCluster, EcrRegistry, pulumi.Input[str], Sequence[
         readers = [here.cluster.node_role_arn, *others, *([registry.push_role] if registry.push_role else [])]
         self._readers = pulumi.Output.all(*readers).apply(pull_policy)
         # The workflow gives the image in use a tag `used-…`, which no later rule expires.
-        newest = [
-            _newest(f"of {tag}", count, tagStatus="tagged", tagPatternList=[tag])
-            for tag, count in (("used-*", 50), ("build-*", KEPT_IMAGES))
-        ]
+        kept = (("used-*", 50), ("build-*", KEPT_IMAGES))
+        newest = [_newest(f"of {tag}", count, tagStatus="tagged", tagPatternList=[tag]) for tag, count in kept]
         image = RUNNER_GPU_REPOSITORY
         runner = self._repository(f"{name}-{image}", f"{registry.prefix}/{image}", lifecycle(*newest, _LEFT_OVERS))
         self.repository_url = runner.repository_url

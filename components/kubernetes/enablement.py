@@ -34,10 +34,8 @@ class Enablement(PackagedComponent[Settings]):
         needed: list[pulumi.Resource] = [self.home]
         if configs is not None:
             # New content has a new name, so the old one is deleted only after it exists.
-            metadata = kubernetes.meta.v1.ObjectMetaArgs(name=configs.name, namespace=self.home.metadata.name)
-            needed.append(
-                kubernetes.core.v1.ConfigMap(f"{name}-configs", metadata=metadata, data=configs.files, opts=self._child)
-            )
+            meta = kubernetes.meta.v1.ObjectMetaArgs(name=configs.name, namespace=self.home.metadata.name)
+            needed.append(kubernetes.core.v1.ConfigMap(f"{name}-configs", metadata=meta, data=configs.files, opts=self._child))
         deliver(
             f"{name}-chart",
             chart,

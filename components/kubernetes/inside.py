@@ -130,9 +130,8 @@ def runner_sets(arc: Arc, machine_set: MachineSet | None = None) -> dict[str, Ru
         elif runner.whole_machine is not None and machine_set is not None:
             sets[name] = machine_set(name, runner, arc)
         else:
-            raise TypeError(
-                f"{inside.name}/{name}: nothing here builds runners of kind {runner.kind}; give install a machine_set"
-            )
+            where = f"{inside.name}/{name}"
+            raise TypeError(f"{where}: nothing here builds runners of kind {runner.kind}; give install a machine_set")
     return sets
 
 
@@ -204,10 +203,7 @@ def _kueue(inside: Inside, classes: Resources) -> QueueController | None:
 
 
 def _needed_by_jobs(
-    inside: Inside,
-    kueue: QueueController,
-    walls: Mapping[str, Resources],
-    needed: Mapping[str, Resources],
+    inside: Inside, kueue: QueueController, walls: Mapping[str, Resources], needed: Mapping[str, Resources]
 ) -> dict[str, Resources]:
     """What a Job of each namespace needs: all of `needed`, Kueue with its priorities, and the namespace's queues.
 
@@ -238,11 +234,9 @@ def _storage_class(workload: Workload) -> str:
     return (volume.storage_class or "") if volume is not None else ""
 
 
-def _caches(inside: Inside, spaces: Namespaces) -> dict[str, ModelCache]:
+def _caches(inside: Inside, homes: Namespaces) -> dict[str, ModelCache]:
     """The caches by name."""
-    return {
-        name: ModelCache(f"{inside.name}-{name}", inside.opts, inside, name, spaces.spaces) for name in inside.settings.caches
-    }
+    return {name: ModelCache(f"{inside.name}-{name}", inside.opts, inside, name, homes.spaces) for name in inside.settings.caches}
 
 
 def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready: Mapping[str, Resources]) -> None:

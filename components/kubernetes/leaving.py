@@ -89,11 +89,7 @@ def of_components() -> Mapping[tuple[str, str], Objects]:
 
 
 def until_idle(
-    name: str,
-    objects: Objects,
-    opts: pulumi.ResourceOptions,
-    stays: Callable[[], None],
-    goes: Callable[[], None] = lambda: None,
+    name: str, objects: Objects, opts: pulumi.ResourceOptions, stays: Callable[[], None], goes: Callable[[], None] = lambda: None
 ) -> pulumi.Output[bool]:
     """Call `stays`, or `goes` if the set has taken no job since an earlier update and its quota counts no pod. Says which."""
 

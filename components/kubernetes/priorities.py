@@ -40,9 +40,7 @@ class Priorities(Component[Sequence[Priority], Resources]):
     """A workload depends on all of them."""
 
     def declare(self, name: str, priorities: Sequence[Priority], ready: Resources) -> None:
-        self.classes = tuple(
-            priority_class(f"{name}-{priority.name}", priority, parent=self, depends_on=ready) for priority in priorities
-        )
+        self.classes = tuple(priority_class(f"{name}-{each.name}", each, parent=self, depends_on=ready) for each in priorities)
 
 
 class PriorityExpander(Component[pulumi.Input[str], Resources, str]):

@@ -45,11 +45,8 @@ class ExistingOkeCluster(Component[Settings, Context]):
         self.kubernetes_provider = kubernetes_provider(
             name, existing.id, kubeconfig=existing.kubeconfig, context=existing.context, parent=self
         )
-        return {
-            "clusterId": self.cluster_id,
-            "nodeSubnetId": self.node_subnet_id,
-            "nodeSecurityGroupId": self.node_security_group_id,
-        }
+        group = self.node_security_group_id
+        return {"clusterId": self.cluster_id, "nodeSubnetId": self.node_subnet_id, "nodeSecurityGroupId": group}
 
 
 class InCluster(Record):

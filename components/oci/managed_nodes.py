@@ -34,10 +34,8 @@ def node_metadata(flags: Sequence[str] = (), *, array: bool = False) -> dict[str
 
     A node pool has no other setting to require that header (docs.oracle.com, configuring IMDS for worker nodes).
     """
-    return {
-        "areLegacyImdsEndpointsDisabled": "true",
-        "user_data": base64.b64encode(node_script(flags, array=array).encode()).decode(),
-    }
+    script = node_script(flags, array=array).encode()
+    return {"areLegacyImdsEndpointsDisabled": "true", "user_data": base64.b64encode(script).decode()}
 
 
 def managed_nodes(

@@ -109,7 +109,5 @@ def oracle_services(*, parent: pulumi.Resource, after: pulumi.Resource) -> tuple
         filters=[oci.core.GetServicesFilterArgs(name="name", values=["All .* Services In Oracle Services Network"], regex=True)],
         opts=pulumi.InvokeOutputOptions(parent=parent, depends_on=[after]),
     ).services
-    return (
-        services.apply(lambda listed: listed[0].id if listed else None),
-        services.apply(lambda listed: listed[0].cidr_block if listed else None),
-    )
+    ocid = services.apply(lambda listed: listed[0].id if listed else None)
+    return ocid, services.apply(lambda listed: listed[0].cidr_block if listed else None)

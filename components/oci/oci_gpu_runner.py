@@ -337,7 +337,6 @@ def _machine_set(inputs: dict[str, Any]) -> MachineSet:
         require(not runners.booted_here or key in inputs, key, "this project's launcher needs it; add it")
     pushes = runners.metrics_url is not None
     require(runners.booted_here or not pushes, "metricsUrl", "CNCF's launcher cannot pass it to its machines; remove it")
-    require(
-        pushes == ("metricsSecurityGroupId" in inputs), "metricsSecurityGroupId", "it goes with metricsUrl; give both or neither"
-    )
+    key = "metricsSecurityGroupId"
+    require(pushes == (key in inputs), key, "it goes with metricsUrl; give both or neither")
     return runners

@@ -184,11 +184,9 @@ class OkeGpuCluster(PackagedComponent[Read]):
         watched = inputs.get("budgetCompartmentId")
         image = typed("systemImageId", inputs["systemImageId"], located(ImageId, region))
         # What the settings model checks in place of OCIDs that are not known yet.
-        examples = {
-            key: known(inputs[key], f"ocid1.{kind}.oc1..example") for key, (_, kind, _) in _OCIDS.items() if key in inputs
-        }
+        ids = {key: known(inputs[key], f"ocid1.{kind}.oc1..example") for key, (_, kind, _) in _OCIDS.items() if key in inputs}
         images = {"system": {"id": known(image, "ocid1.image.oc1..example")}}
-        values = settings(OkeClusterSettings, {**inputs, **examples, "nodeImages": images}, cls._paths)
+        values = settings(OkeClusterSettings, {**inputs, **ids, "nodeImages": images}, cls._paths)
         return Read(
             values,
             typed("compartmentId", compartment, CompartmentId),

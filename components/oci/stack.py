@@ -182,7 +182,6 @@ def _machine_set(
         pushes,
         generations=here.context.generations,
     )
-    opts = pulumi.ResourceOptions.merge(
-        from_registry(settings.mirror, [here.cloud, cluster.kubernetes_provider]), pulumi.ResourceOptions(depends_on=after)
-    )
+    waits = pulumi.ResourceOptions(depends_on=after)
+    opts = pulumi.ResourceOptions.merge(from_registry(settings.mirror, [here.cloud, cluster.kubernetes_provider]), waits)
     return OciGpuRunner.typed(f"{here.name}-{set_name}", args, opts)

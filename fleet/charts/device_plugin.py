@@ -68,9 +68,8 @@ def plugin_configs(pools: Iterable[GpuAccess], *, by_operator: bool) -> PluginCo
     if not any(pool.sharing for pool in named.values()) if by_operator else not named:
         return None
     files = {name: _file(pool, by_operator) for name, pool in sorted(named.items())}
-    return PluginConfigs(
-        {PLUGIN_CONFIG_DEFAULT: _text(None if by_operator else "envvar"), **files}, any(pool.cdi for pool in named.values())
-    )
+    first = _text(None if by_operator else "envvar")
+    return PluginConfigs({PLUGIN_CONFIG_DEFAULT: first, **files}, any(pool.cdi for pool in named.values()))
 
 
 def _file(pool: GpuAccess, by_operator: bool) -> str:

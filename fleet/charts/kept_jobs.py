@@ -31,11 +31,8 @@ def variables(keep: KeepFailed | None) -> list[dict[str, Any]]:
     """The environment that names the hook, and that the hook reads."""
     if keep is None:
         return []
-    values = {
-        "ACTIONS_RUNNER_HOOK_JOB_COMPLETED": f"{_FOLDER}/{HOOK}",
-        "GPU_CI_KEEP_SECONDS": str(keep.time),
-        "GPU_CI_KEEP_GROUP": keep.group,
-    }
+    hook = f"{_FOLDER}/{HOOK}"
+    values = {"ACTIONS_RUNNER_HOOK_JOB_COMPLETED": hook, "GPU_CI_KEEP_SECONDS": str(keep.time), "GPU_CI_KEEP_GROUP": keep.group}
     # The host name of a pod has at most 63 characters, and the name of a runner's pod may have more.
     fields = {"GPU_CI_POD": "metadata.name", "GPU_CI_NAMESPACE": "metadata.namespace"}
     return [

@@ -26,11 +26,8 @@ def kueue(
     Its Deployment is ready only when its webhooks answer (cmd/kueue/main.go), so queues can be created once the release is ready.
     While the webhooks are down, no Job can be created in these namespaces. Running Jobs continue.
     """
-    manager = {
-        "resources": resources(_POD),
-        "podSecurityContext": CONFINED_POD,
-        "containerSecurityContext": CONFINED | {"readOnlyRootFilesystem": True},
-    }
+    closed = CONFINED | {"readOnlyRootFilesystem": True}
+    manager = {"resources": resources(_POD), "podSecurityContext": CONFINED_POD, "containerSecurityContext": closed}
     values = {
         "fullnameOverride": KUEUE,
         "controllerManager": {"replicas": 1, "nodeSelector": dict(selector), "manager": manager},

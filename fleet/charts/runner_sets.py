@@ -196,10 +196,8 @@ class PodSet(RunnerPod, SetSettings):
     def templates(self) -> dict[str, dict[str, Any]]:
         """The templates of the pods that GitHub's hooks make, by the names of their files."""
         pod = ({"priorityClassName": self.priority_class} if self.priority_class else {}) | self.job
-        return {
-            scheduling.JOB_TEMPLATE: job_template(pod, self, self.job_deadline),
-            scheduling.STEP_TEMPLATE: step_template(pod, self, self.job_deadline),
-        }
+        most = self.job_deadline
+        return {scheduling.JOB_TEMPLATE: job_template(pod, self, most), scheduling.STEP_TEMPLATE: step_template(pod, self, most)}
 
     @property
     def chart(self) -> Chart:

@@ -58,9 +58,7 @@ def problems(fleet: Fleet) -> Iterator[Problem]:
             try:
                 specification(name, job, settings.pools)
             except JobError as error:
-                yield from (
-                    Problem((*at, *_steps(wrong.field)), wrong.message, wrong.value, "job_argument") for wrong in error.problems
-                )
+                yield from (Problem((*at, *_steps(one.field)), one.message, one.value, "job_argument") for one in error.problems)
 
 
 def _steps(field: str) -> tuple[str, ...]:

@@ -131,14 +131,11 @@ def _queue(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
             yield Reason("the Job is suspended, and no queue starts it", "pod: set suspend: false of the Job")
     elif nodes.is_system:
         yield Reason("its queue has no quota of this pool")
-    elif lacking := barred(
-        _ask(pod, nodes).times(pod.count), pod.queue or None, pod.namespace or None, nodes.settings, nodes.host
-    ):
-        text, _, fix = lacking.rpartition("; ")
+    elif lack := barred(_ask(pod, nodes).times(pod.count), pod.queue or None, pod.namespace or None, nodes.settings, nodes.host):
+        text, _, fix = lack.rpartition("; ")
         wrong = team and pod.queue not in ("", team, DEFAULT_QUEUE)
-        yield Reason(
-            f"its queue never admits it: {text}", f"pod: set label {QUEUE_LABEL}: {team}" if wrong else f"pod or stack: {fix}", 2
-        )
+        edit = f"pod: set label {QUEUE_LABEL}: {team}" if wrong else f"pod or stack: {fix}"
+        yield Reason(f"its queue never admits it: {text}", edit, 2)
 
 
 def _gates(pod: Pod, _: Nodes) -> Iterator[Reason]:
@@ -349,9 +346,8 @@ def _standing(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     if beside and used + ask.gpus > most >= ask.gpus:
         more = pool.nodes.max + math.ceil((used + ask.gpus - most) * pool.nodes.max / most)
         who = f"{' and '.join(beside)} always {'takes' if len(beside) == 1 else 'take'}"
-        yield Reason(
-            f"{who} {used} of the {most} {host.counted} of the full pool", _set(nodes, f"pools.{host.name}.nodes.max", more), 2
-        )
+        key = f"pools.{host.name}.nodes.max"
+        yield Reason(f"{who} {used} of the {most} {host.counted} of the full pool", _set(nodes, key, more), 2)
 
 
 _RULES: tuple[Callable[[Pod, Nodes], Iterator[Reason]], ...] = (

@@ -252,9 +252,7 @@ def per_node(ask: Ask, hosts: Iterable[Host]) -> int:
 
 def node_price(settings: Cluster, host: Host) -> Money:
     """The price per hour of the most expensive machine of a host, as it is bought."""
-    return pricing.span(
-        [pricing.quoted(hardware.price_of(machine, settings.region, host.capacity)) for machine in host.machines]
-    )[1]
+    return pricing.span([pricing.quoted(hardware.price_of(each, settings.region, host.capacity)) for each in host.machines])[1]
 
 
 def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
@@ -429,23 +427,17 @@ def disk_for(scratch: int) -> int:
 def smallest(runner: Ask, host: Host) -> hardware.Machine | None:
     """The smallest machine of the host's cloud and GPU that holds the runner: fewest GPUs, then least memory and vCPU."""
     first = host.machines[0]
-    fitting = (
-        machine for machine in hardware.machines(first.cloud) if machine.gpu == first.gpu and fit(runner, machine, host).count > 0
-    )
+    fitting = (one for one in hardware.machines(first.cloud) if one.gpu == first.gpu and fit(runner, one, host).count > 0)
     return min(fitting, key=lambda machine: (machine.gpus, machine.memory_mib, machine.vcpus), default=None)
 
 
 def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
     worst = placement.worst
     if worst.stranded:
-        reasons = {
-            placement.host.counted: f"runners of {runner.gpus} do not divide them",
-            NUMA: "no NUMA node has room for one more",
-        }
+        counted = placement.host.counted
+        reasons = {counted: f"runners of {runner.gpus} do not divide them", NUMA: "no NUMA node has room for one more"}
         why = reasons.get(worst.limited_by, f"{worst.limited_by} runs out first")
-        yield costs(
-            f"{worst.stranded} of {worst.offer.gpus} {placement.host.counted} of a full {worst.machine.name} stay idle: {why}"
-        )
+        yield costs(f"{worst.stranded} of {worst.offer.gpus} {counted} of a full {worst.machine.name} stay idle: {why}")
     yield from doubts(runner_ask(runner), placement.host, placement.fits)
     if runner.memory.limit > worst.offer.memory:
         limit = memory_text(runner.memory.limit)

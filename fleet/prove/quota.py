@@ -92,9 +92,7 @@ class Share(Record):
 
 def share(*hosts: Host) -> Share:
     """The CPU and memory that kubelet and DaemonSets leave to pods on a node of one of the pools, per unit of its resource."""
-    rows = [
-        (for_runners(machine, host.disk, host.daemonsets), host.units(machine)) for host in hosts for machine in host.machines
-    ]
+    rows = [(for_runners(each, host.disk, host.daemonsets), host.units(each)) for host in hosts for each in host.machines]
     cpu, memory = (min(max(getattr(offer, name), 0) // units for offer, units in rows) for name in ("cpu", "memory"))
     return Share(cpu, memory)
 

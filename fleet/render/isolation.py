@@ -20,10 +20,8 @@ from fleet.settings.workloads import BUILDKIT_PORT
 
 API_PORTS = (443, 6443)
 """TCP ports of API servers: EKS; OKE and Talos. Their addresses are unknown before the cluster exists."""
-_DNS = {
-    "namespaceSelector": {"matchLabels": {NAMESPACE_NAME_LABEL: KUBE_SYSTEM}},
-    "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
-}
+_KUBE_DNS = {"matchLabels": {"k8s-app": "kube-dns"}}
+_DNS = {"namespaceSelector": {"matchLabels": {NAMESPACE_NAME_LABEL: KUBE_SYSTEM}}, "podSelector": _KUBE_DNS}
 """CoreDNS, by its labels on EKS and on OKE."""
 
 

@@ -31,18 +31,14 @@ def _deployment(cluster: Cluster, name: str) -> Manifest:
     amounts = {"cpu": cpu_text(ask.cpu.request), "memory": memory_text(ask.memory.request)}
     disk = {"ephemeral-storage": memory_text(ask.scratch)}
     gpus = {pool.resource: ask.gpus}
-    first, *more_images = dict.fromkeys(
-        cluster.with_image(runner).image or RUNNER_IMAGE for runner in cluster.pod_sets(name).values()
-    )
+    first, *others = dict.fromkeys(cluster.with_image(runner).image or RUNNER_IMAGE for runner in cluster.pod_sets(name).values())
     resources = {"requests": amounts | disk | gpus, "limits": amounts | gpus}
     holder = _container("placeholder", first, ["sleep", "infinity"], resources)
     pod = parts.gpu_pod(pool_target(cluster, name), holder, (), PLACEHOLDER_PRIORITY) | {"terminationGracePeriodSeconds": 0}
-    if more_images:
+    if others:
         small = {"cpu": "10m", "memory": "32Mi"}
         least = {"requests": small | {"ephemeral-storage": "16Mi"}, "limits": small}
-        pod["initContainers"] = [
-            _container(f"image-{number}", image, ["true"], least) for number, image in enumerate(more_images, 1)
-        ]
+        pod["initContainers"] = [_container(f"image-{nth}", image, ["true"], least) for nth, image in enumerate(others, 1)]
     return parts.deployment(parts.Meta(name, PLACEHOLDER_NAMESPACE, "placeholder"), pod, pool.placeholders)
 
 

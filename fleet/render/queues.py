@@ -46,9 +46,7 @@ class QueueObjects(Record):
     def manifests(self) -> tuple[Manifest, ...]:
         """All objects. Each refers only to objects before it."""
         queues = self.teams.values()
-        local_queues = (
-            local_queue for queue in queues for of_namespace in queue.local_queues.values() for local_queue in of_namespace
-        )
+        local_queues = (local_queue for queue in queues for group in queue.local_queues.values() for local_queue in group)
         return (*self.priorities, *self.flavors, *(queue.cluster_queue for queue in queues), *local_queues)
 
 
@@ -56,9 +54,7 @@ def queue_objects(name: str, cluster: Cluster, queues: Queues) -> QueueObjects:
     """All of Kueue's objects for the queues of the cluster `name`. A flavor exists only if a team has a quota of it."""
     profile = PROVIDERS[cluster.provider].profile
     names = queues.flavor_names(cluster.pools)
-    pools: dict[str, dict[str, Pool]] = {
-        flavor_name: {pool: cluster.pools[pool] for pool in queues.pools_of(flavor_name)} for flavor_name in names
-    }
+    pools = {flavor_name: {pool: cluster.pools[pool] for pool in queues.pools_of(flavor_name)} for flavor_name in names}
     hosts = pool_hosts(cluster)
     shares = {flavor_name: share(*(hosts[pool] for pool in members)) for flavor_name, members in pools.items()}
     return QueueObjects(
@@ -85,9 +81,7 @@ def flavor(name: str, pools: Mapping[str, Pool], cluster: str, profile: Scheduli
     have in common as its selector, and among them is a label that no other pool has.
     """
     shared = "" if name in pools else name
-    labels = [
-        flavor_labels(pool.node_labels(cluster, pool_name, profile, shared), profile).items() for pool_name, pool in pools.items()
-    ]
+    labels = [flavor_labels(pool.node_labels(cluster, key, profile, shared), profile).items() for key, pool in pools.items()]
     taints = dict.fromkeys(taint for pool in pools.values() for taint in pool.node_taints(profile))
     tolerations = dict.fromkeys(toleration for pool in pools.values() for toleration in profile.pod_tolerations(pool.capacity))
     spec = {
@@ -108,9 +102,7 @@ def cluster_queue(
     """
     of = {quota.name: next(iter(pools[quota.name].values())).resource for quota in team.quotas}
     resources = sorted(set(of.values()))
-    flavors = [
-        {"name": quota.name, "resources": _quotas(quota, of[quota.name], shares[quota.name], resources)} for quota in team.quotas
-    ]
+    flavors = [{"name": one.name, "resources": _quotas(one, of[one.name], shares[one.name], resources)} for one in team.quotas]
     namespaces = {"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": sorted(team.namespaces)}
     spec: dict[str, Any] = {
         "namespaceSelector": {"matchExpressions": [namespaces]},

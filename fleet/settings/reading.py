@@ -227,11 +227,8 @@ def _required(annotation: Any) -> dict[str, str]:
     """The required keys of a model with a sample of each. Of a union it has the keys that every model requires."""
     if tagged := _choices(annotation):
         first, *more = map(_required, tagged.values())
-        return {
-            key: first[key] if all(keys.get(key) == first[key] for keys in more) else _ANY
-            for key in first
-            if all(key in keys for keys in more)
-        }
+        shared = [key for key in first if all(key in keys for keys in more)]
+        return {key: first[key] if all(keys.get(key) == first[key] for keys in more) else _ANY for key in shared}
     model = _model(annotation)
     fields = model.model_fields.items() if model else ()
     return {field.alias or name: _sample(field) for name, field in fields if field.is_required()}

@@ -160,9 +160,7 @@ class Schedules(Model):
     @property
     def kept(self) -> tuple[bill.Window, ...]:
         """The windows as the bill reads them."""
-        return tuple(
-            bill.window(entry.count, entry.days, entry.start, entry.end, self.time_zone) for entry in self.windows.values()
-        )
+        return tuple(bill.window(one.count, one.days, one.start, one.end, self.time_zone) for one in self.windows.values())
 
     def require_within(self, least: int, most: int, key: str) -> None:
         """Refuse windows that do not raise the minimum `least`, or exceed `most`; `key` has both. Raises a settings problem."""

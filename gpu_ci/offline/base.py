@@ -142,9 +142,7 @@ def touched(plan: Plan, before: Plan | None, base: Path) -> Plan:
     refused = (change for change in comparison.changes if change.is_refused)
     refusals = tuple(Remark(change.what, CANNOT_WORK, parts=(change.edit.name,)) for change in refused)
     changed = {setting.name for setting in comparison.settings} if plan.impossible else set()
-    written_parts = tuple(
-        remark for remark in plan.impossible if remark not in before.impossible or not changed.isdisjoint(remark.parts)
-    )
+    written_parts = tuple(one for one in plan.impossible if one not in before.impossible or not changed.isdisjoint(one.parts))
     old = set(map(identity, before.verdicts))
     theirs = set(_values(_pinned(base)))
     written = [value for value in _values(toml("versions.toml")) if theirs and value not in theirs]

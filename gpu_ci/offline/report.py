@@ -77,11 +77,8 @@ def _result(plan: Plan, console: Console, strict: bool) -> None:
 
 def _failures(plan: Plan, console: Console, strict: bool, verbose: bool) -> None:
     """Print what fails the plan or cannot work, a line for each; in a pipe it is not wrapped, so that a log can be searched."""
-    for line in (
-        *(str(words.refusal(plan.config, refused)) for refused in plan.refused),
-        *_verdicts(plan.blocked(strict), verbose),
-        *words.agreeing(plan),
-    ):
+    unplaced = [str(words.refusal(plan.config, refused)) for refused in plan.refused]
+    for line in (*unplaced, *_verdicts(plan.blocked(strict), verbose), *words.agreeing(plan)):
         show_line(console, line, "red", indent="  ", whole=True)
     for remark in plan.impossible:
         show_line(console, f"cannot work: {remark}", "red" if remark in plan.written else "yellow", indent="  ", whole=True)

@@ -62,13 +62,7 @@ class Processes:
         self._lifeline.wait()
 
     def start(
-        self,
-        name: str,
-        words: Sequence[str],
-        env: Mapping[str, str] | None = None,
-        *,
-        needed: bool = False,
-        alone: bool = False,
+        self, name: str, words: Sequence[str], env: Mapping[str, str] | None = None, *, needed: bool = False, alone: bool = False
     ) -> subprocess.Popen[bytes]:
         """Start a program as the leader of a group of its own. `env` comes on top of the caller's environment, or is `alone`.
 

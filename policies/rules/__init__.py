@@ -9,9 +9,7 @@ AnyRule = Rule | StackRule
 
 
 _MODULES = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
-RULES: tuple[AnyRule, ...] = tuple(
-    sorted((module.RULE for module in _MODULES if hasattr(module, "RULE")), key=lambda rule: rule.order)
-)
+RULES: tuple[AnyRule, ...] = tuple(sorted((each.RULE for each in _MODULES if hasattr(each, "RULE")), key=lambda rule: rule.order))
 """Every rule, in the order of docs/policies.md and of a plan."""
 
 __all__ = ["RULES", "AnyRule", "Rule", "StackRule"]

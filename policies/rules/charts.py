@@ -126,11 +126,8 @@ _DOCKER: dict[str, Data] = {
 
 def _init_container(runners: Sequence[Data], later: Later) -> dict[str, Data]:
     """The init container that copies files out of the runner's image. If that image is unknown, it has none here."""
-    body: dict[str, Data] = {
-        "name": "init-dind-externals",
-        "command": ["cp"],
-        "args": ["-r", "/home/runner/externals/.", "/home/runner/tmpDir/"],
-    }
+    words = ["-r", "/home/runner/externals/.", "/home/runner/tmpDir/"]
+    body: dict[str, Data] = {"name": "init-dind-externals", "command": ["cp"], "args": words}
     with later:
         for runner in runners:
             if (image := walk(runner, "image")) is not None:

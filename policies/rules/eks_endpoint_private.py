@@ -71,6 +71,5 @@ def _oke(props: Data, later: Later) -> Faults:
         )
 
 
-RULE = Rule(
-    **facts(__name__), types=frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, OCI_NSG_RULE)) | OCI_SECURITY_LISTS, check=_check
-)
+_TYPES = frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, OCI_NSG_RULE)) | OCI_SECURITY_LISTS
+RULE = Rule(**facts(__name__), types=_TYPES, check=_check)

@@ -44,12 +44,7 @@ FORBIDDEN = {
 """Kinds that are a credential, or a user who needs one."""
 
 _PRIVATE_KEY = "a private key"
-_KINDS = {
-    "github": "a GitHub token",
-    "aws": "an AWS access key id",
-    "hub": "a Hugging Face token",
-    "key": _PRIVATE_KEY,
-}
+_KINDS = {"github": "a GitHub token", "aws": "an AWS access key id", "hub": "a Hugging Face token", "key": _PRIVATE_KEY}
 _CREDENTIAL = re.compile(
     rf"(?P<github>\b(?:{GITHUB_TOKEN}[A-Za-z0-9]{{36}}|{GITHUB_FINE_GRAINED_TOKEN}[A-Za-z0-9_]{{22}}))"
     rf"|(?P<aws>\b{AWS_KEY_ID}\b)"
@@ -179,9 +174,4 @@ _FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 _TYPES = frozenset((*FORBIDDEN, *_FIELDS)) | kinds.PODS | kinds.SECRETS
-RULE = Rule(
-    **facts(__name__),
-    types=_TYPES,
-    others=kinds.may_have_pods,
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=_TYPES, others=kinds.may_have_pods, check=_check)

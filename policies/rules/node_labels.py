@@ -11,11 +11,8 @@ from .pods import NODE_TERMS
 from .pools import requirements, set_labels
 from .read import SETTLED, Data, items, keys, label, line, text, walk
 
-_OWN = frozenset(
-    term.key
-    for term in VOCABULARY
-    if term.kind == "label" and term.standing in (Standing.OURS, Standing.ALIAS) and "." not in term.key
-)
+_SET_HERE = (Standing.OURS, Standing.ALIAS)
+_OWN = frozenset(term.key for term in VOCABULARY if term.kind == "label" and term.standing in _SET_HERE and "." not in term.key)
 
 
 def labels_of(token: str, props: Data) -> dict[str, str]:

@@ -46,7 +46,7 @@ def _faults(resource: Resource, stack: Stack, later: Later) -> Faults:
     return _FAULTS[resource.type](resource, strings(stack.config, "allowed"), later)
 
 
-def _attachment(attachment: Resource, allowed: Sequence[str], later: Later) -> Faults:
+def _attached(attachment: Resource, allowed: Sequence[str], later: Later) -> Faults:
     with later:
         arn = text(walk(attachment.props, "policyArn"))
         if _permitted(arn, allowed):
@@ -106,7 +106,7 @@ def _policy(policy: Resource, _: Sequence[str], later: Later) -> Faults:
     yield from _documents("policy", later.walk(policy.props, "policy"), later)
 
 
-def _role_policy(policy: Resource, allowed: Sequence[str], later: Later) -> Faults:
+def _inline(policy: Resource, allowed: Sequence[str], later: Later) -> Faults:
     yield from _policy(policy, allowed, later)
     for role in _roles(policy, "role"):
         if _is_node(role, later) and not _fills_caches(policy, later):
@@ -150,12 +150,6 @@ def _oci(policy: Resource, _: Sequence[str], later: Later) -> Faults:
                 yield f"{path} gives all resources of the tenancy; name the resources and the compartment"
 
 
-_FAULTS = {
-    **dict.fromkeys(ATTACHMENTS, _attachment),
-    IAM_ROLE: _role,
-    ROLE_POLICY: _role_policy,
-    IAM_POLICY: _policy,
-    OCI_POLICY: _oci,
-}
+_FAULTS = {**dict.fromkeys(ATTACHMENTS, _attached), IAM_ROLE: _role, ROLE_POLICY: _inline, IAM_POLICY: _policy, OCI_POLICY: _oci}
 
 RULE = StackRule(**_FACTS, types=frozenset((*_FAULTS, *HOLDERS)), check=apart(_faults))

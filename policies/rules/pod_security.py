@@ -46,10 +46,7 @@ _SYSCTLS = frozenset(
 )
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop")
 _VOLUMES = frozenset(
-    (
-        *("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim"),
-        *("projected", "secret"),
-    )
+    (*("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim"), *("projected", "secret"))
 )
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 

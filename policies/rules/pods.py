@@ -141,9 +141,7 @@ def gpu_amounts(container: Container, field: str, later: Later) -> dict[str, Dat
 
 def takes_gpus(pod: PodSpec, later: Later) -> bool:
     """Whether some container has a GPU limit or request."""
-    return any(
-        gpu_amounts(container, field, later) for container in containers_of(pod, later) for field in ("limits", "requests")
-    )
+    return any(gpu_amounts(each, field, later) for each in containers_of(pod, later) for field in ("limits", "requests"))
 
 
 def gpu_count(container: Container, later: Later) -> int:
@@ -171,9 +169,7 @@ def of_gpu_pods(faults: Callable[[PodSpec, Args, Later], Iterable[str]]) -> Chec
 
 def hides_gpus(pod: PodSpec, later: Later) -> bool:
     """Whether the pod of a container action sees no GPU of its node. `later` collects unknown values."""
-    return pod.step and all(
-        some(partial(entries, container.body, "env"), _hides, later) for container in containers_of(pod, later)
-    )
+    return pod.step and all(some(partial(entries, each.body, "env"), _hides, later) for each in containers_of(pod, later))
 
 
 def _hides(variable: tuple[str, Data]) -> bool:

@@ -180,9 +180,5 @@ def _bare(address: str) -> str:
     return re.sub("//[^/@]*@", "//…@", address)
 
 
-RULE = StackRule(
-    **facts(__name__, repositories=sorted({chart.repository for chart in CHARTS.values()})),
-    types=HELM,
-    others=is_object,
-    check=_check,
-)
+_REPOSITORIES = sorted({chart.repository for chart in CHARTS.values()})
+RULE = StackRule(**facts(__name__, repositories=_REPOSITORIES), types=HELM, others=is_object, check=_check)

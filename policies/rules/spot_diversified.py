@@ -49,10 +49,8 @@ def _types(token: str, props: Data, minimum: int, spread: Data, later: Later) ->
     names = dict.fromkeys(choice.name for choice in types)
     path = _PATHS[token]
     if not (unread or len(names) >= minimum) and (names or token != KARPENTER_NODE_POOL):
-        number = (
-            f"{len(names)} type{'' if len(names) == 1 else 's'}" if names else "no type, so it has only its launch template's"
-        )
-        yield f"{path} has {number}: a spot GPU pool needs {minimum} or more; add types with the same GPUs"
+        few = f"{len(names)} type{'' if len(names) == 1 else 's'}" if names else "no type, so it has only its launch template's"
+        yield f"{path} has {few}: a spot GPU pool needs {minimum} or more; add types with the same GPUs"
     yield from _alike(types, quantity(spread) or MAX_SPREAD)
 
 
@@ -116,7 +114,5 @@ _PATHS = {
     KARPENTER_NODE_POOL: f"spec.template.spec.requirements[{INSTANCE_TYPE_LABEL}]",
 }
 
-_TYPES = POOLS | {AUTO_SCALING_GROUP}
-RULE = StackRule(
-    **facts(__name__, minTypes=MIN_TYPES, minZones=MIN_ZONES, maxSpread=MAX_SPREAD), types=_TYPES, check=each(_check)
-)
+_FACTS = facts(__name__, minTypes=MIN_TYPES, minZones=MIN_ZONES, maxSpread=MAX_SPREAD)
+RULE = StackRule(**_FACTS, types=POOLS | {AUTO_SCALING_GROUP}, check=each(_check))

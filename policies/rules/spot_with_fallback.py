@@ -217,10 +217,8 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
         nodes = whole(value)
         if nodes is None or nodes > limit:
             allowed = f"{limit} node{'' if limit == 1 else 's'}"
-            yield (
-                f"{'.'.join(path)} is {shown(value)}",
-                f"it has at most {allowed}; write {limit}, or raise {setting('maxFallback')}",
-            )
+            fix = f"it has at most {allowed}; write {limit}, or raise {setting('maxFallback')}"
+            yield f"{'.'.join(path)} is {shown(value)}", fix
 
 
 def _missing(spot: _Pool, user: _Set | None) -> str:

@@ -209,10 +209,8 @@ def joining_spec(
     EKS also sets the labels and taints of the node group, but about half a minute after the node has joined
     (aws/containers-roadmap#1962). `maxPods` is left to nodeadm, which counts the addresses of each type as the plan does.
     """
-    flags = [
-        f"--node-labels={','.join(f'{key}={value}' for key, value in labels.items())}",
-        f"--register-with-taints={','.join(map(str, taints))}",
-    ]
+    listed = ",".join(f"{key}={value}" for key, value in labels.items())
+    flags = [f"--node-labels={listed}", f"--register-with-taints={','.join(map(str, taints))}"]
     cluster = {"name": name, "apiServerEndpoint": endpoint, "certificateAuthority": authority, "cidr": service_cidr}
     return {"cluster": cluster, "kubelet": {"flags": flags}}
 

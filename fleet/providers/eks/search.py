@@ -55,9 +55,7 @@ def _ids(words: Sequence[str], identity: str, region: str, client: Client) -> li
     service, operation, *rest = words
     query = rest[rest.index("--query") + 1]
     try:
-        found = [
-            jmespath.search(query, page) for page in _pages(client(_SERVICES.get(service, service), region), operation, rest)
-        ]
+        found = [jmespath.search(query, one) for one in _pages(client(_SERVICES.get(service, service), region), operation, rest)]
     except ClientError as error:
         if _MISSING.search(error.response["Error"]["Code"]):
             return []

@@ -90,9 +90,7 @@ def minors(client: Any) -> list[Support]:
     with _aws("support dates"):
         pages = client.get_paginator("describe_cluster_versions").paginate()
         answers = [entry for page in pages for entry in page["clusterVersions"]]
-        return [
-            Support(_formed(entry["clusterVersion"], r"\d\.\d{1,3}"), *(entry[day].date() for day in days)) for entry in answers
-        ]
+        return [Support(_formed(one["clusterVersion"], r"\d\.\d{1,3}"), *(one[day].date() for day in days)) for one in answers]
 
 
 def default_addon(client: Any, minor: str, name: str) -> str:

@@ -61,11 +61,8 @@ def gateway(cluster: OkePools) -> Gateway | None:
     monitoring = cluster.monitoring
     if monitoring is None or not isinstance(cluster, OkeCluster) or cluster.own_cidr is None:
         return None
-    target = (
-        f"http://{STACK}-prometheus.{monitoring.namespace}.svc:9090{WRITE}"
-        if monitoring.installs
-        else monitoring.remote_write_url
-    )
+    own = f"http://{STACK}-prometheus.{monitoring.namespace}.svc:9090{WRITE}"
+    target = own if monitoring.installs else monitoring.remote_write_url
     # Machines of a place without a subnet of its own are in the cluster's.
     reach = {
         name: [runner.booted_here and place.subnet is None for place in runner.places_in(cluster.region)]

@@ -26,9 +26,7 @@ class OciLeftovers(Leftovers):
     ) -> None:
         self._stack = stack
         self._client = search or _search
-        used = (
-            (each.home_region or each.region, each.region, *(group[1] for group in each.shapes())) for each in clusters.values()
-        )
+        used = ((one.home_region or one.region, one.region, *(group[1] for group in one.shapes())) for one in clusters.values())
         self._regions = sorted({region for regions in used for region in regions})
 
     def __iter__(self) -> Iterator[Left]:

@@ -94,16 +94,10 @@ def monitor(target: Target, monitoring: Monitoring) -> Manifest:
         endpoint["relabelings"] = list(target.relabel)
     if target.secure:
         # Kueue makes its certificate itself, so no authority vouches for it. It asks the API server about the token.
-        endpoint |= {
-            "scheme": "https",
-            "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
-            "tlsConfig": {"insecureSkipVerify": True},
-        }
-    spec = {
-        "namespaceSelector": {"matchNames": [target.namespace]},
-        "selector": {"matchLabels": dict(target.labels)},
-        endpoints: [endpoint],
-    }
+        file = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+        endpoint |= {"scheme": "https", "bearerTokenFile": file, "tlsConfig": {"insecureSkipVerify": True}}
+    selected = {"matchLabels": dict(target.labels)}
+    spec = {"namespaceSelector": {"matchNames": [target.namespace]}, "selector": selected, endpoints: [endpoint]}
     return manifest(API, kind, f"gpu-ci-{target.name}", monitoring.namespace, spec, labels=dict(monitoring.labels))
 
 

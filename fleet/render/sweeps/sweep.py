@@ -67,10 +67,8 @@ def home() -> tuple[Manifest, ...]:
 def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, ...]:
     """The objects of a sweep in the order of creation, without `home`. `selector` are the labels of the system pool's nodes."""
     files = {_SETTINGS: json.dumps(sweep.settings, indent=2, sort_keys=True)}
-    files |= {
-        f"{module}.py": Path(__file__).with_name(f"{module}.py").read_text(encoding="ascii")
-        for module in ("__init__", "api", sweep.module)
-    }
+    modules = ("__init__", "api", sweep.module)
+    files |= {f"{module}.py": Path(__file__).with_name(f"{module}.py").read_text(encoding="ascii") for module in modules}
     return (
         service_account(sweep.name, NAMESPACE),
         *_rights(sweep),
@@ -178,13 +176,8 @@ def reaper(cluster: Cluster) -> Sweep:
     jobs = {runner_namespace(name): jobs_namespace(name) for name in in_containers}
     # The runners of such classes may be on the system pool.
     on_system = [cluster.system_selector] if any(runner.on_system_pool for runner in in_containers.values()) else []
-    settings = {
-        "limits": limits,
-        "quarantine": QUARANTINE_TAINT.key,
-        "nodes": of_pools(cluster, *on_system),
-        "controller": controller,
-        "jobs": jobs,
-    }
+    pools = of_pools(cluster, *on_system)
+    settings = {"limits": limits, "quarantine": QUARANTINE_TAINT.key, "nodes": pools, "controller": controller, "jobs": jobs}
     return Sweep(
         REAPER,
         "reaper",

@@ -1,7 +1,7 @@
 """Smoke tests of GPU pools: a pod on each pool must get a working GPU. The tests have their own namespace."""
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from fleet.facts.manifest import Manifest
 from fleet.facts.record import Record
@@ -15,11 +15,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import SMOKE_NAMESPACE
 from fleet.settings.workloads import SmokeWorkload
 
-TESTS: Mapping[str, str] = {
-    "nvidia-smi": "driver and GPU",
-    "pytorch": "PyTorch computes",
-    "device-query": "CUDA's runtime reports it",
-}
+TESTS = {"nvidia-smi": "driver and GPU", "pytorch": "PyTorch computes", "device-query": "CUDA's runtime reports it"}
 """The tests by kind of workload, and what each proves."""
 
 _LONGEST = 57

@@ -197,11 +197,8 @@ def refusals(repository: Repository) -> Iterator[None]:
     """Raise a SourceError of the block as an InputError with what to do."""
     variable = "GH_TOKEN" if _of_github(repository.host) else "GH_HOST and GH_ENTERPRISE_TOKEN"
     rights = f"set {variable}: a token that may read Actions of the repository"
-    fixes = {
-        401: f"{variable} has no valid token; set it again",
-        403: rights,
-        404: f"it does not exist, or is private: correct it, or {rights}",
-    }
+    missing = f"it does not exist, or is private: correct it, or {rights}"
+    fixes = {401: f"{variable} has no valid token; set it again", 403: rights, 404: missing}
     try:
         yield
     except SourceError as error:

@@ -96,7 +96,5 @@ def write(new: New, root: Path) -> None:
 def tables(answers: Answers, fleet: Fleet, day: date) -> str:
     """The stack's tables as TOML, with the values that its kind of stack would refuse and with the ceilings of its money."""
     head = f'\n[{answers.stack}]\nkind = "{answers.kind}"\n'
-    return head + "".join(
-        f"\n{table((answers.stack, policy), entry)}"
-        for policy, entry in new_entries(fleet, answers.kind, day, answers.budget).items()
-    )
+    entries = new_entries(fleet, answers.kind, day, answers.budget).items()
+    return head + "".join(f"\n{table((answers.stack, policy), entry)}" for policy, entry in entries)

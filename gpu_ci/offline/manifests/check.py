@@ -22,14 +22,7 @@ from gpu_ci.offline.judge import Configured, Verdict, judge
 from gpu_ci.offline.manifests.tree import Manifest, Tree, read_tree
 from gpu_ci.offline.manifests.urns import PROJECT
 from gpu_ci.offline.plan import Outcome, blocked_of, outcomes_of
-from gpu_ci.offline.policyconfig import (
-    configured_for,
-    kind_of,
-    policy_settings,
-    policy_values,
-    require_current,
-    with_owners,
-)
+from gpu_ci.offline.policyconfig import configured_for, kind_of, policy_settings, policy_values, require_current, with_owners
 from gpu_ci.offline.progress import Stages, quiet
 from gpu_ci.offline.recording import Recording
 from policies.rules import RULES, AnyRule

@@ -242,9 +242,8 @@ def _default(field: FieldInfo, duration: bool) -> Any:
     value = None if field.is_required() else field.get_default(call_default_factory=True)
     if value in (None, ""):
         return None
-    written = TypeAdapter(field.rebuild_annotation()).dump_python(
-        value, mode="json", by_alias=True, exclude_none=True, exclude_defaults=True
-    )
+    adapter = TypeAdapter(field.rebuild_annotation())
+    written = adapter.dump_python(value, mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     if duration:
         return next(f"{value // length}{unit}" for length, unit in ((3600, "h"), (60, "m"), (1, "s")) if value % length == 0)
     return written

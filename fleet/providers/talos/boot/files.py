@@ -72,9 +72,7 @@ def _node(group: Group, hostname: str, host: Host, talos_version: str) -> dict[s
         patches.append(volume_file(hostname))
     schematic = group.image.schematic if group.image != PLAIN else {}
     node = {"hostname": hostname, "ipAddress": host.address, "controlPlane": group.control_plane}
-    return node | filled(
-        {"installDisk": host.install_disk, "schematic": schematic, "patches": [f"@./{path}" for path in patches]}
-    )
+    return node | filled({"installDisk": host.install_disk, "schematic": schematic, "patches": [f"@./{at}" for at in patches]})
 
 
 def talos_files(name: str, cluster: TalosCluster) -> dict[str, str]:

@@ -16,9 +16,8 @@ Rule = dict[str, Any]
 RUNBOOK = "docs/troubleshooting.md"
 """The page that has a section for every alert."""
 
-_ALERTS, _RECORDS = (
-    tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8")) for name in ("alerts.toml", "records.toml")
-)
+_HERE = Path(__file__).parent
+_ALERTS, _RECORDS = (tomllib.loads((_HERE / name).read_text(encoding="utf-8")) for name in ("alerts.toml", "records.toml"))
 
 
 PHASES: dict[str, str] = _RECORDS["phases"]
