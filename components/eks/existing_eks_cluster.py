@@ -65,9 +65,7 @@ def kubeconfig(cluster: str, region: str, endpoint: str, authority: str) -> str:
     """A kubeconfig that signs in with the AWS CLI (EKS user guide, create a kubeconfig file manually)."""
     arguments = ["--region", region, "eks", "get-token", "--cluster-name", cluster, "--output", "json"]
     command = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "aws", "args": arguments}
-    parts = {
-        "clusters": [{"name": cluster, "cluster": {"server": endpoint, "certificate-authority-data": authority}}],
-        "users": [{"name": cluster, "user": {"exec": command}}],
-        "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": cluster}}],
-    }
+    clusters = [{"name": cluster, "cluster": {"server": endpoint, "certificate-authority-data": authority}}]
+    contexts = [{"name": cluster, "context": {"cluster": cluster, "user": cluster}}]
+    parts = {"clusters": clusters, "users": [{"name": cluster, "user": {"exec": command}}], "contexts": contexts}
     return json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": cluster, **parts})

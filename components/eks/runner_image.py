@@ -17,11 +17,8 @@ from fleet.providers.eks.ecr import KEPT_IMAGES, UPSTREAMS, EcrRegistry
 
 CACHE_ACTIONS = ("ecr:BatchImportUpstreamImage", "ecr:CreateRepository", "ecr:TagResource")
 """What the first pull of a cached image needs besides the right to pull (ECR user guide, pull-through-cache-iam)."""
-_LEFT_OVERS = {
-    "description": "untagged images",
-    "selection": {"tagStatus": "untagged", "countType": "sinceImagePushed", "countUnit": "days", "countNumber": 14},
-    "action": {"type": "expire"},
-}
+_SELECTION = {"tagStatus": "untagged", "countType": "sinceImagePushed", "countUnit": "days", "countNumber": 14}
+_LEFT_OVERS = {"description": "untagged images", "selection": _SELECTION, "action": {"type": "expire"}}
 
 
 class RunnerImage(Component[InCluster, EcrRegistry, pulumi.Input[str], Sequence[pulumi.Input[str]]]):

@@ -36,15 +36,9 @@ class Enablement(PackagedComponent[Settings]):
             # New content has a new name, so the old one is deleted only after it exists.
             meta = kubernetes.meta.v1.ObjectMetaArgs(name=configs.name, namespace=self.home.metadata.name)
             needed.append(kubernetes.core.v1.ConfigMap(f"{name}-configs", metadata=meta, data=configs.files, opts=self._child))
-        deliver(
-            f"{name}-chart",
-            chart,
-            git=args.gitops,
-            parent=self,
-            depends_on=[*needed, *self._after],
-            validate=self.VALIDATE,
-            awaits=self.AWAITS,
-        )
+        git = args.gitops
+        depends_on = [*needed, *self._after]
+        deliver(f"{name}-chart", chart, git=git, parent=self, depends_on=depends_on, validate=self.VALIDATE, awaits=self.AWAITS)
         self.namespace_name: pulumi.Output[str] = self.home.metadata.name
         self.config_names: pulumi.Output[list[str]] = pulumi.Output.from_input(configs.labels if configs else [])
 

@@ -303,11 +303,8 @@ class Arc(Record):
             namespace = runner_namespace(made.runner_scale_set_name)
             secrets = github_app(namespace, self.github.every[scope], git, cluster.secrets_of(scope))
             git = git.model_copy(update={"secrets": None})
+        closed_networks = tuple(cluster.closed_networks)
+        manifests = (*made.manifests, *secrets)
         return made.model_copy(
-            update={
-                "closed_networks": tuple(cluster.closed_networks),
-                "manifests": (*made.manifests, *secrets),
-                "gitops": git,
-                "install_chart": self.installs,
-            }
+            update={"closed_networks": closed_networks, "manifests": manifests, "gitops": git, "install_chart": self.installs}
         )

@@ -36,12 +36,9 @@ def launcher_objects(
     program = kubernetes.core.v1.ConfigMap(
         f"{name}-launcher", metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace), data=data, opts=child
     )
-    sweep = kubernetes.batch.v1.CronJob(
-        f"{name}-sweep",
-        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=SWEEP, namespace=namespace),
-        spec=sweep_spec(chart),
-        opts=pulumi.ResourceOptions(parent=parent, depends_on=[account, program, *rights], delete_before_replace=True),
-    )
+    metadata = kubernetes.meta.v1.ObjectMetaArgs(name=SWEEP, namespace=namespace)
+    opts = pulumi.ResourceOptions(parent=parent, depends_on=[account, program, *rights], delete_before_replace=True)
+    sweep = kubernetes.batch.v1.CronJob(f"{name}-sweep", metadata=metadata, spec=sweep_spec(chart), opts=opts)
     return [account, program, *rights, sweep]
 
 

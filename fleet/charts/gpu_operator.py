@@ -161,8 +161,5 @@ def _toolkit(containerd: Containerd) -> dict[str, Any]:
         "CONTAINERD_SOCKET": containerd.socket,
         "NVIDIA_RUNTIME_SET_AS_DEFAULT": "true" if containerd.default_runtime else "false",
     }
-    return {
-        "enabled": True,
-        "env": [{"name": name, "value": value} for name, value in variables.items() if value is not None],
-        "resources": requests(_TOOLKIT),
-    }
+    env = [{"name": name, "value": value} for name, value in variables.items() if value is not None]
+    return {"enabled": True, "env": env, "resources": requests(_TOOLKIT)}

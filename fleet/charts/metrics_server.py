@@ -18,10 +18,7 @@ and nodes and read their metrics."""
 
 def plain_chart(cluster: Cluster) -> Chart:
     """metrics-server on the system pool."""
-    values = {
-        "fullnameOverride": METRICS_SERVER,
-        "args": [] if cluster.SIGNED_KUBELETS else [_ANY_CERTIFICATE],
-        "nodeSelector": dict(cluster.system_selector),
-        "resources": resources(_POD),
-    }
+    args = [] if cluster.SIGNED_KUBELETS else [_ANY_CERTIFICATE]
+    node_selector = dict(cluster.system_selector)
+    values = {"fullnameOverride": METRICS_SERVER, "args": args, "nodeSelector": node_selector, "resources": resources(_POD)}
     return Chart(METRICS_SERVER, METRICS_SERVER, KUBE_SYSTEM, values, (_POD,), f"infrastructure/controllers/{METRICS_SERVER}")

@@ -84,11 +84,9 @@ def flavor(name: str, pools: Mapping[str, Pool], cluster: str, profile: Scheduli
     labels = [flavor_labels(pool.node_labels(cluster, key, profile, shared), profile).items() for key, pool in pools.items()]
     taints = dict.fromkeys(taint for pool in pools.values() for taint in pool.node_taints(profile))
     tolerations = dict.fromkeys(toleration for pool in pools.values() for toleration in profile.pod_tolerations(pool.capacity))
-    spec = {
-        "nodeLabels": {key: value for key, value in labels[0] if all((key, value) in more for more in labels)},
-        "nodeTaints": [{"key": taint.key, "value": taint.value, "effect": str(taint.effect)} for taint in taints],
-        "tolerations": manifests(tuple(tolerations)),
-    }
+    node_labels = {key: value for key, value in labels[0] if all((key, value) in more for more in labels)}
+    node_taints = [{"key": taint.key, "value": taint.value, "effect": str(taint.effect)} for taint in taints]
+    spec = {"nodeLabels": node_labels, "nodeTaints": node_taints, "tolerations": manifests(tuple(tolerations))}
     return manifest(API, "ResourceFlavor", name, spec=spec)
 
 

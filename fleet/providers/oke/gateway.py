@@ -146,11 +146,9 @@ def gateway_objects(gateway: Gateway, cluster: str) -> dict[str, Manifest]:
         f"{name}.json": json.dumps(agent_config(name, cluster, gateway.target), indent=2, sort_keys=True)
         for name in gateway.ports
     }
-    pod = _FIXED["pod"] | {
-        "nodeSelector": dict(SYSTEM_SELECTOR),
-        "securityContext": CONFINED_POD | _FIXED["pod"]["securityContext"],
-        "containers": [_container(name, port) for name, port in gateway.ports.items()],
-    }
+    security_context = CONFINED_POD | _FIXED["pod"]["securityContext"]
+    containers = [_container(name, port) for name, port in gateway.ports.items()]
+    pod = _FIXED["pod"] | {"nodeSelector": dict(SYSTEM_SELECTOR), "securityContext": security_context, "containers": containers}
     # The load balancer's packets come from nodes, so the policy names no source.
     admitted = [{"ports": [{"protocol": "TCP", "port": port} for port in gateway.ports.values()]}]
     network = {"podSelector": {"matchLabels": _LABELS}, "policyTypes": ["Ingress"], "ingress": admitted}

@@ -33,12 +33,9 @@ def application(chart: Chart, git: GitOps) -> Manifest:
 
     ArgoCD writes a registry of charts without `oci://` (argo-cd v3.5 docs/user-guide/helm.md).
     """
-    source = {
-        "repoURL": chart.repository.removeprefix("oci://"),
-        "chart": chart.chart,
-        "targetRevision": chart.version,
-        "helm": {"releaseName": chart.name, "valuesObject": chart.values},
-    }
+    repo_url = chart.repository.removeprefix("oci://")
+    helm = {"releaseName": chart.name, "valuesObject": chart.values}
+    source = {"repoURL": repo_url, "chart": chart.chart, "targetRevision": chart.version, "helm": helm}
     annotations = {WAVE: str(chart.wave)} | _ON_SERVER
     # CRDs of ARC and Kueue are larger than the annotation of a client-side apply.
     document = application_of(application_name(chart), git, source, chart.namespace, annotations, "ServerSideApply=true")
@@ -71,11 +68,9 @@ def sync_policy(*options: str) -> Manifest:
     It retries a failed sync for about an hour, with the newest commit. An endless retry would block the commit that fixes it.
     `SkipDryRunOnMissingResource` allows objects whose CRD is installed by another release of the same sync.
     """
-    return {
-        "automated": {"prune": True, "selfHeal": True},
-        "syncOptions": ["RespectIgnoreDifferences=true", "SkipDryRunOnMissingResource=true", *options],
-        "retry": {"limit": 10, "refresh": True, "backoff": {"duration": "30s", "factor": 2, "maxDuration": "10m"}},
-    }
+    sync_options = ["RespectIgnoreDifferences=true", "SkipDryRunOnMissingResource=true", *options]
+    retry = {"limit": 10, "refresh": True, "backoff": {"duration": "30s", "factor": 2, "maxDuration": "10m"}}
+    return {"automated": {"prune": True, "selfHeal": True}, "syncOptions": sync_options, "retry": retry}
 
 
 def applicationset(git: GitOps) -> Manifest:

@@ -105,12 +105,8 @@ def job(meta: Meta, pod: Manifest, *, restart: str = "Never", retries: int = 1) 
     """A Job of one pod. Its time and its retries are limited, and Kubernetes deletes it after it has ended."""
     # The autoscaler must not remove the node while the Job's pod runs.
     metadata = {"labels": meta.labels, "annotations": {SAFE_TO_EVICT: "false"}}
-    spec = {
-        "activeDeadlineSeconds": _DEADLINE,
-        "backoffLimit": retries,
-        "ttlSecondsAfterFinished": _KEPT,
-        "template": {"metadata": metadata, "spec": {"restartPolicy": restart} | pod},
-    }
+    template = {"metadata": metadata, "spec": {"restartPolicy": restart} | pod}
+    spec = {"activeDeadlineSeconds": _DEADLINE, "backoffLimit": retries, "ttlSecondsAfterFinished": _KEPT, "template": template}
     return meta.object("batch/v1", "Job", spec)
 
 
