@@ -17,7 +17,7 @@ from fleet.facts.eks_images import BAD_BUILDS
 
 from . import kinds
 from .read import Data, Faults, Later, count, items, keys, line, shown, strings, text, walk
-from .rule import Args, Rule, facts
+from .rule import Args, Rule, facts, said
 
 _AMI = re.compile(r"ami-[0-9a-z]+")
 # 1.2.3-20260131 of Amazon Linux, 1.2.3-29cc92cc of Bottlerocket (EKS user guide, AMI versions).
@@ -48,10 +48,7 @@ def _node_group(_: str, props: Data, later: Later) -> Faults:
                 yield f"releaseVersion is {shown(release)}: its kernel panics (awslabs/amazon-eks-ami#2845); write another build"
             return
         if text(walk(props, "amiType")) != "CUSTOM":
-            yield (
-                f"releaseVersion is {shown(release)}: EKS then takes the newest image whenever it changes the group; write one "
-                "such as 1.2.3-20260131"
-            )
+            yield said("newest_release", release=release)
 
 
 def _ami(token: str, props: Data, later: Later) -> Faults:
@@ -73,10 +70,7 @@ def _node_class(_: str, props: Data, later: Later) -> Faults:
         for index, term in items(terms, later):
             with later:
                 if not _pins(term):
-                    yield (
-                        f"{path}[{index}] selects whatever is newest: nodes then change by themselves; write an id, a whole "
-                        "name, or an alias with a version such as al2023@v20260131"
-                    )
+                    yield said("newest_image", path=path, index=index)
 
 
 def _pins(term: Data) -> bool:

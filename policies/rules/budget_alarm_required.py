@@ -14,7 +14,7 @@ from fleet.facts.scheduling import POOL_LABEL
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, groups, several
 from .read import Data, Later, count, entries, items, some, text, walk
-from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, unseen
+from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, said, unseen
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
 MONITOR = "aws:costexplorer/anomalyMonitor:AnomalyMonitor"
@@ -41,10 +41,7 @@ def _check(stack: Stack, later: Later) -> Violations:
         if cloud in elsewhere and not names:
             later.note(unseen(elsewhere[cloud], "whether an alarm watches the account; declare a budget in the stack file"))
         elif later.clear(unsure):
-            yield (
-                f"{cloud.upper()}: the stack pays for the GPUs of {several(names)}, but no budget alarm notifies anybody; {fix}",
-                None,
-            )
+            yield said("no_budget_alarm", cloud=cloud.upper(), names=several(names), fix=fix), None
 
 
 def _aws(stack: Stack, later: Later) -> bool:

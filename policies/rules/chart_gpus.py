@@ -9,7 +9,7 @@ from fleet.facts.scheduling import is_gpu_resource
 
 from .read import Data, Faults, Later, gpus, items, keys, walk, whole
 from .releases import Release, step
-from .rule import setting
+from .rule import said, setting
 
 _OWN_WORD = re.compile(r"(?i)(?:request|limit|num|n)?_?gpus?_?(?:count|num|request|limit|per_?\w+)?s?")
 """Numbers of GPUs in the words of single charts, as requestGPU."""
@@ -34,8 +34,7 @@ def chart_faults(release: Release, per_container: int, in_all: int, later: Later
                 yield f"{path} asks for {gpus(number)}: {most}; ask for fewer, or raise {setting('maxPerContainer')}"
         total = min(sum(number * pods for _, number, pods in amounts), _MOST)
         if total > in_all and any(pods > 1 for *_, pods in amounts) | (len(amounts) > 1):
-            fix = f"lower its numbers of pods, or raise {setting('maxPerWorkload')}"
-            yield f"{release.values_path} asks for {gpus(total)} with all pods: together they take at most {in_all}; {fix}"
+            yield said("chart_gpus", release=release, total=gpus(total), most=in_all)
 
 
 def _asked(value: Data, path: str, pods: int, later: Later) -> Iterator[tuple[str, int, int]]:

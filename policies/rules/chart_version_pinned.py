@@ -10,7 +10,7 @@ import re
 from .kinds import HELM
 from .read import Faults, Later, keys, shown, text, walk
 from .releases import Release, installs, releases
-from .rule import Args, Rule, facts
+from .rule import Args, Rule, facts, said
 
 # semver.org 2.0.0, with the v that some charts put before it.
 _VERSION = re.compile(r"v?(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
@@ -55,10 +55,7 @@ def _chart_faults(release: Release, fixes: tuple[str, str, str]) -> Faults:
     elif (repository := release.repository) and not chart.startswith((".", "/")):
         yield from _source_faults(release.path("repository"), text(repository), fixes)
     else:
-        yield (
-            f"{release.chart_path} is {shown(chart)} without a repository: local charts and repository lists differ from "
-            f"machine to machine; {fixes[0]}"
-        )
+        yield said("chart_without_repository", release=release, chart=chart, fixes=fixes)
 
 
 def _source_faults(path: str, address: str, fixes: tuple[str, str, str]) -> Faults:

@@ -5,7 +5,7 @@ Judged: repositories together with lifecycle policies. A policy belongs to the r
 
 from .ecr_hardened import ECR_REPOSITORY
 from .read import Later, text, walk
-from .rule import Stack, StackRule, Violations, facts
+from .rule import Stack, StackRule, Violations, facts, said
 
 LIFECYCLE_POLICY = "aws:ecr/lifecyclePolicy:LifecyclePolicy"
 
@@ -27,11 +27,7 @@ def _check(stack: Stack, later: Later) -> Violations:
             if text(walk(repository.props, "name")) in names - {""}:
                 continue
         if later.clear(unnamed) and later.clear(unread):
-            fault = (
-                "this repository has no lifecycle policy, so you pay for every old image; "
-                "add an aws.ecr.LifecyclePolicy that expires untagged and old images"
-            )
-            yield fault, repository.urn
+            yield said("no_lifecycle_policy"), repository.urn
 
 
 RULE = StackRule(**facts(__name__), types=frozenset((ECR_REPOSITORY, LIFECYCLE_POLICY)), check=_check)

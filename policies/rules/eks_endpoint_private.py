@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER
 from .networks import exposed, network, world
 from .read import Data, Faults, Later, count, items, keys, shown, strings, true, walk
-from .rule import Args, Rule, entry, facts
+from .rule import Args, Rule, entry, facts, said
 
 _API_PORT = 6443
 
@@ -35,10 +35,7 @@ def _eks(prefix: str, config: Data, allowed: Sequence[str], later: Later) -> Fau
         return
     cidrs = walk(config, "publicAccessCidrs")
     if not count(cidrs):
-        yield (
-            f"{prefix}publicAccessCidrs is not set: the API is then open to the whole internet; "
-            "name your networks, or write endpointPublicAccess: false"
-        )
+        yield said("open_eks_endpoint", prefix=prefix)
     for index, cidr in items(cidrs, later):
         if fault := _named(cidr, allowed):
             yield f"{prefix}publicAccessCidrs[{index}] is {shown(cidr)}: {fault}"
@@ -60,15 +57,9 @@ def _named(cidr: Data, allowed: Sequence[str]) -> str:
 def _oke(props: Data, later: Later) -> Faults:
     config = walk(props, "endpointConfig")
     if not keys(config):
-        yield (
-            "endpointConfig is not set: the API is then open to the whole internet, and no security group can protect it; "
-            "set its subnetId"
-        )
+        yield said("open_oke_endpoint")
     if true(walk(config, "isPublicIpEnabled")) and not count(walk(config, "nsgIds")):
-        yield (
-            "endpointConfig.nsgIds is not set: no security group protects the public API endpoint; "
-            "set a network security group, or write isPublicIpEnabled: false"
-        )
+        yield said("unprotected_oke_endpoint")
 
 
 _TYPES = frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, OCI_NSG_RULE)) | OCI_SECURITY_LISTS

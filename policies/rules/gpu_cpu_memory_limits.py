@@ -15,7 +15,7 @@ from .charts import Container
 from .kinds import PODS, may_have_pods
 from .pods import PodSpec, containers_of, gpu_count, pod_specs, volumes_of
 from .read import Data, Faults, Later, entries, provided, shown, some, text, walk
-from .rule import Args, Rule, facts, setting
+from .rule import Args, Rule, facts, said
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -51,15 +51,9 @@ def _amount_faults(pod: PodSpec, container: Container, gpus: int, gib: Fraction,
             if requested is None:
                 requested = walk(container.body, "resources", "limits", name)
             if _size(requested) <= 0:
-                yield (
-                    f"{resources}.requests.{name} is {shown(requested)}: a GPU container must request CPU, memory and "
-                    "disk, or the node can run out of them; write a quantity above 0"
-                )
+                yield said("no_request", resources=resources, name=name, requested=requested)
             elif name == "memory" and _size(requested) < gib * 2**30 * gpus:
-                yield (
-                    f"{resources}.requests.memory is {shown(requested)}: at least {shown(float(gib))} GiB per GPU "
-                    f"({setting('minMemGiPerGpu')}); write {shown(float(gib * gpus))}Gi or more"
-                )
+                yield said("little_memory", resources=resources, requested=requested, least=float(gib), needed=float(gib * gpus))
 
 
 def _volume_fault(container: Container, path: str, volume: Data, limit: Data, later: Later) -> Faults:
@@ -68,10 +62,7 @@ def _volume_fault(container: Container, path: str, volume: Data, limit: Data, la
     size = walk(volume, "emptyDir", "sizeLimit")
     if 0 < _size(size) <= _size(limit):
         return
-    fault = (
-        f"{path}.emptyDir.sizeLimit is {shown(size)}: a memory volume counts against the memory limit of "
-        f"{container.path}, {shown(limit)}; write a quantity of at most that"
-    )
+    fault = said("large_memory_volume", path=path, size=size, container=container, limit=limit)
     hidden = Later()
     name, mounts = text(walk(volume, "name")), partial(entries, container.body, "volumeMounts")
     mounted = some(mounts, lambda mount: text(walk(mount[1], "name")) == name, hidden)

@@ -6,8 +6,8 @@ overlap (API reference, CronJobSpec).
 
 from .kinds import POD, kind_of
 from .pods import PodSpec, of_gpu_pods
-from .read import Faults, Later, shown, text, walk
-from .rule import Args, Rule, facts
+from .read import Faults, Later, text, walk
+from .rule import Args, Rule, facts, said
 
 CRON_JOBS = frozenset(token for token in POD if kind_of(token) == "CronJob")
 
@@ -16,10 +16,7 @@ def _faults(pod: PodSpec, _: Args, later: Later) -> Faults:
     with later:
         policy = walk(pod.owner, "spec", "concurrencyPolicy")
         if text(policy) not in ("Forbid", "Replace"):
-            yield (
-                f"{pod.owner_path}spec.concurrencyPolicy is {shown(policy)}: if a run takes longer than the schedule's "
-                "interval, a second run starts and takes more GPUs; write Forbid, or Replace to end the earlier run"
-            )
+            yield said("cron_overlap", pod=pod, policy=policy)
 
 
 RULE = Rule(**facts(__name__), types=CRON_JOBS, check=of_gpu_pods(_faults))

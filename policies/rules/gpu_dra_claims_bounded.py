@@ -15,7 +15,7 @@ from .exceptions import matches
 from .kinds import PODS, api_tokens, each, kind_of, may_have_pods
 from .pods import PodSpec, pod_specs
 from .read import Data, Faults, Later, bound, count, entries, shown, strings, text, walk, whole
-from .rule import Args, Rule, facts, setting
+from .rule import Args, Rule, facts, said, setting
 
 _VERSIONS = ("v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
 _SPEC = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
@@ -27,10 +27,7 @@ def _check(args: Args, later: Later) -> Faults:
     if args.type.startswith("kubernetes:resource.k8s.io/") and kind_of(args.type) == "DeviceClass":
         for prefix, made in each(args.type, args.props, later):
             if not _of_gpus(name := text(later.walk(made, "metadata", "name")), classes):
-                yield (
-                    f"{prefix}metadata.name is {shown(name)}: nothing counts claims by a class that {setting('deviceClasses')} "
-                    "does not list; use a class of the driver, or list it"
-                )
+                yield said("other_class", prefix=prefix, name=name)
         return
     if args.type not in CLAIMS:
         for pod in pod_specs(args.type, args.props, later):
@@ -44,10 +41,7 @@ def _check(args: Args, later: Later) -> Faults:
 
 def _pod_faults(pod: PodSpec, most: int, later: Later) -> Faults:
     if (claims := count(later.walk(pod.spec, "resourceClaims"))) > most:
-        yield (
-            f"{pod.path}.resourceClaims has {claims} entries: each is a separate claim, and a pod may have {most} "
-            f"({setting('maxClaims')}); claim fewer"
-        )
+        yield said("many_claims", pod=pod, claims=claims, most=most)
 
 
 def _of_gpus(name: str, classes: Sequence[str]) -> bool:
@@ -57,20 +51,14 @@ def _of_gpus(name: str, classes: Sequence[str]) -> bool:
 
 def _claim_faults(path: str, spec: Data, classes: Sequence[str], most: int, later: Later) -> Faults:
     if _of_gpus(name := text(later.walk(spec, "resourceClassName")), classes):
-        yield (
-            f"{path}.resourceClassName is {shown(name)}: claims of this API version have no count; "
-            "use resource.k8s.io/v1 and its exactly.count"
-        )
+        yield said("uncounted_claim", path=path, name=name)
     total, faults = 0, list[str]()
     for inner, request in entries(spec, "devices.requests", later):
         forms = _alternatives(f"{path}.{inner}", request, later)
         total += max((_asked(place, body, classes, most, faults, later) for place, body in forms), default=0)
     yield from faults
     if total > most and not faults:
-        yield (
-            f"{path}.devices.requests ask for {total} GPUs in all: a claim has at most {most} "
-            f"({setting('maxCount')}); ask for fewer"
-        )
+        yield said("large_claim", path=path, total=total, most=most)
 
 
 def _alternatives(path: str, request: Data, later: Later) -> Iterator[tuple[str, Data]]:

@@ -17,7 +17,7 @@ from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, PODS, QUE
 from .pods import PodSpec, containers_of, pod_specs
 from .read import Data, Faults, Later, entries, keys, line, shown, strings, text, walk
 from .releases import releases
-from .rule import Args, Rule, entry, facts, setting
+from .rule import Args, Rule, entry, facts, said
 
 _SLICE = "nvidia.com/mig-"
 _MIXED = "mixed"
@@ -35,10 +35,7 @@ def _check(args: Args, later: Later) -> Faults:
     elif not profiles and token in (HELM | CLUSTER_POLICY):
         for path, strategy in _strategies(token, props, later):
             if strategy == _MIXED:
-                yield (
-                    f'{path} is "{_MIXED}": each MIG profile then has its own resource name, but this stack lists no profile; '
-                    f"list its profiles in {setting('profiles')}"
-                )
+                yield said("no_mig_profiles", path=path, mixed=_MIXED)
 
 
 def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Faults:

@@ -28,7 +28,7 @@ from .node_labels import Wanted, labels_of, ours, wanted
 from .pods import of_cpu_pools, pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
-from .rule import Resource, Stack, StackRule, Violations, facts, unseen
+from .rule import Resource, Stack, StackRule, Violations, facts, said, unseen
 
 _OTHERS = ("Patch", "beta", "v2alpha1")
 _PODS = frozenset(token for token in POD_PATHS if not any(part in token for part in _OTHERS)) | {CONFIG_MAP}
@@ -91,11 +91,8 @@ def _check_pod(pod: _Pod, pools: list[_Pool], declared: frozenset[str]) -> Viola
         return
     kind = "GPU pool" if pod.gpus else "pool without GPUs" if pod.without else "node pool"
     words = " and ".join(dict.fromkeys(map(str, conditions[:5])))
-    fault = (
-        f"{pod.path}: no {kind} of {named(pod.at.cluster)} has nodes with {words}, so the pod waits forever; the pools are "
-        f"{names(pool.at.resource for pool in near)}: select on a label that one of them has"
-    )
-    yield fault, pod.at.resource.urn
+    others = names(pool.at.resource for pool in near)
+    yield said("no_such_node", pod=pod, kind=kind, cluster=named(pod.at.cluster), words=words, pools=others), pod.at.resource.urn
 
 
 def _check_pool(pool: _Pool, pods: list[_Pod], declared: frozenset[str]) -> Violations:
@@ -103,11 +100,7 @@ def _check_pool(pool: _Pool, pods: list[_Pod], declared: frozenset[str]) -> Viol
     if not (pool.gpu and near) or any(_admits(pod, pool, declared) for pod in near):
         return
     noun = "machine" if pool.at.cloud == TALOS_NODE else "pool"
-    fault = (
-        f"no GPU pod of the stack can run on this {noun} ({pool.gpu}): nothing would use it; give a runner set the "
-        f"{noun}'s labels as selector, or remove the {noun}"
-    )
-    yield fault, pool.at.resource.urn
+    yield said("unused_pool", noun=noun, pool=pool), pool.at.resource.urn
 
 
 def _admits(pod: _Pod, pool: _Pool, declared: frozenset[str]) -> bool:

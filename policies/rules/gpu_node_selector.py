@@ -14,7 +14,7 @@ from .kinds import PODS, may_have_pods
 from .pods import NODE_TERMS, PodSpec, of_gpu_pods
 from .pools import INSTANCE_TYPE_LABEL
 from .read import Data, Faults, Later, count, entries, items, label, line, shown, some, strings, text, walk
-from .rule import Args, Rule, facts
+from .rule import Args, Rule, facts, said
 
 LABELS = (
     POOL_LABEL,
@@ -36,10 +36,7 @@ def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     selected = some(lambda _: labels, lambda key: label(walk(pod.spec, "nodeSelector", key)), hidden)
     if not (selected or _required(pod.spec, labels, hidden)) and later.clear(hidden):
         label_names = ", ".join(map(line, labels[:8]))
-        yield (
-            f"{pod.path}.nodeSelector: a pod that takes GPUs names its machines by one of the labels {label_names}; "
-            f"add {line(labels[0]) if labels else 'one'}, or require it by node affinity"
-        )
+        yield said("no_node_selector", pod=pod, label_names=label_names, first=line(labels[0]) if labels else "one")
 
 
 def _required(spec: Data, labels: tuple[str, ...], later: Later) -> bool:

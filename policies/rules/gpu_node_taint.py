@@ -22,7 +22,7 @@ from .draft import Draft
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, NODE_OBJECTS, NODE_PATCH, NODES, OKE_NODE_POOL, TALOS_NODE
 from .pools import gpu_sign
 from .read import Data, Faults, Later, entries, keys, line, shown, text, walk
-from .rule import Args, Rule, facts, setting
+from .rule import Args, Rule, facts, said, setting
 
 _KEEPS_OFF = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 _KUBERNETES_EFFECT = {effect: effect.value for effect in Effect}
@@ -66,10 +66,7 @@ def _check(args: Args, later: Later) -> Faults:
     yield from weak
     if not (misspelt or weak):
         hard = [dialect.effects[effect] for effect in _KEEPS_OFF]
-        yield (
-            f"{'.'.join(dialect.path)}: a GPU pool ({sign}) needs a taint {line(key)} with effect {' or '.join(hard)}; "
-            f'add {{key: {line(key)}, value: "true", effect: {hard[0]}}}'
-        )
+        yield said("no_gpu_taint", path=".".join(dialect.path), sign=sign, key=key, any_effect=" or ".join(hard), effects=hard)
 
 
 def _read(props: Data, dialect: _Dialect, key: str, later: Later) -> tuple[bool, list[str], list[str]]:
@@ -122,9 +119,7 @@ def _check_talos(props: Data, key: str, _: Later) -> Faults:
         return
     if taint is None:
         sign, hard = gpu_sign(TALOS_NODE, props, Later()), " or ".join(_KEEPS_OFF)
-        fault = (
-            f"nodeTaints: a GPU machine ({sign}) needs a taint {line(key)} with effect {hard}; add {line(key)}: {_TALOS_TAINT}"
-        )
+        fault = said("no_talos_taint", sign=sign, key=key, hard=hard, value=_TALOS_TAINT)
     else:
         hard = " and ".join(_KEEPS_OFF)
         fault = f"nodeTaints[{shown(key)}] is {shown(taint)}: only {hard} keep pods off GPU nodes; write {_TALOS_TAINT}"
@@ -133,8 +128,7 @@ def _check_talos(props: Data, key: str, _: Later) -> Faults:
 
 def _check_object(_: Data, __: str, ___: Later) -> Faults:
     """The object of a node."""
-    fault = "only the kubelet, the scheduler and Karpenter write this object, by the taints and labels of pools"
-    yield f"spec: {fault}; leave it out, and write them in the pool"
+    yield said("node_object")
 
 
 def _check_patch(props: Data, key: str, later: Later) -> Faults:

@@ -24,7 +24,7 @@ from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
 from .pools import OKE_MOST, Choice, booted, choices, gpus_each, most, of_gpu_pool
 from .read import Faults, Later, bound, gpus, line, shown, walk, whole
 from .releases import Release, releases
-from .rule import Args, StackRule, each, facts, setting
+from .rule import Args, StackRule, each, facts, said, setting
 
 _LIMIT = ("spec", "limits", GPU_RESOURCE)
 
@@ -39,8 +39,7 @@ def _buys_machines(token: str) -> bool:
 
 def _check(args: Args, later: Later) -> Faults:
     if _buys_machines(args.type):
-        fix = f"write a NodePool of {KARPENTER_NODE_POOL.split(':')[1]}"
-        yield f"kind: {args.type.split(':', 1)[1]} buys machines without a maximum that is judged; {fix}"
+        yield said("unbounded_kind", given=args.type.split(":", 1)[1], kind=KARPENTER_NODE_POOL.split(":")[1])
         return
     for release in releases(args.type, args.props, later):
         yield from _machine_set(release, bound(args.config, "maxGpusPerMachineSet"), later)
@@ -68,10 +67,7 @@ def _karpenter(args: Args, cap: int, later: Later) -> Faults:
         if limit is not None:
             gpus = quantity(limit)
             if gpus is None or gpus > cap:
-                yield (
-                    f"{_shown_path(_LIMIT)} is {shown(limit)}: a GPU pool has at most {cap} GPUs; write {cap} or less, or raise "
-                    f"{setting('maxGpusPerPool')}"
-                )
+                yield said("large_pool", path=_shown_path(_LIMIT), limit=limit, cap=cap)
             return
         path, value = most(args.type, args.props, args.opts)
         if (nodes := whole(value)) is None:
@@ -118,12 +114,8 @@ def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, late
 def _uncounted(types: tuple[Choice, ...]) -> str:
     unlisted = next((choice for choice in types if choice.gpus is None), None)
     if unlisted is None:
-        return (
-            "the pool names no machine type, so its GPUs cannot be counted; name its types on the pool, not in a launch template"
-        )
-    return (
-        f"{unlisted.path}: {shown(unlisted.name)} is not in the hardware table, so its GPUs cannot be counted; take another type"
-    )
+        return said("no_machine_type")
+    return said("unlisted_type", unlisted=unlisted)
 
 
 def _shown_path(path: tuple[str, ...]) -> str:

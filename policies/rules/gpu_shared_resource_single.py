@@ -18,7 +18,7 @@ from .kinds import CLUSTER_POLICY, CONFIG_MAPS, OPERATOR_CHART, PLUGIN_CHART, PO
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
 from .read import Data, Faults, Later, keys, shown, text, true, walk
 from .releases import Release, releases
-from .rule import Args, Rule, facts, setting
+from .rule import Args, Rule, facts, said, setting
 
 SHARED = ".shared"
 """The plugin appends this to the name of a resource whose devices it shares, if it renames the resource."""
@@ -66,10 +66,7 @@ def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Faults:
                 if name.endswith(SHARED) or (sliced and name.startswith(GPU_RESOURCE.partition("/")[0] + "/")):
                     reported.add(name)
                     why = "" if name.endswith(SHARED) else f"GPUs of this stack are shared ({setting('timeSliced')}), and "
-                    yield (
-                        f"{pod.path}.{container.path}.resources.{field}[{shown(name)}] is {shown(amount)}: {why}several shares "
-                        "are not a larger part of a GPU; write 1"
-                    )
+                    yield said("several_shares", pod=pod, container=container, field=field, name=name, amount=amount, why=why)
 
 
 def _config_faults(place: str, body: Data, sliced: bool) -> Faults:
@@ -84,10 +81,7 @@ def _config_faults(place: str, body: Data, sliced: bool) -> Faults:
     path = f"{place}.sharing.{strategy}"
     renamed = walk(sharing, strategy, "renameByDefault")
     if not (sliced or true(renamed)):
-        yield (
-            f"{path}.renameByDefault is {_flag(renamed)}: shares would be called {shown(GPU_RESOURCE)} like whole GPUs; "
-            f"write true and ask for {shown(GPU_RESOURCE + SHARED)}, or set {setting('timeSliced')}"
-        )
+        yield said("shares_named_whole", path=path, renamed=_flag(renamed), whole=GPU_RESOURCE, shares=GPU_RESOURCE + SHARED)
     single = walk(sharing, strategy, "failRequestsGreaterThanOne")
     if not (true(single) or (strategy == "mps" and single is None)):
         yield f"{path}.failRequestsGreaterThanOne is {_flag(single)}: a request for several shares would be granted; write true"
@@ -100,10 +94,7 @@ def _flag(value: Data) -> str:
 
 def _inert(path: str, config: Data) -> Faults:
     if walk(config, "sharing") is not None:
-        yield (
-            f"{path}.sharing is not a field of the operator, so it shares no GPU; write it into a config of the device plugin, "
-            "as a file of devicePlugin.config.data"
-        )
+        yield said("sharing_elsewhere", path=path)
 
 
 def plugin_configs(token: str, props: Data, later: Later) -> Iterator[PluginConfig]:

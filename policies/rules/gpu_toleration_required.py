@@ -15,9 +15,9 @@ from .draft import Draft
 from .kinds import CONFIG_MAPS, HELM, PODS, RELEASE, may_have_pods
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus, tolerations
 from .pools import GPU_TAINTS
-from .read import Data, Faults, Later, line, shown, strings, text
+from .read import Data, Faults, Later, line, strings, text
 from .record import steps
-from .rule import Args, Rule, facts
+from .rule import Args, Rule, facts, said
 
 VALUES = tuple(dict.fromkeys(taint.value for taint in GPU_TAINTS))
 
@@ -45,10 +45,7 @@ def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     hidden = Later()
     rejected, taint = _read(pod, args.config, hidden)
     for index, toleration in rejected:
-        yield (
-            f"{pod.path}.tolerations[{index}].value is {shown(toleration.value)}: the API server rejects a value with "
-            "operator Exists; remove the value"
-        )
+        yield said("toleration_value", pod=pod, index=index, toleration=toleration)
     if later.clear(hidden) and taint is not None:
         add = ", ".join(f"{name}: {line(value)}" for name, value in _cover(taint).items())
         must = f"a pod that takes GPUs must tolerate the taint {line(str(taint))} of GPU nodes"

@@ -13,7 +13,7 @@ boots for one job is not a resource, so this rule does not see it.
 from . import kinds
 from .draft import Draft
 from .read import Data, Faults, Later, bound, keys, shown, text, true, walk, whole
-from .rule import Args, Rule, facts
+from .rule import Args, Rule, facts, said
 
 _LEGACY = "areLegacyImdsEndpointsDisabled"
 _FLAGS: dict[str, tuple[str, Data]] = {
@@ -39,10 +39,7 @@ def _check(args: Args, later: Later) -> Faults:
     elif args.type in _FLAGS:
         yield from _legacy(args.type, args.props, later)
     elif not keys(walk(args.props, "launchTemplate")):
-        yield (
-            "launchTemplate is not set: EKS then chooses the metadata options; set a launch template with "
-            f"metadataOptions {{httpTokens: required, httpPutResponseHopLimit: {max_hop}}}"
-        )
+        yield said("no_launch_template", max_hop=max_hop)
 
 
 def _metadata_options(token: str, props: Data, max_hop: int, later: Later) -> Faults:
@@ -53,10 +50,7 @@ def _metadata_options(token: str, props: Data, max_hop: int, later: Later) -> Fa
     if options is None and (defaults or (token in _INSTANCES and keys(walk(props, "launchTemplate")))):
         return
     if not (keys(options) or defaults):
-        yield (
-            f"{path} is not set: metadata then answers requests without a token; "
-            f"write {{httpTokens: required, httpPutResponseHopLimit: {max_hop}}}"
-        )
+        yield said("no_metadata_options", path=path, max_hop=max_hop)
         return
     with later:
         tokens = walk(options, "httpTokens")
@@ -65,10 +59,7 @@ def _metadata_options(token: str, props: Data, max_hop: int, later: Later) -> Fa
     with later:
         hop = walk(options, "httpPutResponseHopLimit")
         if not (1 <= (whole(hop) or 0) <= max_hop or (defaults and hop is None)):
-            yield (
-                f"{path}.httpPutResponseHopLimit is {shown(hop)}: above {max_hop} pods can reach the node's credentials; "
-                f"write {max_hop}"
-            )
+            yield said("metadata_hops", path=path, hop=hop, max_hop=max_hop)
     for name in _IPV6:
         with later:
             if text(walk(options, name)) == "enabled":
@@ -81,10 +72,7 @@ def _legacy(token: str, props: Data, later: Later) -> Faults:
         with later:
             disabled = walk(body, field, _LEGACY)
             if not true(disabled):
-                yield (
-                    f"{prefix}{field}.{_LEGACY} is {shown(disabled)}: IMDSv1 then answers requests without a header; "
-                    f"write {shown(value)}"
-                )
+                yield said("oci_metadata", prefix=prefix, field=field, legacy=_LEGACY, disabled=disabled, value=value)
 
 
 def _remediate(args: Args, draft: Draft) -> None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, EKS_CLUSTER, EKS_COMPONENT, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE, bodies
 from .pools import FAMILY_LABEL, INSTANCE_TYPE_LABEL, MACHINE_KINDS, choices, offers
 from .read import Data, Faults, Later, count, items, keys, line, shown, strings, text, true, walk
-from .rule import Args, Rule, entry, facts
+from .rule import Args, Rule, entry, facts, said
 
 CHOOSING = {EKS_CLUSTER: ("computeConfig", "enabled"), EKS_COMPONENT: ("autoMode", "enabled")}
 """Where EKS Auto Mode is on, which chooses and starts machines by itself."""
@@ -73,10 +73,7 @@ def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Faults:
     # An unknown requirement may restrict the pool to allowed types.
     if not later.clear(hidden):
         return
-    yield from faults or (
-        f"spec.template.spec.requirements: none lists types, so Karpenter may buy any; add {{key: {INSTANCE_TYPE_LABEL}, "
-        f"operator: In, values: [{_listed(allowed)}]}}",
-    )
+    yield from faults or (said("any_type", label=INSTANCE_TYPE_LABEL, allowed=_listed(allowed)),)
 
 
 @lru_cache(maxsize=4096)

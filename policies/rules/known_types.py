@@ -8,7 +8,7 @@ config has more types, each whole and with a reason; no wildcard is read.
 
 from .kinds import KNOWN
 from .read import Faults, Later, entries, line, text, walk
-from .rule import NOTHING, Args, Rule, entry, facts
+from .rule import NOTHING, Args, Rule, entry, facts, said
 
 _LONGEST = 160
 """Characters of a type in a message. A cut one could not be copied into the config."""
@@ -23,10 +23,7 @@ def _check(args: Args, later: Later) -> Faults:
     own = [text(walk(item, "type")) for _, item in entries(args.config, "types", later)]
     if args.type not in KNOWN and args.type not in own:
         token = line(args.type, _LONGEST)
-        yield (
-            f"{token} is a type that no component of gpu-ci registers: policies and prices may not cover it; "
-            f"remove the resource, or {entry('types', token)} with a reason"
-        )
+        yield said("unknown_type", token=token, entry=entry("types", token))
 
 
 RULE = Rule(**facts(__name__), types=frozenset(), others=_every, check=_check, partly=True, in_manifests=NOTHING)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from .kinds import AUTO_SCALING_GROUP, AUTO_SCALING_TAG, EKS_NODE_GROUP, LAUNCH_TEMPLATE
 from .read import Later, entries, strings, text
 from .required_tags import propagated, set_tags
-from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, stack_file
+from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, said, stack_file
 
 _ByTarget = Mapping[str, Sequence[Resource]]
 """Resources by the URN of each resource that they refer to."""
@@ -60,11 +60,7 @@ def _instances(
         reached = {propagated(unsure.walk(tag.props, "tag"), unsure) for tag in tags.get(user.urn, ())}
         lacking = [name for name in missing if name not in reached]
         if lacking and later.clear(unsure):
-            yield (
-                f"Missing required tags of its instances: {', '.join(lacking)}. Neither the launch template nor a tag of the "
-                f"Auto Scaling group with propagateAtLaunch has them. Set {stack_file('tags')}.",
-                user.urn,
-            )
+            yield said("instances_without_tags", lacking=", ".join(lacking)), user.urn
 
 
 def _by_target(resources: Iterable[Resource], field: str) -> _ByTarget:

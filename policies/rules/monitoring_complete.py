@@ -8,8 +8,8 @@ An endpoint without a port selects nothing. The rule does not know which pods a 
 import re
 
 from .kinds import api_tokens
-from .read import Data, Faults, Later, bound, count, entries, keys, label, shown, text, true, walk
-from .rule import Args, Rule, facts, setting
+from .read import Data, Faults, Later, bound, count, entries, keys, label, text, true, walk
+from .rule import Args, Rule, facts, said
 
 _GROUP = ("monitoring.coreos.com", ("v1",))
 POD_MONITOR = api_tokens(*_GROUP, ("PodMonitor",), ("",))
@@ -31,10 +31,7 @@ def _check(args: Args, later: Later) -> Faults:
     with later:
         selector = walk(args.props, "spec", "namespaceSelector")
         if not (true(walk(selector, "any")) or count(walk(selector, "matchNames")) or _beside(args.props)):
-            yield (
-                "spec.namespaceSelector names no namespace, so the monitor selects only in its own; write the namespace of the "
-                "targets in matchNames"
-            )
+            yield said("monitor_namespaces")
     for path, endpoint in entries(args.props, f"spec.{listed}", later):
         with later:
             if not any(walk(endpoint, port) for port in ports):
@@ -42,10 +39,7 @@ def _check(args: Args, later: Later) -> Faults:
         with later:
             interval = walk(endpoint, "interval")
             if not 0 < _seconds(text(interval)) <= most and _of_exporter(args.props):
-                yield (
-                    f"{path}.interval is {shown(interval or None)}: scrape a DCGM exporter every {most}s or more "
-                    f"often; write {most}s, or raise {setting('maxIntervalSeconds')}"
-                )
+                yield said("slow_scrape", path=path, interval=interval or None, most=most)
 
 
 def _beside(props: Data) -> bool:

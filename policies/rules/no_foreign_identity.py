@@ -9,7 +9,7 @@ by it. The accounts of the stack are those of `accounts`, of the providers' allo
 from .kinds import CLUSTER_ROLE_BINDING, CONFIG_MAP, EKS_ADDON, EKS_COMPONENT, IAM_ROLE
 from .principals import Accounts, accounts_of, comes_from, component_waits, strangers, trusted
 from .read import Data, Faults, Later, entries, keys, line, places, shown, strings, text, walk
-from .rule import CLUSTER_SETTINGS, NOTHING, Resource, Stack, StackRule, Violations, facts, setting, stack_file
+from .rule import CLUSTER_SETTINGS, NOTHING, Resource, Stack, StackRule, Violations, facts, said, setting, stack_file
 from .runner_sets import RUNNER_SETS, runner_sets
 
 OIDC = "aws:iam/openIdConnectProvider:OpenIdConnectProvider"
@@ -39,8 +39,7 @@ def _faults(resource: Resource, accounts: Accounts, issuers: tuple[str, ...], ho
     props = resource.props
     if resource.type == IAM_ROLE and not component_waits(resource, "assumeRolePolicy"):
         for where, who in strangers(walk(props, "assumeRolePolicy"), accounts, issuers, later):
-            fix = f"remove it, or list your account in {setting('accounts')}, your identity provider in {setting('issuers')}"
-            yield f"assumeRolePolicy: {where} trusts {line(who, 120)}, which is not of this stack; {fix}"
+            yield said("foreign_principal", where=where, who=line(who, 120))
     elif resource.type == OIDC and not trusted(text(url := walk(props, "url")), issuers):
         yield f"url is {shown(url)}: everybody for whom it signs tokens may log in; remove it, or list it in {setting('issuers')}"
     elif resource.type in ACCESS:

@@ -23,7 +23,7 @@ from . import kinds
 from .pods import containers_of, pod_specs
 from .read import Data, Faults, Later, entries, keys, line, strings, text, walk
 from .releases import Release, releases, sources, step, texts
-from .rule import Args, Rule, facts, in_files
+from .rule import Args, Rule, facts, in_files, said
 from .userdata import MACHINES, readings
 
 FORBIDDEN = {
@@ -69,17 +69,13 @@ def _check(args: Args, later: Later) -> Faults:
     for release in releases(token, args.props, later):
         with later:
             if release.is_scale_set and keys(walk(release.values, "githubConfigSecret")):
-                yield (
-                    f"{release.values_path}.githubConfigSecret is an object: everybody who may read Helm "
-                    "releases can read their values; write the name of a Secret"
-                )
+                yield said("secret_in_values", release=release)
     if in_files(args.urn):
         allowed = frozenset()
     for path, key, content in _texts(token, args.props, late, later):
         for kind in _credentials(content):
             if not (kind == _PRIVATE_KEY and token in kinds.SECRETS and key in allowed):
-                fix = "remove it, and use a role, a workload identity or a GitHub App instead"
-                yield f"{path} holds {kind}: it works for anybody who reads it, until it is revoked; {fix}"
+                yield said("long_lived", path=path, kind=kind)
     yield from _named(token, args.props, later)
 
 
@@ -90,8 +86,7 @@ def _named(token: str, props: Data, later: Later) -> Faults:
             for path, variable in entries(container.body, "env", later):
                 name, value = (text(later.walk(variable, key)) for key in ("name", "value"))
                 if _NAMED.fullmatch(name) and _OPAQUE.fullmatch(value) and not _credentials(value):
-                    where = f"{pod.path}.{container.path}.{path}"
-                    yield f"{where} is {line(name)} with a value, which everybody reads who may read pods; use a Secret"
+                    yield said("secret_in_variable", pod=pod, container=container, path=path, name=name)
 
 
 def _texts(token: str, props: Data, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:

@@ -12,7 +12,7 @@ from . import kinds
 from .kinds import EKS_NODE_GROUP, OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
 from .networks import exposed
 from .read import Faults, Later, count, keys, shown, walk
-from .rule import Args, Rule, facts
+from .rule import Args, Rule, facts, said
 from .userdata import MACHINES, script, user_data
 
 PORTS = (22, 3389)
@@ -33,10 +33,7 @@ _OPENS = re.compile(
 def _check(args: Args, later: Later) -> Faults:
     access = walk(args.props, "remoteAccess") if args.type == EKS_NODE_GROUP else None
     if keys(access) and not count(walk(access, "sourceSecurityGroupIds")):
-        yield (
-            "remoteAccess.sourceSecurityGroupIds is not set: port 22 of the nodes is then open to the world; "
-            "remove remoteAccess, or name the security groups that may connect"
-        )
+        yield said("open_ssh")
     for path, cidr, ports in exposed(args.type, args.props, PORTS, later):
         numbers = " and ".join(map(str, ports))
         yield f"{path} is {shown(cidr)}: port {numbers} would be open to the world; name the networks that may connect"

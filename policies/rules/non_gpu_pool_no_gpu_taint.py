@@ -11,8 +11,8 @@ from fleet.facts.scheduling import GPU_TAINT_KEY
 
 from .kinds import KARPENTER_NODE_POOL, POOLS
 from .pools import CATEGORY_LABEL, FAMILY_LABEL, INSTANCE_TYPE_LABEL, accelerated, choices, machine_sign, offers, taints
-from .read import Data, Faults, Later, count, items, line, provided, shown, text, walk
-from .rule import Args, Rule, facts
+from .read import Data, Faults, Later, count, items, provided, shown, text, walk
+from .rule import Args, Rule, facts, said
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -25,10 +25,7 @@ def _faults(args: Args, why: str, later: Later) -> Faults:
     key = text(args.config.get("key"))
     for path, taint in taints(args.type, args.props, later):
         if text(later.walk(taint, "key")) == key:
-            yield (
-                f"{path} has the key {line(key)}: {why}, but the taint is for pools with GPUs: it keeps off every pod without "
-                "the toleration; remove the taint, or give the pool a GPU type"
-            )
+            yield said("taint_without_gpu", path=path, key=key, why=why)
 
 
 def _no_gpus(token: str, props: Data, later: Later) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from .kinds import IAM_ROLE
 from .read import Data, Faults, Later, keys, listed, shown, statements, strings, walk
-from .rule import Args, Rule, facts, setting
+from .rule import Args, Rule, facts, said, setting
 
 _ISSUER = "token.actions.githubusercontent.com"
 # These operators require a claim. IfExists and ForAllValues also accept a token without the claim.
@@ -37,17 +37,11 @@ def _faults(statement: Data, orgs: Sequence[str]) -> Faults:
         yield f"{fault}: a token for another service can assume the role too; write StringEquals sts.amazonaws.com"
     subjects = _claims(statement, "sub")
     if not subjects:
-        yield (
-            f"has no condition on {_ISSUER}:sub: every repository on GitHub can assume the role; "
-            "write repo:OWNER/NAME:ref:refs/heads/main"
-        )
+        yield said("any_repository", issuer=_ISSUER)
     for subject in subjects:
         scope = _SCOPED.fullmatch(subject)
         if scope is None:
-            yield (
-                f"accepts {shown(subject)}: name the owner, the repository and a branch or environment; "
-                "write repo:OWNER/NAME:environment:NAME or repo:OWNER/NAME:ref:refs/heads/BRANCH"
-            )
+            yield said("wide_subject", subject=subject)
         elif orgs and scope["owner"].partition("@")[0] not in orgs:
             owners = ", ".join(orgs[:5])
             yield f"accepts {shown(subject)}: the owner is not in {owners}; correct it, or list it in {setting('orgs')}"

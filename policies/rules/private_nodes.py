@@ -9,7 +9,7 @@ in a subnet whose route table leads to an internet gateway.
 
 from . import kinds
 from .read import SETTLED, Data, Faults, Later, entries, items, line, places, shown, some, text, true, walk
-from .rule import Resource, Stack, StackRule, apart, facts
+from .rule import Resource, Stack, StackRule, apart, facts, said
 
 _SUBNETS = {
     kinds.EKS_NODE_GROUP: "subnetIds",
@@ -77,15 +77,9 @@ def _of(resource: Resource, field: str) -> list[Resource]:
 def _subnet(field: str, subnet: Resource, later: Later) -> Faults:
     with later:
         if subnet.type == kinds.AWS_SUBNET and true(walk(subnet.props, "mapPublicIpOnLaunch")):
-            yield (
-                f"{field}: {line(subnet.name)} gives every node a public address (mapPublicIpOnLaunch is true); "
-                "use subnets that do not"
-            )
+            yield said("public_subnet", field=field, subnet=subnet)
         elif subnet.type == kinds.OCI_SUBNET and not _closed(subnet):
-            yield (
-                f"{field}: subnet {line(subnet.name)} lets nodes have a public address; "
-                "set prohibitPublicIpOnVnic of the subnet, or use another"
-            )
+            yield said("public_oci_subnet", field=field, subnet=subnet)
 
 
 def _closed(subnet: Resource) -> bool:

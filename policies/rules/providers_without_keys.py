@@ -13,7 +13,7 @@ from fleet.facts.yaml_text import helm_values
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, IAM_ROLE, OKE_CLUSTER, TALOS_NODE, table
 from .principals import accounts_of
 from .read import Data, Faults, Later, UndeterminableError, keys, parsed, places, shown, text, walk
-from .rule import NOTHING, Stack, StackRule, Violations, facts, setting
+from .rule import NOTHING, Stack, StackRule, Violations, facts, said, setting
 
 _SETTINGS = {f"pulumi:providers:{name}": {*settings, "version", "__internal"} for name, settings in table("providers").items()}
 KUBERNETES = "pulumi:providers:kubernetes"
@@ -29,10 +29,7 @@ def _check(stack: Stack, later: Later) -> Violations:
     for provider in stack.of(*_SETTINGS):
         for name in keys(provider.props):
             if name not in _SETTINGS[provider.type]:
-                yield (
-                    f"{name} is set: a provider takes its credentials from the deployment; remove it",
-                    provider.urn,
-                )
+                yield said("provider_key", name=name), provider.urn
         assumed = later.walk(provider.props, "assumeRoles")
         # A provider gets nested settings as JSON.
         for path, role in places({"": parsed(text(assumed)) or assumed}, ".[].roleArn", later):
@@ -43,10 +40,7 @@ def _check(stack: Stack, later: Later) -> Violations:
             identifier = walk(provider.props, "clusterIdentifier") if provider.type == KUBERNETES else None
             # A program may work in the cluster of another program alone.
             if provider.type == KUBERNETES and clusters and text(identifier) not in named and later.clear(unnamed):
-                fault = (
-                    f"clusterIdentifier is {shown(identifier)}: the stack has no such cluster; name one of its own, or remove it"
-                )
-                yield fault, provider.urn
+                yield said("other_cluster", identifier=identifier), provider.urn
         # The cluster gives it. Without a cluster of the stack the identifier is wrong already.
         if config := text(Later().walk(provider.props, "kubeconfig")):
             given = any(target.type in _CLUSTERS for target in provider.property_dependencies.get("kubeconfig", ()))

@@ -8,7 +8,7 @@ organization or a network. The accounts are those of `accounts`, of the provider
 from .kinds import IAM_ROLE, listed
 from .principals import accounts_of, component_waits, strangers
 from .read import Later, line, shown, text, walk
-from .rule import NOTHING, Stack, StackRule, Violations, facts, setting
+from .rule import NOTHING, Stack, StackRule, Violations, facts, said
 
 DOCUMENTS = listed("documents")
 FIELDS = ("policy", "repositoryPolicy")
@@ -21,12 +21,10 @@ _CLOSED = ("", "private", "bucket-owner-read", "bucket-owner-full-control")
 
 def _check(stack: Stack, later: Later) -> Violations:
     accounts = accounts_of(stack)
-    fix = "name principals of your account, or add a condition on aws:PrincipalAccount or aws:SourceVpc"
     for resource in stack.resources:
         for field in FIELDS if resource.type in DOCUMENTS and not any(component_waits(resource, name) for name in FIELDS) else ():
             for where, who in strangers(later.walk(resource.props, field), accounts, (), later, services=True):
-                fault = f"{field}: {where} opens it to {line(who, 120)}; {fix}; list an account of yours in {setting('accounts')}"
-                yield fault, resource.urn
+                yield said("open_resource", field=field, where=where, who=line(who, 120)), resource.urn
         if resource.type in ACLS and (acl := text(later.walk(resource.props, "acl"))) not in _CLOSED:
             yield f"acl is {shown(acl)}: others than the bucket's owner may use it; write private", resource.urn
         for flag in FLAGS if resource.type == PUBLIC_BLOCK else ():

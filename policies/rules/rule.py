@@ -12,12 +12,13 @@ file is the manifest's own.
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from functools import cache, wraps
 from pathlib import Path
+from string import Formatter
 from typing import Any, Self
 
 from fleet.facts.quantities import quantity
@@ -27,7 +28,7 @@ from . import exceptions, kinds
 from .draft import Draft
 from .kinds import EXISTING_CLUSTER, HELM, POD, RUNNER_SET, is_object, kind_of, may_have_pods
 from .node_groups import Pool, pooled
-from .read import Later, UndeterminableError, line, text, walk
+from .read import Later, UndeterminableError, line, shown, text, walk
 from .record import Resource, UnknownError
 
 __all__ = ["Resource"]
@@ -58,6 +59,23 @@ def entry(name: str, value: str) -> str:
 def stack_file(key: str) -> str:
     """A setting of the stack file, as `Pulumi.staging.yaml: gpu-ci:tags`. Names in <> are those of the resource."""
     return f"{_MARK}:{key}{_MARK}"
+
+
+class _Said(Formatter):
+    """Fills in a row of messages.toml."""
+
+    def get_field(self, name: str, args: Sequence[Any], fields: Mapping[str, Any]) -> Any:
+        # What is no field is the key of a setting.
+        return super().get_field(name, args, fields) if re.split(r"[.\[]", name)[0] in fields else (name, name)
+
+    def format_field(self, value: Any, how: str) -> str:
+        ways: dict[str, Callable[[Any], str]] = {"shown": shown, "line": line, "setting": setting, "stack_file": stack_file}
+        return ways[how](value) if how in ways else str(super().format_field(value, how))
+
+
+def said(row: str, /, **fields: Any) -> str:
+    """The text of a row of messages.toml, with its fields filled in."""
+    return _Said().vformat(str(_tables("rules/messages.toml")[row]), (), fields)
 
 
 def pod_settings(key: str) -> dict[str, str]:

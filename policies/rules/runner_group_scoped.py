@@ -14,7 +14,7 @@ import re
 from .kinds import HELM
 from .read import Data, Faults, Later, label, line, shown, strings, text, walk
 from .releases import releases
-from .rule import Args, Rule, entry, facts, stack_file
+from .rule import Args, Rule, entry, facts, said
 
 RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
 """The rule does not judge its Patch, because a Patch does not show the fields that it keeps."""
@@ -45,23 +45,15 @@ def _faults(path: str, settings: Data, owners: list[str], later: Later) -> Fault
         if scope is None:
             # The part before an @ may be a password.
             written = "one with a password" if "@" in text(url) else shown(url)
-            yield (
-                f"{path}.githubConfigUrl is {written}: not the URL of an owner or repository; "
-                "write https://github.com/<organization>, or …/<organization>/<repository>"
-            )
+            yield said("no_owner_url", path=path, written=written)
         elif owners and (owner := f"{scope['host']}/{scope['owner']}".lower()) not in owners:
-            yield (
-                f"{path}.githubConfigUrl is {shown(url)}: its owner is not one that this stack serves "
-                f"({line(', '.join(owners), 200)}); correct {stack_file('github.url')}, or {entry('owners', owner)}"
-            )
+            served = line(", ".join(owners), 200)
+            yield said("other_owner", path=path, url=url, owners=served, entry=entry("owners", owner))
     later.join(of_repository)
     group = walk(settings, "runnerGroup")
     is_default = label(group).strip().lower() in ("", DEFAULT_GROUP)
     if is_default and not (of_repository or (scope is not None and scope["repository"])):
-        yield (
-            f"{path}.runnerGroup is {shown(group)}: every repository of the owner may use the default group; create a group for "
-            "the repositories that these runners serve, and write its name"
-        )
+        yield said("default_group", path=path, group=group)
 
 
 RULE = Rule(**facts(__name__), types=HELM | {RUNNER_SET}, check=_check)

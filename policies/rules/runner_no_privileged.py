@@ -27,7 +27,7 @@ from .pod_security import PRIVILEGED, PROFILES, ROOT, SHARED, UNCONFINED, Breach
 from .pods import PodSpec, containers_of, has_image_of_node, pod_specs, pods_of, tolerations, volumes_of
 from .read import SETTLED, Data, Faults, Later, entries, keys, shown, strings, text, true, walk
 from .releases import Release, objects, passed_over, releases, step
-from .rule import Args, Rule, facts, setting
+from .rule import Args, Rule, facts, said, setting
 
 _INLINE = frozenset(("secrets-store.csi.k8s.io", "csi.cert-manager.io", "driver.sharedresource.openshift.io"))
 """Drivers of volumes that a pod has without a claim, and that have nothing of the node."""
@@ -65,10 +65,7 @@ def _opened(args: Args, exempt: tuple[str, ...], later: Later) -> Faults:
         name = text(later.walk(args.props, "metadata", "name"))
         level = text(later.walk(args.props, "metadata", "labels", POD_SECURITY_LABEL))
         if level == "privileged" and not any(matches(pattern.partition("/")[0], name) for pattern in exempt):
-            yield (
-                f"metadata.labels[{shown(POD_SECURITY_LABEL)}] is {shown(level)}: any pod here may be root on its node; write "
-                f"restricted or baseline, or add a pod of the namespace to {setting('exempt')}"
-            )
+            yield said("privileged_namespace", label=POD_SECURITY_LABEL, level=level)
     if kind_of(args.type) == "PersistentVolume":
         for key in ("hostPath", "local"):
             if (volume := later.walk(args.props, "spec", key)) is not None:
@@ -170,8 +167,7 @@ def _unconfined(path: str, security: Data, later: Later) -> Faults:
 def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> Faults:
     with later:
         if use := charts.NODE.get(release.chart_name):
-            chart = f"{release.chart_path} is {shown(release.chart)}"
-            yield f"{chart}: it {use}; add its namespace and name to {setting('exempt')}, or leave it out"
+            yield said("privileged_chart", release=release, use=use)
     yield from release.unread("ask for any right", later)
     with later:
         passing, values = passed_over(release), release.values
@@ -205,10 +201,7 @@ def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> Fa
         tainted = any(toleration.key for _, toleration in tolerations(spec, unsure))
         pools = wanted(spec).pools
         if not pools or not {"", SYSTEM_POOL}.isdisjoint(pools) or not (tainted or unsure):
-            yield (
-                f'{release.values_path}.{charts.MODE} is "{charts.DIND}": jobs are then root on their node, so they need their '
-                f"own tainted pool; set template.spec.nodeSelector[{shown(POOL_LABEL)}] and a toleration with a key"
-            )
+            yield said("docker_in_docker", release=release, key=charts.MODE, mode=charts.DIND, label=POOL_LABEL)
         elif not tainted:
             later.join(unsure)
 

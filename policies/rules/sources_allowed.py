@@ -20,7 +20,7 @@ from .kinds import HELM, RELEASE, is_object, kind_of
 from .read import Data, Later, UndeterminableError, items, keys, line, shown, strings, text, walk
 from .record import Unknown, UnknownError, steps
 from .releases import Release, installs, releases, step
-from .rule import Resource, Stack, StackRule, Violations, entry, facts
+from .rule import Resource, Stack, StackRule, Violations, entry, facts, said
 
 _FETCHES = re.compile(
     r"kubernetes:(argoproj\.io/\w+:(Application|ApplicationSet|AppProject)"
@@ -123,10 +123,7 @@ def _fault(path: str, address: str, lists: _Lists) -> str:
         return ""
     allowed = line(", ".join(owners), 200) or "none"
     fix = entry("owners", owner) if owner else entry("extraRepositories", _normal(address) or _bare(address))
-    return (
-        f"{path} is {shown(_bare(address))}: the cluster applies whatever its owner writes, and the stack serves only {allowed}; "
-        f"move it there, or {fix}"
-    )
+    return said("other_source", path=path, address=_bare(address), allowed=allowed, fix=fix)
 
 
 def _chart_fault(release: Release, stack: Stack, lists: _Lists) -> str:

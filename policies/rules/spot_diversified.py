@@ -21,7 +21,7 @@ from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, spread as how_man
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, OVERRIDES, POOLS
 from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, leaves, of_gpu_pool, offers, sold_as_spot
 from .read import Data, Faults, Later, bound, count, entries, keys, places, provided, shown, text, walk
-from .rule import POOL_SETTINGS, Args, StackRule, each, facts, stack_file
+from .rule import Args, StackRule, each, facts, said
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -62,15 +62,9 @@ def _alike(types: list[Choice], spread: Data) -> Faults:
     first, reference = machines[0]
     for choice, other in machines[1:]:
         if (other.gpus, other.gpu) != (reference.gpus, reference.gpu):
-            yield (
-                f"{choice.path}: {shown(choice.name)} has other GPUs than {shown(first.name)}: all types of a pool have the "
-                "same; move it to another pool"
-            )
+            yield said("other_gpus", choice=choice, first=first)
         elif how_many_times(reference, other) > spread:
-            yield (
-                f"{choice.path}: {shown(choice.name)} has more than {float(spread):g} times the CPUs or memory of "
-                f"{shown(first.name)}, or the reverse: the autoscaler treats them as one size; use more similar types"
-            )
+            yield said("other_size", choice=choice, spread=float(spread), first=first)
 
 
 def _by_attributes(props: Data, later: Later) -> bool:
@@ -82,9 +76,9 @@ def _by_attributes(props: Data, later: Later) -> bool:
 def _zones(token: str, props: Data, minimum: int, later: Later) -> Faults:
     for path, number, noun in _counted(token, props, later):
         if number < minimum:
-            few = f"{path} has {number} {noun}{'' if number == 1 else 's'}"
             fix = _ADD_GROUP if token == EKS_NODE_GROUP else "add one"
-            yield f"{few}: a spot GPU pool needs {minimum} zones or more; {fix} ({stack_file(f'{POOL_SETTINGS}.zones')})"
+            few = f"{path} has {number} {noun}{'' if number == 1 else 's'}"
+            yield said("few_zones", few=few, minimum=minimum, fix=fix)
 
 
 def _counted(token: str, props: Data, later: Later) -> Iterator[tuple[str, int, str]]:

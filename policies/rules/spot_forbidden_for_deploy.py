@@ -18,7 +18,7 @@ from .pods import hook_templates
 from .pools import CAPACITY_KEY, bought, role
 from .read import Data, Faults, Later, label, line, provided, strings, walk
 from .releases import releases
-from .rule import Args, Rule, facts
+from .rule import Args, Rule, facts, said
 
 _FIXES = {
     EKS_NODE_GROUP: ("capacityType", "write ON_DEMAND"),
@@ -62,10 +62,7 @@ def _pod(path: str, template: Data, roles: frozenset[str], later: Later) -> Faul
     holders = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
     roled = list(_places(path, template, [(*holder, ROLE_LABEL) for holder in holders], roles, unnamed))
     if on_spot and roled:
-        yield (
-            f"{on_spot[0][0]} is {SPOT}, and the role {line(roled[0][1])} ({roled[0][0]}): its jobs must not be interrupted; "
-            "send them to on-demand or reserved machines"
-        )
+        yield said("release_on_spot", on_spot=on_spot, spot=SPOT, roled=roled)
     elif roled or unnamed:
         later.join(unread)
         later.join(unnamed)

@@ -28,7 +28,7 @@ from fleet.facts.scheduling import CAPACITY_LABEL, ROLE_LABEL
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import CAPACITY_KEY, bought, of_gpu_pool, requirements, role, sold_as_spot
 from .read import Data, Faults, Later, count, entries, keys, line, provided, shown, strings, text, walk
-from .rule import POOL_SETTINGS, Args, Rule, facts, stack_file
+from .rule import POOL_SETTINGS, Args, Rule, facts, said, stack_file
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -108,15 +108,11 @@ def _karpenter(props: Data, later: Later) -> Faults:
             hidden.join(unread)
             continue
         bars = operator == "In" and not cheap and not unread
-        written = f"{line(operator)} [{', '.join(map(line, names))}]"
         faults.append(
-            (bars, f"{path}: {CAPACITY_KEY} is not In [spot] ({written}): burst GPU pools must run on spot; write In [spot]")
+            (bars, said("not_spot", path=path, key=CAPACITY_KEY, operator=operator, values=", ".join(map(line, names))))
         )
     if not (faults or hidden):
-        yield (
-            f"spec.template.spec.requirements: none restricts {CAPACITY_KEY} to spot, and burst GPU pools must run on spot; "
-            f"add {{key: {CAPACITY_KEY}, operator: In, values: [spot]}}"
-        )
+        yield said("any_capacity", key=CAPACITY_KEY)
     yield from (fault for bars, fault in faults if bars or not hidden)
     later.join(hidden)
 
@@ -124,10 +120,7 @@ def _karpenter(props: Data, later: Later) -> Faults:
 def _scaling_group(props: Data, later: Later) -> Faults:
     with later:
         if bought(AUTO_SCALING_GROUP, props) != {SPOT}:
-            yield (
-                "mixedInstancesPolicy.instancesDistribution allows on-demand machines: burst GPU pools must run on spot; write "
-                "onDemandBaseCapacity 0 and onDemandPercentageAboveBaseCapacity 0"
-            )
+            yield said("on_demand_share")
 
 
 _FAULTS: dict[str, Callable[[Data, Later], Faults]] = {

@@ -32,7 +32,7 @@ from .pods import takes_gpus
 from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, leaves, most, offers
 from .read import Data, Later, bound, entries, items, line, shown, text, walk, whole
 from .record import Resource
-from .rule import Stack, StackRule, Violations, facts, setting, unseen
+from .rule import Stack, StackRule, Violations, facts, said, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
 
 
@@ -133,11 +133,7 @@ def _not_behind(pools: Iterable[_Pool], sets: Sequence[_Set], *, certain: bool) 
         alone = [line(user.at.resource.name) for user in users if user not in behind]
         if alone or (certain and not users and any(runner_set.at.near(pool.at) for runner_set in sets)):
             who = f"runner set {alone[0]} can run in it and in no spot pool" if alone else "no runner set can run in it"
-            yield (
-                f"{ROLE_LABEL} is {FALLBACK}, and {who}: such a pool is only for jobs that find no spot capacity; let the set "
-                "run in a spot pool with that GPU too, or give the pool another role",
-                pool.at.resource.urn,
-            )
+            yield said("idle_fallback", label=ROLE_LABEL, fallback=FALLBACK, who=who), pool.at.resource.urn
 
 
 def _sets(stack: Stack, pools: Sequence[_Pool], later: Later) -> Iterator[_Set]:
@@ -226,14 +222,8 @@ def _missing(spot: _Pool, user: _Set | None) -> str:
     where = f"spot pool {spot.name} ({models})"
     alone = f", or accept that they wait: write pool {line(spot.key)} and why in {setting('spotOnly')}"
     if user is None:
-        return (
-            f"{where} has no fallback in {named(spot.at.cluster)}: its jobs wait if spot runs out; add an on-demand pool with "
-            f"that GPU, with a minimum of 0, and let its runner sets run there too{alone}"
-        )
-    return (
-        f"its runners can run in {where}, and in no other pool with that GPU: their jobs wait if spot runs out; name an "
-        f"on-demand pool after the spot pool{alone}"
-    )
+        return said("no_fallback", where=where, cluster=named(spot.at.cluster), alone=alone)
+    return said("one_pool", where=where, alone=alone)
 
 
 RULE = StackRule(**facts(__name__), types=POOLS | {OKE_CLUSTER, CONFIG_MAP} | RUNNER_SETS, check=_check)

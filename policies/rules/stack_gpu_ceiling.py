@@ -13,8 +13,8 @@ from fleet.facts.scheduling import is_gpu_resource
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
 from .kinds import RESOURCE_QUOTA
 from .pools import gpus_each
-from .read import Later, bound, keys, line, shown, whole
-from .rule import Stack, StackRule, Violations, facts, setting
+from .read import Later, bound, keys, shown, whole
+from .rule import Stack, StackRule, Violations, facts, said, setting
 
 FAR = 10
 _WORDS = {SPOT: "spot", ON_DEMAND: "on demand", RESERVED: "reserved", CAPACITY_BLOCK: "in a capacity block"}
@@ -59,10 +59,7 @@ def _product(gpus: int, group: Group) -> str:
 def _fault(group: Group) -> str:
     uncounted = next((choice.name for choice in group.choices if choice.gpus is None), "")
     if uncounted:
-        return (
-            f"{group.name}: {line(uncounted)} is accelerated, but not in the hardware table, so its GPUs cannot be counted; "
-            "add it to fleet/facts/data/instances.csv, or use another type"
-        )
+        return said("uncounted_gpus", group=group, uncounted=uncounted)
     if not group.choices and group.most is not None:
         return f"{group.name}: no machine type is named, so its GPUs cannot be counted; name its types"
     return f"{group.name}: it has no maximum number of machines, so nothing limits its GPUs; set its maximum"

@@ -20,7 +20,7 @@ from .clusters import Clustered, cluster_of, named, names
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
 from .pools import LEAST, bought, least, machine_sign, taints
 from .read import Later, bound, text, walk
-from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts
+from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, said
 
 
 class _Pool(Record):
@@ -84,15 +84,10 @@ def _fault(cluster: str, pools: list[_Pool], minimum: int) -> str:
     free = [pool for pool in pools if pool.untainted]
     which = names(pool.at.resource for pool in free or pools)
     if not free:
-        return (
-            f"{named(cluster)}: all its node pools ({which}) are tainted: CoreDNS and ARC's controller tolerate no taint "
-            "and stay pending; add a pool without taints"
-        )
+        return said("no_system_pool", cluster=named(cluster), which=which)
     fields = ", ".join(sorted({".".join(LEAST[pool.at.resource.type]) for pool in free}))
-    return (
-        f"{named(cluster)}: its untainted node pools ({which}) keep {sum(pool.keeps or 0 for pool in free)} nodes: CoreDNS and "
-        f"the autoscaler need {minimum}; raise {fields}"
-    )
+    kept = sum(pool.keeps or 0 for pool in free)
+    return said("few_system_nodes", cluster=named(cluster), which=which, kept=kept, minimum=minimum, fields=fields)
 
 
 RULE = StackRule(**facts(__name__), types=POOLS | {OKE_CLUSTER}, check=_check, in_manifests=NOTHING)
