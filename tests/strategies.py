@@ -817,6 +817,7 @@ _EKS = tuple(
             ),
             "near": pool(
                 instanceTypes=["g4dn.8xlarge"],
+                role="release",
                 zones=["us-west-2a"],
                 efaInterfaces=1,
                 placementGroup={"name": "near"},
@@ -826,6 +827,7 @@ _EKS = tuple(
                 schedules=_schedules(nodes=1),
             ),
             "apart": pool(
+                acceptSharedNodes="both groups have the same repositories",
                 placementGroup={"strategy": "partition", "partitions": 2},
                 diskPerformance={"throughput": 400, "iops": 4000},
                 cdi=True,
@@ -854,6 +856,7 @@ _EKS = tuple(
             ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
             "gpu-any": runner(pools=["t4", "apart"], keepFailed=KEPT),
+            "gpu-apart": runner(pools=["apart", "near"]),
         },
         runnerQuotas={"ml": {"gpus": 999, "runners": ["gpu-t4"]}},
         **enablement,

@@ -6,7 +6,7 @@ from typing import Any
 from fleet.charts import NAMESPACES
 from fleet.facts.cloud_limits import limit
 from fleet.facts.errors import FleetError, Problem, shown
-from fleet.prove import runner_rules
+from fleet.prove import runner_rules, trust
 from fleet.prove.room import rejected
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.provider import IN_CONFIG, Claim, Violation, conflicts, violation
@@ -245,6 +245,7 @@ _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _first_names,
     _deployment,
     *runner_rules.RULES,
+    trust.rule,
     _tenancies,
     _holdings,
     _own_rules,

@@ -15,7 +15,7 @@ from fleet.facts.remark import said
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Taint, Toleration, own_labels, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import DnsLabel, Duration, Labels, Memory, Model, Nodes, cpu_text
-from fleet.settings.refusals import Form, between, problem, refusal, refuse, refuse_if, require_once
+from fleet.settings.refusals import Form, Reason, between, problem, refusal, refuse, refuse_if, require_once
 from fleet.settings.schedules import PoolSchedules
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -146,6 +146,10 @@ class Pool(Model):
     sharing: AnySharing | None = None
     """How several containers share a GPU; `strategy` selects the keys (docs/sharing.md). Default: each container has whole
     GPUs."""
+    accept_shared_nodes: Reason | None = None
+    """Why runner sets of different runner groups, or of different GitHub organizations, may run on the same nodes of the pool, in
+    words. Required for such a pool, and not enough with time-slicing or MPS (docs/sharing.md). Example:
+    `both groups have the same private repositories`"""
     placeholders: Annotated[int, Field(ge=0)] = 0
     """Nodes that placeholder pods keep free for runners, in addition to the nodes that work (docs/starts.md). Not allowed with
     `sharing`. Unit: nodes. Example: `1`"""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError
@@ -81,6 +81,20 @@ def accepted(rule: str, accepts: Callable[[Any], object], **context: object) -> 
             raise problem(rule, **context)
 
     return refuses(check)
+
+
+_LEAST_REASON, _MOST_REASON = 20, 200
+
+
+def _reason(text: str) -> str:
+    reason = text.strip()
+    fits = _LEAST_REASON <= len(reason) <= _MOST_REASON and reason.isprintable()
+    refuse_if("reason", not fits, least=_LEAST_REASON, most=_MOST_REASON)
+    return reason
+
+
+Reason = Annotated[str, AfterValidator(_reason)]
+"""Why a person accepts something, in words. The plan prints it."""
 
 
 class Form(Record):

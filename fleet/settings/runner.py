@@ -117,7 +117,8 @@ class Runner(Model):
     """Labels for `runs-on` in addition to the name, at most 100. GitHub ignores case, and their order means nothing. Source:
     docs.github.com, REST API, create configuration for a just-in-time runner. Mark: first."""
     group: RunnerGroup | None = None
-    """Runner group of this class. Default: `group` of the class's GitHub scope. Create it on GitHub first."""
+    """Runner group of this class. Default: `group` of the class's GitHub scope. Create it on GitHub first. Classes of releases
+    have a group that no other class names (docs/sharing.md). Mark: first."""
     github: DnsLabel | None = None
     """The scope of `gpu-ci:github.scopes` whose jobs the class takes. Default: `github` of the cluster. Example: `research`"""
 

@@ -19,7 +19,7 @@ from fleet.loading import deployments, example_values, stackfile
 from fleet.loading.config import read_stack
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
-from fleet.prove import bill as billing, image_fit, placement as placing, remarks, room, spot, works
+from fleet.prove import bill as billing, image_fit, placement as placing, remarks, room, spot, trust, works
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, Fleet
@@ -154,6 +154,7 @@ class Plan:
         yield from image_fit.remarks(self.fleet, self.as_of)
         yield from remarks.labels(self.fleet)
         yield from remarks.scopes(self.fleet)
+        yield from trust.remarks(self.fleet)
         yield from remarks.renames(self.fleet)
         yield from remarks.reruns(self.fleet)
         yield from remarks.fallback(self.fleet)

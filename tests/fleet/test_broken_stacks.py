@@ -51,7 +51,35 @@ _NOT_PRIVATE = (
 _ONE_SUBNET = "a subnet is in one zone, and here several have the same; give each zone its own"
 _DEFAULT_SET = "only one default set per GitHub scope may have them, and jobs select every other set by its name or its own label"
 # File: path, rule and how to fix it, value as JSON (empty if the key is missing).
+_TOGETHER = "gpu-second (group public-prs of github.com/example) and gpu-t4 (group default of github.com/example)"
 BROKEN: dict[str, tuple[str, str, str]] = {
+    "releases-in-the-group-of-others": (
+        "gpu-ci:clusters.usw2.runners.gpu-second.group",
+        "this group also has usw2/gpu-t4, which run no releases: people who may use a group may start a job in each of its sets; "
+        "give the sets of releases a runner group of their own",
+        '"default"',
+    ),
+    "pool-of-two-groups": (
+        "gpu-ci:clusters.usw2.pools.t4.acceptSharedNodes",
+        f"{_TOGETHER} would share nodes; give each a pool of its own, or write the reason why they may share",
+        "",
+    ),
+    "pool-of-two-groups-by-time-slicing": (
+        "gpu-ci:clusters.usw2.pools.t4.sharing.strategy",
+        f"{_TOGETHER} would share a GPU, and time-slicing separates neither their memory nor their crashes; give each a pool of "
+        "its own, or share by mig",
+        '"time-slicing"',
+    ),
+    "pool-of-one-group-with-a-reason": (
+        "gpu-ci:clusters.usw2.pools.t4.acceptSharedNodes",
+        "all runner sets of the pool are of one group and one role, so nothing needs a reason; remove it",
+        '"both groups have the same repositories"',
+    ),
+    "reason-of-one-word": (
+        "gpu-ci:clusters.usw2.pools.t4.acceptSharedNodes",
+        "the plan prints this reason; write it in one line of 20 to 200 characters",
+        '"trusted"',
+    ),
     "first-name-is-its-own": (
         "gpu-ci:clusters.usw2.was",
         "this is its present name; write the name with which it was deployed first, or remove was",

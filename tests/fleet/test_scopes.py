@@ -18,6 +18,7 @@ from tests.cases import cases
 
 OURS = {"url": "https://github.com/example", "appId": "123456", "installationId": "12345678"}
 RESEARCH = {"url": "https://github.com/example-research", "appId": "234567", "installationId": "23456789", "group": "lab"}
+SHARED = {"t4": pool(acceptSharedNodes="both organizations are of one company")}
 EAST = {"region": "us-east-1", "zones": ["us-east-1a", "us-east-1b"]}
 
 
@@ -39,7 +40,7 @@ def refused(match: str, *args: Any, **scopes: Any) -> None:
 
 def test_a_class_wins_over_its_cluster_and_default_is_the_first_scope() -> None:
     runners = {"gpu-t4": runner(), "gpu-own": runner(github="default"), "gpu-team": runner(group="team")}
-    found = fleet({"usw2": cluster(github="research", runners=runners)})
+    found = fleet({"usw2": cluster(github="research", pools=SHARED, runners=runners)})
     seats = {name: (found.scope_of(of, row).url, found.group_of(of, row)) for of, name, row in found.runner_sets()}
     assert seats == {
         "gpu-t4": (RESEARCH["url"], "lab"),
@@ -49,7 +50,7 @@ def test_a_class_wins_over_its_cluster_and_default_is_the_first_scope() -> None:
 
 
 def test_the_plan_says_which_runners_each_organization_has() -> None:
-    found = fleet({"usw2": cluster(runners={"gpu-t4": runner(), "gpu-lab": runner(github="research")})})
+    found = fleet({"usw2": cluster(pools=SHARED, runners={"gpu-t4": runner(), "gpu-lab": runner(github="research")})})
     assert list(remarks.scopes(found)) == [
         "scope default: runners of https://github.com/example: usw2/gpu-t4 in group default",
         "scope research: runners of https://github.com/example-research: usw2/gpu-lab in group lab",
@@ -89,7 +90,7 @@ def test_jobs_of_a_repository_also_reach_the_sets_of_its_organization(
 def test_an_error_that_holds_for_the_jobs_of_two_scopes_is_reported_once() -> None:
     runners = {"one": runner(labels=["gpu"]), "two": runner(labels=["cuda"]), "of-app": runner(github="research")}
     with pytest.raises(FleetError, match="both have generic labels") as error:
-        fleet({"usw2": cluster(runners=runners)}, research=APP)
+        fleet({"usw2": cluster(pools=SHARED, runners=runners)}, research=APP)
     assert len(error.value.problems) == 1
 
 
@@ -128,8 +129,9 @@ def test_a_scope_serves_itself_and_what_is_below_it(path: list[str], more: list[
 @cases(("scope", "told"), [("research", "group default has no other set of pods with this name"), ("default", "")])
 def test_interrupted_jobs_run_again_in_their_own_organization(scope: str, told: str) -> None:
     runners = {"gpu-t4": runner(pool=None, pools=["spot", "t4"], rerunOn="again"), "again": runner(github=scope)}
-    more = {} if told else {"other": runner(github="research")}
-    clusters = {"usw2": cluster(pools={"spot": pool(capacity="spot"), "t4": pool()}, runners=runners | more)}
+    more = {} if told else {"other": runner(pool="lab", github="research")}
+    pools = {"spot": pool(capacity="spot"), "t4": pool(), "lab": pool()}
+    clusters = {"usw2": cluster(pools=pools, runners=runners | more)}
     if told:
         with pytest.raises(FleetError, match=told):
             fleet(clusters, research=RESEARCH | {"group": "default"})
@@ -241,7 +243,7 @@ def test_build_caches_are_written_by_owners_of_the_cluster_s_scopes() -> None:
 
 def test_groups_of_one_name_in_two_organizations_are_two_teams() -> None:
     runners = {"gpu-t4": runner(), "gpu-lab": runner(github="research")}
-    watched = cluster(runners=runners, monitoring={"prometheus": "install"})
+    watched = cluster(pools=SHARED, runners=runners, monitoring={"prometheus": "install"})
     found = fleet({"usw2": watched}, research=RESEARCH | {"group": "default"})
     rules = [rule for rule in cost_groups(found, "usw2")[0]["rules"] if rule["record"] == "gpu_ci:team_usd_per_hour"]
     assert [rule["labels"]["team"] for rule in rules] == ["default", "research/default", "other"]

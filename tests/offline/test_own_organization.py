@@ -54,7 +54,7 @@ def followed(stack: str, url: str, folder: Path) -> Path:
     yaml = YAML()
     document = yaml.load(ROOT / f"Pulumi.{stack}.yaml")
     github = document["config"]["gpu-ci:github"]
-    github["url"] = url
+    before, github["url"] = github["group"], url
     document["config"]["gpu-ci:permissionsBoundary"] = OWN["permissionsBoundary"]
     for key in ("appId", "installationId", "group"):
         github[key] = OWN[key]
@@ -67,7 +67,7 @@ def followed(stack: str, url: str, folder: Path) -> Path:
         if cluster["provider"] == "eks":
             cluster["admins"] = OWN["admins"]
         for runner in cluster["runners"].values():
-            if "group" in runner:
+            if runner.get("group") == before:
                 runner["group"] = OWN["group"]
         if (stack, url) in JUDGED:
             _shorten(cluster)

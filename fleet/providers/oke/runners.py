@@ -2,20 +2,11 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Discriminator, Tag
+from pydantic import Discriminator, Tag
 
 from fleet.providers.oke.vm_runner import VmPerJobRunner, VmRunner
-from fleet.settings.refusals import problem, refusal, refuse
+from fleet.settings.refusals import Reason, refusal, refuse
 from fleet.settings.runner import KINDS, PodRunner
-
-_LEAST_REASON, _MOST_REASON = 20, 200
-
-
-def _reason(text: str) -> str:
-    reason = text.strip()
-    if not _LEAST_REASON <= len(reason) <= _MOST_REASON or not reason.isprintable():
-        raise problem("network_reason", least=_LEAST_REASON, most=_MOST_REASON)
-    return reason
 
 
 class OkePodRunner(PodRunner):
@@ -25,7 +16,7 @@ class OkePodRunner(PodRunner):
     the VCN, other namespaces and the nodes, and the owner has to accept that. The nodes close their metadata by themselves.
     """
 
-    accept_unenforced_network: Annotated[str, AfterValidator(_reason)] | None = None
+    accept_unenforced_network: Reason | None = None
     """Why you accept that the network isolation of pods is not enforced on OKE, in words. Required until it is
     (docs/isolation.md). Mark: first."""
 

@@ -148,7 +148,11 @@ def _part(name: str, pool: Pool) -> Part:
 
 
 def _write_class(stack: GrowingStack, cluster: str, jobs: Jobs) -> None:
-    stack.draft.add(stack.at(cluster, "runners"), [*jobs.lines()])
+    """Add a class in the runner group of those that share its pools; without any, a class of releases in one of its own."""
+    names, rows = {pool.name for pool in jobs.pools}, stack.fleet.clusters[cluster].pod_runners.values()
+    own = jobs.name if any(pool.role == "release" for pool in jobs.pools) else ""
+    group = next((row.group or "" for row in rows if names & {*row.ordered}), own)
+    stack.draft.add(stack.at(cluster, "runners"), [*jobs._replace(group=group).lines()])
 
 
 def add_cluster(stack: GrowingStack, name: str, answers: Answers, most: int, day: date) -> None:

@@ -38,7 +38,10 @@ class Part(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """A runner set of pods over pools, the first choice first. Each runner takes `gpus` GPUs and its share of half a node."""
+    """A runner set of pods over pools, the first choice first. Each runner takes `gpus` GPUs and its share of half a node.
+
+    `group` is a runner group of its own, empty for that of the fleet.
+    """
 
     name: str
     pools: tuple[Part, ...]
@@ -46,6 +49,7 @@ class Jobs(NamedTuple):
     about: str
     labels: Sequence[str] = ()
     extra: tuple[str, ...] = ()
+    group: str = ""
 
     def lines(self) -> Iterator[str]:
         """The runner set as YAML. A node has less memory than its type is sold with, so the limit is three quarters of it."""
@@ -55,6 +59,8 @@ class Jobs(NamedTuple):
         yield f"# {self.about}"
         yield f"{self.name}:"
         yield f"  pools: {joined(names)}" if len(names) > 1 else f"  pool: {names[0]}"
+        # Sets of another runner group share no nodes: docs/sharing.md.
+        yield from ("  # Create this runner group on GitHub too.", f"  group: {self.group}") if self.group else ()
         yield from (f"  {line}" for line in self.extra)
         yield from [f"  gpus: {self.gpus}"] * (self.gpus > 1)
         yield f"  cpu: {{request: {max(cpus // 2, 1)}, limit: {cpus}}}"
@@ -80,11 +86,12 @@ def runner_sets(answers: Answers, most: int) -> Iterator[Jobs]:
         yield Jobs(name, _for_tests(model, types, max(most, 1)), 1, about, GENERIC_LABELS, extra)
     if "release" in answers.jobs:
         pool = Part(f"{model}-release", types[:1], ON_DEMAND, "release", 1)
-        yield Jobs(f"{name}-release", (pool,), 1, NAMED, extra=extra)
+        yield Jobs(f"{name}-release", (pool,), 1, NAMED, extra=extra, group=f"{name}-release")
     if "training" in answers.jobs:
         big = large(answers)
         pool = Part(f"{model}-training", (big,), ON_DEMAND, "release", 1)
-        yield Jobs(f"{name}-training", (pool,), big.gpus, f"Each job gets the {big.gpus} GPUs of one node.", extra=extra)
+        about = f"Each job gets the {big.gpus} GPUs of one node."
+        yield Jobs(f"{name}-training", (pool,), big.gpus, about, extra=extra, group=f"{name}-training")
 
 
 def _for_tests(model: str, types: tuple[Machine, ...], most: int) -> tuple[Part, ...]:
