@@ -10,31 +10,33 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from fleet.facts.scheduling import POOL_LABEL, SHARED_SUFFIX
+from fleet.facts.scheduling import SHARED_SUFFIX
 
 from .kinds import CONFIG_MAP
-from .pods import NODE_TERMS, PodSpec, containers_of, gpu_amounts
-from .read import Later, entries, items, line, text, walk
+from .node_labels import wanted
+from .pods import containers_of, gpu_amounts
+from .read import Later, line, text, walk
 from .rule import Stack, StackRule, Violations, facts
 from .runner_group_scoped import DEFAULT_GROUP
-from .runner_sets import RUNNER_SETS, RunnerSet, runner_sets
+from .runner_sets import RUNNER_SETS, runner_sets
 
 
 class _User(NamedTuple):
-    runner_set: RunnerSet
+    name: str
+    cluster: str
     domain: str
-    pools: frozenset[str]
+    pools: tuple[str, ...]
+    urn: str
 
 
 def _check(stack: Stack, later: Later) -> Violations:
-    users = sorted(_users(stack, later), key=lambda user: user.runner_set.name)
-    for first, second in combinations(users, 2):
-        meet = not (first.pools and second.pools) or first.pools & second.pools
-        if meet and first.domain != second.domain and first.runner_set.place.cluster == second.runner_set.place.cluster:
+    for first, second in combinations(sorted(_users(stack, later)), 2):
+        meet = not (first.pools and second.pools) or {*first.pools} & {*second.pools}
+        if first.cluster == second.cluster and first.domain != second.domain and meet:
             yield (
-                f"{second.runner_set.name} ({second.domain}) and {first.runner_set.name} ({first.domain}) take shares of the "
-                "same GPUs, and shares separate neither memory nor crashes; give each a pool of its own, or share by MIG",
-                second.runner_set.resource.urn,
+                f"{second.name} ({second.domain}) and {first.name} ({first.domain}) take shares of the same GPUs, and shares "
+                "separate neither memory nor crashes; give each a pool of its own, or share by MIG",
+                second.urn,
             )
 
 
@@ -42,26 +44,12 @@ def _users(stack: Stack, later: Later) -> Iterator[_User]:
     for each in runner_sets(stack.resources, later):
         with later:
             pod = each.job_pod(later)
-            if pod is not None and _takes_shares(pod, later):
+            amounts = (gpu_amounts(container, "limits", later) for container in (containers_of(pod, later) if pod else ()))
+            if pod is not None and any(name.endswith(SHARED_SUFFIX) for names in amounts for name in names):
                 values = each.values if each.release is not None else walk(each.resource.props, "spec")
-                group = text(walk(values, "runnerGroup")) or DEFAULT_GROUP
                 scope = text(walk(values, "githubConfigUrl")).lower().rstrip("/").removeprefix("https://")
-                yield _User(each, line(f"group {group} of {scope}"), frozenset(_pools(pod, later)))
-
-
-def _takes_shares(pod: PodSpec, later: Later) -> bool:
-    amounts = (gpu_amounts(container, "limits", later) for container in containers_of(pod, later))
-    return any(name.endswith(SHARED_SUFFIX) for names in amounts for name in names)
-
-
-def _pools(pod: PodSpec, later: Later) -> Iterator[str]:
-    """The pools that a pod selects; none if it may run in any."""
-    if name := text(walk(pod.spec, "nodeSelector", POOL_LABEL)):
-        yield name
-    for _, term in items(walk(pod.spec, *NODE_TERMS), later):
-        for _, wanted in entries(term, "matchExpressions", later):
-            if (text(walk(wanted, "key")), text(walk(wanted, "operator"))) == (POOL_LABEL, "In"):
-                yield from (text(value) for _, value in items(walk(wanted, "values"), later))
+                domain = line(f"group {text(walk(values, 'runnerGroup')) or DEFAULT_GROUP} of {scope}")
+                yield _User(each.name, each.place.cluster, domain, wanted(pod.spec).pools, each.resource.urn)
 
 
 RULE = StackRule(**facts(__name__), types=RUNNER_SETS | {CONFIG_MAP}, check=_check)
