@@ -149,7 +149,7 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, wo
 	$(BIN)/mypy $(if $(wildcard .mypy_cache),,--cache-dir=/dev/null)
 	$(BIN)/yamllint --strict -c .ci/yamllint.yaml *.yaml package/*.yaml package/*/*.yaml policies deployments bootstrap examples .github
 	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs $(CODE)
-	$(BIN)/shellcheck .ci/run .ci/plans components/oci/node.sh fleet/providers/oke/machine/bootstrap.sh fleet/providers/eks/recipe/*.sh .github/actions/*/*.sh
+	$(BIN)/shellcheck .ci/run .ci/plans deployments/take-role.sh components/oci/node.sh fleet/providers/oke/machine/bootstrap.sh fleet/providers/eks/recipe/*.sh .github/actions/*/*.sh
 	$(BIN)/shellcheck --shell=bash components/oci/local-disks.sh
 	$(BIN)/python .ci/size.py
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions

@@ -326,16 +326,12 @@ _SHORT = re.compile(r"(\w+:Describe|(?:ec2|ssm)messages:|elasticloadbalancing:(?
 _TAGGING = {"ec2:CreateTags": "ec2:CreateAction", "elasticfilesystem:TagResource": "elasticfilesystem:CreateAction"}
 """Actions that tag, with the condition key that only a request has which creates what it tags."""
 
-_OWN = (
-    *("autoscaling:*", "ec2:*Route", "ec2:*SecurityGroup*", "ec2:*Volume*"),
-    *("ec2:*SnapshotRestores", "ec2:CreateSnapshot", "ec2:LockSnapshot"),
-)
+_COPY = ("*Route", "*SecurityGroup*", "*Volume*", "*SnapshotRestores", "CreateSnapshot", "LockSnapshot")
+_OWN = ("autoscaling:*", *(f"ec2:{action}" for action in _COPY))
 """Actions that change or copy what exists: only resources of the stack (Service Authorization Reference, as above)."""
-_OWN_ARNS = (
-    *("autoscaling:*:*:autoScalingGroup:*", "ec2:*:*:route-table/*"),
-    # The ARN of a new one ends in an asterisk (AWS managed policy AmazonEBSCSIDriverEKSClusterScopedPolicy).
-    *("ec2:*:*:security-group/sg-*", "ec2:*:*:volume/vol-*", "ec2:*::snapshot/snap-*"),
-)
+_KINDS = ("route-table/rtb-*", "security-group/sg-*", "volume/vol-*", "snapshot/snap-*")
+_OWN_ARNS = ("arn:aws:autoscaling:*:*:autoScalingGroup:*", *(f"arn:aws:ec2:*:*:{kind}" for kind in _KINDS))
+"""What exists. The ARN of a new volume ends in an asterisk (AWS managed policy AmazonEBSCSIDriverEKSClusterScopedPolicy)."""
 _BUILDER = {"CreatedBy": "EC2 Image Builder"}
 """The tag of snapshots that the lifecycle of node images deletes (AWS managed policy EC2ImageBuilderLifecycleExecutionPolicy)."""
 
@@ -363,8 +359,7 @@ def boundary(target: Target) -> Document:
     own: Document = tags | {f"kubernetes.io/cluster/{name}": "owned" for name in target.clusters}
     for held, arns, having in ((_OWN, _OWN_ARNS, own), (("ec2:DeleteSnapshot",), _OWN_ARNS[-1:], tags | _BUILDER)):
         lacks = {"StringNotEquals": {f"aws:ResourceTag/{key}": value for key, value in having.items()}}
-        limits = {"Resource": [f"arn:aws:{arn}" for arn in arns], "Condition": lacks}
-        statements.append({"Effect": "Deny", "Action": list(held), **limits})
+        statements.append({"Effect": "Deny", "Action": list(held), "Resource": list(arns), "Condition": lacks})
     # By these tags the deploy role deletes and its roles change. So only what a role creates gets them.
     for action, key in _TAGGING.items():
         keys = [*tags, *_BUILDER, "kubernetes.io/cluster/*"] if action.startswith("ec2:") else [STACK_TAG]

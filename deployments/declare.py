@@ -5,6 +5,7 @@ Empty and false values are omitted wherever the provider omits them on reading. 
 """
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,22 +18,8 @@ from fleet.loading.deployments import OPERATION, PROJECT, Approval, Aws, Deploym
 _POLICY_CONFIG = Path(__file__).resolve().parent.parent / "policies" / "config"
 _READS = "preview|detect-drift"
 """The operations that read alone."""
-_NAMES = {
-    "organization.name": "ORGANIZATION",
-    "project.name": "PROJECT",
-    "stack.name": "STACK",
-    "deployment.version": "BUILD_NUMBER",
-    "deployment.id": "BUILD_ID",
-}
-"""The end of the variable of a run with the value, by its name in a session name."""
-_TAKE = (
-    'aws sts assume-role-with-web-identity --role-arn "$role" --duration-seconds "$seconds"'
-    ' --role-session-name "$(printf %.64s "$session")" --web-identity-token "$PULUMI_OIDC_TOKEN"'
-    " --query 'Credentials.[AccessKeyId,SecretAccessKey,SessionToken]' --output text"
-    ' | { read -r id key token && printf "AWS_%s\\n" "ACCESS_KEY_ID=$id" "SECRET_ACCESS_KEY=$key" "SESSION_TOKEN=$token"'
-    " >> /PULUMI_ENV; }"
-)
-"""Takes a role. It fails if AWS gives none."""
+_TAKE = re.sub(r"^#.*\n|\\\n *|\n$", "", (Path(__file__).parent / "take-role.sh").read_text(), flags=re.MULTILINE)
+"""Takes a role, as one line."""
 _CREATE_NOTHING = "preview|detect-drift|refresh|destroy"
 """The operations that create nothing."""
 Pools = Mapping[str, cloud.AgentPool]
@@ -108,9 +95,10 @@ def _roles(aws: Aws | None) -> tuple[str, ...]:
     """
     if aws is None:
         return ()
-    session = aws.session_name
-    for name, variable in _NAMES.items():
-        session = session.replace(f"${{{name}}}", f"$PULUMI_CI_{variable}")
+    session = re.sub(r"\$\{(\w+)\.name\}", lambda name: f"$PULUMI_CI_{name[1].upper()}", aws.session_name)
+    session = session.replace("${deployment.version}", "$PULUMI_CI_BUILD_NUMBER").replace(
+        "${deployment.id}", "$PULUMI_CI_BUILD_ID"
+    )
     either = f"role={aws.read_role_arn} seconds=3600 ;; *) role={aws.role_arn} seconds={aws.duration}"
     return (f'case "${OPERATION}" in {_READS}) {either} ;; esac; session="{session}"; {_TAKE}',)
 

@@ -3,9 +3,10 @@
 It runs when the check of a pull request has ended (workflow_run), with a token that may write comments. It runs no code of the
 pull request. The check's artifact is untrusted, because a fork can write its own. So the script accepts only two files with fixed
 names and limited size, compares the number and the commit with GitHub's data about the run, and removes mentions and links from
-the text. Only the hash of a commit becomes a link.
+the text. Only the hash of a commit becomes a link. Whether the check passed comes from GitHub's data, too.
 
-Reads the runner's GITHUB_API_URL, GITHUB_EVENT_PATH, GITHUB_REPOSITORY and GITHUB_SERVER_URL, and GITHUB_TOKEN. Exit status: 0
+Reads the runner's GITHUB_API_URL, GITHUB_EVENT_PATH, GITHUB_REPOSITORY and GITHUB_SERVER_URL, GITHUB_TOKEN, and TWO_KEYS: the
+file with what the rules of the base say (two_keys.py). Exit status: 0
 if the comment is posted or none is needed, 1 if this script or GitHub refuses something. Facts: docs.github.com, REST API
 (artifacts, pulls, issue comments); a body has at most 65,536 characters.
 """
@@ -67,6 +68,7 @@ class Run:
     head_sha: str
     head_repository: str
     url: str
+    conclusion: str
 
 
 def main() -> int:
@@ -75,7 +77,9 @@ def main() -> int:
     event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
     server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
     try:
-        line = comment(Api(os.environ["GITHUB_API_URL"], token), repository, run_of(event, f"{server}/{repository}"))
+        keys = Path(os.environ.get("TWO_KEYS", os.devnull))
+        text = keys.read_text(encoding="utf-8") if keys.exists() else ""
+        line = comment(Api(os.environ["GITHUB_API_URL"], token), repository, run_of(event, f"{server}/{repository}"), text)
     except NothingError as reason:
         line = f"::notice::{_line(reason)}"
     except RefusedError as reason:
@@ -92,14 +96,15 @@ def run_of(event: Mapping[str, Any], home: str) -> Run:
         raise NothingError(f"the run was made for {run['event']}, not for a pull request")
     if not run["head_repository"]:
         raise NothingError("the repository of the pull request is gone")
-    return Run(run["id"], run["head_sha"], run["head_repository"]["full_name"], f"{home}/actions/runs/{run['id']}")
+    url = f"{home}/actions/runs/{run['id']}"
+    return Run(run["id"], run["head_sha"], run["head_repository"]["full_name"], url, str(run["conclusion"]))
 
 
-def comment(api: Api, repository: str, run: Run) -> str:
-    """Create or update the comment of a run's pull request; return a line that says which."""
+def comment(api: Api, repository: str, run: Run, keys: str = "") -> str:
+    """Create or update the comment of a run's pull request; return a line that says which. `keys` is what the base says."""
     files = unpacked(download(api, repository, run))
     number = pull_request(api, repository, run, about(files[ABOUT], run))
-    body = written(decoded(files[TEXT], TEXT), run, repository)
+    body = written(decoded(files[TEXT], TEXT), run, repository, keys)
     there = f"/repos/{repository}/issues"
     for old in comments(api, f"{there}/{number}/comments"):
         if is_ours(old):
@@ -208,13 +213,18 @@ def is_ours(entry: Mapping[str, Any]) -> bool:
 # -- the text ----------------------------------------------------------------------------------------------------------
 
 
-def written(text: str, run: Run, repository: str) -> str:
-    """The comment: a line that names the run, and the fork that wrote the text; then the text without mentions and links."""
+def written(text: str, run: Run, repository: str, keys: str = "") -> str:
+    """The comment: how the run ended, what the base says, a line that names the run and a fork, and the text of the run.
+
+    All but the last comes from GitHub and from the base. No text has mentions and links.
+    """
+    ended = "✅ **The check passed.**" if run.conclusion == "success" else f"❌ **The check ended: {neutral(run.conclusion)}.**"
+    base = f"{cut(neutral(keys), MOST_CHARACTERS // 2)}\n\n" if keys else ""
     tame = neutral(text)
-    body = cut(tame)
+    body = cut(tame, MOST_CHARACTERS - len(base))
     more = "" if body == tame else " It is cut here; the run's summary shows all of it."
     fork = f" **Code of the fork `{run.head_repository}` wrote all text below.**" if run.head_repository != repository else ""
-    return f"{MARKER}\nPlan of {run.head_sha[:12]}, made by [this run]({run.url}).{fork}{more}\n\n{body}"
+    return f"{MARKER}\n{ended}\n\n{base}Plan of {run.head_sha[:12]}, made by [this run]({run.url}).{fork}{more}\n\n{body}"
 
 
 def neutral(text: str) -> str:
@@ -224,11 +234,11 @@ def neutral(text: str) -> str:
     return _LIVE.sub(rf"\g<0>{_GAP}", printable)
 
 
-def cut(text: str) -> str:
-    """The text cut to the limit of a comment, in whole lines. A cut text ends before its first fold and its first code."""
-    if len(text) <= MOST_CHARACTERS:
+def cut(text: str, most: int = MOST_CHARACTERS) -> str:
+    """The text cut to a limit, in whole lines. A cut text ends before its first fold and its first code."""
+    if len(text) <= most:
         return text
-    head = text[:MOST_CHARACTERS]
+    head = text[:most]
     head = head[: head.rfind("\n") + 1] or head
     return _OPENS.split(head, maxsplit=1)[0]
 

@@ -309,13 +309,18 @@ def make_plan(
 
 
 def judged(config: StackConfig, recording: Recording, policies: Sequence[Configured]) -> tuple[Verdict, ...]:
-    """What policies say of the resources of a stack. What only a day breaks has its own kind."""
+    """What policies say of the resources of a stack, with the names of its file. What only a day breaks has its own kind."""
+    return named(config, verdicts_of(recording, policies))
+
+
+def verdicts_of(recording: Recording, policies: Sequence[Configured]) -> tuple[Verdict, ...]:
+    """What policies say of resources, without the stack file."""
 
     def timeless(rules: Collection[str]) -> Iterable[Verdict]:
         early = (configured._replace(as_of=date.min) for configured in policies if configured.policy.id in rules)
         return judge(recording, early)
 
-    return named(config, by_time(judge(recording, policies), timeless))
+    return by_time(judge(recording, policies), timeless)
 
 
 def has_sdk() -> bool:

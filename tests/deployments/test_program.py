@@ -46,8 +46,8 @@ TAKE = (
     'aws sts assume-role-with-web-identity --role-arn "$role" --duration-seconds "$seconds"'
     ' --role-session-name "$(printf %.64s "$session")" --web-identity-token "$PULUMI_OIDC_TOKEN"'
     " --query 'Credentials.[AccessKeyId,SecretAccessKey,SessionToken]' --output text"
-    ' | { read -r id key token && printf "AWS_%s\\n" "ACCESS_KEY_ID=$id" "SECRET_ACCESS_KEY=$key" "SESSION_TOKEN=$token"'
-    " >> /PULUMI_ENV; }"
+    " | { read -r id key token && printf 'AWS_%s\\n'"
+    ' "ACCESS_KEY_ID=$id" "SECRET_ACCESS_KEY=$key" "SESSION_TOKEN=$token" >> /PULUMI_ENV; }'
 )
 TAKES = (
     f'case "$PULUMI_CI_OPERATION" in preview|detect-drift) role={READER} seconds=3600 ;; *) role={ROLE} seconds={{}} ;; esac; '

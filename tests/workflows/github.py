@@ -100,7 +100,8 @@ class GitHub:
 
 def event(**changes: Any) -> dict[str, Any]:
     """The workflow_run event of a fork's check."""
-    run = {"id": RUN, "event": "pull_request", "head_sha": SHA, "head_repository": {"full_name": FORK}}
+    fork = {"full_name": FORK}
+    run = {"id": RUN, "event": "pull_request", "head_sha": SHA, "head_repository": fork, "conclusion": "success"}
     return {"workflow_run": run | changes}
 
 

@@ -57,6 +57,7 @@ def load() -> ModuleType:
 
 SCRIPT_MODULE = load()
 MARKER = SCRIPT_MODULE.MARKER
+PASSED = "✅ **The check passed.**"
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,37 @@ def test_the_first_run_makes_a_comment(run, github, head, said):
     assert (done.status, done.said) == (0, f"created a comment at #{NUMBER}\n")
     (made,) = github.comments
     link = f"https://github.example/{REPOSITORY}/actions/runs/{RUN}"
-    assert made["body"] == f"{MARKER}\nPlan of {SHA[:12]}, made by [this run]({link}).{said}\n\n## plan"
+    assert made["body"] == f"{MARKER}\n{PASSED}\n\nPlan of {SHA[:12]}, made by [this run]({link}).{said}\n\n## plan"
+
+
+@pytest.mark.parametrize("conclusion", ["failure", "timed_out", "action_required", "startup_failure"])
+def test_a_fork_does_not_say_itself_that_its_check_passed(run, github, conclusion):
+    github.content = plan_artifact("## ✅ `prod`: every proof holds\n\nReviewed by security")
+    run(event(conclusion=conclusion))
+    (made,) = github.comments
+    first, _, said, *_ = made["body"].removeprefix(f"{MARKER}\n").splitlines()
+    assert first == f"❌ **The check ended: {conclusion}.**"
+    assert said.endswith(f"**Code of the fork `{FORK}` wrote all text below.**")
+
+
+def test_what_the_base_says_comes_before_the_text_of_the_fork(run, github, tmp_path, monkeypatch):
+    (tmp_path / "keys.md").write_text("## ⚠️ An owner must approve\n\n| @mallory | https://example.com |\n" + "x" * 100_000)
+    monkeypatch.setenv("TWO_KEYS", str(tmp_path / "keys.md"))
+    github.content = plan_artifact("## plan\n" * 10_000)
+    run()
+    (made,) = github.comments
+    assert len(made["body"]) < 65_536, "GitHub's limit"
+    base, fork = made["body"].split("Plan of ")
+    assert base.startswith(f"{MARKER}\n{PASSED}\n\n## ⚠️ An owner must approve\n")
+    assert "@mallory" not in base
+    assert "https://" not in base
+    assert "## plan" in fork
+
+
+def test_without_a_word_of_the_base_there_is_the_plan(run, github, tmp_path, monkeypatch):
+    monkeypatch.setenv("TWO_KEYS", str(tmp_path / "no-file"))
+    run()
+    assert github.comments[0]["body"].startswith(f"{MARKER}\n{PASSED}\n\nPlan of ")
 
 
 def test_the_next_run_renews_it(run, github):
@@ -440,7 +471,7 @@ def test_a_long_text_is_cut_at_a_line_and_says_so(run, github):
     assert run().status == 0
     body = github.comments[0]["body"]
     assert len(body) < 65_536
-    assert body.splitlines()[1].endswith("It is cut here; the run's summary shows all of it.")
+    assert body.splitlines()[3].endswith("It is cut here; the run's summary shows all of it.")
     assert body.endswith("a line\n")
 
 

@@ -45,7 +45,7 @@ PUBLISHING = ("release.yml", "site.yml")
 ACCEPTANCE = "acceptance.yml"
 """Builds a stack on a cloud, and destroys it: docs/acceptance.md. A person starts it."""
 TOKEN_WRITES = {
-    "comment.yml": {"pull-requests"},
+    "comment.yml": {"pull-requests", "statuses"},
     "preview.yml": {"id-token"},
     BY_HAND: {"contents", "id-token", "pull-requests"},
     RERUN: {"actions"},
@@ -93,7 +93,7 @@ def test_there_are_the_workflows_of_a_pull_request_and_of_gpus():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_an_action_is_pinned_by_its_commit_and_says_its_version(path):
-    lines = [line.strip() for line in path.read_text().splitlines() if "uses:" in line]
+    lines = [line.strip() for line in path.read_text().splitlines() if re.search(r"\buses:", line)]
     assert bool(lines) is (path.name != WAKE), "a workflow uses something; a wake only needs a runner"
     for line in lines:
         # $/ is the workflow's own repository and commit.
@@ -231,13 +231,19 @@ def test_what_a_search_finds_is_one_issue_and_the_job_that_opens_it_runs_no_code
 
 
 def test_the_artifact_is_what_the_comment_reads():
-    (upload,) = used("pull-request.yml", "actions/upload-artifact")
+    recorded, upload = used("pull-request.yml", "actions/upload-artifact")
     script = (ROOT / ".github" / "scripts" / "comment.py").read_text()
     constants = dict(re.findall(r'^(ARTIFACT) = "(.+)"$', script, re.MULTILINE))
     files = re.search(r'^TEXT, ABOUT = "(.+)", "(.+)"$', script, re.MULTILINE)
     assert files is not None
     assert upload["with"]["name"] == constants["ARTIFACT"]
     assert upload["with"]["path"].split() == [f"build/comment/{name}" for name in files.groups()]
+    (step,) = [step for _, step in steps("pull-request.yml") if "two_keys.py" in step.get("run", "")]
+    assert step["run"] == ".venv/bin/python .github/scripts/two_keys.py record build/recorded"
+    assert step["if"] == recorded["if"] == "${{ !cancelled() }}"
+    assert recorded["with"]["path"] == "build/recorded/*.json"
+    read, _ = used("comment.yml", "actions/download-artifact")
+    assert read["with"]["name"] == recorded["with"]["name"]
 
 
 # -- the preview -------------------------------------------------------------------------------------------------------
@@ -307,37 +313,171 @@ def owned(path: str) -> bool:
     return bool(matching and matching[-1])
 
 
-def test_whatever_a_job_with_a_token_runs_has_an_owner():
+def credentials(held: dict[str, Any], job: dict[str, Any]) -> set[str]:
+    """What a job has beyond reading this repository: rights, secrets, an environment, and what a step exchanges a token for."""
+    rights = {right for right, level in job.get("permissions", held["permissions"]).items() if level != "read"}
+    named = set(re.findall(r"\bsecrets\.(\w+)", str(job))) | ({job["secrets"]} if "secrets" in job else set())
+    given = {str(job["environment"])} if "environment" in job else set()
+    roles = {
+        step["uses"] for step in job["steps"] if re.match(r"aws-actions/configure|pulumi/auth|docker/login", step.get("uses", ""))
+    }
+    return rights | named | given | roles
+
+
+def ran(job: dict[str, Any]) -> str:
+    """Every shell text that a job runs: its steps and our actions, the recipes of make with what they need, and shell scripts."""
+    texts, seen = [step.get("run", "") for step in job["steps"]], set[str]()
+    for action in (each for each in uses(job) if each.startswith("$/")):
+        held = YAML(typ="safe", pure=True).load(ROOT / action[2:] / "action.yml")
+        texts += [step.get("run", "") for step in held["runs"]["steps"]]
+    while texts:
+        text = texts.pop()
+        if text not in seen:
+            seen.add(text)
+            made = re.findall(r"(?:\bmake\b|\$\(MAKE\))([^\n;&|]*)", text)
+            texts += [needed(word) for words in made for word in words.split() if word in targets()]
+            texts += [path.read_text() for path in files(text) if path.is_file() and path.suffix in ("", ".sh")]
+    return "\n".join(seen)
+
+
+def uses(job: dict[str, Any]) -> list[str]:
+    return [step["uses"] for step in job["steps"] if "uses" in step]
+
+
+def needed(target: str) -> str:
+    """The recipe of a target, and those of what it needs."""
+    needs = re.findall(rf"^{re.escape(target)}:([^=\n#]*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    return "\n".join([targets()[target], *(needed(word) for words in needs for word in words.split() if word in targets())])
+
+
+def files(text: str) -> set[Path]:
+    """The files and folders of the repository that a shell text names."""
+    words = re.findall(r"(?<![\w./$-])(?:\./)?([\w.-]+(?:/[\w.-]+)*)", text)
+    found = {ROOT / word for word in words if (ROOT / word).is_file() and not word.startswith(".venv/")}
+    return found | {ROOT / word for word in words if word in {"docs", "tests"} or word.startswith(("docs/", "tests/"))}
+
+
+def is_page(path: str) -> bool:
+    """Whether a path is a page or a folder of pages, which no program runs."""
+    return path.startswith("docs") and not re.search(r"\.(py|sh|js|ya?ml)$", path)
+
+
+JOBS = [(path.name, name) for path in FILES for name in workflow(path.name)["jobs"]]
+
+
+@pytest.mark.parametrize(("file", "name"), JOBS)
+def test_what_a_job_with_a_credential_runs_has_an_owner_and_is_no_test(file: str, name: str):
+    held = workflow(file)
+    job = held["jobs"][name]
+    text = ran(job)
+    tests = re.search(r"\bpytest\b|\bpython3? (-m )?(tests|docs)\b|requirements/dev\.txt|\bmake (test|lint|search)\b", text)
+    if credentials(held, job):
+        assert not tests, "owners have not reviewed a test, nor what tests install"
+        paths = {str(path.relative_to(ROOT)) for path in files(text)}
+        assert {path for path in paths if not owned(path)} <= {path for path in paths if is_page(path)}
+    else:
+        assert job["permissions"].items() <= {"contents": "read", "actions": "read", "checks": "read"}.items()
+
+
+def test_what_is_a_credential_and_what_a_job_runs_is_found():
+    of = {(file, name): credentials(workflow(file), workflow(file)["jobs"][name]) for file, name in JOBS}
+    assert {key for key, held in of.items() if held} == {
+        *(("comment.yml", name) for name in ("comment", "status", "approve")),
+        ("preview.yml", "preview"),
+        *(("runner-image.yml", name) for name in ("build", "propose")),
+        *(("release.yml", name) for name in ("build", "publish")),
+        *(("acceptance.yml", name) for name in ("run", "propose")),
+        ("freshen.yml", "ask"),
+        ("freshen.yml", "propose"),
+        ("rerun.yml", "rerun"),
+        ("search.yml", "report"),
+        ("site.yml", "publish"),
+    }
+    text = ran(workflow("release.yml")["jobs"]["build"])
+    assert {ROOT / ".ci" / "release.py", ROOT / ".ci" / "requirements" / "release.txt", ROOT / "requirements.txt"} <= files(text)
+    assert "pytest" in ran(workflow("release.yml")["jobs"]["test"])
+    assert "pytest" in ran({"steps": [{"run": "make test"}], "permissions": {}})
+
+
+def test_everything_but_pages_and_tests_has_an_owner():
     ownerless = {path.name for path in ROOT.iterdir() if not owned(path.name)}
     assert ownerless == {"docs", "tests"}
     assert owned("tests/conftest.py")
     assert owned("policies/rules/gpu_node_taint.py")
-    for path in FILES:
-        for name, job in workflow(path.name)["jobs"].items():
-            if set(job["permissions"].values()) - {"read"}:
-                run = "\n".join(step.get("run", "") for step in job["steps"])
-                assert not re.search(r"\bmake (test|lint|docs|search)\b|pytest|python3? (tests|docs)/", run), (
-                    f"{path.name}: {name}"
-                )
 
 
 # -- the comment -------------------------------------------------------------------------------------------------------
 
 
-def test_the_comment_checks_out_nothing_of_the_pull_request():
-    (checkout,) = used("comment.yml", "actions/checkout")
-    assert checkout["with"].keys() == {"persist-credentials", "sparse-checkout"}, "no ref, no repository: the default branch"
-    assert checkout["with"]["sparse-checkout"] == ".github/scripts"
-    assert [step.get("uses", "").partition("@")[0] for _, step in steps("comment.yml")] == ["actions/checkout", ""]
-    assert [step["run"] for _, step in steps("comment.yml") if "run" in step] == ["python3 .github/scripts/comment.py"]
+def test_no_job_checks_out_or_runs_anything_of_the_pull_request():
+    for checkout in used("comment.yml", "actions/checkout"):
+        assert checkout["with"].keys() <= {"persist-credentials", "sparse-checkout"}, "no ref, no repository: the default branch"
+    jobs = workflow("comment.yml")["jobs"]
+    assert [step["run"] for step in jobs["comment"]["steps"] if "run" in step] == ["python3 .github/scripts/comment.py"]
+    for download in used("comment.yml", "actions/download-artifact"):
+        assert download["with"]["path"].startswith("${{ runner.temp }}/"), "no file of an artifact lies in the checkout"
+    for name in ("status", "approve"):
+        assert uses(jobs[name]) == [], "it runs no code of the repository"
 
 
 def test_the_comment_follows_the_check_and_has_no_more_rights_than_it_needs():
     held = workflow("comment.yml")
     assert held["on"] == {"workflow_run": {"workflows": [workflow("pull-request.yml")["name"]], "types": ["completed"]}}
-    (job,) = held["jobs"].values()
-    assert job["permissions"] == {"actions": "read", "contents": "read", "pull-requests": "write"}
-    assert job["if"] == "github.event.workflow_run.event == 'pull_request'"
+    jobs = held["jobs"]
+    assert jobs["judge"]["permissions"] == {"actions": "read", "contents": "read"}, "what reads a stranger's data writes nothing"
+    assert jobs["comment"]["permissions"] == {"actions": "read", "contents": "read", "pull-requests": "write"}
+    assert jobs["status"]["permissions"] == jobs["approve"]["permissions"] == {"statuses": "write"}
+    run = "github.event.workflow_run"
+    assert jobs["judge"]["if"] == f"{run}.event == 'pull_request' && {run}.conclusion != 'cancelled'"
+    assert held["concurrency"]["cancel-in-progress"] is True, "a newer commit takes the place of one that waits for an owner"
+
+
+@pytest.mark.parametrize(("status", "differ", "ends"), [(0, "0", 0), (1, "1", 0), (2, None, 2), (137, None, 137)])
+def test_a_difference_waits_for_an_owner_and_a_failure_does_too(status, differ, ends, tmp_path):
+    jobs = workflow("comment.yml")["jobs"]
+    (run,) = [step["run"] for step in jobs["judge"]["steps"] if "two_keys.py" in step.get("run", "")]
+    program = tmp_path / ".venv" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\necho "$*"\nexit {status}\n')
+    program.chmod(0o755)
+    given = {
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_OUTPUT": str(tmp_path / "out"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+    }
+    shell = [str(shutil.which("bash")), "-e", "-o", "pipefail", "-c", run]
+    done = subprocess.run(shell, cwd=tmp_path, env=os.environ | given, capture_output=True, text=True, check=False)
+    assert done.returncode == ends
+    assert (tmp_path / "summary").read_text() == f".github/scripts/two_keys.py judge {tmp_path}/recorded\n"
+    outputs = (tmp_path / "out").read_text() if (tmp_path / "out").exists() else ""
+    assert outputs == (f"differ={differ}\n" if differ else "")
+    assert jobs["approve"]["if"].endswith("needs.judge.outputs.differ != '0' }}"), "without an output the base has not agreed"
+
+
+@pytest.mark.parametrize(
+    ("job", "given", "said"),
+    [
+        ("status", {"DIFFER": "0"}, "state=success"),
+        ("status", {"DIFFER": "1"}, "state=pending"),
+        ("status", {"DIFFER": ""}, "state=pending"),
+        ("approve", {"REVIEWERS": "required"}, "state=success"),
+        ("approve", {"REVIEWERS": ""}, ""),
+    ],
+)
+def test_the_status_of_a_commit_is_success_only_if_the_base_agrees_or_an_owner_approves(job, given, said, tmp_path):
+    (step,) = workflow("comment.yml")["jobs"][job]["steps"]
+    (tmp_path / "gh").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >> "{tmp_path}/asked"\n')
+    (tmp_path / "gh").chmod(0o755)
+    held = dict.fromkeys(step["env"], "") | {"SHA": "0" * 40, "GITHUB_REPOSITORY": "a/b"} | given
+    shell = [str(shutil.which("bash")), "-e", "-o", "pipefail", "-c", step["run"]]
+    environment = held | {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(shell, env=environment, capture_output=True, text=True, check=False)
+    asked = (tmp_path / "asked").read_text().splitlines() if (tmp_path / "asked").exists() else []
+    assert (done.returncode, bool(asked)) == (0 if said else 1, bool(said)), (
+        "GitHub makes a missing environment without reviewers"
+    )
+    if said:
+        assert {f"repos/a/b/statuses/{'0' * 40}", said, "context=two keys"} <= set(asked)
 
 
 # -- the rerun ---------------------------------------------------------------------------------------------------------
