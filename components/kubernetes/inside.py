@@ -7,6 +7,7 @@ import pulumi
 
 from components.component import Resources
 from components.context import PrivateKeys
+from components.kubernetes.admission import Admission
 from components.kubernetes.arc_runner_set import ArcRunnerSet, Read
 from components.kubernetes.enablement import DevicePluginStack, GpuOperator
 from components.kubernetes.gpu_workload import GpuJob, GpuWorkload
@@ -30,6 +31,7 @@ from fleet.prove.bill import waiting_per_node
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import enablement_of, kueue_chart, plain_charts, pod_set_of
 from fleet.providers.registry import PROVIDERS
+from fleet.render.admission import admission
 from fleet.render.isolation import homes
 from fleet.render.placeholders import placeholders
 from fleet.render.queues import queue_objects
@@ -83,6 +85,8 @@ def furnish(inside: Inside, fleet: Fleet, private_keys: PrivateKeys) -> Arc:
     `private_keys` are those of the GitHub Apps by scope, if the program writes their Secrets.
     """
     enabled = _enable(inside)
+    if rules := tuple(admission(inside.settings)):
+        Admission(f"{inside.name}-admission", inside.opts, rules, inside.ready)
     for chart in plain_charts(inside.settings):
         PlainChart(f"{inside.name}-{chart.name}", inside.opts, inside, chart)
     if text := PROVIDERS[inside.settings.provider].priorities(inside.name, inside.settings):

@@ -463,6 +463,8 @@ def workload_labels(kind: str, name: str) -> dict[str, str]:
 _GPU_RESOURCE = re.compile(
     r"(nvidia\.com/(gpu|mig-\d+g\.\d+gb(\.me|\.me\.all|\.gfx|-me)?)(\.shared)?|amd\.com/gpu|gpu\.intel\.com/\w+|aws\.amazon\.com/neuron(core|device)?)"
 )
+GPU_RESOURCES = _GPU_RESOURCE.pattern
+"""The regular expression that matches the name of each of them as a whole."""
 
 
 def is_gpu_resource(name: str) -> bool:

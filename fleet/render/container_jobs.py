@@ -13,6 +13,7 @@ from fleet.charts.runner_sets import PodSet
 from fleet.facts.manifest import Manifest, manifest, role, rule, service_account
 from fleet.facts.scheduling import CONTAINER_JOBS, JOB_TEMPLATE, NO_GPU, RUNNER_POD_LABEL, is_gpu_resource
 from fleet.prove.namespace_limits import jobs_limit_range, jobs_quota
+from fleet.render.admission import enforced
 from fleet.render.isolation import in_namespace, namespace, network_policy, wall
 
 _RULES = (
@@ -22,7 +23,6 @@ _RULES = (
     rule("secrets", "get", "list", "create", "delete"),
 )
 """What the hooks ask the API server about before they start (packages/k8s/src/k8s/index.ts, requiredPermissions)."""
-_ADMISSION = "admissionregistration.k8s.io/v1"
 WALLS = ("NetworkPolicy", "ResourceQuota", "LimitRange")
 """Kinds of the objects that isolate the jobs' pods."""
 
@@ -55,24 +55,13 @@ def _of_jobs(pods: PodSet, job: Mapping[str, Any]) -> Iterator[Manifest]:
     yield manifest("v1", "LimitRange", name, home, jobs_limit_range(job, service_size(pods.services)["requests"]))
 
 
-def _admission(pods: PodSet, job: Mapping[str, Any]) -> Iterator[Manifest]:
+def _admission(pods: PodSet, job: Mapping[str, Any]) -> tuple[Manifest, Manifest]:
     """A ValidatingAdmissionPolicy that holds the pods of the jobs' namespace to the templates, and its binding.
 
     The hooks merge the templates into each pod. A program with the runner's token could leave them out.
     """
-    rules = [{"expression": expression, "message": message} for expression, message in _rules(pods, job)]
-    yield manifest(_ADMISSION, "ValidatingAdmissionPolicy", pods.jobs_home) | {
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
-            },
-            "validations": rules,
-        }
-    }
-    yield manifest(_ADMISSION, "ValidatingAdmissionPolicyBinding", pods.jobs_home) | {
-        "spec": {"policyName": pods.jobs_home, "validationActions": ["Deny"], "matchResources": in_namespace(pods.jobs_home)}
-    }
+    created = {"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods"]}
+    return enforced(pods.jobs_home, created, dict(_rules(pods, job)), in_namespace(pods.jobs_home))
 
 
 def _rules(pods: PodSet, spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -92,6 +92,9 @@ class Cluster(Model):
     declare_quotas: bool = False
     """Whether the program declares the largest number of GPUs of the fleet: on AWS as a request for quotas that
     `accountQuotas` shows to be too small, on OCI as an upper limit. Mark: first."""
+    admission: bool = False
+    """Whether the API server itself refuses what a person with kubectl could break, by the rules of the policies
+    (docs/admission.md)."""
     protect: bool = False
     """Whether Pulumi refuses to delete the control plane, and to destroy any part of the stack by `pulumi destroy`
     (docs/operate.md#protection). Set it to false before you destroy the stack. Mark: first."""
@@ -295,6 +298,14 @@ class Cluster(Model):
     def pool_orders(self) -> dict[str, tuple[str, ...]]:
         """The pools of each runner class, queue flavor and job that names several, the first choice first, by its path."""
         return {path: pools for path, _, pools in self._pool_lists() if len(pools) > 1}
+
+    @property
+    def largest_job(self) -> int:
+        """The most GPUs that a container of a runner class, workload or job asks for; with queues as many as a node has."""
+        works = (work.units for work in self.workloads.values() if isinstance(work, PoolWorkload))
+        nodes = (pool.units(machine) for pool in self.gpu_pools.values() for machine in pool.machines) if self.queues else ()
+        jobs = (job.gpus for job in self.jobs.values())
+        return max((*(runner.gpus for runner in self.pod_runners.values()), *jobs, *works, *nodes), default=0)
 
     def pod_sets(self, pool: str) -> dict[str, PodRunner]:
         """The runner sets of pods that name a pool, at any place of their order."""

@@ -38,6 +38,7 @@ _INSTALL = """\
 # An ArgoCD of your own needs configs.cm of these: without it no wave waits for the Applications of the one before.
 """
 _SHARED = {
+    "Admission": "infrastructure/admission",
     "GpuMonitoring": "infrastructure/monitoring",
     "GpuQueue": "infrastructure/queues",
     "LocalQueues": "infrastructure/queues",

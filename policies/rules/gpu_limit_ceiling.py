@@ -17,6 +17,7 @@ from itertools import product
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import is_gpu_resource
 
+from .admission import held
 from .chart_gpus import chart_faults
 from .charts import REGULAR, Container
 from .kinds import CONFIG_MAPS, HELM, PODS, QUEUES, RUNNER_SET, kind_of, may_have_pods
@@ -201,4 +202,4 @@ def _queue_faults(props: Data, most: int, later: Later) -> Faults:
         )
 
 
-RULE = StackRule(**facts(__name__), types=PODS | QUEUES, others=may_have_pods, check=_check)
+RULE = held(StackRule(**facts(__name__), types=PODS | QUEUES, others=may_have_pods, check=_check))

@@ -18,6 +18,7 @@ from itertools import chain
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, VISIBLE_DEVICES, is_gpu_resource
 
+from .admission import held
 from .charts import Container
 from .kinds import CONFIG_MAPS, PODS, SERVING, each, kind_of, may_have_pods
 from .pods import (
@@ -182,4 +183,4 @@ def _sees_gpus(variable: Data) -> bool:
     return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in NO_DEVICES
 
 
-RULE = Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=PODS, others=may_have_pods, check=_check)
+RULE = held(Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=PODS, others=may_have_pods, check=_check))

@@ -7,6 +7,7 @@ PriorityClasses, because a pod with a higher priority can preempt a GPU pod.
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import RUNNER_PRIORITY
 
+from .admission import held
 from .kinds import PODS, api_tokens, each, may_have_pods
 from .pods import PodSpec, of_gpu_pods
 from .read import Data, Faults, Later, bound, shown, text, walk
@@ -44,4 +45,4 @@ def _above(path: str, value: Data, args: Args) -> Faults:
         )
 
 
-RULE = Rule(**facts(__name__, ceiling=RUNNER_PRIORITY.value), types=PODS | CLASSES, others=may_have_pods, check=_check)
+RULE = held(Rule(**facts(__name__, ceiling=RUNNER_PRIORITY.value), types=PODS | CLASSES, others=may_have_pods, check=_check))

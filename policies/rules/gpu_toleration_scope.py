@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from fleet.facts.scheduling import Toleration
 
 from . import kinds
+from .admission import held
 from .pods import PodSpec, hides_gpus, pod_specs, serves_the_node, takes_gpus, tolerations
 from .pools import GPU_TAINTS
 from .read import Data, Faults, Later, line, strings
@@ -70,4 +71,4 @@ def _fault(path: str, index: int, toleration: Toleration, why: str) -> str:
     return f"{place} tolerates {line(toleration.key)}: {why}; remove the toleration"
 
 
-RULE = Rule(**facts(__name__, allowNames=list(kinds.SERVING)), types=kinds.PODS, others=kinds.may_have_pods, check=_check)
+RULE = held(Rule(**facts(__name__, allowNames=list(kinds.SERVING)), types=kinds.PODS, others=kinds.may_have_pods, check=_check))

@@ -14,6 +14,7 @@ from functools import lru_cache
 from fleet.facts.record import Record
 
 from . import charts
+from .admission import held
 from .kinds import CLUSTER_POLICY, OPERATOR_CHART, PODS, may_have_pods
 from .pods import containers_of, pod_specs, volumes_of
 from .read import Data, Faults, Later, keys, label, line, shown, strings, text, true, walk
@@ -204,4 +205,4 @@ def _joined(parts: Mapping[str, str]) -> str:
     return f"{whole}{f':{tag}' if tag else ''}{f'@{digest}' if digest else ''}"
 
 
-RULE = Rule(**facts(__name__), types=PODS | CLUSTER_POLICY, others=may_have_pods, check=_check)
+RULE = held(Rule(**facts(__name__), types=PODS | CLUSTER_POLICY, others=may_have_pods, check=_check))

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
+from fleet.facts.admission import SYSTEM
+
 from .read import Data, Later, entries, keys, places, walk
 
 _TABLES = tomllib.loads((Path(__file__).parent / "kinds.toml").read_text(encoding="utf-8"))
@@ -173,7 +175,7 @@ SECRETS = frozenset((SECRET, f"{SECRET}Patch", f"{SECRET}List"))
 
 SERVING: tuple[str, ...] = tuple(_TABLES["serving"]["names"])
 """Names of containers that serve a node, also one with GPUs, without taking a GPU."""
-SERVING_IMAGES, SERVING_NAMESPACES = (frozenset(_TABLES["serving"][key]) for key in ("images", "namespaces"))
+SERVING_IMAGES, SERVING_NAMESPACES = frozenset(_TABLES["serving"]["images"]), frozenset(SYSTEM)
 """The last part of their images' repositories, and their namespaces."""
 
 SCALE_SET_CHART, CONTROLLER_CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"

@@ -28,6 +28,7 @@ from functools import partial
 from fleet.facts.scheduling import POD_SECURITY_LABEL, RUNNERS
 
 from . import kinds
+from .admission import held
 from .clusters import clustered
 from .networks import DIRECTIONS, Address, IPNetwork, denies, network, ways_out
 from .pods import PodSpec
@@ -245,4 +246,4 @@ def _address(value: Data) -> Address | None:
 
 
 _TYPES = RUNNER_SETS | PATCHES | {*_OF_NAMESPACE, kinds.CONFIG_MAP, kinds.EKS_ADDON, kinds.OKE_CLUSTER}
-RULE = StackRule(**facts(__name__), types=_TYPES, check=_check)
+RULE = held(StackRule(**facts(__name__), types=_TYPES, check=_check))

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from fleet.facts.record import Record
 
 from . import charts
+from .admission import held
 from .kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, ROLE, ROLE_BINDING
 from .pods import PodSpec
 from .read import Data, Later, UndeterminableError, entries, listed, shown, text, walk
@@ -152,6 +153,8 @@ def _of_rule(rule: Data, secrets: list[str], later: Later) -> str:
     return ""
 
 
-RULE = StackRule(
-    **facts(__name__), types=RUNNER_SETS | {CONFIG_MAP, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING}, check=_check
+RULE = held(
+    StackRule(
+        **facts(__name__), types=RUNNER_SETS | {CONFIG_MAP, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING}, check=_check
+    )
 )

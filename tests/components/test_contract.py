@@ -16,6 +16,7 @@ from tests.components.recorded import ROOT, in_every_stack, of_type, stack_confi
 
 TOKENS = {
     "ArgoCd": "gpu-ci:index:ArgoCd",
+    "Admission": "gpu-ci:index:Admission",
     "ArcController": "gpu-ci:index:ArcController",
     "ArcRunnerSet": "gpu-ci:index:ArcRunnerSet",
     "BuildCache": "gpu-ci:index:BuildCache",

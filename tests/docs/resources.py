@@ -44,6 +44,8 @@ BUILT_IN = frozenset(
         "service",
         "statefulset",
         "storageclasses",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
     )
 )
 """Names that the API server itself has (kubectl api-resources of 1.32)."""

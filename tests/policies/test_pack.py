@@ -75,6 +75,7 @@ def test_a_rule_has_its_metadata_its_file_and_a_test_beside_it() -> None:
 def test_every_rule_file_is_in_the_pack() -> None:
     shared = {
         "__init__",
+        "admission",
         "always",
         "chart_gpus",
         "charts",
