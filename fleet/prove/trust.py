@@ -56,8 +56,8 @@ def rule(fleet: Fleet) -> Iterator[Violation]:
     for cluster, name, of in sets:
         others = [f"{beside}/{other}" for beside, other, domain in sets if domain == of._replace(releases=False)]
         if of.group and of.releases and others:
-            at = ("clusters", cluster, "runners", name, "group")
-            yield violation("release_group", at, of.group, others=", ".join(others))
+            where = ("clusters", cluster, "runners", name, "group")
+            yield violation("release_group", where, of.group, others=", ".join(others))
     for cluster, name, pool, together in _shared(fleet):
         at, reason = ("clusters", cluster, "pools", name), pool.accept_shared_nodes
         if together and isinstance(pool.sharing, Replicated):

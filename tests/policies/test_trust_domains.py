@@ -31,7 +31,7 @@ def pod(pool: str = "t4", resource: str = SHARES) -> dict[str, Any]:
 
 
 def runners(name: str, group: str = "ci", *, url: str = OURS, spec: Any = None, token: str = RELEASE) -> Member:
-    fields = {"githubConfigUrl": url, "runnerGroup": group}
+    fields: dict[str, Any] = {"githubConfigUrl": url, "runnerGroup": group}
     home = {"namespace": f"runners-{name}"}
     if token == RELEASE:
         props = scale_set(pod() if spec is None else spec, **fields) | home | {"name": name}
