@@ -3,12 +3,12 @@
 Workload identity needs no dynamic group: a statement names the namespace, the service account and the cluster.
 """
 
-import tomllib
 from collections.abc import Sequence
-from pathlib import Path
 
 import pulumi
 import pulumi_oci as oci
+
+from fleet.facts.tables import beside
 
 Statements = pulumi.Input[Sequence[pulumi.Input[str]]]
 
@@ -54,7 +54,7 @@ AUTOSCALER = ("manage cluster-node-pools", "manage instance-family", *AUTOSCALER
 asks for its part there too (docs.oracle.com, using the cluster autoscaler)."""
 
 
-_CALLS: dict[str, list[str]] = tomllib.loads(Path(__file__).with_name("launcher-rights.toml").read_text(encoding="utf-8"))
+_CALLS: dict[str, list[str]] = beside(__file__, "launcher-rights.toml")
 NETWORK = (*_CALLS["join-network"], *_CALLS["leave-network"])
 """Permissions that are also needed in the network's compartment."""
 PER_JOB = (*_CALLS["console"], *_CALLS["terminate"], "INSTANCE_CREATE", *NETWORK)

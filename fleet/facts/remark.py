@@ -1,9 +1,9 @@
 """Remarks of a plan: what the reader should know, although no setting is wrong."""
 
-import tomllib
 from functools import cache
-from pathlib import Path
 from typing import Literal, Self
+
+from fleet.facts.tables import beside
 
 Kind = Literal["fact", "cost", "cannot-work"]
 FACT: Kind = "fact"
@@ -31,7 +31,7 @@ class Remark(str):
 
 @cache
 def _words() -> dict[str, str]:
-    return tomllib.loads(Path(__file__).with_name("remarks.toml").read_text(encoding="utf-8"))
+    return beside(__file__, "remarks.toml")
 
 
 def said(key: str, /, **fields: object) -> str:

@@ -35,6 +35,11 @@ def toml(name: str) -> dict[str, Any]:
         return tomllib.load(file)
 
 
+def beside(module: str, name: str) -> dict[str, Any]:
+    """The content of a TOML file in the folder of a module: `beside(__file__, "remarks.toml")`."""
+    return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
+
+
 def text(name: str) -> str:
     """The text of a file that another program reads as it is."""
     return (_DATA / name).read_text(encoding="utf-8")

@@ -5,14 +5,13 @@ where its sentence shows another meaning (a CV that is a résumé).
 """
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from fleet.facts.record import Record
+from fleet.facts.tables import beside
 
 _NEAR = 100
 """How many characters on either side of a keyword are read, at most."""
@@ -20,7 +19,7 @@ _NEAR = 100
 
 @cache
 def _data() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("keywords.toml").read_text(encoding="utf-8"))
+    return beside(__file__, "keywords.toml")
 
 
 @cache

@@ -8,31 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from fleet.facts.tables import beside
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import RENAMED
 
 _WAS = "was"
-_REFERENCES: Mapping[str, tuple[str, ...]] = {
-    "pools": (
-        "runners.*.pool",
-        "runners.*.pools",
-        "runners.*.runnerPool",
-        "queues.flavors.*.pools",
-        "queues.teams.*.quotas.*.pool",
-        "jobs.*.pool",
-        "jobs.*.pools",
-        "workloads.*.pool",
-        "poolBudgets.*.pools",
-    ),
-    "runners": (
-        "workloads.*.runners",
-        "runnerQuotas.*.runners",
-        "runners.*.rerunOn",
-        "runners.*.rerunFirstOn",
-        "monitoring.alerts.objectives",
-    ),
-    "caches": ("jobs.*.cache", "jobs.*.workspace", "workloads.*.storage.storageClass", "monitoring.storageClass"),
-}
+_REFERENCES: Mapping[str, list[str]] = beside(__file__, "references.toml")
 """The settings below a cluster that name entries, by the key of the entries. They are a name, a list of names, or have names as
 keys."""
 

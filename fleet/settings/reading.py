@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from fleet.facts.errors import MOST_PROBLEMS, FleetError, Problem, instead, shown
 from fleet.facts.remark import said
-from fleet.facts.tables import rows
+from fleet.facts.tables import beside, rows
 from fleet.settings.existing import CREATED, EXISTS
 from fleet.settings.gitops import SECRET_WAYS
 from fleet.settings.model import Cpu, Duration, Memory
@@ -108,24 +108,7 @@ KEY_IN_FILE = (
     "a private key must not be in a file in clear text: remove it, replace it with a new one in the GitHub App's settings, and "
     "run pulumi config set --secret gpu-ci:githubPrivateKey < key.pem"
 )
-_MAPPING = "not a mapping; {write}"
-_FIXES = {
-    "missing": "required key is missing; {write}",
-    "literal_error": "must be {expected}; correct it",
-    "too_short": "at least {entries} needed; add one",
-    "too_long": "at most {entries} possible; remove some",
-    "greater_than_equal": "must be at least {ge}; raise it",
-    "less_than_equal": "must be at most {le}; lower it",
-    "union_tag_invalid": "must be one of: {known}; name one of them",
-    "union_tag_not_found": "required key is missing; name one of: {known}",
-    "string_type": "not a string; fill it in, in quotes if it looks like a number",
-    "string_too_short": "empty; fill it in",
-    "int_type": "not a whole number; write digits without quotes",
-    "bool_type": "not a truth value; write true or false without quotes",
-    "model_type": _MAPPING,
-    "dict_type": _MAPPING,
-    "tuple_type": "not a list; write [one, another]",
-}
+_FIXES: dict[str, str] = beside(__file__, "pydantic.toml")
 _SAMPLES = [(typing.get_args(kind)[1], text) for kind, text in ((Cpu, "4"), (Memory, "16Gi"), (Duration, "10m"))]
 """The validator of a quantity, and a value that it accepts."""
 _ANY = "…"

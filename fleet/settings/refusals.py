@@ -2,11 +2,9 @@
 
 import math
 import re
-import tomllib
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, model_validator
@@ -14,12 +12,13 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from fleet.facts.cloud_limits import limit
 from fleet.facts.record import Record
+from fleet.facts.tables import beside
 
 if TYPE_CHECKING:  # not needed for a plan
     from pydantic import GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
-_REFUSALS: dict[str, str] = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8"))
+_REFUSALS: dict[str, str] = beside(__file__, "refusals.toml")
 _TOLD = frozenset(("at", "value", "private"))
 
 

@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 from fleet.charts.runner_sets import moves_beside
 from fleet.facts.record import Record
 from fleet.facts.scheduling import has_generations
+from fleet.facts.tables import beside
 from fleet.render.arc import another_minor
 from fleet.settings.runner import PodRunner
 from gpu_ci.offline.effects import Effect, causes, inputs, touch
@@ -25,27 +26,7 @@ POOL, SET, JOB, SHARED, ROLLED = "pool-replaced", "set-replaced", "job-replaced"
 LEAVES, SPACE = "pool-leaves", "namespace-deleted"
 BESIDE, DRAINS = "set-beside", "set-leaves"
 NO_EFFECT = "no-effect"
-CLASSES: Mapping[str, str] = {
-    DATA: "data lost",
-    CLUSTER: "cluster deleted or replaced",
-    PROTECT: "refused by `protect`",
-    CLOUD: "refused by the cloud",
-    POOL: "node group deleted or replaced",
-    SET: "runner set removed or registered again",
-    SPACE: "namespace deleted",
-    JOB: "Job of the stack removed or replaced",
-    SHARED: "connections broken",
-    ROLLED: "nodes rolled",
-    LEAVES: "node group replaced or deleted once it is idle",
-    BESIDE: "runner set registered beside the old one",
-    DRAINS: "runner set removed or registered again once it is idle",
-    "replaced": "replaced",
-    "removed": "removed",
-    "updated": "updated in place",
-    "new-nodes": "updated for new nodes only",
-    "added": "added",
-    NO_EFFECT: "no effect",
-}
+CLASSES: Mapping[str, str] = beside(__file__, "classes.toml")
 """Every class in words, the most harmful first."""
 
 _GROUPS = {"aws:eks/nodeGroup:NodeGroup": "node group", "oci:ContainerEngine/nodePool:NodePool": "node pool"}

@@ -11,6 +11,7 @@ from rich.tree import Tree
 
 from fleet.facts.groups import grouped
 from fleet.facts.scheduling import BLOCK_TYPE_TAG
+from fleet.facts.tables import beside
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.changes import Pair, counts_line, headline
@@ -154,19 +155,7 @@ def detail(token: str, inputs: Mapping[str, Any]) -> str:
         return ""
 
 
-_DETAILS = {
-    "aws:eks/nodeGroup:NodeGroup": "{capacityType} {instanceTypes}, {scalingConfig[minSize]}-{scalingConfig[maxSize]} nodes",
-    "kubernetes:helm.sh/v3:Release": "{version} in {namespace}",
-    "kubernetes:argoproj.io/v1alpha1:Application": "in {spec[destination][namespace]}, by ArgoCD",
-    "gpu-ci:index:TalosGpuNode": "{instanceType} ({gpus} {gpu}) at {address}",
-    "aws:eks/addon:Addon": "{addonVersion}",
-    "eks:index:Cluster": "Kubernetes {version}",
-    "oci:ContainerEngine/cluster:Cluster": "Kubernetes {kubernetesVersion}",
-    "oci:ContainerEngine/nodePool:NodePool": "{nodeShape}, {nodeConfigDetails[size]:g} nodes at first",
-    "oci:ContainerEngine/addon:Addon": "{addonName}",
-    "oci:Core/instanceConfiguration:InstanceConfiguration": "{instanceDetails[launchDetails][shape]}",
-    "oci:Core/instancePool:InstancePool": "{size:g} machines",
-}
+_DETAILS: dict[str, str] = beside(__file__, "details.toml")
 """Details by type, as formats of the inputs."""
 
 

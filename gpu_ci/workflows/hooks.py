@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Literal, NamedTuple
 
+from fleet.facts.tables import beside
 from fleet.settings.model import memory_text
 from fleet.settings.runner import RunnerPod
 from gpu_ci.workflows.containers import Container, mebibytes
@@ -19,24 +20,7 @@ from gpu_ci.workflows.served import Served
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """The name of a container of a pod (RFC 1123, as the API server checks it)."""
-_RIGHTS = "no class of pods gives it; run the job on a machine (docs/oci-runners.md)"
-_FILES = "name a volume in volumes of the class (docs/pod-template.md)"
-_ENV = "write env: of the container"
-_LOST = {
-    "--privileged": _RIGHTS,
-    "--cap-add": _RIGHTS,
-    "--device": _RIGHTS,
-    "--user": "the steps run as the user of the image; use an image with that user",
-    "-u": "the steps run as the user of the image; use an image with that user",
-    "--volume": _FILES,
-    "-v": _FILES,
-    "--mount": _FILES,
-    "--env": _ENV,
-    "-e": _ENV,
-    "--env-file": _ENV,
-    "--entrypoint": "the program of the image starts; use an image that starts the right one",
-    "--add-host": "write the address itself",
-}
+_LOST: dict[str, str] = beside(__file__, "ignored.toml")
 """Docker's options that a job may need and that the hooks ignore, with what to do instead. The others change nothing in a pod."""
 
 _THEN = "which then takes no other jobs (docs/container-jobs.md)"

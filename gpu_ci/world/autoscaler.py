@@ -5,7 +5,6 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +15,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from pydantic_core import PydanticCustomError
 
 from fleet.facts.scheduling import SYSTEM_POOL
+from fleet.facts.tables import beside
 from fleet.providers.registry import PROVIDERS
 from fleet.render.sweeps.api import Object
 from fleet.settings.model import seconds_of
@@ -24,7 +24,7 @@ from gpu_ci.world.groups import Group
 
 _PACKAGE = "clusterautoscaler.cloudprovider.v1.externalgrpc"
 _SERVICE = f"{_PACKAGE}.CloudProvider"
-_TABLE = tomllib.loads(Path(__file__).with_name("externalgrpc.toml").read_text(encoding="utf-8"))
+_TABLE = beside(__file__, "externalgrpc.toml")
 CALLS: dict[str, tuple[str, str]] = _TABLE["calls"]
 """The messages of question and answer of each call."""
 _RUNNING, _CREATING, _OUT_OF_RESOURCES = 1, 2, 1

@@ -3,10 +3,8 @@
 import math
 import signal
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
@@ -14,6 +12,7 @@ from fleet.charts.arc import CONTROLLER, arc_controller, controller_of
 from fleet.charts.sweeps import NAMESPACE as SWEEPS
 from fleet.facts.errors import InputError, instead, quoted
 from fleet.facts.scheduling import SAFE_TO_EVICT, SCALE_SET_LABEL
+from fleet.facts.tables import beside
 from fleet.render.sweeps.api import Object
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
@@ -330,8 +329,5 @@ ACTS: Mapping[str, Acts] = {
     "sweeps-down": Acts(_without_sweeps, _reinstall),
     "stack-removed": Acts(_remove, _reinstall),
 }
-DRILLS = {
-    name: Drill(name, ACTS[name], **texts)
-    for name, texts in tomllib.loads(Path(__file__).with_name("drills.toml").read_text(encoding="utf-8")).items()
-}
+DRILLS = {name: Drill(name, ACTS[name], **texts) for name, texts in beside(__file__, "drills.toml").items()}
 """All drills by name, in their order."""

@@ -3,7 +3,6 @@
 import hashlib
 import secrets
 import time
-import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
+from fleet.facts.tables import beside
 from fleet.render.sweeps.api import Api, Object
 from gpu_ci.world.follow import FAILS
 from gpu_ci.world.parts import Parts
@@ -30,7 +30,7 @@ FAKE_NODE = "kwok.x-k8s.io/node"
 """Annotation of nodes that kwok keeps ready. Without it a kubelet is silent."""
 _PATIENCE = 90
 _ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:basic-user"
-_FLAGS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("flags.toml").read_text(encoding="utf-8"))
+_FLAGS: dict[str, dict[str, str]] = beside(__file__, "flags.toml")
 _USERS = {"admin": "system:masters", "system:kube-controller-manager": "", "system:kube-scheduler": ""}
 """Users with a token, and the group of each."""
 

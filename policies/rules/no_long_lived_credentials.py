@@ -18,6 +18,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from fleet.facts.credentials import AWS_KEY_ID, GITHUB_FINE_GRAINED_TOKEN, GITHUB_TOKEN, PRIVATE_KEY
+from fleet.facts.tables import beside
 
 from . import kinds
 from .pods import containers_of, pod_specs
@@ -26,21 +27,7 @@ from .releases import Release, releases, sources, step, texts
 from .rule import Args, Rule, facts, in_files, said
 from .userdata import MACHINES, readings
 
-FORBIDDEN = {
-    "aws:iam/accessKey:AccessKey": "an access key of IAM; give the workload a role (Pod Identity, OIDC)",
-    "aws:iam/user:User": "a user of IAM, whose credentials stay; let people and workloads get a role by SSO or OIDC",
-    "aws:iam/userLoginProfile:UserLoginProfile": "a password of a user of IAM; let people sign in by SSO",
-    "aws:iam/serviceSpecificCredential:ServiceSpecificCredential": "a password of a user of IAM for one service; give a role",
-    "aws:iam/sshKey:SshKey": "an SSH key of a user of IAM; give a role",
-    "oci:Identity/apiKey:ApiKey": "an API key of a user of OCI; give the workload an identity",
-    "oci:Identity/authToken:AuthToken": "a token of a user of OCI; give the workload an identity",
-    "oci:Identity/customerSecretKey:CustomerSecretKey": "an S3 key of a user of OCI; give the workload an identity",
-    "oci:Identity/smtpCredential:SmtpCredential": "a mail password of a user of OCI; give the workload an identity",
-    "oci:Identity/uiPassword:UiPassword": "a password of a user of OCI; let people sign in by federation",
-    "oci:Identity/domainsApiKey:DomainsApiKey": "an API key of a user of OCI; give the workload an identity",
-    "oci:Identity/domainsAuthToken:DomainsAuthToken": "a token of a user of OCI; give the workload an identity",
-    "oci:Identity/domainsCustomerSecretKey:DomainsCustomerSecretKey": "an S3 key of a user of OCI; give the workload an identity",
-}
+FORBIDDEN: dict[str, str] = beside(__file__, "forbidden.toml")
 """Kinds that are a credential, or a user who needs one."""
 
 _PRIVATE_KEY = "a private key"

@@ -6,6 +6,8 @@ Facts: k8s.io/pod-security-admission v0.36.2, policy/check_*.go. Only capabiliti
 from collections.abc import Collection, Iterator
 from itertools import chain, product
 
+from fleet.facts.tables import beside
+
 from .pods import PodSpec, containers_of, volumes_of
 from .read import Data, Faults, Later, entries, keys, line, shown, text, true, walk, whole
 
@@ -22,32 +24,13 @@ PROFILES = ("seccompProfile", "appArmorProfile")
 SHARED = {"hostNetwork": "network, metadata included", "hostPID": "processes", "hostIPC": "shared memory"}
 ROOT = "a kernel vulnerability could then give root on the node; write the image's own user, above 0"
 PRIVILEGED = "a privileged container is root on its node, with all GPUs, credentials and pods there"
-UNCONFINED = "the pod may then make system calls that others may not"
-_PROFILE = frozenset(("", "RuntimeDefault", "Localhost"))
-_FIELDS = {
-    ("seccompProfile", "type"): (_PROFILE, UNCONFINED),
-    ("appArmorProfile", "type"): (_PROFILE, UNCONFINED),
-    ("seLinuxOptions", "type"): (
-        frozenset(("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")),
-        "SELinux then lets the pod reach files and processes of the node",
-    ),
-    ("seLinuxOptions", "user"): (frozenset(("",)), "SELinux gives its rights to programs of the node"),
-    ("seLinuxOptions", "role"): (frozenset(("",)), "SELinux gives its rights to programs of the node"),
-    ("procMount",): (frozenset(("", "Default")), "the pod then sees parts of /proc that the runtime hides"),
-}
+_TABLES = beside(__file__, "pod_security.toml")
+UNCONFINED: str = _TABLES["fields"]["seccompProfile.type"]["means"]
+_FIELDS = [(tuple(name.split(".")), row["allowed"], row["means"]) for name, row in _TABLES["fields"].items()]
 """Fields of a security context with the values that `baseline` allows, and what another one does."""
-_SYSCTLS = frozenset(
-    (
-        "kernel.shm_rmid_forced",
-        *("net.ipv4." + name for name in ("ip_local_port_range", "ip_local_reserved_ports", "ip_unprivileged_port_start")),
-        *("net.ipv4." + name for name in ("ping_group_range", "tcp_syncookies", "tcp_fin_timeout", "tcp_rmem", "tcp_wmem")),
-        *("net.ipv4.tcp_keepalive_" + name for name in ("time", "intvl", "probes")),
-    )
-)
+_SYSCTLS = frozenset(_TABLES["sysctls"])
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop")
-_VOLUMES = frozenset(
-    (*("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim"), *("projected", "secret"))
-)
+_VOLUMES = frozenset(_TABLES["volumes"])
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 Breach = tuple[str, str]
@@ -159,7 +142,7 @@ def mount(path: str) -> str:
 
 
 def _fields(path: str, security: Data, in_user_namespace: bool, later: Later) -> Iterator[Breach]:
-    for field, (allowed, why) in _FIELDS.items():
+    for field, allowed, why in _FIELDS:
         value = later.walk(security, *field)
         if text(value) not in allowed and not (field == ("procMount",) and in_user_namespace):
             yield field[0], f"{path}.{'.'.join(field)} is {shown(value)}: {why}; remove it"

@@ -5,11 +5,10 @@ Not seen: resources without these tags. Sources: API reference of Resource Group
 balancers, volumes and security groups).
 """
 
-import tomllib
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
+from fleet.facts.tables import beside
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.search import search
 from fleet.providers.eks.sources import client
@@ -18,18 +17,10 @@ from fleet.providers.provider import GONE, Left, Leftovers, Search, left
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.cluster import physical_name
 
-DELETE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TABLES = beside(__file__, "leftovers.toml")
+DELETE = _TABLES["delete"]
 """The command by service and kind of an ARN."""
-_OF_NODES = {
-    "autoscaling autoScalingGroup",
-    "ec2 image",
-    "ec2 instance",
-    "ec2 network-interface",
-    "ec2 snapshot",
-    "ec2 spot-instances-request",
-    "ec2 volume",
-    "elasticloadbalancing loadbalancer",
-}
+_OF_NODES = _TABLES["of-nodes"]
 """What node groups, image pipelines and Kubernetes create, and no resource of the program does."""
 _OF_EKS = ("aws:eks:", "eks:", "kubernetes.io/cluster/", "cluster.k8s.amazonaws.com/", "aws:autoscaling:")
 """Starts of the tags of what EKS, its node groups and Kubernetes create. Sources: EKS user guide, and those above."""

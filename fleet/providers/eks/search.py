@@ -2,16 +2,15 @@
 
 import re
 import shlex
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from fleet.facts.nested import at
+from fleet.facts.tables import beside
 from fleet.providers.provider import Search
 
-IMPORTS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("imports.toml").read_text(encoding="utf-8"))
+IMPORTS: dict[str, dict[str, Any]] = beside(__file__, "imports.toml")
 """The table, by Pulumi's type."""
 _SERVICES = {"s3api": "s3"}
 """Services by another name in the AWS CLI than in the API."""

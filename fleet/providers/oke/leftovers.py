@@ -1,16 +1,15 @@
 """Resources on OCI that a destroyed stack left: those with its tag. Source: API reference of OCI Search."""
 
 import shlex
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
+from fleet.facts.tables import beside
 from fleet.providers.oke.cluster import OkePools
 from fleet.providers.provider import GONE, Left, Leftovers, Search, left
 from fleet.providers.tags import STACK_TAG
 
-DELETE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+DELETE = beside(__file__, "leftovers.toml")
 """The command by OCI's resource type, as oci-cli 3.95.1 has it."""
 _OF_NODES = ("BootVolume", "Instance", "LoadBalancer", "NetworkLoadBalancer", "PrivateIp", "Vnic", "Volume")
 """What node pools, launchers and Kubernetes create, and no resource of the program does."""

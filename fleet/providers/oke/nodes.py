@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from fleet.facts import hardware
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import OKE_PROFILE
+from fleet.facts.tables import beside
 from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, ImageId, require_different
 from fleet.settings import compatibility
 from fleet.settings.kubelet import KubeletFlags, owned_fields, unowned
@@ -20,19 +21,7 @@ from fleet.settings.model import Memory, Model, without
 from fleet.settings.pool import Disk, GpuType, Pool, Reservation, require_local_disks, require_own_labels
 from fleet.settings.refusals import Form, between, problem, refusal, refuse, refuse_if, refuses
 
-_FLAGS = {
-    "podPidsLimit": "pod-max-pids",
-    "cpuManagerPolicy": "cpu-manager-policy",
-    "topologyManagerPolicy": "topology-manager-policy",
-    "topologyManagerScope": "topology-manager-scope",
-    "serializeImagePulls": "serialize-image-pulls",
-    "registryPullQPS": "registry-qps",
-    "registryBurst": "registry-burst",
-    "imageGCHighThresholdPercent": "image-gc-high-threshold",
-    "imageGCLowThresholdPercent": "image-gc-low-threshold",
-    "containerLogMaxSize": "container-log-max-size",
-    "containerLogMaxFiles": "container-log-max-files",
-}
+_FLAGS: dict[str, str] = beside(__file__, "kubelet-flags.toml")
 """Flags of kubelet by field (kubernetes/kubernetes cmd/kubelet/app/options/options.go, AddKubeletConfigFlags)."""
 _NO_FLAG = "is not a flag of kubelet, and an OKE pool passes only flags; an unknown flag would stop kubelet"
 OKE_OWNED = owned_fields("OKE") | dict.fromkeys(
