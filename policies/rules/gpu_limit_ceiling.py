@@ -24,7 +24,7 @@ from .kinds import CONFIG_MAPS, HELM, PODS, QUEUES, RUNNER_SET, kind_of, may_hav
 from .pods import PodSpec, containers_of, gpu_count, pod_specs
 from .read import Data, Faults, Later, bound, entries, gpus, keys, shown, text, walk, whole
 from .releases import releases
-from .rule import Args, Resource, Stack, StackRule, Violations, each, facts, setting
+from .rule import Args, Resource, Stack, StackRule, Violations, each, facts, said, setting
 from .runner_sets import runner_sets
 
 # Path of the number of pods that run at once, in the object that owns the pod. Without a number it is 1.
@@ -73,13 +73,8 @@ def _together(stack: Stack, later: Later) -> Violations:
     most = bound(stack.config, "maxPerNamespace")
     for namespace, workloads in taken.items():
         if len(workloads) > 1 and (total := sum(number for _, number in workloads)) > most:
-            yield (
-                (
-                    f"metadata.namespace: the {len(workloads)} workloads of namespace {shown(namespace)} take too many GPUs "
-                    f"({total} in all): together they take at most {most}; run fewer, or raise {setting('maxPerNamespace')}"
-                ),
-                workloads[-1][0].urn,
-            )
+            fault = said("namespace_gpus", count=len(workloads), namespace=namespace, total=total, most=most)
+            yield fault, workloads[-1][0].urn
 
 
 def _scales(resource: Resource, later: Later) -> Data:
@@ -96,13 +91,8 @@ def _scaler_faults(scaler: Resource, per_pod: int, most: int, later: Later) -> V
     for key in ("maxReplicas", "maxReplicaCount"):
         amount = later.walk(scaler.props, "spec", key)
         if (whole(amount) or 0) * per_pod > most:
-            yield (
-                (
-                    f"spec.{key} is {shown(amount)} (of pods with {gpus(per_pod)}): together they take at most {gpus(most)}; "
-                    f"write {most // per_pod} at most, or raise {setting('maxPerWorkload')}"
-                ),
-                scaler.urn,
-            )
+            all_pods, fits = gpus(most), most // per_pod
+            yield said("workload_gpus", key=key, amount=amount, pod=gpus(per_pod), most=all_pods, fits=fits), scaler.urn
 
 
 def _check_alone(args: Args, later: Later) -> Faults:
@@ -135,16 +125,10 @@ def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Data], later: Late
     most = bound(config, "maxPerContainer")
     greedy = [(container, taking) for container, taking in counted if taking > most]
     for container, taking in greedy:
-        yield (
-            f"{pod.path}.{container.path}.resources asks for too many GPUs ({taking}): a container takes at most {most}; ask for "
-            f"fewer, or raise {setting('maxPerContainer')}"
-        )
+        yield said("container_gpus", pod=pod, container=container, taking=taking, most=most)
     taking, most = _effective(counted, later), bound(config, "maxPerPod")
     if taking > most and not greedy:
-        yield (
-            f"{pod.path} asks for too many GPUs ({taking} in all): a pod takes at most {most}; ask for fewer, or raise "
-            f"{setting('maxPerPod')}"
-        )
+        yield said("pod_gpus", pod=pod, taking=taking, most=most)
     if taking:
         yield from _workload_faults(pod, kind, taking, bound(config, "maxPerWorkload"), later)
 
@@ -168,10 +152,7 @@ def _effective(counted: list[tuple[Container, int]], later: Later) -> int:
 def _workload_faults(pod: PodSpec, kind: str, per_pod: int, most: int, later: Later) -> Faults:
     path = _RUNNERS.get(kind) or _COUNTS.get(kind)
     if pod.times > 1 and pod.times * per_pod > most:
-        yield (
-            f"{pod.path} is the template of up to {pod.times} pods with {gpus(per_pod)} each: together they take at most "
-            f"{gpus(most)}; lower the numbers around it, or raise {setting('maxPerWorkload')}"
-        )
+        yield said("template_gpus", pod=pod, per_pod=gpus(per_pod), most=gpus(most))
     if path is None or pod.times > 1:
         return
     with later:
@@ -196,10 +177,7 @@ def _queue_faults(props: Data, most: int, later: Later) -> Faults:
             amounts += [later.walk(flavor, "quota", "max") for _, flavor in entries(resource, "flavors", later)]
     total = sum(max(int(quantity(amount) or 0), 0) for amount in amounts)
     if total > most:
-        yield (
-            f"spec.resourceGroups hands out too many GPUs ({min(total, 10**6)}): a queue has at most {most}; "
-            f"lower its nominalQuota, or raise {setting('maxPerQueue')}"
-        )
+        yield said("queue_gpus", total=min(total, 10**6), most=most)
 
 
 RULE = held(StackRule(**facts(__name__), types=PODS | QUEUES, others=may_have_pods, check=_check))

@@ -36,7 +36,7 @@ from .pods import (
 from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases
-from .rule import Args, Rule, facts
+from .rule import Args, Rule, facts, said
 
 _CDI, _DEVICE_LIST = "cdi.k8s.io/", "/var/run/nvidia-container-devices"
 """Annotations of the Container Device Interface, and the folder whose mounts NVIDIA's runtime reads as a list of devices."""
@@ -51,10 +51,7 @@ def _check(args: Args, later: Later) -> Faults:
     for prefix, holder in each(args.type, args.props, later) if args.type in CONFIG_MAPS else ():
         value = text(later.walk(holder, "data", VISIBLE_DEVICES))
         if value not in NO_DEVICES:
-            yield (
-                f"{prefix}data.{VISIBLE_DEVICES} is {shown(value)}: a pod that takes its variables from here sees GPUs without a "
-                "limit; remove it"
-            )
+            yield said("visible_without_limit", prefix=prefix, variable=VISIBLE_DEVICES, value=value)
     handler = text(later.walk(args.props, "handler")) if kind_of(args.type) == "RuntimeClass" else ""
     if handler.startswith(RUNTIME_CLASS) and text(later.walk(args.props, "metadata", "name")) != handler:
         yield f"handler is {shown(handler)}: its pods see GPUs, and no policy knows the class; name it {shown(handler)}"
@@ -107,10 +104,7 @@ def _check_unlimited(pod: PodSpec, containers: tuple[Container, ...], allowed: f
         return
     sign = next(chain(_signs(pod.spec, containers, unsigned), _ways_around(pod, containers, unsigned)), "")
     if sign and not unnamed:
-        yield (
-            f"{pod.path}: meant for GPU nodes ({sign}), but no container has a GPU limit; "
-            f"set resources.limits[{shown(GPU_RESOURCE)}] on the container that uses the GPU"
-        )
+        yield said("no_gpu_limit", pod=pod, sign=sign, resource=GPU_RESOURCE)
     later.join(unnamed if sign else unsigned)
 
 

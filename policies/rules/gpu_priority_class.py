@@ -11,7 +11,7 @@ from .admission import held
 from .kinds import PODS, api_tokens, each, may_have_pods
 from .pods import PodSpec, of_gpu_pods
 from .read import Data, Faults, Later, bound, shown, text, walk
-from .rule import Args, Rule, facts, setting
+from .rule import Args, Rule, facts, said
 
 CLASSES = api_tokens("scheduling.k8s.io", ("v1", "v1beta1", "v1alpha1"), ("PriorityClass",), ("", "Patch", "List"))
 
@@ -29,20 +29,14 @@ def _pod_faults(pod: PodSpec, args: Args, later: Later) -> Faults:
         name = text(walk(pod.spec, "priorityClassName"))
         # Kubernetes reserves the prefix for its own classes.
         if not name or name.startswith("system-"):
-            yield (
-                f"{pod.path}.priorityClassName is {shown(name) if name else 'not set'}: a GPU pod needs a priority class of the "
-                f"fleet; write {RUNNER_PRIORITY.name}"
-            )
+            yield said("no_priority_class", pod=pod, name=shown(name) if name else "not set", priority=RUNNER_PRIORITY)
     yield from _above(f"{pod.path}.priority", later.walk(pod.spec, "priority"), args)
 
 
 def _above(path: str, value: Data, args: Args) -> Faults:
     ceiling = bound(args.config, "ceiling")
     if (quantity(value) or 0) > ceiling:
-        yield (
-            f"{path} is {shown(value)}: a pod above {ceiling} can preempt running GPU jobs; write {ceiling} or less, or raise "
-            f"{setting('ceiling')}"
-        )
+        yield said("high_priority", path=path, value=value, most=ceiling)
 
 
 RULE = held(Rule(**facts(__name__, ceiling=RUNNER_PRIORITY.value), types=PODS | CLASSES, others=may_have_pods, check=_check))

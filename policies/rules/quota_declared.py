@@ -29,8 +29,8 @@ from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import CONFIG_MAP, RESOURCE_QUOTA
 from .pods import PodSpec, containers_of, gpu_amounts
-from .read import Data, Later, UndeterminableError, entries, line, shown, text, walk, whole
-from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violations, facts, stack_file, unseen
+from .read import Data, Later, UndeterminableError, entries, line, text, walk, whole
+from .rule import Resource, Stack, StackRule, Violations, facts, said, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, lacks, place_of, runner_sets
 from .stack_gpu_ceiling import FAR
 
@@ -148,12 +148,7 @@ def _check_oci(stack: Stack, needs: _Needs, later: Later) -> Violations:
             continue
         takes = f"OCI {line(region)}: {several([name for name, _ in users])} may take {need} GPUs of quota {code}"
         if allowed is None:
-            where = f"in compartment <path> where request.region = '{line(region)}'"
-            fault = (
-                f"{takes}, and no statement of an {OCI_QUOTA} sets it; "
-                f'add "set compute-core quota {code} to {need} {where}", '
-                f"or set {stack_file(f'{CLUSTER_SETTINGS}.declareQuotas')}"
-            )
+            fault = said("no_oci_quota", takes=takes, quota=OCI_QUOTA, code=code, need=need, region=region)
             yield fault, None
         else:
             fix = f"raise the number to {need}, or lower nodes.max or scale.max"
@@ -212,11 +207,9 @@ def _check_sums(sets: Iterable[RunnerSet], quotas: ByPlace[Resource], later: Lat
                 runners = " and ".join(f"{most} runners of {runner_set.name}" for runner_set, most, _ in rows)
                 fails = any(runner_set.makes_pods(later) for runner_set, _, _ in rows)
                 beyond = "a job beyond it fails" if fails else "a runner beyond it holds its job until there is room"
-                fault = (
-                    f"{place}: a {RESOURCE_QUOTA} admits {admits} {resource}, and {runners} may ask for {needed}: {beyond}; "
-                    f"lower maxRunners, so that jobs wait at GitHub, or raise spec.hard[{shown(resource)}] to {needed}"
-                )
-                yield fault, quota.urn
+                asks = f"{runners} may ask for {needed}: {beyond}"
+                limit = f"{RESOURCE_QUOTA} admits {admits} {resource}"
+                yield said("small_quota", place=place, limit=limit, asks=asks, resource=resource, needed=needed), quota.urn
 
 
 def _gpus_of(pod: PodSpec | None, later: Later) -> Counter[str]:
@@ -240,10 +233,7 @@ def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: La
     for name in names:
         resource = f"requests.{name}"
         if lacks(quotas, runner_set.place, partial(_limits, resource), later) and not unsure:
-            fault = (
-                f"{runner_set.place}: no {RESOURCE_QUOTA} in it limits {resource}, which runners of {runner_set.name} ask for; "
-                f"add one with spec.hard[{shown(resource)}]"
-            )
+            fault = said("no_resource_quota", runner_set=runner_set, quota=RESOURCE_QUOTA, resource=resource)
             yield fault, runner_set.resource.urn
     later.join(unsure)
 

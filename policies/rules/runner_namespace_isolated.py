@@ -33,9 +33,9 @@ from .clusters import clustered
 from .networks import DIRECTIONS, Address, IPNetwork, denies, network, ways_out
 from .pods import PodSpec
 from .pools import booted
-from .read import Data, Later, UndeterminableError, count, keys, shown, strings, text, walk
+from .read import Data, Later, UndeterminableError, count, keys, strings, text, walk
 from .releases import Release, releases
-from .rule import Resource, Stack, StackRule, Violations, facts, setting, unseen
+from .rule import Resource, Stack, StackRule, Violations, facts, said, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, lacks, place_of, place_of_release, runner_sets
 
 _LEVELS = ("restricted", "baseline")
@@ -75,18 +75,12 @@ def _check(stack: Stack, later: Later) -> Violations:
             if place not in judged and place.name.startswith(RUNNERS):
                 yield from ((f"{place}: {fault}", policy.urn) for fault in ways_out(policy.props, metadata, private, later))
                 if name == _OWN and not all(denies(policy.props, direction) for direction in DIRECTIONS):
-                    yield (
-                        f"{place}: NetworkPolicy {name} isolates every pod of a runner set; leave it as the set has it",
-                        policy.urn,
-                    )
+                    yield said("isolation_changed", place=place, name=name), policy.urn
     ours = ByPlace(stack.of(kinds.NAMESPACE), place_of)
     for patch in stack.of(PATCHES):
         with later:
             if (place := place_of(patch)) in judged or ours.at(place, later):
-                yield (
-                    f"{place}: a {kinds.kind_of(patch.type)}Patch changes what isolates its pods; change the object itself",
-                    patch.urn,
-                )
+                yield said("isolation_patch", place=place, kind=kinds.kind_of(patch.type)), patch.urn
     yield from _check_enforced(stack, sets, later)
     # Report this before unknown values: an update does not resolve it.
     jobs = [runner_set for runner_set in sets if _runs_jobs(runner_set, accounts)]
@@ -117,11 +111,7 @@ def _check_controller(runner_set: RunnerSet, controllers: ByPlace[tuple[Resource
         controller = walk(runner_set.values, "controllerServiceAccount", "namespace")
         shares = shares or text(controller) == runner_set.place.name
     if shares:
-        fault = (
-            f"{runner_set.place}: runners of {runner_set.name} share it with ARC's controller, whose account may read every "
-            "secret of the cluster; give the runner set its own namespace"
-        )
-        yield fault, runner_set.resource.urn
+        yield said("beside_controller", runner_set=runner_set), runner_set.resource.urn
     else:
         later.join(hidden)
 
@@ -144,11 +134,7 @@ def _token_faults(runner_set: RunnerSet, pod: PodSpec, accounts: frozenset[str],
         if mounts is False or text(walk(pod.spec, "serviceAccountName")) in accounts:
             return
         if not unsure:
-            fault = (
-                f"{pod.path}.automountServiceAccountToken is {shown(mounts)}: a job could use a token for the Kubernetes API; "
-                f"write false, or name the account in {setting('tokenServiceAccounts')} if the pod runs no job"
-            )
-            yield fault, runner_set.resource.urn
+            yield said("mounted_token", pod=pod, mounts=mounts), runner_set.resource.urn
     later.join(unsure)
 
 
@@ -187,11 +173,7 @@ def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> Vi
             if text(walk(addon.props, "addonName")) != _CNI or text(walk(addon.props, "clusterName")) not in homes - {""}:
                 continue
             if _ENFORCED.search(text(walk(addon.props, "configurationValues"))[:65536]) is None:
-                fault = (
-                    f"configurationValues of {_CNI} does not enable enableNetworkPolicy: the cluster accepts NetworkPolicies "
-                    'but does not enforce them; write {"enableNetworkPolicy": "true"}'
-                )
-                yield fault, addon.urn
+                yield said("policies_unenforced", cni=_CNI), addon.urn
 
 
 # -- the namespace -----------------------------------------------------------------------------------------------------
@@ -204,11 +186,7 @@ def _check_namespace(
     yield from _check_standard(runner_set, by_kind[kinds.NAMESPACE], later)
     for direction in DIRECTIONS:
         if lacks(by_kind[kinds.NETWORK_POLICY], place, partial(denies, direction=direction), later):
-            fault = (
-                f"{place}: no NetworkPolicy for all its pods denies {direction} by default; add one with podSelector {{}} and "
-                f"policyTypes [{', '.join(DIRECTIONS)}]"
-            )
-            yield fault, urn
+            yield said("no_default_deny", place=place, direction=direction, directions=", ".join(DIRECTIONS)), urn
     # A policy whose namespace is unknown may allow what these deny.
     for policy in by_kind[kinds.NETWORK_POLICY].at(place, later):
         yield from ((f"{place}: {fault}", policy.urn) for fault in ways_out(policy.props, metadata, private, later))
@@ -225,16 +203,11 @@ def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later:
         with later:
             level = walk(namespace.props, "metadata", "labels", POD_SECURITY_LABEL)
             if text(level) not in _LEVELS:
-                fault = (
-                    f"{place}: metadata.labels[{shown(POD_SECURITY_LABEL)}] is {shown(level)}: runner pods need the Pod "
-                    f"Security Standard {' or '.join(_LEVELS)}; write {_LEVELS[0]}"
-                )
+                words = " or ".join(_LEVELS)
+                fault = said("weak_level", place=place, label=POD_SECURITY_LABEL, level=level, words=words, allowed=_LEVELS)
                 yield fault, namespace.urn
     if not declared and later.clear(hidden):
-        fault = (
-            f"{place}: the stack does not declare this Namespace, so runner pods of {runner_set.name} have no Pod Security "
-            f"Standard; declare it with label {POD_SECURITY_LABEL}: {_LEVELS[0]}"
-        )
+        fault = said("undeclared_namespace", place=place, runner_set=runner_set, label=POD_SECURITY_LABEL, levels=_LEVELS)
         yield fault, runner_set.resource.urn
 
 

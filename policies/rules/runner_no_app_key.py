@@ -22,7 +22,7 @@ from .kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, ROLE, ROLE_BI
 from .pods import PodSpec
 from .read import Data, Later, UndeterminableError, entries, listed, shown, text, walk
 from .record import Resource
-from .rule import Stack, StackRule, Violations, facts
+from .rule import Stack, StackRule, Violations, facts, said
 from .runner_sets import RUNNER_SETS, Place, RunnerSet, cluster_of, place_of, runner_sets
 
 _RIGHTS = (("secrets", ("get", "list", "watch")), ("pods", ("create",)))
@@ -91,11 +91,7 @@ def _of_chart(runner_set: RunnerSet, key_names: _Keys, later: Later) -> Violatio
         if release is None or runner_set.place not in key_names or not charts.mode(values).startswith(charts.IN_CLUSTER):
             return
         if not text(walk(values, "template", "spec", "serviceAccountName")):
-            fault = (
-                f"{release.values_path}.{charts.MODE} is {shown(charts.mode(values))}, and template.spec has no "
-                f"serviceAccountName: the chart then creates a Role that reads the Secrets of {runner_set.place}, and the GitHub "
-                "App's key is there; name an account without that right, and create the pods of jobs in another namespace"
-            )
+            fault = said("chart_reads_secrets", release=release, key=charts.MODE, mode=charts.mode(values), runner_set=runner_set)
             yield fault, runner_set.resource.urn
 
 
@@ -111,11 +107,7 @@ def _of_binding(binding: Resource, stack: Stack, accounts: tuple[_Account, ...],
             kind, name = (text(walk(binding.props, "roleRef", field)) for field in ("kind", "name"))
             for target in targets:
                 if right := _right(stack, place if kind == "Role" else None, cluster, name, key_names[target], later):
-                    fault = (
-                        f"{account.who} use ServiceAccount {shown(account.name)} of {account.place}, which may {right} in "
-                        f"{target} by {kind} {shown(name)}: the GitHub App's key is there; remove the right, or bind the role in "
-                        "another namespace"
-                    )
+                    fault = said("account_reads_secrets", account=account, right=right, target=target, kind=kind, name=name)
                     yield fault, binding.urn
 
 

@@ -25,6 +25,9 @@ def test_every_row_is_said_with_its_fields() -> None:
         parts = [(name, how) for _, name, how, _ in Formatter().parse(MESSAGES[row]) if name is not None]
         fields = {re.split(r"[.\[]", name)[0] for name, how in parts if how not in ("setting", "stack_file")}
         assert {keyword.arg for keyword in call.keywords} == fields, row
+        assert fields.isdisjoint(name for name, how in parts if how in ("setting", "stack_file")), (
+            "a field would hide the setting"
+        )
 
 
 def test_a_row_says_its_fields_as_it_asks() -> None:
