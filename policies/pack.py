@@ -52,9 +52,8 @@ def _validate_stack(rule: StackRule, as_of: date, args: sdk.StackValidationArgs,
         record = records[id(seen)]
         record.parent = records[id(seen.parent)] if seen.parent is not None else None
         record.dependencies = [records[id(above)] for above in seen.dependencies]
-        record.property_dependencies = {
-            key: [records[id(above)] for above in aboves] for key, aboves in seen.property_dependencies.items()
-        }
+        dependencies = seen.property_dependencies.items()
+        record.property_dependencies = {key: [records[id(above)] for above in aboves] for key, aboves in dependencies}
     _say(rule.judge(list(records.values()), args.get_config(), as_of), args, report)
 
 

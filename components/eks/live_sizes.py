@@ -55,11 +55,8 @@ class LiveSizes(Record):
 
     def named(self, group: str) -> dict[str, Sizes]:
         """The group with this logical name: Pulumi appends random digits. An interrupted replacement leaves two."""
-        return {
-            name: sizes_of(there)
-            for name, there in self.groups.items()
-            if name.startswith(group) and _DIGITS.fullmatch(name.removeprefix(group))
-        }
+        named = ((name, there) for name, there in self.groups.items() if name.startswith(group))
+        return {name: sizes_of(there) for name, there in named if _DIGITS.fullmatch(name.removeprefix(group))}
 
     def of_pools(self) -> Iterator[tuple[str, str, aws.eks.GetNodeGroupResult]]:
         """The groups of GPU pools by name: pool, zone, group. Those that have left, with the taint and without nodes, are not."""

@@ -34,9 +34,8 @@ class RunnerImage(Component[InCluster, EcrRegistry, pulumi.Input[str], Sequence[
         self, name: str, here: InCluster, registry: EcrRegistry, node_role: pulumi.Input[str], others: Sequence[pulumi.Input[str]]
     ) -> None:
         opts = self._below(protect=here.settings.protect)
-        self._key = aws.kms.Key(
-            f"{name}-key", description=f"Images of {name}", enable_key_rotation=True, deletion_window_in_days=30, opts=opts
-        )
+        about = f"Images of {name}"
+        self._key = aws.kms.Key(f"{name}-key", description=about, enable_key_rotation=True, deletion_window_in_days=30, opts=opts)
         readers = [here.cluster.node_role_arn, *others, *([registry.push_role] if registry.push_role else [])]
         self._readers = pulumi.Output.all(*readers).apply(pull_policy)
         # The workflow gives the image in use a tag `used-…`, which no later rule expires.

@@ -14,11 +14,9 @@ from fleet.render.isolation import Home
 
 def namespace(logical_name: str, chart: Chart, *, parent: pulumi.Resource, depends_on: Resources) -> kubernetes.core.v1.Namespace:
     """A chart's own namespace. The API server enforces a Pod Security Standard for its pods."""
-    return kubernetes.core.v1.Namespace(
-        logical_name,
-        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=chart.namespace, labels={POD_SECURITY_LABEL: chart.pod_security}),
-        opts=pulumi.ResourceOptions(parent=parent, depends_on=list(depends_on), delete_before_replace=True),
-    )
+    metadata = kubernetes.meta.v1.ObjectMetaArgs(name=chart.namespace, labels={POD_SECURITY_LABEL: chart.pod_security})
+    options = pulumi.ResourceOptions(parent=parent, depends_on=list(depends_on), delete_before_replace=True)
+    return kubernetes.core.v1.Namespace(logical_name, metadata=metadata, opts=options)
 
 
 class Namespaces(Component[Mapping[str, Home], Resources]):

@@ -305,6 +305,5 @@ class Arc(Record):
             git = git.model_copy(update={"secrets": None})
         closed_networks = tuple(cluster.closed_networks)
         manifests = (*made.manifests, *secrets)
-        return made.model_copy(
-            update={"closed_networks": closed_networks, "manifests": manifests, "gitops": git, "install_chart": self.installs}
-        )
+        more = {"closed_networks": closed_networks, "manifests": manifests, "gitops": git, "install_chart": self.installs}
+        return made.model_copy(update=more)

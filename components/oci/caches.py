@@ -82,7 +82,5 @@ class OkeCaches(Component[NewCluster]):
             statements = cluster.apply(lambda ocid: [right(ocid, compartment)])
             return here.policy(f"{self._name}-{role}", statements, compartment, why, parent=self)
 
-        return [
-            declare("rights", file_system_rights, here.settings.compartment),
-            declare("network-rights", file_system_network_rights, here.network),
-        ]
+        own, of_network = here.settings.compartment, here.network
+        return [declare("rights", file_system_rights, own), declare("network-rights", file_system_network_rights, of_network)]

@@ -43,9 +43,8 @@ class OkeRunnerImage(Component[InCluster, OcirRegistry, str]):
     def _scan(self, name: str, here: InCluster, registry: OcirRegistry) -> None:
         compartment = here.settings.compartment
         named = {"display_name": f"{here.physical_name}-images", "freeform_tags": here.tags, "compartment_id": compartment}
-        recipe = oci.vulnerabilityscanning.ContainerScanRecipe(
-            f"{name}-scan", scan_settings={"scan_level": "STANDARD"}, **named, opts=self._child
-        )
+        level = {"scan_level": "STANDARD"}
+        recipe = oci.vulnerabilityscanning.ContainerScanRecipe(f"{name}-scan", scan_settings=level, **named, opts=self._child)
         images: oci.vulnerabilityscanning.ContainerScanTargetTargetRegistryArgsDict = {
             "type": "OCIR",
             "compartment_id": compartment,

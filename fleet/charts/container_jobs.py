@@ -101,12 +101,9 @@ def job_template(pod: Mapping[str, Any], runner: RunnerPod, deadline: int | None
     """
     main, *beside = pod["containers"]
     extra = _ca(runner.ca_bundle)
-    job = {
-        "name": JOB,
-        "env": [*main["env"], *_node_trust(runner.ca_bundle)],
-        "resources": main["resources"],
-        "volumeMounts": [*main["volumeMounts"], *(mount.mount for mount in extra)],
-    }
+    variables = [*main["env"], *_node_trust(runner.ca_bundle)]
+    volume_mounts = [*main["volumeMounts"], *(mount.mount for mount in extra)]
+    job = {"name": JOB, "env": variables, "resources": main["resources"], "volumeMounts": volume_mounts}
     confined = _confined(runner)
     service = {"name": SERVICE, "env": [NO_GPU], "resources": service_size(runner.services)}
     # A template's pull secrets would replace the credentials of the job, so the service account has them.
@@ -126,12 +123,9 @@ def step_template(pod: Mapping[str, Any], runner: RunnerPod, deadline: int | Non
     """The template of a container action's pod: the class's nodes, environment and volumes, the size of a service, no GPU."""
     job = job_template(pod, runner, deadline)["spec"]
     mounts = [*runner.mounts, *_ca(runner.ca_bundle)]
-    step = {
-        "name": JOB,
-        "env": [*runner.variables, *_node_trust(runner.ca_bundle), NO_GPU],
-        "resources": service_size(runner.services),
-        "volumeMounts": [mount.mount for mount in mounts],
-    }
+    variables = [*runner.variables, *_node_trust(runner.ca_bundle), NO_GPU]
+    amounts = service_size(runner.services)
+    step = {"name": JOB, "env": variables, "resources": amounts, "volumeMounts": [mount.mount for mount in mounts]}
     spec = {key: value for key, value in job.items() if key not in ("initContainers", "runtimeClassName")}
     spec |= {"containers": [step | _confined(runner)], "volumes": [mount.volume for mount in mounts]}
     return _template(spec)

@@ -188,10 +188,8 @@ CHART_IMAGES = {chart: entries(ChartImage, images) for chart, images in _DATA["c
 KUBERNETES = entries(KubernetesVersion, _DATA["kubernetes"], "minor")
 DAEMONSETS = entries(DaemonSet, _DATA["daemonsets"], "name")
 OKE_KUBERNETES = entries(OkeVersion, _DATA["oke"])
-TALOS = {
-    minor: entry(TalosVersion, row, drivers={tier: row[tier] for tier in ("production", "lts")})
-    for minor, row in _DATA["talos"].items()
-}
+_TALOS = _DATA["talos"].items()
+TALOS = {minor: entry(TalosVersion, row, drivers={tier: row[tier] for tier in ("production", "lts")}) for minor, row in _TALOS}
 TALOS_KUBERNETES: dict[str, str] = {minor: row["version"] for minor, row in _DATA["talos-kubernetes"].items()}
 """The Kubernetes release that Talos installs, by minor."""
 IMAGES = entries(Image, _DATA["images"])

@@ -213,9 +213,8 @@ def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, queue: 
     reasons: tuple[str, ...] = (f"has {has.name if has else 'no GPU'}, the job asks for {types}",)
     if gpu in ask.gpu_types:
         of_flavor = _of_flavor(ask, settings, host.name, queue_of(queue, namespace, settings.queues))
-        reasons = tuple(
-            filter(None, (*_reasons(ask, pool, host, fits), barred(ask, queue, namespace, settings, host), *of_flavor))
-        )
+        no_quota = barred(ask, queue, namespace, settings, host)
+        reasons = tuple(filter(None, (*_reasons(ask, pool, host, fits), no_quota, *of_flavor)))
     return Candidate(cluster, host.name, pool, host, fits, node_price(settings, host), weight, reasons)
 
 

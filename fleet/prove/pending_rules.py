@@ -161,11 +161,8 @@ def _caches(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
 
 def _selector(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     """Every label of the node selector must be on every machine type of the pool."""
-    wrong = {
-        key: value
-        for key, value in pod.selector.items()
-        if not all(values is None or value in values for values in nodes.every(key))
-    }
+    labels = pod.selector.items()
+    wrong = {key: value for key, value in labels if not all(some is None or value in some for some in nodes.every(key))}
     if not wrong:
         return
     fix = f"{_pairs(_target(nodes))} instead of {' and '.join(wrong)}"
@@ -200,10 +197,8 @@ def _affinity(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     terms = pod.terms
     if terms and not all(any(_term(nodes, index, term) for term in terms) for index in range(len(nodes.labels))):
         words = " or ".join(" and ".join(_words(expression) for expression in _expressions(term)) for term in terms)
-        yield Reason(
-            f"its required node affinity does not match the nodes: {words}",
-            f"pod: set the required node affinity to {_pairs(_target(nodes))}",
-        )
+        fix = f"pod: set the required node affinity to {_pairs(_target(nodes))}"
+        yield Reason(f"its required node affinity does not match the nodes: {words}", fix)
 
 
 def _expressions(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -337,11 +332,8 @@ def _standing(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     if nodes.is_system or not (ask := _ask(pod, nodes)).gpus:
         return
     host, pool = nodes.host, nodes.settings.pools[nodes.host.name]
-    beside = {
-        name: workload.units
-        for name, workload in standing(nodes.settings, host.name)
-        if (workload.namespace, name) != (pod.namespace, pod.name)
-    }
+    rows = standing(nodes.settings, host.name)
+    beside = {name: other.units for name, other in rows if (other.namespace, name) != (pod.namespace, pod.name)}
     used, most = sum(beside.values()), units(pool)
     if beside and used + ask.gpus > most >= ask.gpus:
         more = pool.nodes.max + math.ceil((used + ask.gpus - most) * pool.nodes.max / most)

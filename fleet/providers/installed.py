@@ -56,9 +56,8 @@ def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
         yield kube_prometheus(cluster, monitoring, name, receives=provider_of(cluster).gateway(cluster) is not None)
     image = image_of(cluster)
     if image is not None and cluster.enablement != GPU_OPERATOR and DCGM_EXPORTER not in cluster.provided:
-        yield dcgm_exporter(
-            tolerations_of(cluster), engine_on_nodes=cluster.engine_on_nodes, runtime_class=RUNTIME_CLASS if image.handler else ""
-        )
+        runtime_class = RUNTIME_CLASS if image.handler else ""
+        yield dcgm_exporter(tolerations_of(cluster), engine_on_nodes=cluster.engine_on_nodes, runtime_class=runtime_class)
 
 
 def monitoring_pods(cluster: Cluster) -> tuple[Pod, ...]:

@@ -94,11 +94,8 @@ class GitHub(Service):
     def _login(self, request: Request) -> Json | None:
         match request.route:
             case "POST", "access_tokens" | "registration-token" as step:
-                expires = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock() + _LASTS))
-                return {
-                    "token": self._token("installation" if step == "access_tokens" else "registration"),
-                    "expires_at": expires,
-                }
+                until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock() + _LASTS))
+                return {"token": self._token("installation" if step == "access_tokens" else "registration"), "expires_at": until}
             case "POST", "runner-registration":
                 return {"url": f"{self.url}/tenant/", "token": self._token("admin")}
         return None

@@ -39,10 +39,8 @@ def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
                 continue
             most, number = bound(config, limit), whole(value)
             if number is None or not least <= number <= most:
-                yield (
-                    f"{pod.owner_path}{'.'.join(path)}.{name} is {shown(value)}: {meaning.format(most)} "
-                    f"({setting(limit)}); write {most} or less"
-                )
+                where = f"{pod.owner_path}{'.'.join(path)}.{name}"
+                yield f"{where} is {shown(value)}: {meaning.format(most)} ({setting(limit)}); write {most} or less"
 
 
 def _recreated(pod: PodSpec, path: tuple[str, ...]) -> bool:

@@ -33,10 +33,7 @@ _COUNTS: dict[str, tuple[str, ...]] = {
     "CronJob": ("spec", "jobTemplate", "spec", "parallelism"),
     **dict.fromkeys(("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"), ("spec", "replicas")),
 }
-_RUNNERS: dict[str, tuple[str, ...]] = {
-    "AutoscalingRunnerSet": ("spec", "maxRunners"),
-    **dict.fromkeys(map(kind_of, HELM), ("maxRunners",)),
-}
+_RUNNERS = {"AutoscalingRunnerSet": ("spec", "maxRunners"), **dict.fromkeys(map(kind_of, HELM), ("maxRunners",))}
 """The same for runner sets. Without a number they have no limit."""
 
 

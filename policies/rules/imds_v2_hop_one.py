@@ -25,10 +25,8 @@ _FLAGS: dict[str, tuple[str, Data]] = {
 _IPV6 = ("httpProtocolIpv6", "httpProtocolIPv6")
 """The flag of metadata by IPv6, as the provider and as Karpenter spell it."""
 _INSTANCES = (kinds.EC2_INSTANCE, kinds.SPOT_REQUEST)
-_OPTIONS = {
-    **dict.fromkeys((kinds.LAUNCH_TEMPLATE, *_INSTANCES), ("metadataOptions",)),
-    kinds.EC2_NODE_CLASS: ("spec", "metadataOptions"),
-}
+_OF_EC2 = (kinds.LAUNCH_TEMPLATE, *_INSTANCES)
+_OPTIONS = {**dict.fromkeys(_OF_EC2, ("metadataOptions",)), kinds.EC2_NODE_CLASS: ("spec", "metadataOptions")}
 """Where EC2 has the options."""
 
 

@@ -121,9 +121,8 @@ def _check_aws(stack: Stack, needs: _Needs, later: Later) -> Violations:
         if hidden:
             later.join(hidden)
         elif value is None:
-            missing.append(
-                f"{takes}: aws service-quotas get-service-quota --region {line(region)} --service-code ec2 --quota-code {code}"
-            )
+            query = f"--region {line(region)} --service-code ec2 --quota-code {code}"
+            missing.append(f"{takes}: aws service-quotas get-service-quota {query}")
         else:
             yield f"{takes}, and {value:g} are declared; raise value to {need}, or lower nodes.max", urn
     if missing:
@@ -252,6 +251,5 @@ def _limits(resource: str, quota: Data) -> bool:
 
 
 _TYPES = MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA, CONFIG_MAP}
-RULE = StackRule(
-    **facts(__name__), types=_TYPES, check=_check, in_manifests=(RUNNER_SETS | {RESOURCE_QUOTA, CONFIG_MAP}, _check_namespaces)
-)
+_ALONE = (RUNNER_SETS | {RESOURCE_QUOTA, CONFIG_MAP}, _check_namespaces)
+RULE = StackRule(**facts(__name__), types=_TYPES, check=_check, in_manifests=_ALONE)

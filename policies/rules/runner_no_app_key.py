@@ -131,9 +131,8 @@ def _right(stack: Stack, place: Place | None, cluster: str, name: str, secrets: 
 
 
 def _of_rule(rule: Data, secrets: list[str], later: Later) -> str:
-    groups, resources, verbs, names = (
-        listed(walk(rule, field), later) for field in ("apiGroups", "resources", "verbs", "resourceNames")
-    )
+    fields = ("apiGroups", "resources", "verbs", "resourceNames")
+    groups, resources, verbs, names = (listed(walk(rule, field), later) for field in fields)
     if {"", "*"}.isdisjoint(groups):
         return ""
     for resource, reading in _RIGHTS:

@@ -30,11 +30,8 @@ def zone_groups(zones: Sequence[str], nodes: Scale) -> dict[str, Nodes]:
     Each zone gets an equal share of min and of max. The first zones get one more each until nothing remains. A zone whose share
     of max is 0 gets no group, because EKS requires a maximum of 1 or more.
     """
-    return {
-        zone: Nodes(min=part(nodes.min, len(zones), index), max=most)
-        for index, zone in enumerate(zones)
-        if (most := part(nodes.max, len(zones), index))
-    }
+    shares = ((zone, index, part(nodes.max, len(zones), index)) for index, zone in enumerate(zones))
+    return {zone: Nodes(min=part(nodes.min, len(zones), index), max=most) for zone, index, most in shares if most}
 
 
 class Sizes(Record):

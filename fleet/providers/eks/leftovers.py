@@ -61,12 +61,8 @@ class AwsLeftovers(Leftovers):
                 filters.append({"Key": f"kubernetes.io/cluster/{cluster}"})
                 filters.append({"Key": "cluster.k8s.amazonaws.com/name", "Values": [cluster]})
             pages = _client("resourcegroupstaggingapi", region).get_paginator("get_resources")
-            mappings = (
-                mapping
-                for tag_filter in filters
-                for page in pages.paginate(TagFilters=[tag_filter])
-                for mapping in page["ResourceTagMappingList"]
-            )
+            found = (page for tags in filters for page in pages.paginate(TagFilters=[tags]))
+            mappings = (mapping for page in found for mapping in page["ResourceTagMappingList"])
             for arn, tags in {each["ResourceARN"]: each["Tags"] for each in mappings}.items():
                 service, place, kind, identity = _parts(arn)
                 what = f"{service} {kind}"

@@ -142,10 +142,8 @@ def gateway_objects(gateway: Gateway, cluster: str) -> dict[str, Manifest]:
 
     The Service lacks its annotations: they have ids that the cloud assigns.
     """
-    configs = {
-        f"{name}.json": json.dumps(agent_config(name, cluster, gateway.target), indent=2, sort_keys=True)
-        for name in gateway.ports
-    }
+    ports, target = gateway.ports, gateway.target
+    configs = {f"{name}.json": json.dumps(agent_config(name, cluster, target), indent=2, sort_keys=True) for name in ports}
     security_context = CONFINED_POD | _FIXED["pod"]["securityContext"]
     containers = [_container(name, port) for name, port in gateway.ports.items()]
     pod = _FIXED["pod"] | {"nodeSelector": dict(SYSTEM_SELECTOR), "securityContext": security_context, "containers": containers}

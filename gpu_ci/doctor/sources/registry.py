@@ -87,10 +87,8 @@ def layers(web: Web, image: str, architecture: str) -> list[Blob]:
         raise SourceError(f"{image} has nothing for Linux on {architecture}")
     manifest, token = _pinned(web, name, own)
     blobs = f"{_address(name)}/blobs"
-    return [
-        Blob(f"{blobs}/{layer.digest}", layer.digest.removeprefix("sha256:"), layer.size, token)
-        for layer in reversed(manifest.layers)
-    ]
+    layers = reversed(manifest.layers)
+    return [Blob(f"{blobs}/{layer.digest}", layer.digest.removeprefix("sha256:"), layer.size, token) for layer in layers]
 
 
 def _pinned(web: Web, name: str, digest: str) -> tuple[_Manifest, str]:

@@ -152,11 +152,8 @@ def _steps(message: str) -> Iterator[str | int]:
         yield int(index) if index is not None else name if name is not None else quoted if quoted is not None else bare
 
 
-_SOURCE = (
-    *(("helm", key) for key in ("valuesObject", "values", "valueFiles", "parameters", "fileParameters")),
-    ("kustomize",),
-    ("plugin",),
-)
+_OF_HELM = ("valuesObject", "values", "valueFiles", "parameters", "fileParameters")
+_SOURCE = (*(("helm", key) for key in _OF_HELM), ("kustomize",), ("plugin",))
 """Keys of an Application's source that change the manifests at its path (argo-cd, pkg/apis/application/v1alpha1)."""
 
 

@@ -34,10 +34,8 @@ def document(name: str, ami: GpuAmi, minor: str) -> str:
     # Kubelet finds an image that a pod names by digest under that name without the tag.
     images = " ".join(re.sub(r":[^:/@]+@", "@", image) for image in ami.pre_pull)
     settings = {"TOOLKIT": ami.toolkit, "DRIVER": _driver(ami, minor), "IMAGES": images}
-    phases = [
-        {"name": phase, "steps": [_step(step, settings) for step in steps if images or step != "pull"]}
-        for phase, steps in _PHASES.items()
-    ]
+    run = {phase: [step for step in steps if images or step != "pull"] for phase, steps in _PHASES.items()}
+    phases = [{"name": phase, "steps": [_step(step, settings) for step in steps]} for phase, steps in run.items()]
     about = f"GPU node image {name} for Kubernetes {minor}"
     return yaml_text({"name": name, "description": about, "schemaVersion": 1.0, "phases": phases})
 

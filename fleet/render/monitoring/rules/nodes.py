@@ -32,14 +32,12 @@ def node_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
             yield _missing(available, "kubelet", count, resource)
     yield alert("GpuCiNodeRejectsPods", pods=alerts.rejected_pods)
     if cluster.health is not None:
-        yield alert(
-            "GpuCiNodeQuarantined", keys=one_of(key.rpartition("/")[2] for key in (QUARANTINE_TAINT.key, STARTUP_GATE.key))
-        )
+        taints = (QUARANTINE_TAINT.key, STARTUP_GATE.key)
+        yield alert("GpuCiNodeQuarantined", keys=one_of(key.rpartition("/")[2] for key in taints))
     spot = one_of(name for name, pool in cluster.pools.items() if pool.capacity == SPOT)
     if spot and cluster.runners:
-        yield alert(
-            "GpuCiSpotNodeLost", pools=spot, spaces=one_of(space for row in cluster.runners.items() for space in spaces_of(*row))
-        )
+        spaces = one_of(space for row in cluster.runners.items() for space in spaces_of(*row))
+        yield alert("GpuCiSpotNodeLost", pools=spot, spaces=spaces)
 
 
 def _missing(available: str, signal: str, count: int, resource: str = "GPUs") -> Rule:
