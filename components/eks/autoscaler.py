@@ -8,28 +8,16 @@ from components.kubernetes.deliver import deliver
 from fleet.charts.chart import KUBE_SYSTEM, Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.facts.scheduling import DISCOVERY_TAG, owner_tag
+from fleet.facts.tables import beside
+
+_RIGHTS: dict[str, list[str]] = beside(__file__, "autoscaler-rights.toml")
 
 
 def autoscaler_rights(cluster_name: str) -> str:
-    """The IAM policy. EC2's API cannot limit reads to resources; writes are limited to this cluster's groups by their tags.
-
-    Actions: kubernetes/autoscaler, cloudprovider/aws/README.md at 1.34.5.
-    """
-    reads = [
-        "autoscaling:DescribeAutoScalingGroups",
-        "autoscaling:DescribeAutoScalingInstances",
-        "autoscaling:DescribeLaunchConfigurations",
-        "autoscaling:DescribeScalingActivities",
-        "ec2:DescribeImages",
-        "ec2:DescribeInstanceTypes",
-        "ec2:DescribeLaunchTemplateVersions",
-        "ec2:GetInstanceTypesFromInstanceRequirements",
-        "eks:DescribeNodegroup",
-    ]
-    writes = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
+    """The IAM policy. EC2's API cannot limit reads to resources; writes are limited to this cluster's groups by their tags."""
     # EKS puts both tags on the groups of its managed node groups.
     tags = {f"aws:ResourceTag/{DISCOVERY_TAG}": "true", f"aws:ResourceTag/{owner_tag(cluster_name)}": "owned"}
-    return document(allow(reads), allow(writes, StringEquals=tags))
+    return document(allow(_RIGHTS["reads"]), allow(_RIGHTS["writes"], StringEquals=tags))
 
 
 class EksAutoscaler(Component[str, pulumi.Input[str], Chart | None, Resources]):

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationEr
 
 from fleet.facts.errors import instead
 from fleet.facts.quantities import quantity
+from fleet.facts.tables import beside
 from fleet.settings.environment import ENV_NAME, refuse_ours
 from fleet.settings.model import Model
 from fleet.settings.refusals import accepted, matching, problem, refuse_if, refuses
@@ -212,16 +213,7 @@ class _VolumeName(BaseModel, extra="allow"):
     name: _Name
 
 
-_SOURCES = {
-    "configMap": "name",
-    "csi": "driver",
-    "downwardAPI": "",
-    "emptyDir": "",
-    "ephemeral": "volumeClaimTemplate",
-    "persistentVolumeClaim": "claimName",
-    "projected": "sources",
-    "secret": "secretName",
-}
+_SOURCES: dict[str, str] = beside(__file__, "volumes.toml")
 """Kinds of volumes that the standard `restricted` admits, and the key that such a volume needs."""
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, Tag
 
 from fleet.facts.pods import Level
+from fleet.facts.tables import beside
 from fleet.facts.versions import IMAGES, Image
 from fleet.settings.caches import Cache, VolumeSize, class_name
 from fleet.settings.endpoint import BoundedCidr
@@ -15,17 +16,7 @@ from fleet.settings.pool import require_no_shm, require_one_share, require_pool
 from fleet.settings.refusals import problem, refusal, refuse, refuse_if
 from fleet.settings.runner import ImageReference, PodRunner, Runner, SetName, require_shm, short_name
 
-WORKLOAD_IMAGES: dict[str, Image] = {
-    "nvidia-smi": IMAGES["cuda"],
-    "pytorch": IMAGES["pytorch"],
-    "device-query": IMAGES["cuda-device-query"],
-    "tf-mnist": IMAGES["tensorflow-mnist"],
-    "tf-notebook": IMAGES["tensorflow-notebook"],
-    "ollama": IMAGES["ollama"],
-    "comfyui": IMAGES["comfyui"],
-    "coral": IMAGES["python"],
-    "buildkit": IMAGES["buildkit"],
-}
+WORKLOAD_IMAGES: dict[str, Image] = {kind: IMAGES[name] for kind, name in beside(__file__, "workload-images.toml").items()}
 """The default image of each kind of workload."""
 OTHER_IMAGES: dict[str, tuple[Image, ...]] = {"pytorch": (IMAGES["pytorch-cuda12.6"], IMAGES["pytorch-cuda12.8"])}
 """The images for pools that cannot run the default image of a kind, the first choice first (`fleet.prove.image_fit`)."""

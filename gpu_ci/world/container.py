@@ -26,16 +26,7 @@ _OF_KUEUE = "apiVersion: config.kueue.x-k8s.io/"
 """The beginning of Kueue's configuration. Its default ports are in apis/config/v1beta2/defaults.go."""
 _OF_HOST = ("/dev", "/proc", "/usr", "/lib", "/lib64", "/bin", sys.base_prefix)
 """What a root has of this machine: enough for Python and its libraries."""
-_ENTER = """
-root=$1 host=$2 place=$3; shift 3
-hostname "$host" || true
-while [ "$1" != -- ]; do
-  if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "$(dirname "$root$2")"; : > "$root$2"; fi
-  mount --rbind "$1" "$root$2"; shift 2
-done
-shift
-exec unshare --root="$root" --wd="$place" "$@"
-"""
+_ENTER = Path(__file__).with_name("enter.sh").read_text(encoding="utf-8")
 """Mounts pairs of a source and a place, and replaces itself by the program: signals reach it, and its exit code is seen."""
 
 

@@ -12,6 +12,7 @@ from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.nested import at, part, parts
 from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.tables import beside
 from fleet.providers.registry import PROVIDERS
 from gpu_ci.offline.init.parts import Found, Group
 from gpu_ci.submit.errors import SubmitError
@@ -21,23 +22,12 @@ from gpu_ci.submit.objects import Kind, Object, name, text
 _KINDS = (Kind("v1", "nodes", False), Kind("apps/v1", "deployments", False), Kind("apps/v1", "daemonsets", False))
 """What is read, in all namespaces."""
 _REGION, _ZONE, _TYPE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
-_GROUPS = (
-    "eks.amazonaws.com/nodegroup",
-    "karpenter.sh/nodepool",
-    "cloud.google.com/gke-nodepool",
-    "kubernetes.azure.com/agentpool",
-    "oke.oraclecloud.com/pool.name",
-)
+_NODES = beside(__file__, "nodes.toml")
+_GROUPS: list[str] = _NODES["groups"]
 """Labels of node groups. The first one that a node has selects its pool, together with the instance type."""
 _CLOUDS = {word: name for name, row in PROVIDERS.items() if row.starter is not None for word in row.starter.node_ids}
 """The provider by the first word of a node's providerID."""
-_IMAGES = {
-    "Amazon Linux": "al2023-nvidia",
-    "Bottlerocket": "bottlerocket-nvidia",
-    "Oracle Linux": "oke-gpu",
-    "Talos": "talos",
-    "Ubuntu": "ubuntu",
-}
+_IMAGES: dict[str, str] = _NODES["images"]
 """The kind of node image by a word of `osImage`."""
 
 

@@ -6,6 +6,7 @@ volumes, Pod Security levels and drivers. The plan shows prices, policies and re
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
 from typing import Any
 
 from fleet.charts.chart import Chart
@@ -173,17 +174,7 @@ def document(stack: str, fleet: Fleet) -> str:
     return "\n\n".join(pieces) + "\n"
 
 
-_HEAD = """\
-<!-- Written by `make docs` from Pulumi.NAME.yaml; do not edit. -->
-
-The GPU pools of the stack, everything that uses their GPUs or a device of their nodes, and what it needs of the nodes. What
-runs in pools without GPUs is in a table of its own. Pod specs are those of the manifests and chart values that the program
-deploys. `make plan STACK=NAME` shows prices, placement, resources and policies. What the words mean:
-[workloads](workloads.md), [sharing](sharing.md), [queues](queues.md), [storage](storage.md), [OCI machines](oci-runners.md).
-
-CPU, memory and disk are what one pod requests. *At most* are the units in use if everything runs at once, in bold if the full
-pool has fewer: the rest waits. A workload with several pools counts in each of them, so the rest may run in the next one.
-*Always* are the units that are never free."""
+_HEAD = Path(__file__).with_name("head.md").read_text(encoding="utf-8").rstrip()
 
 
 def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
