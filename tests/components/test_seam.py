@@ -67,7 +67,7 @@ OPERATOR: Mapping[str, Any] = {
 """Another value for each setting of the operator."""
 OF_STACK = {"github", "kind", "provider", "was"}
 OF_CLUSTER = {
-    *("amis", "buildCaches", "caches", "enablement", "gitops", "health", "jobs", "monitoring", "operator", "pools"),
+    *("admission", "amis", "buildCaches", "caches", "enablement", "gitops", "health", "jobs", "monitoring", "operator", "pools"),
     *("privateEgress", "queues", "registry", "runners", "workloads", "accountQuotas", "declareQuotas", "delivery"),
     *("addonVersions", "compartmentPath", "gpuPluginAddon", "idleDelay", "machineCompartment", "machineCompartmentPath"),
     *("nodeImages", "poolBudgets", "replaceNodes", "runnerQuotas"),

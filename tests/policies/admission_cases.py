@@ -9,7 +9,6 @@ from typing import Any
 from fleet.facts.admission import RULES, SYSTEM
 from fleet.facts.scheduling import RUNNER_PRIORITY
 from fleet.render.isolation import network_policy, wall
-from fleet.settings.egress import CLOSED
 from policies.rules import RULES as POLICIES
 from policies.rules.admission import refused
 from policies.rules.pods import pod_specs
@@ -146,7 +145,11 @@ PASSING: dict[str, tuple[Object, ...]] = {
     "runner-network": (
         _network(),
         wall("own", HOME, network_policy()),
-        wall("own", HOME, network_policy(CLOSED, ["10.20.0.0/24", "169.254.170.23/32"], [443, 6443], ["builders"])),
+        wall(
+            "own",
+            HOME,
+            network_policy(opened=["10.20.0.0/24", "169.254.170.23/32"], private_ports=[443, 6443], builders=["builders"]),
+        ),
         changed(_network(ingress=[{}]), "metadata", "namespace", TEAM),
     ),
     "runner-quota": (
