@@ -15,7 +15,7 @@ package.__path__ = [str(_FOLDER)]
 
 from fleet.facts.day import day_of  # noqa: E402
 from fleet.facts.errors import InputError  # noqa: E402
-from policies.pack import policy  # noqa: E402
+from policies.pack import policy, types_judged  # noqa: E402
 from policies.rules import RULES  # noqa: E402
 
 # An update that is run again may name the day of the first one: its prices, ends of support and exceptions count.
@@ -24,4 +24,4 @@ try:
 except InputError as error:
     sys.exit(f"error: {error}")
 
-PolicyPack("gpu-ci", [policy(rule, AS_OF) for rule in RULES])
+PolicyPack("gpu-ci", [*(policy(rule, AS_OF) for rule in RULES), types_judged()])

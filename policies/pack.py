@@ -1,6 +1,7 @@
 """The rules as policies of Pulumi's policy SDK. Only this module and `__main__.py` import the SDK."""
 
 import copy
+from collections import Counter
 from collections.abc import Mapping
 from datetime import date
 from functools import partial
@@ -10,7 +11,7 @@ import pulumi_policy as sdk
 from pulumi_policy.deserialize import deserialize_properties, serialize_properties
 from pulumi_policy.proxy import UnknownValueError
 
-from policies.rules import AnyRule, Rule
+from policies.rules import RULES, AnyRule, Rule
 from policies.rules.record import Options, Provider, Resource, plain, wired
 from policies.rules.rule import Args, Outcome, StackRule
 
@@ -32,6 +33,26 @@ def policy(rule: AnyRule, as_of: date) -> sdk.Policy:
     # The SDK's type allows only awaitables here, but the SDK also calls a plain function.
     remediate: Any = partial(_remediate, rule, as_of) if rule.remedy is not None else None
     return sdk.ResourceValidationPolicy(validate=partial(_validate, rule, as_of), remediate=remediate, **described)
+
+
+def types_judged() -> sdk.StackValidationPolicy:
+    """The remark that a plan has, too: the types of resources that no policy judges. It says nothing where there are none."""
+    return sdk.StackValidationPolicy(
+        name="types-judged",
+        description="No policy sees what is wrong with a resource of a type that it does not judge.",
+        enforcement_level=sdk.EnforcementLevel.ADVISORY,
+        validate=_count_types,
+    )
+
+
+def _count_types(args: sdk.StackValidationArgs, report: sdk.ReportViolation) -> None:
+    # A component has no provider. Its children are what a cloud gets.
+    types = Counter(seen.resource_type for seen in args.resources if seen.provider is not None)
+    rules = [rule for rule in RULES if not rule.partly]
+    names = sorted(token for token in types if not any(rule.judges(token) for rule in rules))
+    if names:
+        of = f"{len(names)} of {len(types)} types of resources ({', '.join(names)})"
+        report(f"No policy judges {of}, of which the stack has {sum(types[name] for name in names)}", None)
 
 
 def _validate(rule: Rule, as_of: date, args: sdk.ResourceValidationArgs, report: sdk.ReportViolation) -> None:

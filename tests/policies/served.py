@@ -42,7 +42,7 @@ def served() -> Iterator[Pack]:
         "serialize_properties": _Once(deserialize.serialize_properties),
         "plain": _Once(plain),
     }
-    policies = [pack.policy(rule, AS_OF) for rule in RULES]
+    policies = [*(pack.policy(rule, AS_OF) for rule in RULES), pack.types_judged()]
     # The arguments that `PolicyPack` gets from those in policies/__main__.py.
     server = sdk._PolicyAnalyzerServicer("gpu-ci", "0.0.1", policies, pulumi_policy.EnforcementLevel.ADVISORY)
 

@@ -197,7 +197,9 @@ def test_the_process_lists_the_same_policies(pack: Pack) -> None:
     info = pack.info()
     assert info.name == "gpu-ci"
     assert info.supportsConfig
-    listed = [(each.name, each.description, each.displayName, each.remediation_steps, each.url) for each in info.policies]
+    *policies, remark = info.policies
+    assert remark.name == "types-judged"
+    listed = [(each.name, each.description, each.displayName, each.remediation_steps, each.url) for each in policies]
     assert listed == [(rule.id, rule.rationale, rule.title, rule.fix, rule.source) for rule in RULES]
 
 
@@ -313,6 +315,20 @@ def test_what_no_value_shows_is_an_advisory_of_the_server(server: Pack) -> None:
         ": nothing in the stack shows whether jobs of gpu-t4 are isolated: OKE enforces no NetworkPolicy until Calico is "
         "installed in the cluster"
     )
+
+
+def test_a_preview_counts_the_resources_of_types_that_no_policy_judges(server: Pack) -> None:
+    provider = {"region": "us-west-2"}
+    there = [Member("aws:ec2/route:Route", name, {}, provider=provider) for name in ("a", "b")]
+    others = [Member("aws:iam/role:Role", "role", {}, provider=provider), Member("example:index:Component", "own", {})]
+    try:
+        server.configure({"all": "disabled", "types-judged": "advisory"})
+        (said,) = server.analyze_stack([*there, *others])
+        assert server.analyze_stack(others) == []
+    finally:
+        server.configure(STAGING)
+    assert said.level == "advisory"
+    assert said.message.endswith("No policy judges 1 of 2 types of resources (aws:ec2/route:Route), of which the stack has 2")
 
 
 def test_the_process_says_what_the_same_server_says_here_of_a_stack(pack: Pack, server: Pack) -> None:
