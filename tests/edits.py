@@ -212,6 +212,8 @@ STAGING: Edits = {
             "          labels: [self-hosted",
             "          rerunFirstOn: gpu-t4\n          rerunOn: gpu-t4-release\n          labels: [self-hosted",
         ),
+        # What takes reruns is in the runner group of what runs again.
+        ("          group: gpu-releases\n", ""),
     ),
     "budget of a pool": (
         (

@@ -1,7 +1,7 @@
 """Build caches: S3 buckets that keep compiled objects for ccache and sccache in CI jobs.
 
 Jobs write through GitHub's OIDC provider. Every job of the cluster's network reads without credentials, so that pull requests
-from forks, which get no OIDC token, read too. `tests/fleet/cache_access.py` proves who can do what.
+from forks, which get no OIDC token, read too. `tests/fleet/cache_jobs.py` proves who can do what.
 """
 
 import re

@@ -35,6 +35,13 @@ from policies.rules.no_silent_eviction import RULE as EVICTION
 from policies.rules.pods import has_pods
 from policies.rules.rule import Level
 
+CLOUD: Mapping[str, Answer] = {
+    "oci:ContainerEngine/getClusterKubeConfig:getClusterKubeConfig": lambda _: {"content": "{}"},
+    "oci:Core/getServices:getServices": lambda _: {"services": [{"id": "services", "name": "All", "cidrBlock": "all-services"}]},
+    "oci:ObjectStorage/getNamespace:getNamespace": lambda _: {},
+}
+"""What OCI answers to the program of an update without a cloud: the address of no service is real."""
+
 
 class Outcome(NamedTuple):
     """The result of one policy: how many resources it judged, and how many verdicts of each kind it gave."""

@@ -22,8 +22,8 @@ from fleet.render.sweeps.api import Object
 from fleet.settings.github import APP_SECRET
 from fleet.settings.namespaces import runner_namespace
 from gpu_ci.offline.gitops import waves_later
-from gpu_ci.offline.plan import declared
-from gpu_ci.offline.recording import Answer, Recording, Resource
+from gpu_ci.offline.plan import CLOUD, declared
+from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import Secret
 from gpu_ci.world.plane import rsa_key
 
@@ -41,12 +41,6 @@ volumes, and no storage of a cloud is here."""
 _SEALED = ("ExternalSecret", "SealedSecret", "Application")
 """Kinds of the objects in Git that make the Secret of a runner set."""
 
-_CLOUD: Mapping[str, Answer] = {
-    "oci:ContainerEngine/getClusterKubeConfig:getClusterKubeConfig": lambda _: {"content": "{}"},
-    "oci:Core/getServices:getServices": lambda _: {"services": [{"id": "services", "name": "All", "cidrBlock": "all-services"}]},
-    "oci:ObjectStorage/getNamespace:getNamespace": lambda _: {},
-}
-"""What OCI answers to the program in a world, which has no cloud: the address of no service is real."""
 _WORKLOADS = ("gpu-ci:index:GpuWorkload", "gpu-ci:index:GpuJob")
 """Components of the tier of workloads. ArgoCD tries it again until the namespaces of the other tier are there."""
 
@@ -101,7 +95,7 @@ def recorded(root: Path, config: StackConfig, fleet: Fleet) -> tuple[Recording |
     Each GitHub App has a new key. No key of the user is read.
     """
     keys = {f"{NAMESPACE}:{key}": rsa_key() for key in fleet.secrets.values()}
-    return declared(root, with_secrets(config, keys), fleet, preview=False, answers=_CLOUD)
+    return declared(root, with_secrets(config, keys), fleet, preview=False, answers=CLOUD)
 
 
 def steps(fleet: Fleet, cluster: str, program: Recording | None, git: Recording | None) -> Steps:

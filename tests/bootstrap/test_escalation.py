@@ -1,6 +1,6 @@
 """What the deploy role of a stack cannot do, and what keeps it so. Each denial has a twin that is allowed.
 
-The policies are evaluated as IAM evaluates them inside one account (`tests.fleet.cache_access.decide`).
+The policies are evaluated as IAM evaluates them inside one account (`fleet.facts.iam.allows`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import pytest
 
 from bootstrap import rights
 from bootstrap.rights import DENIED, role_actions
+from fleet.facts.iam import allows
 from fleet.facts.tables import rows
 from tests.bootstrap.builders import ACCOUNT, target
 from tests.bootstrap.test_table import RULES
 from tests.components.recorded import STACKS, of_type, recorded
-from tests.fleet.cache_access import decide
 
 # What they give is only read here.
 boundary, changes, reading = cache(rights.boundary), cache(rights.changes), cache(rights.reading)
@@ -35,7 +35,7 @@ NODE = {"iam:PolicyARN": "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"}
 
 def may(action: str, resource: str, context: dict[str, str] | None = None, of: rights.Target | None = None) -> bool:
     """Whether the deploy role of a stack, without state, may do something."""
-    return decide([reading(), *changes(of or target()).values()], action, resource, WHERE | (context or {}))
+    return allows([reading(), *changes(of or target()).values()], action, resource, WHERE | (context or {}))
 
 
 # -- roles ---------------------------------------------------------------------------------------------------------------
@@ -66,8 +66,8 @@ def test_nobody_takes_the_boundary_off():
     assert not may("iam:DeleteRolePermissionsBoundary", ROLE, BOUND)
     everything = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
     documents = [everything, *changes(target()).values()]
-    assert decide(documents, "iam:PutRolePolicy", ROLE, {})
-    assert not decide(documents, "iam:DeleteRolePermissionsBoundary", ROLE, {}), "even with more rights"
+    assert allows(documents, "iam:PutRolePolicy", ROLE, {})
+    assert not allows(documents, "iam:DeleteRolePermissionsBoundary", ROLE, {}), "even with more rights"
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_the_roles_and_policies_that_deploy_are_out_of_their_own_reach(action):
     everything = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
     documents = [everything, *changes(target()).values()]
     for name in (target().boundary, target("prod").boundary, f"arn:aws:iam::{ACCOUNT}:role/gpu-ci-staging-deployments"):
-        assert not decide(documents, f"iam:{action}", name, BOUND)
-    assert decide(documents, f"iam:{action}", ROLE, BOUND)
+        assert not allows(documents, f"iam:{action}", name, BOUND)
+    assert allows(documents, f"iam:{action}", ROLE, BOUND)
 
 
 # -- the boundary --------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_a_role_of_the_fleet_can_do_what_its_policies_say_but_for_iam():
     refused = {
         action
         for action in role_actions()
-        if not decide([boundary(where)], action, resources.get(action.partition(":")[0], "*"), WHERE | context)
+        if not allows([boundary(where)], action, resources.get(action.partition(":")[0], "*"), WHERE | context)
     }
     assert refused == {"iam:CreateServiceLinkedRole"}
 
@@ -126,30 +126,30 @@ def test_a_role_of_the_fleet_can_do_what_its_policies_say_but_for_iam():
     ],
 )
 def test_with_every_policy_of_aws_a_role_of_the_fleet_does_not_become_an_administrator(action):
-    assert not decide([boundary(target())], action, "*", WHERE)
+    assert not allows([boundary(target())], action, "*", WHERE)
 
 
 def test_what_is_denied_is_denied_also_where_a_resource_allows_it():
     everything = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
     assert {"iam:*", "sts:AssumeRole*"} <= set(DENIED)
-    assert not decide([everything, boundary(target())], "sts:AssumeRole", ROLE, WHERE)
-    assert decide([everything, boundary(target())], "sts:GetCallerIdentity", ROLE, WHERE)
+    assert not allows([everything, boundary(target())], "sts:AssumeRole", ROLE, WHERE)
+    assert allows([everything, boundary(target())], "sts:GetCallerIdentity", ROLE, WHERE)
 
 
 def test_a_role_of_the_fleet_does_not_tag_what_exists_as_the_stacks():
     held = [boundary(target())]
     for action, key in (("ec2:CreateTags", "ec2"), ("elasticfilesystem:TagResource", "elasticfilesystem")):
-        assert not decide(held, action, FOREIGN, WHERE | {"aws:TagKeys": TAG})
-        assert decide(held, action, FOREIGN, WHERE | {"aws:TagKeys": TAG, f"{key}:CreateAction": "CreateVolume"})
-        assert decide(held, action, FOREIGN, WHERE | {"aws:TagKeys": "kubernetes.io/created-for/pvc/name"})
+        assert not allows(held, action, FOREIGN, WHERE | {"aws:TagKeys": TAG})
+        assert allows(held, action, FOREIGN, WHERE | {"aws:TagKeys": TAG, f"{key}:CreateAction": "CreateVolume"})
+        assert allows(held, action, FOREIGN, WHERE | {"aws:TagKeys": "kubernetes.io/created-for/pvc/name"})
 
 
 def test_a_role_of_the_fleet_reads_no_parameter_and_no_object_of_others():
     held = [boundary(replace(target(), buckets=("cache",)))]
-    assert decide(held, "s3:GetObject", "arn:aws:s3:::cache/object", WHERE)
-    assert not decide(held, "s3:GetObject", f"{BUCKET}/.pulumi/stacks/gpu-ci/prod.json", WHERE)
-    assert not decide(held, "ssm:GetParameter", f"arn:aws:ssm:us-west-2:{ACCOUNT}:parameter/database/password", WHERE)
-    assert not decide(held, "ec2:DeleteVolume", "*", {"aws:RequestedRegion": "us-east-1"}), "another region"
+    assert allows(held, "s3:GetObject", "arn:aws:s3:::cache/object", WHERE)
+    assert not allows(held, "s3:GetObject", f"{BUCKET}/.pulumi/stacks/gpu-ci/prod.json", WHERE)
+    assert not allows(held, "ssm:GetParameter", f"arn:aws:ssm:us-west-2:{ACCOUNT}:parameter/database/password", WHERE)
+    assert not allows(held, "ec2:DeleteVolume", "*", {"aws:RequestedRegion": "us-east-1"}), "another region"
 
 
 # -- resources of others -------------------------------------------------------------------------------------------------
@@ -265,26 +265,26 @@ def test_a_role_of_the_fleet_neither_reads_nor_changes_what_others_made(action: 
     arn = f"arn:aws:{service}:us-west-2:{account}:{resource}"
     ours = (TAG, "staging"), (f"kubernetes.io/cluster/{cluster}", "owned"), ("ebs.csi.aws.com/cluster-name", cluster)
     for key, value in ours:
-        assert decide(held, action, arn, WHERE | {f"aws:ResourceTag/{key}": value})
-        assert not decide(held, action, arn, WHERE | {f"aws:ResourceTag/{key}": f"not-{value}"})
-    assert not decide(held, action, arn, WHERE), "without a tag"
+        assert allows(held, action, arn, WHERE | {f"aws:ResourceTag/{key}": value})
+        assert not allows(held, action, arn, WHERE | {f"aws:ResourceTag/{key}": f"not-{value}"})
+    assert not allows(held, action, arn, WHERE), "without a tag"
 
 
 def test_a_role_of_the_fleet_makes_new_volumes_and_snapshots_and_deletes_those_of_old_images():
     held = [boundary(target())]
-    assert decide(held, "ec2:CreateVolume", f"arn:aws:ec2:us-west-2:{ACCOUNT}:volume/*", WHERE)
-    assert decide(held, "ec2:CreateSnapshot", "arn:aws:ec2:us-west-2::snapshot/*", WHERE)
+    assert allows(held, "ec2:CreateVolume", f"arn:aws:ec2:us-west-2:{ACCOUNT}:volume/*", WHERE)
+    assert allows(held, "ec2:CreateSnapshot", "arn:aws:ec2:us-west-2::snapshot/*", WHERE)
     old, builder = "arn:aws:ec2:us-west-2::snapshot/snap-1", {"aws:ResourceTag/CreatedBy": "EC2 Image Builder"}
-    assert decide(held, "ec2:DeleteSnapshot", old, WHERE | builder)
-    assert not decide(held, "ec2:DeleteSnapshot", old, WHERE)
-    assert not decide(held, "ec2:CreateVolume", old, WHERE | builder), "an image of others"
+    assert allows(held, "ec2:DeleteSnapshot", old, WHERE | builder)
+    assert not allows(held, "ec2:DeleteSnapshot", old, WHERE)
+    assert not allows(held, "ec2:CreateVolume", old, WHERE | builder), "an image of others"
 
 
 @pytest.mark.parametrize("key", ["ebs.csi.aws.com/cluster-name", "kubernetes.io/cluster/gpu-ci-staging-usw2", "CreatedBy", TAG])
 def test_a_role_of_the_fleet_does_not_make_what_exists_its_own_by_a_tag(key: str):
     held = [boundary(target())]
-    assert not decide(held, "ec2:CreateTags", FOREIGN, WHERE | {"aws:TagKeys": key})
-    assert decide(held, "ec2:CreateTags", FOREIGN, WHERE | {"aws:TagKeys": key, "ec2:CreateAction": "CreateVolume"})
+    assert not allows(held, "ec2:CreateTags", FOREIGN, WHERE | {"aws:TagKeys": key})
+    assert allows(held, "ec2:CreateTags", FOREIGN, WHERE | {"aws:TagKeys": key, "ec2:CreateAction": "CreateVolume"})
 
 
 # -- state ---------------------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def test_a_role_of_the_fleet_does_not_make_what_exists_its_own_by_a_tag(key: str
 
 def may_state(action: str, name: str, context: dict[str, str] | None = None, *, write: bool = True) -> bool:
     held = rights.state(BUCKET, KEY, "us-west-2", "staging", write=write)
-    return decide([held], action, KEY if action.startswith("kms:") else f"{BUCKET}/{name}", context or {})
+    return allows([held], action, KEY if action.startswith("kms:") else f"{BUCKET}/{name}", context or {})
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import pytest
 
 from bootstrap.config import NAMESPACE
 from bootstrap.rights import boundary
+from fleet.facts.iam import allows
 from fleet.loading import stackfile
 from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
 from tests.bootstrap.builders import ACCOUNT, FOLDER, OPERATOR, declared, settings, target
 from tests.builders import ROOT
 from tests.components.recorded import named, of_type
-from tests.fleet.cache_access import decide
 
 ROLE = "aws:iam/role:Role"
 GITHUB = f"arn:aws:iam::{ACCOUNT}:oidc-provider/token.actions.githubusercontent.com"
@@ -71,7 +71,7 @@ def test_a_run_of_pulumi_deployments_takes_the_role_of_its_operation(operation: 
         claims = {f"{key}:aud": "acme", f"{key}:sub": subject}
         policies = {purpose: {"Statement": trust(settings(), f"staging-{purpose}")} for purpose in ("deployments", "preview")}
         action = "sts:AssumeRoleWithWebIdentity"
-        return {purpose for purpose, held in policies.items() if decide([held], action, None, claims, principal)}
+        return {purpose for purpose, held in policies.items() if allows([held], action, None, claims, principal)}
 
     assert may("staging") == takes
     assert may("prod") == may("staging-2") == set()

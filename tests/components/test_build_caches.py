@@ -19,7 +19,7 @@ from tests.components.built import TAGS
 from tests.components.recorded import before, build_alone, named, of_type
 from tests.components.test_caches import made
 from tests.day import AS_OF
-from tests.fleet.cache_access import documents
+from tests.fleet.cache_jobs import documents
 
 BUCKET = "example-ccache"
 NAME = f"usw2-build-caches.{BUCKET}"

@@ -11,7 +11,7 @@ from fleet.loading.config import load
 from fleet.settings.build_caches import BuildCache, BuildCaches
 from tests.builders import cluster, config
 from tests.docs.markdown import ROOT, assert_written, fences
-from tests.fleet.cache_access import ACTIONS, documents, matrix
+from tests.fleet.cache_jobs import ACTIONS, documents, matrix
 
 PAGE = ROOT / "docs" / "build-caches.md"
 SETTINGS, WORKFLOW = (YAML(typ="safe", pure=True).load(fence.text) for fence in fences() if fence.page == PAGE)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fleet.facts.iam import allows
 from fleet.loading.config import load
 from fleet.prove.bill import bill
 from fleet.providers.eks.build_caches import ISSUER
@@ -17,7 +18,7 @@ from fleet.settings.build_caches import BuildCache
 from tests.builders import build_caches, cluster, config, existing_eks
 from tests.cases import cases
 from tests.day import AS_OF
-from tests.fleet.cache_access import ACTIONS, Access, Documents, decide, documents, matrix
+from tests.fleet.cache_jobs import ACTIONS, Access, Documents, documents, matrix
 
 ACCOUNT, BUCKET, VPC = "111122223333", "example-ccache", "vpc-0a1b2c3d"
 FULL, READS, NOTHING = "read list write", "read list", ""
@@ -178,12 +179,12 @@ def statement(effect: str = "Allow", **changes: Any) -> dict[str, Any]:
     ],
 )
 def test_policies_are_evaluated_as_iam_does(policies: list[Any], context: dict[str, str], expected: bool) -> None:
-    assert decide(policies, "s3:GetObject", "arn:aws:s3:::b/x/k", context) is expected
+    assert allows(policies, "s3:GetObject", "arn:aws:s3:::b/x/k", context) is expected
 
 
 def test_an_unknown_operator_is_an_error_and_no_answer() -> None:
     with pytest.raises(ValueError, match="condition operator IpAddress is not known here"):
-        decide([statement(Condition={"IpAddress": {"aws:SourceIp": "192.0.2.0/24"}})], "s3:GetObject", "arn:aws:s3:::b/x", {})
+        allows([statement(Condition={"IpAddress": {"aws:SourceIp": "192.0.2.0/24"}})], "s3:GetObject", "arn:aws:s3:::b/x", {})
 
 
 def test_the_columns_are_actions_of_s3() -> None:

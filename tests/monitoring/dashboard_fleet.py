@@ -45,7 +45,7 @@ class Query:
 
 def monitored(**changes: Any) -> Fleet:
     """An EKS cluster with monitoring, two GPU pools, three runner classes of two groups, and queues; `changes` replace keys."""
-    pools = {"t4": pool(), "a10g": pool(instanceTypes=["g5.12xlarge"])}
+    pools = {"t4": pool(acceptSharedNodes="both teams have the same repositories"), "a10g": pool(instanceTypes=["g5.12xlarge"])}
     runners = {"gpu-t4": runner(), "gpu-t4-b": runner(group="team-b"), "gpu-a10g": runner(pool="a10g", group="team-b")}
     monitoring = {"prometheus": "install", "alerts": {"objectives": {"gpu-a10g": "30m"}}}
     teams = {"vision": {"namespaces": ["vision"], "quotas": [{"pool": "t4", "nominal": 1}]}}

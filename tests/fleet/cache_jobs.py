@@ -1,18 +1,11 @@
-"""Who can read and write a build cache: its policy documents, evaluated for every kind of job.
-
-The evaluation follows IAM's rules inside one account: an explicit deny wins, then any allow, else deny. A condition whose key
-the request lacks fails, but holds for an operator with Not. moto 5 does not evaluate the conditions of such policies
-(moto/iam/access_control.py).
-"""
+"""Kinds of jobs that may want a build cache, and what its documents let each of them do, as `fleet.facts.iam` evaluates them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any
 
+from fleet.facts.iam import allows
 from fleet.providers.eks.build_caches import (
     AUDIENCE,
     ISSUER,
@@ -122,66 +115,10 @@ def _can(job: Job, of: Documents, action: str) -> Iterator[bool]:
     claims = {f"{ISSUER}:{name}": value for name, value in (job.claims or {}).items()}
     for right, document in of.trusts.items():
         federated = {"Federated": provider_arn(of.account)}
-        if job.claims is not None and decide([document], "sts:AssumeRoleWithWebIdentity", None, claims, federated):
+        if job.claims is not None and allows([document], "sts:AssumeRoleWithWebIdentity", None, claims, federated):
             identities.append((role_arn(of.account, of.bucket, right), of.permissions[right]))
     if job.admin:
         identities.append((f"arn:aws:iam::{of.account}:role/admin", _EVERYTHING))
     for principal, rights in identities:
         known = context | ({"aws:PrincipalArn": principal} if principal else {})
-        yield decide([rights, of.policy], action, resource, known)
-
-
-def decide(
-    policies: Sequence[Document],
-    action: str,
-    resource: str | None,
-    context: Mapping[str, str],
-    principal: Mapping[str, str] | None = None,
-) -> bool:
-    """Whether policies of one account allow an action. Raises ValueError for a condition operator that it does not know."""
-    effects = {
-        statement["Effect"]
-        for policy in policies
-        for statement in policy["Statement"]
-        if statement.get("Principal", "*") in ("*", principal)
-        and any(_like(action.lower(), pattern.lower()) for pattern in _several(statement["Action"]))
-        and (resource is None or any(_like(resource, pattern) for pattern in _several(statement["Resource"])))
-        and _conditions(statement.get("Condition", {}), context)
-    }
-    return effects == {"Allow"}
-
-
-def _conditions(conditions: Mapping[str, Mapping[str, Any]], context: Mapping[str, str]) -> bool:
-    return all(_holds(operator, context.get(key), asked) for operator, of in conditions.items() for key, asked in of.items())
-
-
-def _holds(operator: str, found: str | None, asked: str | Sequence[str]) -> bool:
-    values = _several(asked)
-    match operator:
-        case "StringEquals" | "Bool" | "ForAnyValue:StringEquals":
-            return found in values
-        case "StringNotEquals":
-            return found not in values
-        case "StringEqualsIfExists":
-            return found is None or found in values
-        case "StringLike" | "ForAnyValue:StringLike" | "ArnEquals":
-            return found is not None and any(_like(found, pattern) for pattern in values)
-        case "Null":
-            return str(found is None).lower() in values
-        case "ArnNotEquals":
-            return found is None or not any(_like(found, pattern) for pattern in values)
-    raise ValueError(f"condition operator {operator} is not known here; add it")
-
-
-def _several(given: str | Sequence[str]) -> Sequence[str]:
-    return [given] if isinstance(given, str) else given
-
-
-def _like(text: str, pattern: str) -> bool:
-    """Whether IAM's wildcards match: * is any text, ? is one character."""
-    return text == pattern or (("*" in pattern or "?" in pattern) and _compiled(pattern).fullmatch(text) is not None)
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."))
+        yield allows([rights, of.policy], action, resource, known)
