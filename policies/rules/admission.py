@@ -7,7 +7,7 @@ object. So a pod is judged here only if its object names one.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 from fleet.facts.admission import CONTAINERS, RULES, SYSTEM, TESTS, AdmissionRule
@@ -15,7 +15,7 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import RUNNERS
 
 from .kinds import each, is_object, kind_of
-from .pods import pod_specs
+from .pods import PodSpec, containers_of, pod_specs
 from .read import SETTLED, Data, Faults, Later, bound, entries, keys, text, walk
 from .rule import Rule, Stack, StackRule
 
@@ -45,19 +45,29 @@ def held(rule: _Rule) -> _Rule:
 def refused(rules: tuple[AdmissionRule, ...], token: str, props: Data, config: Mapping[str, Any], later: Later) -> Faults:
     """Which of the rules a resource breaks, with the numbers of a policy's config. `later` collects unknown values."""
     for rule in rules if is_object(token) else ():
-        for path, what, owner in _of_kind(rule.kind, token, props, later):
-            with later:
-                if not admits(rule.holds, what, config) and _judges(rule.kind, owner):
-                    yield f"{path}: {rule.message}; a cluster with admission refuses it by rule {rule.id}"
+        for path, what in _of_kind(rule.kind, token, props, later):
+            # Unknown containers, or an unknown namespace, matter only to what breaks a rule.
+            hidden = Later()
+            whole, owner = (_pod(what, hidden), what.owner) if isinstance(what, PodSpec) else (what, what)
+            if hidden.get(partial(_judges, rule.kind, owner), True):
+                with later:
+                    if not admits(rule.holds, whole, config) and later.clear(hidden):
+                        yield f"{path}: {rule.message}; a cluster with admission refuses it by rule {rule.id}"
 
 
-def _of_kind(kind: str, token: str, props: Data, later: Later) -> Iterator[tuple[str, Data, Data]]:
-    """Path and body of each object of a kind in a resource, or of each pod, and the object that says where it is."""
+def _of_kind(kind: str, token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
+    """Path and body of each object of a kind in a resource, or of each pod."""
     if kind == "Pod":
-        pods = (pod for pod in pod_specs(token, props, later) if not pod.step)
-        yield from ((pod.path, {"metadata": {"annotations": pod.annotations}, "spec": pod.spec}, pod.owner) for pod in pods)
+        yield from ((pod.path, pod) for pod in pod_specs(token, props, later) if not pod.step)
     elif kind_of(token) == kind:
-        yield from ((f"{prefix}metadata.name", body, body) for prefix, body in each(token, props, later))
+        yield from ((f"{prefix}metadata.name", body) for prefix, body in each(token, props, later))
+
+
+def _pod(pod: PodSpec, later: Later) -> Data:
+    """The pod as the API server gets it, with the containers that its owner adds. `later` collects unknown ones."""
+    every = [*containers_of(pod, later)]
+    lists = {field: [container.body for container in every if container.field == field] for field in CONTAINERS}
+    return {"metadata": {"annotations": pod.annotations}, "spec": {**dict(pod.spec if keys(pod.spec) else {}), **lists}}
 
 
 def _judges(kind: str, owner: Data) -> bool:

@@ -19,7 +19,7 @@ from tests.cases import cases
 from tests.components.recorded import ROOT, in_every_stack, stack_config
 from tests.day import AS_OF
 from tests.policies.admission_cases import BROKEN, NUMBERS, PASSING, broken, pods_of_suites, token
-from tests.policies.evasions.objects import Object, container, deployment, gpu_spec, pod, spec
+from tests.policies.evasions.objects import Object, container, deployment, gpu_spec, on_gpu, pod, spec, thing
 from tests.policies.harness import changed
 
 BY_ID = {rule.id: rule for rule in POLICIES}
@@ -75,6 +75,16 @@ def test_a_pod_of_any_kind_is_judged_where_its_object_is() -> None:
     assert broken(deployment(greedy)) == {"gpu-count"}
     for space in (*SYSTEM, ""):
         assert broken(changed(deployment(greedy), "metadata", "namespace", space)) == set()
+
+
+def test_a_pod_has_the_containers_that_its_owner_adds() -> None:
+    def workflow(body: Object) -> Object:
+        template = {"name": "a", "container": body, "tolerations": gpu_spec()["tolerations"]}
+        return thing("argoproj.io/v1alpha1", "Workflow", {"entrypoint": "a", "templates": [template]})
+
+    assert broken(workflow(on_gpu())) == set()
+    assert broken(workflow(on_gpu(3))) == {"gpu-count"}
+    assert broken(workflow(container())) == {"gpu-taint"}
 
 
 def test_an_unknown_value_is_judged_later() -> None:
