@@ -13,6 +13,8 @@ from components.eks.in_cluster import InCluster
 from fleet.providers.eks.build_caches import AUDIENCE, ISSUER, RIGHTS, bucket_policy, permissions, trust
 from fleet.settings.build_caches import BuildCache as Settings, BuildCaches
 
+_CLOSED = ("block_public_acls", "block_public_policy", "ignore_public_acls", "restrict_public_buckets")
+
 
 class BuildCache(Component[InCluster, BuildCaches]):
     """A private bucket per cache with its expiry, its policy, and a role to read and one to write.
@@ -48,14 +50,8 @@ class BuildCache(Component[InCluster, BuildCaches]):
         # A cache can be built again, so its objects keep only the bucket of a protected cluster from being deleted.
         storage = aws.s3.Bucket(name, bucket=bucket, force_destroy=not self._here.settings.protect, opts=self._child)
         of_bucket = {"bucket": storage.id, "opts": self._child}
-        blocked = aws.s3.BucketPublicAccessBlock(
-            f"{name}-block",
-            block_public_acls=True,
-            block_public_policy=True,
-            ignore_public_acls=True,
-            restrict_public_buckets=True,
-            **of_bucket,
-        )
+        closed = dict.fromkeys(_CLOSED, True)
+        blocked = aws.s3.BucketPublicAccessBlock(f"{name}-block", **closed, **of_bucket)
         encryption = {"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}
         aws.s3.BucketServerSideEncryptionConfiguration(f"{name}-encryption", rules=[encryption], **of_bucket)
         expiry: Mapping[str, Any] = {"id": "expire", "status": "Enabled", "filter": {"prefix": ""}}

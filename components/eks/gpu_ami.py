@@ -92,14 +92,9 @@ class GpuAmi(Component[InCluster, str]):
 
     def _distribution(self, name: str) -> builder.DistributionConfiguration:
         image = {"name": f"{self._physical_name}-{{{{ imagebuilder:buildDate }}}}", "ami_tags": self._here.context.tags}
-        return builder.DistributionConfiguration(
-            f"{name}-distribution",
-            distributions=[
-                {"region": region, "ami_distribution_configuration": image}
-                for region in (self._here.settings.region, *sorted(self._settings.regions))
-            ],
-            opts=self._child,
-        )
+        regions = (self._here.settings.region, *sorted(self._settings.regions))
+        copies = [{"region": region, "ami_distribution_configuration": image} for region in regions]
+        return builder.DistributionConfiguration(f"{name}-distribution", distributions=copies, opts=self._child)
 
     def _retirement(self, name: str) -> None:
         policies = ("service-role/EC2ImageBuilderLifecycleExecutionPolicy",)

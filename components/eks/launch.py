@@ -57,23 +57,13 @@ def launch_template(
     that: what inputs that are outputs are made of.
     """
     target = {"capacity_reservation_target": {"capacity_reservation_id": reservation}}
+    reserved = {"capacity_reservation_preference": "capacity-reservations-only", **target}
+    volume = {"volume_size": disk // 1024, "volume_type": "gp3", **(performance.model_dump() if performance else {})}
+    ebs = {**volume, "encrypted": "true", "delete_on_termination": "true"}
     inputs = dict(
         metadata_options={"http_endpoint": "enabled", "http_tokens": "required", "http_put_response_hop_limit": 1},
-        block_device_mappings=[
-            {
-                "device_name": "/dev/xvda",
-                "ebs": {
-                    "volume_size": disk // 1024,
-                    "volume_type": "gp3",
-                    **(performance.model_dump() if performance else {}),
-                    "encrypted": "true",
-                    "delete_on_termination": "true",
-                },
-            }
-        ],
-        capacity_reservation_specification={"capacity_reservation_preference": "capacity-reservations-only", **target}
-        if reservation
-        else None,
+        block_device_mappings=[{"device_name": "/dev/xvda", "ebs": ebs}],
+        capacity_reservation_specification=reserved if reservation else None,
         # The provider's default tags do not reach the instances that EKS launches.
         tag_specifications=[{"resource_type": kind, "tags": dict(tags)} for kind in ("instance", "volume", "network-interface")],
         update_default_version=True,

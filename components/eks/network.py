@@ -29,14 +29,9 @@ class EksNetwork(Component[EksCluster, Collection[str]]):
 
     def declare(self, name: str, settings: EksCluster, live_zones: Collection[str]) -> dict[str, Any]:
         network, zones = settings.network, tuple(dict.fromkeys((*settings.network_zones, *live_zones)))
-        vpc = aws.ec2.Vpc(
-            f"{name}-vpc",
-            cidr_block=network.new_cidr,
-            enable_dns_hostnames=True,
-            enable_dns_support=True,
-            tags={"Name": name},
-            opts=self._below(*self._after),
-        )
+        dns = {"enable_dns_hostnames": True, "enable_dns_support": True}
+        opts = self._below(*self._after)
+        vpc = aws.ec2.Vpc(f"{name}-vpc", cidr_block=network.new_cidr, **dns, tags={"Name": name}, opts=opts)
         gateway = aws.ec2.InternetGateway(f"{name}-internet", vpc_id=vpc.id, tags={"Name": name}, opts=self._child)
         public_routes = self._routes("public", vpc, gateway_id=gateway.id)
         cidrs = {zone: _cidrs(network.new_cidr, zone) for zone in zones}
@@ -68,22 +63,13 @@ class EksNetwork(Component[EksCluster, Collection[str]]):
 
     def _subnet(self, kind: str, vpc: aws.ec2.Vpc, zone: str, cidr: str) -> aws.ec2.Subnet:
         name = f"{self._name}-{kind}-{zone}"
-        return aws.ec2.Subnet(
-            name,
-            vpc_id=vpc.id,
-            availability_zone=zone,
-            cidr_block=cidr,
-            map_public_ip_on_launch=False,
-            tags={"Name": name},
-            opts=self._child,
-        )
+        place = {"vpc_id": vpc.id, "availability_zone": zone, "cidr_block": cidr}
+        return aws.ec2.Subnet(name, **place, map_public_ip_on_launch=False, tags={"Name": name}, opts=self._child)
 
     def _routes(self, role: str, vpc: aws.ec2.Vpc, **target: pulumi.Input[str]) -> aws.ec2.RouteTable:
         """A route table whose only route leads to the internet, through a gateway."""
-        tags = {"Name": f"{self._name}-{role}"}
-        return aws.ec2.RouteTable(
-            f"{self._name}-{role}", vpc_id=vpc.id, routes=[{"cidr_block": "0.0.0.0/0", **target}], tags=tags, opts=self._child
-        )
+        name, routes = f"{self._name}-{role}", [{"cidr_block": "0.0.0.0/0", **target}]
+        return aws.ec2.RouteTable(name, vpc_id=vpc.id, routes=routes, tags={"Name": name}, opts=self._child)
 
     def _association(self, role: str, subnet: aws.ec2.Subnet, table: aws.ec2.RouteTable) -> aws.ec2.RouteTableAssociation:
         opts = self._child

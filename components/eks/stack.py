@@ -73,9 +73,7 @@ def build(
         "vpcId": cluster.vpc_id,
         "subnetIds": cluster.subnets,
         "nodeRoleArn": cluster.node_role_arn,
-        "nodeGroups": {
-            pool_name: [made.node_group_name for made in group.groups.values()] for pool_name, group in groups.items()
-        },
+        "nodeGroups": {pool: [made.node_group_name for made in group.groups.values()] for pool, group in groups.items()},
         "runnerSets": install(inside, fleet, private_keys),
     }
     if amis:

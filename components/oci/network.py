@@ -38,13 +38,11 @@ class OkeNetwork(Component[OkeCluster, pulumi.Input[str], dict[str, str]]):
             opts=self._below(*self._after),
         )
         # OCI's own default admits SSH from anywhere.
+        default = self._vcn.default_security_list_id
+        no_rules: dict[str, Any] = {"ingress_security_rules": [], "egress_security_rules": []}
+        named = no_rules | self._named("closed")
         self._closed = oci.core.DefaultSecurityList(
-            f"{name}-closed",
-            manage_default_resource_id=self._vcn.default_security_list_id,
-            ingress_security_rules=[],
-            egress_security_rules=[],
-            **self._named("closed"),
-            opts=self._child,
+            f"{name}-closed", manage_default_resource_id=default, **named, opts=self._child
         )
         self.vcn_id = self._vcn.id
         private = self._private_routes()
@@ -60,13 +58,8 @@ class OkeNetwork(Component[OkeCluster, pulumi.Input[str], dict[str, str]]):
         """To Oracle's services by the service gateway, which costs nothing; to the internet by NAT."""
         services_id, services_block = oracle_services(parent=self, after=self._vcn)
         nat = oci.core.NatGateway(f"{self._name}-nat", vcn_id=self.vcn_id, **self._named("nat"), opts=self._child)
-        gateway = oci.core.ServiceGateway(
-            f"{self._name}-services",
-            vcn_id=self.vcn_id,
-            services=[{"service_id": services_id}],
-            **self._named("services"),
-            opts=self._child,
-        )
+        name, named, services = f"{self._name}-services", self._named("services"), [{"service_id": services_id}]
+        gateway = oci.core.ServiceGateway(name, vcn_id=self.vcn_id, services=services, **named, opts=self._child)
         to_services = _route(services_block, "SERVICE_CIDR_BLOCK", gateway.id)
         return self._routes("private", _route("0.0.0.0/0", "CIDR_BLOCK", nat.id), to_services)
 

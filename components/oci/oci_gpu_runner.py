@@ -264,17 +264,11 @@ class OciGpuRunner(PackagedComponent[Read]):
         machine = oci.core.InstanceConfiguration(
             f"{name}-machine", display_name=name, instance_details=instance_details, **shared, opts=self._below(*self._after)
         )
+        subnets = {"subnet_id": args.subnet_id}
+        places = [{"availability_domain": one, "primary_vnic_subnets": subnets} for one in settings.availability_domains]
+        sized = {"size": settings.count, "display_name": name, "opts": self._below(*self._after, ignore_changes=["size"])}
         return oci.core.InstancePool(
-            f"{name}-pool",
-            instance_configuration_id=machine.id,
-            placement_configurations=[
-                {"availability_domain": domain, "primary_vnic_subnets": {"subnet_id": args.subnet_id}}
-                for domain in settings.availability_domains
-            ],
-            size=settings.count,
-            display_name=name,
-            **shared,
-            opts=self._below(*self._after, ignore_changes=["size"]),
+            f"{name}-pool", instance_configuration_id=machine.id, placement_configurations=places, **shared, **sized
         )
 
     def _config(self, args: Read) -> pulumi.Output[str]:

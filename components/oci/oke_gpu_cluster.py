@@ -206,15 +206,8 @@ class OkeGpuCluster(PackagedComponent[Read]):
         """The provider of the tenancy's home region; None if that is the cluster's region."""
         self._govern(name, args)
         vcn_id, node_subnet_id, endpoint_subnet_id = self._network(name, args)
-        security = OkeSecurity(
-            f"{name}-security",
-            self._below(*self._after),
-            settings,
-            args.compartment_id,
-            vcn_id,
-            settings.machine_security_group,
-            self._tags,
-        )
+        opts, machines = self._below(*self._after), settings.machine_security_group
+        security = OkeSecurity(f"{name}-security", opts, settings, args.compartment_id, vcn_id, machines, self._tags)
         self.node_security_group_id, self.machine_security_group_id = security.workers_id, security.machines_id
         self.vcn_id = pulumi.Output.from_input(vcn_id)
         self.node_subnet_id = pulumi.Output.from_input(node_subnet_id)
@@ -243,14 +236,9 @@ class OkeGpuCluster(PackagedComponent[Read]):
             budget(name, settings.budget, watched, args.tenancy_id, called=called, tags=self._tags, opts=opts)
         if settings.quotas:
             # For all users together, no more GPUs than the fleet uses. Running instances stay.
-            oci.limits.Quota(
-                f"{name}-quotas",
-                compartment_id=args.tenancy_id,
-                description=f"GPUs that {called} takes at most",
-                statements=list(settings.quotas),
-                freeform_tags=self._tags,
-                opts=opts,
-            )
+            of_tenancy = {"compartment_id": args.tenancy_id, "freeform_tags": self._tags, "opts": opts}
+            about, statements = f"GPUs that {called} takes at most", list(settings.quotas)
+            oci.limits.Quota(f"{name}-quotas", description=about, statements=statements, **of_tenancy)
 
     def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
         """OCIDs of the VCN, the node subnet and the endpoint subnet."""

@@ -61,15 +61,9 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
     }
     machine_set: MachineSet | None = None
     owner: Owner | None = None
-    inside = Inside(
-        name,
-        settings,
-        cluster.ready,
-        from_registry(settings.mirror, [cluster.kubernetes_provider]),
-        physical_name=here.physical_name,
-        disk_tags=fixed_tags(context.stack, name),
-        generations=context.generations,
-    )
+    opts, tags = from_registry(settings.mirror, [cluster.kubernetes_provider]), fixed_tags(context.stack, name)
+    called, generations = here.physical_name, context.generations
+    inside = Inside(name, settings, cluster.ready, opts, physical_name=called, disk_tags=tags, generations=generations)
     if isinstance(here, NewCluster):
         outputs["clusterName"], outputs["vcnId"] = here.physical_name, here.cluster.vcn_id
         metrics = _gateway(here)
@@ -173,15 +167,9 @@ def _machine_set(
         after += metrics.rules
     made, scope = machine_set_of(settings, here.physical_name, set_name, runner, arc.github), settings.scope_of(runner)
     machines = arc.installed(made.model_copy(update=more), scope)
-    args = Read(
-        machines,
-        *arc.app(scope),
-        cluster.cluster_id,
-        cluster.node_subnet_id,
-        cluster.machine_security_group_id or "",
-        pushes,
-        generations=here.context.generations,
-    )
+    group, generations = cluster.machine_security_group_id or "", here.context.generations
+    app, subnet = arc.app(scope), cluster.node_subnet_id
+    args = Read(machines, *app, cluster.cluster_id, subnet, group, pushes, generations=generations)
     waits = pulumi.ResourceOptions(depends_on=after)
     opts = pulumi.ResourceOptions.merge(from_registry(settings.mirror, [here.cloud, cluster.kubernetes_provider]), waits)
     return OciGpuRunner.typed(f"{here.name}-{set_name}", args, opts)
