@@ -7,18 +7,7 @@ import pulumi
 from components.arguments import settings
 from components.component import PackagedComponent
 from components.generations import Generations
-from components.kubernetes.args import (
-    CaBundleArgs,
-    ExtraVolumeArgs,
-    GitOpsArgs,
-    KeepFailedArgs,
-    ProxyArgs,
-    SecretValueArgs,
-    ServicesArgs,
-    SpanArgs,
-    TemplateArgs,
-    TolerationArgs,
-)
+from components.kubernetes import args as shared
 from components.kubernetes.scale_set import ScaleSetArgs, read_app, scale_set
 from fleet.charts.arc import QUICKSTART_ACCOUNT
 from fleet.charts.runner_sets import PodSet
@@ -69,9 +58,9 @@ class ArcRunnerSetArgs(TypedDict):
     Default: 1."""
     gpu_resource: NotRequired[str]
     """The extended resource that the nodes advertise. Default: nvidia.com/gpu."""
-    cpu: SpanArgs
+    cpu: shared.SpanArgs
     """CPU of a runner, in cores ("4") or millicores ("500m")."""
-    memory: SpanArgs
+    memory: shared.SpanArgs
     """Memory of a runner, in Mi or Gi ("16Gi")."""
     shm: NotRequired[str]
     """Size of /dev/shm. It counts against the memory limit. Default: 2Gi."""
@@ -81,33 +70,33 @@ class ArcRunnerSetArgs(TypedDict):
     """Ephemeral storage for the workspace of a job. Default: 20Gi."""
     image: NotRequired[str]
     """Image of the runner, by version or digest. Default: GitHub's runner of the pinned version."""
-    keep_failed: NotRequired[KeepFailedArgs]
+    keep_failed: NotRequired[shared.KeepFailedArgs]
     """Keep the pod of a failed job for some minutes. Not with `containers: job`. Default: no pod stays."""
     env: NotRequired[dict[str, str]]
     """Environment variables of every job, no credentials. Default: none."""
-    secret_env: NotRequired[dict[str, SecretValueArgs]]
+    secret_env: NotRequired[dict[str, shared.SecretValueArgs]]
     """Environment variables whose values are in Secrets of the namespace. Default: none."""
     pull_secrets: NotRequired[list[str]]
     """Names of Secrets in the namespace with which nodes pull the image. Default: none."""
     service_account: NotRequired[str]
     """Service account of the runners, which must exist. Jobs get no token of it. Default: the chart's own."""
-    proxy: NotRequired[ProxyArgs]
+    proxy: NotRequired[shared.ProxyArgs]
     """HTTP proxy of listener and jobs. Default: none."""
-    ca_bundle: NotRequired[CaBundleArgs]
+    ca_bundle: NotRequired[shared.CaBundleArgs]
     """Certificates that listener and jobs trust. Default: those of the image."""
-    template: NotRequired[TemplateArgs]
+    template: NotRequired[shared.TemplateArgs]
     """More of the runner's pod: other containers, their volumes, names. Default: none."""
-    volumes: NotRequired[dict[str, ExtraVolumeArgs]]
+    volumes: NotRequired[dict[str, shared.ExtraVolumeArgs]]
     """Volumes of each runner besides /dev/shm, by name. Default: none."""
     containers: NotRequired[str]
     """`job` for jobs with `container`, each in a pod of its own in the namespace <namespace>-jobs, or `none`. Default: none."""
-    services: NotRequired[ServicesArgs]
+    services: NotRequired[shared.ServicesArgs]
     """Number and size of the services of a job in a container. Default: at most 2, each of 250m and 512Mi."""
     pod_security: NotRequired[str]
     """Pod Security Standard of the jobs' pods: baseline or restricted. Only with `containers: job`. Default: baseline."""
     runner_node_selector: NotRequired[dict[str, str]]
     """Labels of the nodes for the runners' own pods, with `containers: job`. Default: any node."""
-    runner_tolerations: NotRequired[list[TolerationArgs]]
+    runner_tolerations: NotRequired[list[shared.TolerationArgs]]
     """Tolerations of the runners' own pods, with `containers: job`. Default: none."""
     prepare_timeout: NotRequired[str]
     """How long a runner waits until the pod of its job runs, with `containers: job`. Default: 10m."""
@@ -117,7 +106,7 @@ class ArcRunnerSetArgs(TypedDict):
     """Labels of the nodes for runners. Default: any node."""
     node_selectors: NotRequired[list[dict[str, str]]]
     """Labels of several kinds of nodes for runners, the first choice first, instead of `nodeSelector`. Default: none."""
-    tolerations: NotRequired[list[TolerationArgs]]
+    tolerations: NotRequired[list[shared.TolerationArgs]]
     """Tolerations of the runners. Default: nvidia.com/gpu, Exists, NoSchedule."""
     runtime_class: NotRequired[str]
     """RuntimeClass that a pod must name to get GPUs. Default: none."""
@@ -149,7 +138,7 @@ class ArcRunnerSetArgs(TypedDict):
     """Kubernetes objects that must exist in the namespace before the set, such as an ExternalSecret that creates the Secret."""
     install_chart: NotRequired[bool]
     """Whether the component installs the chart. False if Git has it. Default: true."""
-    gitops: NotRequired[GitOpsArgs]
+    gitops: NotRequired[shared.GitOpsArgs]
     """Declare an ArgoCD Application instead of a Helm release."""
 
 

@@ -126,8 +126,7 @@ class Template(Model):
         require_once("container_twice", names, at=("containers",))
         require_once("template_volume_twice", [volume["name"] for volume in self.volumes], at=("volumes",))
         for container in self.containers:
-            if container.get("restartPolicy"):
-                raise problem("container_restart", at=("containers",), value=container["name"])
+            refuse_if("container_restart", container.get("restartPolicy"), at=("containers",), value=container["name"])
         for container in self.init_containers:
             if not container.get("restartPolicy") and (wrong := sorted(_WHILE_IT_RUNS & _set(container).keys())):
                 raise problem("container_ends", at=("initContainers",), value=container["name"], field=wrong[0])

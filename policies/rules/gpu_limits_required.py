@@ -18,21 +18,11 @@ from itertools import chain
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, VISIBLE_DEVICES, is_gpu_resource
 
+from . import pods
 from .admission import held
 from .charts import Container
 from .kinds import CONFIG_MAPS, PODS, SERVING, each, kind_of, may_have_pods
-from .pods import (
-    NO_DEVICES,
-    NODE_TERMS,
-    PodSpec,
-    containers_of,
-    gpu_amounts,
-    hides_gpus,
-    of_cpu_pools,
-    pod_specs,
-    serves_the_node,
-    tolerations,
-)
+from .pods import PodSpec, containers_of, gpu_amounts, of_cpu_pools, pod_specs, tolerations
 from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases
@@ -50,7 +40,7 @@ def _check(args: Args, later: Later) -> Faults:
                 yield from release.unread("change the runner pod", later)
     for prefix, holder in each(args.type, args.props, later) if args.type in CONFIG_MAPS else ():
         value = text(later.walk(holder, "data", VISIBLE_DEVICES))
-        if value not in NO_DEVICES:
+        if value not in pods.NO_DEVICES:
             yield said("visible_without_limit", prefix=prefix, variable=VISIBLE_DEVICES, value=value)
     handler = text(later.walk(args.props, "handler")) if kind_of(args.type) == "RuntimeClass" else ""
     if handler.startswith(RUNTIME_CLASS) and text(later.walk(args.props, "metadata", "name")) != handler:
@@ -100,7 +90,7 @@ def _request_faults(container: Container, requests: dict[str, Data], limits: dic
 
 def _check_unlimited(pod: PodSpec, containers: tuple[Container, ...], allowed: frozenset[str], later: Later) -> Faults:
     unnamed, unsigned = Later(), Later()
-    if serves_the_node(pod, allowed, unnamed) or hides_gpus(pod, unnamed):
+    if pods.serves_the_node(pod, allowed, unnamed) or pods.hides_gpus(pod, unnamed):
         return
     sign = next(chain(_signs(pod.spec, containers, unsigned), _ways_around(pod, containers, unsigned)), "")
     if sign and not unnamed:
@@ -120,7 +110,7 @@ def _signs(spec: Data, containers: tuple[Container, ...], later: Later) -> Fault
         with later:
             if _selects(key, value := walk(selector, key)):
                 yield f"nodeSelector[{shown(key)}] is {shown(value)}"
-    *above, last = NODE_TERMS
+    *above, last = pods.NODE_TERMS
     for path, expression in entries(later.walk(spec, *above), f"{last}.[].matchExpressions", later):
         with later:
             if sign := _affinity_sign(expression, signs, later):
@@ -174,7 +164,7 @@ def _affinity_sign(expression: Data, signs: Callable[[str], bool], later: Later)
 def _sees_gpus(variable: Data) -> bool:
     # The program does not know a value from elsewhere (valueFrom). It counts as one that makes GPUs visible. NVIDIA's container
     # runtime injects no GPU for the others.
-    return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in NO_DEVICES
+    return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in pods.NO_DEVICES
 
 
 RULE = held(Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=PODS, others=may_have_pods, check=_check))

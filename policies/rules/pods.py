@@ -9,33 +9,15 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial, wraps
 from math import ceil
 
+from fleet.facts import scheduling
 from fleet.facts.quantities import quantity
 from fleet.facts.record import Record
-from fleet.facts.scheduling import (
-    CONTAINER_JOBS,
-    CPU_TAINT,
-    GPU_RESOURCE,
-    JOB_TEMPLATE,
-    STEP_TEMPLATE,
-    VISIBLE_DEVICES,
-    Toleration,
-    is_gpu_resource,
-)
+from fleet.facts.scheduling import CPU_TAINT, GPU_RESOURCE, VISIBLE_DEVICES, Toleration, is_gpu_resource
 
-from . import charts
+from . import charts, kinds
 from .charts import INIT, REGULAR, Container
 from .embedded import embedded
-from .kinds import (
-    CONFIG_MAPS,
-    LIST_PATHS,
-    POD_PATHS,
-    RUNNER_SET,
-    SERVING,
-    SERVING_IMAGES,
-    SERVING_NAMESPACES,
-    each,
-    may_have_pods,
-)
+from .kinds import each, may_have_pods
 from .read import Data, Faults, Later, UndeterminableError, entries, items, keys, parsed, provided, some, text, walk
 from .releases import Release, releases
 from .rule import Args, Check
@@ -73,16 +55,16 @@ def pod_specs(token: str, props: Data, later: Later) -> Iterator[PodSpec]:
 
     A Patch is judged by its own fields, because the object that it changes is not in the program.
     """
-    if (path := POD_PATHS.get(token) or LIST_PATHS.get(token)) is not None:
+    if (path := kinds.POD_PATHS.get(token) or kinds.LIST_PATHS.get(token)) is not None:
         for prefix, item in each(token, props, later):
             yield from _at(prefix, item, path, later)
-    if token in RUNNER_SET:
+    if token in kinds.RUNNER_SET:
         yield from _listener_pod("spec.", props, ("spec", "listenerTemplate"), later)
     for release in releases(token, props, later):
         yield from pods_of(release, later)
     for place, template in hook_templates(token, props, later):
         # The runner set has their number (`RunnerSet.job_pods`).
-        yield PodSpec(f"{place}.spec", walk(template, "spec"), owner=props, step=STEP_TEMPLATE in place)
+        yield PodSpec(f"{place}.spec", walk(template, "spec"), owner=props, step=scheduling.STEP_TEMPLATE in place)
     for pod in embedded(props, later) if may_have_pods(token) else ():
         yield PodSpec(pod.path, pod.spec, pod.added, owner=props, annotations=pod.annotations, times=pod.times)
 
@@ -94,12 +76,12 @@ def has_pods(token: str, props: Data) -> bool:
 
 def hook_templates(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each pod template in the ConfigMap of jobs in containers. `later` collects unknown values."""
-    for prefix, config_map in each(token, props, later) if token in CONFIG_MAPS else ():
+    for prefix, config_map in each(token, props, later) if token in kinds.CONFIG_MAPS else ():
         with later:
             data = walk(config_map, "data")
-            for key in (JOB_TEMPLATE, STEP_TEMPLATE):
+            for key in (scheduling.JOB_TEMPLATE, scheduling.STEP_TEMPLATE):
                 with later:
-                    if key in keys(data) and text(walk(config_map, "metadata", "name")) == CONTAINER_JOBS:
+                    if key in keys(data) and text(walk(config_map, "metadata", "name")) == scheduling.CONTAINER_JOBS:
                         path, template = f'{prefix}data["{key}"]', parsed(text(walk(data, key)))
                         if not keys(walk(template, "spec")):
                             raise UndeterminableError(f"{path} is not a pod template in JSON, so nothing shows the pods of jobs")
@@ -199,8 +181,8 @@ def serves_the_node(pod: PodSpec, allowed: Iterable[str], later: Later) -> bool:
     for container in containers:
         with unnamed:
             name = text(walk(container.body, "name"))
-            known = (not space or space in SERVING_NAMESPACES) and has_image_of_node(container)
-            if name not in allowed or (name in SERVING and not known):
+            known = (not space or space in kinds.SERVING_NAMESPACES) and has_image_of_node(container)
+            if name not in allowed or (name in kinds.SERVING and not known):
                 return False
     unnamed.join(unknown)
     later.join(unnamed)
@@ -210,7 +192,7 @@ def serves_the_node(pod: PodSpec, allowed: Iterable[str], later: Later) -> bool:
 def has_image_of_node(container: Container) -> bool:
     """Whether a container has an image of what serves a node, or none, which no cluster accepts. Raises UnknownError."""
     image = text(walk(container.body, "image")).partition("@")[0].rpartition("/")[2].partition(":")[0]
-    return not image or image in SERVING_IMAGES
+    return not image or image in kinds.SERVING_IMAGES
 
 
 def _is_gpu(name: str, amounts: Data) -> bool:

@@ -103,8 +103,7 @@ def require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
 
 def require_pool_image(name: str, pool: EksPool, entry: str, amis: Mapping[str, GpuAmi], minor: str) -> None:
     """Refuse a pool that does not fit its image. Raises a settings problem."""
-    if entry not in amis:
-        raise problem("unknown_ami", at=("pools", name, "ami"), amis=", ".join(amis) or "none")
+    refuse_if("unknown_ami", entry not in amis, at=("pools", name, "ami"), amis=", ".join(amis) or "none")
     ami = amis[entry]
     refuse_if("ami_disk", pool.disk < ami.disk, at=("pools", name, "disk"), value=f"{pool.disk // 1024}Gi", disk=ami.disk // 1024)
     built = eks_images.driver_of(ami.built.release) if ami.built else None

@@ -62,8 +62,7 @@ class EcrRegistry(Registry):
             refuse_if("cache_credential", host in _NEED_SECRET and upstream.secret is None, at=at, start=_SECRET)
             refuse(*at, "secret", cache_credential__needless=host not in _NEED_SECRET and upstream.secret is not None)
         for index, copy in enumerate(self.copies):
-            if parts(copy).host in self.pull_through:
-                raise problem("cached_copy", at=("copies", str(index)), host=parts(copy).host)
+            refuse_if("cached_copy", parts(copy).host in self.pull_through, at=("copies", str(index)), host=parts(copy).host)
 
 
 def cold_start_nat(image: RunnerImage, region: str) -> str:

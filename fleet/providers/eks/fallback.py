@@ -7,16 +7,8 @@ leaves the node group alone for a while (cloudprovider/aws/auto_scaling_groups.g
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from fleet.charts import cluster_autoscaler as charts
 from fleet.charts.chart import KUBE_SYSTEM, Chart
-from fleet.charts.cluster_autoscaler import (
-    AUTOSCALER,
-    BY_PRIORITY,
-    PRIORITIES,
-    anchored,
-    cluster_autoscaler,
-    comes_back,
-    priorities,
-)
 from fleet.facts.remark import said
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.providers.eks.cluster import EksCluster, EksPools
@@ -31,7 +23,7 @@ _MINUTES = (1, 2)
 
 def eks_charts(cluster: EksPools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
     """Cluster Autoscaler, which finds its node groups by the cluster's physical name; none if the cluster has it already."""
-    if AUTOSCALER in cluster.provided:
+    if charts.AUTOSCALER in cluster.provided:
         return ()
     return (autoscaler(cluster, physical_name, by_priority=bool(cluster.pool_orders)),)
 
@@ -39,7 +31,9 @@ def eks_charts(cluster: EksPools, physical_name: str, github: GitHub) -> tuple[C
 def autoscaler(cluster: EksPools, physical_name: str, *, by_priority: bool) -> Chart:
     """The chart of Cluster Autoscaler. `by_priority`: whether it prefers node groups by its ConfigMap."""
     name = physical_name if cluster.found is None else cluster.found.identity
-    return cluster_autoscaler(name, cluster.region, cluster.kubernetes_version, cluster.system_selector, by_priority=by_priority)
+    return charts.cluster_autoscaler(
+        name, cluster.region, cluster.kubernetes_version, cluster.system_selector, by_priority=by_priority
+    )
 
 
 def eks_priorities(name: str, cluster: EksPools) -> str:
@@ -47,7 +41,7 @@ def eks_priorities(name: str, cluster: EksPools) -> str:
 
     Empty too if the cluster has its own autoscaler, whose ConfigMap the program does not own.
     """
-    return _priorities(name, cluster) if cluster.pool_orders and AUTOSCALER not in cluster.provided else ""
+    return _priorities(name, cluster) if cluster.pool_orders and charts.AUTOSCALER not in cluster.provided else ""
 
 
 def _priorities(name: str, cluster: EksPools) -> str:
@@ -57,8 +51,8 @@ def _priorities(name: str, cluster: EksPools) -> str:
     """
     ranks, end = pool_ranks(cluster.pool_orders), "([0-9a-f]{6}-)?[0-9a-f]{7}-[0-9a-f]{8}-"
     zones = {pool: cluster.groups_of(cluster.pools[pool]) for pool in ranks}
-    groups = {pool: [anchored(_scaling_group(name, f"{pool}-{zone}")) + end for zone in zones[pool]] for pool in ranks}
-    return priorities(ranks, groups)
+    groups = {pool: [charts.anchored(_scaling_group(name, f"{pool}-{zone}")) + end for zone in zones[pool]] for pool in ranks}
+    return charts.priorities(ranks, groups)
 
 
 def _scaling_group(name: str, part: str) -> str:
@@ -79,11 +73,11 @@ def eks_groups(name: str, cluster: EksPools, pool: str) -> Iterator[NodeGroup]:
 
 def eks_moves(name: str, cluster: EksPools, order: Sequence[str]) -> str:
     """When the autoscaler moves on to the next pool of an order and when it comes back, in words."""
-    if AUTOSCALER in cluster.provided:
+    if charts.AUTOSCALER in cluster.provided:
         return (
-            f"the cluster's own autoscaler chooses: run it with --expander={BY_PRIORITY} and add to its ConfigMap "
-            f"{KUBE_SYSTEM}/{PRIORITIES}: {', '.join(_priorities(name, cluster).splitlines())}"
+            f"the cluster's own autoscaler chooses: run it with --expander={charts.BY_PRIORITY} and add to its ConfigMap "
+            f"{KUBE_SYSTEM}/{charts.PRIORITIES}: {', '.join(_priorities(name, cluster).splitlines())}"
         )
     zones = [len(cluster.groups_of(cluster.pools[pool])) for pool in order[:-1]]
     least, most = (minutes * sum(zones) for minutes in _MINUTES)
-    return said("next_pool", least=least, most=most, comes_back=comes_back())
+    return said("next_pool", least=least, most=most, comes_back=charts.comes_back())
