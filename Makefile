@@ -151,6 +151,7 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, wo
 	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs $(CODE)
 	$(BIN)/shellcheck .ci/run .ci/plans deployments/take-role.sh components/oci/node.sh fleet/providers/oke/machine/bootstrap.sh fleet/providers/eks/recipe/*.sh .github/actions/*/*.sh
 	$(BIN)/shellcheck --shell=bash components/oci/local-disks.sh
+	$(BIN)/shellcheck --shell=sh gpu_ci/world/enter.sh
 	$(BIN)/python .ci/size.py
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
 

@@ -65,7 +65,7 @@ class _Said(Formatter):
     """Fills in a row of messages.toml."""
 
     def get_field(self, name: str, args: Sequence[Any], fields: Mapping[str, Any]) -> Any:
-        # What is no field is the key of a setting.
+        # A name that no field has is the key of a setting.
         return super().get_field(name, args, fields) if re.split(r"[.\[]", name)[0] in fields else (name, name)
 
     def format_field(self, value: Any, how: str) -> str:
