@@ -70,6 +70,9 @@ remove: .venv/run ## Remove a pool, class, region or cluster from a stack: STACK
 plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [BASE=DIR] [ARGS=--markdown]
 	@$(BIN)/gpu-ci plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"
 
+who-can: .venv/run ## Show who reaches each secret, role, state and cache: STACK=staging [FILE=path] [ARGS=--json]
+	@$(BIN)/gpu-ci who-can $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
+
 agree: .venv/run ## Allow what a stack's fleet needs, with reasons and price: STACK=staging [FILE=path] [ARGS=--yes]
 	@$(BIN)/gpu-ci agree $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
 

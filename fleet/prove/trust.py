@@ -40,36 +40,34 @@ def domain_of(fleet: Fleet, cluster: str, name: str) -> Domain:
     return Domain(scope.path, "" if scope.repository else fleet.group_of(cluster, runner), "release" in roles and not reruns)
 
 
-def _shared(fleet: Fleet) -> Iterator[tuple[str, str, Pool, str]]:
-    """(cluster, name, pool, its sets in words) of each pool. The words are empty if its sets are of one domain."""
+def _shared(fleet: Fleet) -> Iterator[tuple[tuple[str, ...], Pool, str]]:
+    """(path, pool, its sets in words) of each pool. The words are empty if its sets are of one domain."""
     for cluster, settings in fleet.clusters_by_name():
         for name, pool in settings.pools.items():
-            sets = [key for key, row in settings.pod_runners.items() if name in row.used_pools]
+            sets = (key for key, row in settings.pod_runners.items() if name in row.used_pools)
             domains = {key: domain_of(fleet, cluster, key) for key in sets}
-            several = len(set(domains.values())) > 1
-            yield cluster, name, pool, " and ".join(f"{key} ({of})" for key, of in domains.items()) if several else ""
+            together = " and ".join(f"{key} ({of})" for key, of in domains.items()) if len({*domains.values()}) > 1 else ""
+            yield ("clusters", cluster, "pools", name), pool, together
 
 
 def rule(fleet: Fleet) -> Iterator[Violation]:
     """A release set has a runner group of its own, and a pool has the sets of one domain, or a reason why not."""
-    sets = [(cluster, name, domain_of(fleet, cluster, name)) for cluster, name, _ in fleet.runner_sets()]
-    for cluster, name, of in sets:
-        others = [f"{beside}/{other}" for beside, other, domain in sets if domain == of._replace(releases=False)]
+    sets = {(cluster, name): domain_of(fleet, cluster, name) for cluster, name, _ in fleet.runner_sets()}
+    for (cluster, name), of in sets.items():
+        others = ", ".join("/".join(key) for key, domain in sets.items() if domain == of._replace(releases=False))
         if of.group and of.releases and others:
-            where = ("clusters", cluster, "runners", name, "group")
-            yield violation("release_group", where, of.group, others=", ".join(others))
-    for cluster, name, pool, together in _shared(fleet):
-        at, reason = ("clusters", cluster, "pools", name), pool.accept_shared_nodes
+            yield violation("release_group", ("clusters", cluster, "runners", name, "group"), of.group, others=others)
+    for at, pool, together in _shared(fleet):
         if together and isinstance(pool.sharing, Replicated):
             yield violation("shared_gpus", (*at, "sharing", "strategy"), pool.sharing.strategy, sets=together)
-        elif together and reason is None:
+        elif together and pool.accept_shared_nodes is None:
             yield violation("shared_nodes", (*at, "acceptSharedNodes"), sets=together)
-        elif reason is not None and not together:
+        elif pool.accept_shared_nodes is not None and not together:
             yield violation("shared_nodes__none", (*at, "acceptSharedNodes"))
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
     """A line for each pool whose nodes sets of several domains share."""
-    for cluster, name, pool, sets in _shared(fleet):
+    for (_, cluster, _, name), pool, sets in _shared(fleet):
         if sets:
             yield said("shared_nodes", name=f"{cluster}/{name}", sets=sets, why=pool.accept_shared_nodes)

@@ -21,6 +21,7 @@ from fleet.providers.tags import STACK_TAG
 from gpu_ci.offline.judge import resources_of
 from gpu_ci.offline.plan import CLOUD, declared
 from gpu_ci.offline.recording import Recording, Resource, joined
+from gpu_ci.offline.wire import Secret
 from policies.rules.pools import booted
 from policies.rules.read import Later
 from policies.rules.runner_no_app_key import RULE as NO_KEY
@@ -48,7 +49,7 @@ class _Thing(NamedTuple):
     resource: Resource
     arn: str
     actions: Mapping[str, str]
-    request: Mapping[str, str]
+    request: dict[str, str]
 
 
 def who_can(stack: str, root: Path, file: Path | None = None) -> list[Reach]:
@@ -57,21 +58,16 @@ def who_can(stack: str, root: Path, file: Path | None = None) -> list[Reach]:
     config = stackfile.with_stand_ins(config, [f"{NAMESPACE}:{key}" for key in fleet.secrets.values()])
     program = _known(*(joined(*declared(root, config, fleet, preview=preview, answers=CLOUD)) for preview in (False, True)))
     others = [each for folder in ("bootstrap", "deployments") for each in _program(root / folder)]
-    resources = (*program.resources, *others)
     account = next((text for each in others for text in json.loads(each.inputs.get("allowedAccountIds", "[]"))), "")
-    of_stack = [*program.resources, *(each for each in others if each.name.startswith(config.stack) or each.type != _ROLE)]
+    of_stack = [*program.resources, *(each for each in others if each.type != _ROLE or each.name.startswith(f"{config.stack}-"))]
     things = [*_things(of_stack, account, config.stack)]
     found = [*_by_pods(program, things), *_by_tokens(things), *_by_runs(things)]
-    holders: dict[str, set[str]] = {"": {*_JOBS}}
-    for thing, reach in product(things, found):
-        if reach.thing == thing.name and thing.resource in program.resources:
-            holders.setdefault(thing.resource.urn, set()).add(reach.actor)
+    holders = {each.resource.urn: {one.actor for one in found if one.thing == each.name} for each in things} | {"": {*_JOBS}}
     for actor, end in _TABLE["roles"].items():
         holders |= {each.urn: {actor} for each in others if each.type == _ROLE and each.inputs["name"].endswith(end)}
-    found += _by_rights(resources, things, holders)
-    unreached = [Reach(thing.name, "none", "-", "-") for thing in things if all(reach.thing != thing.name for reach in found)]
-    places = {thing.name: place for place, thing in enumerate(things)}
-    return sorted(dict.fromkeys([*found, *unreached]), key=lambda reach: places[reach.thing])
+    found += _by_rights((*program.resources, *others), things, holders)
+    by_name = {thing.name: dict.fromkeys(one for one in found if one.thing == thing.name) for thing in things}
+    return [one for name, reaches in by_name.items() for one in reaches or (Reach(name, "none", "-", "-"),)]
 
 
 def _program(folder: Path) -> tuple[Resource, ...]:
@@ -93,10 +89,8 @@ def _known(made: Recording, shown: Recording) -> Recording:
 
 
 def _things(resources: Sequence[Resource], otherwise: str, stack: str) -> Iterator[_Thing]:
-    for each in resources:
-        project = each.urn.split("::")[1]
-        row = _TABLE.get(project, _TABLE["things"]).get(each.type)
-        if row is None or each.inputs.get("stack", stack) != stack:
+    for each in (each for each in resources if each.inputs.get("stack", stack) == stack):
+        if (row := _TABLE.get(each.urn.split("::")[1], _TABLE["things"]).get(each.type)) is None:
             continue
         inputs, provider = each.inputs, each.provider_resource.inputs if each.provider_resource is not None else {}
         region, cluster = provider.get("region", ""), provider.get("clusterIdentifier", "")
@@ -111,9 +105,8 @@ def _things(resources: Sequence[Resource], otherwise: str, stack: str) -> Iterat
         yield _Thing(f"{row['kind']} {called}", each, arn, row["actions"], request)
 
 
-def _trust(role: Resource) -> list[Document]:
-    statements: list[Document] = json.loads(role.inputs.get("assumeRolePolicy", '{"Statement": []}'))["Statement"]
-    return statements
+def _trust(role: Resource) -> Any:
+    return json.loads(role.inputs.get("assumeRolePolicy", '{"Statement": []}'))["Statement"]
 
 
 def _by_pods(program: Recording, things: Sequence[_Thing]) -> Iterator[Reach]:
@@ -159,11 +152,10 @@ def _by_runs(things: Sequence[_Thing]) -> Iterator[Reach]:
     for thing, inputs in ((thing, thing.resource.inputs) for thing in things):
         can = {("the deployer", "writes")} if inputs.get("stringData") else set()
         if thing.resource.type == _RUN:
-            branch = inputs["sourceContext"]["git"]["branch"]
-            can |= {*_TABLE["runs"].items()}
-            can |= {
-                ("an insider", text.format(branch=branch)) for key, text in _TABLE["starts"].items() if inputs["vcs"].get(key)
-            }
+            variables, source = inputs["operationContext"].get("environmentVariables", {}), inputs["sourceContext"]["git"]
+            held = (f"has {name} in its environment" for name, value in variables.items() if isinstance(value, Secret))
+            starts = (text.format(**source) for key, text in _TABLE["starts"].items() if inputs["vcs"].get(key))
+            can |= {*_TABLE["runs"].items(), *product(_TABLE["runs"], held), *product(("an insider",), starts)}
         yield from (Reach(thing.name, actor, what, thing.resource.name) for actor, what in sorted(can))
 
 
@@ -171,7 +163,7 @@ def _by_rights(resources: Sequence[Resource], things: Sequence[_Thing], holders:
     """What documents of roles and buckets allow. `holders` are the actors that have a role, by its URN; "": no role."""
     network = {"aws:SourceVpc": next((each.id for each in resources if each.type == _NETWORK), "")}
     arns = {thing.resource.urn: {"aws:PrincipalArn": thing.arn} for thing in things}
-    for thing, (urn, actors) in product(things, holders.items()):
+    for thing, (urn, actors) in product(things, ((urn, actors) for urn, actors in holders.items() if actors)):
         documents = _documents(resources, "role", urn) | _documents(resources, "bucket", thing.resource.urn)
         request = thing.request | (arns.get(urn, {}) if urn else network)
         for can, action in thing.actions.items():

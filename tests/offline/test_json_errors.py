@@ -74,12 +74,12 @@ def test_a_state_that_is_none_is_an_error(tmp_path: Path) -> None:
     assert "must be the JSON that pulumi stack export prints" in found["message"]
 
 
-@pytest.mark.parametrize("command", ["plan", "start", "calendar", "pending"])
+@pytest.mark.parametrize("command", ["plan", "start", "calendar", "pending", "who-can"])
 def test_an_unknown_stack_and_a_wrong_option_are_errors_without_a_file(command: str) -> None:
     (found,) = errors(command, "stagin", "--json")
     assert found["message"].endswith("Pulumi.stagin.yaml does not exist; did you mean staging?")
     assert (found["file"], found["line"], found["path"]) == ("", None, "stack")
-    if command == "pending":
+    if command in ("pending", "who-can"):
         return
     assert errors(command, "staging", "--json", "--as-of", "never")[0]["path"] == "--as-of"
 
@@ -94,9 +94,19 @@ def test_a_credential_in_a_wrong_value_is_masked(tmp_path: Path) -> None:
 def test_no_command_with_json_is_left_out() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # several commands are a group
     with_json = {name for name, command in commands.items() if any("--json" in each.opts for each in command.params)}
-    assert with_json == {"plan", "check", "explain", "start", "doctor", "calendar", "freshen", "audit", "why", "pending"}, (
-        "test a new one here"
-    )
+    assert with_json == {
+        "plan",
+        "check",
+        "explain",
+        "start",
+        "doctor",
+        "calendar",
+        "freshen",
+        "audit",
+        "why",
+        "pending",
+        "who-can",
+    }, "test a new one here"
 
 
 def test_an_explanation_as_json_says_where_a_pod_runs(tmp_path: Path) -> None:
