@@ -252,6 +252,36 @@ def read_stack(path: Path) -> dict[str, Any]:
     return stack_in(path.read_text(encoding="utf-8"))
 
 
+WITH_PODS = (
+    (
+        "examplesystem}\n",
+        "examplesystem}\n        oke-gpu: {id: ocid1.image.oc1.us-sanjose-1.examplegpu, driver: 580.159.03}\n"
+        "      addonVersions: {ClusterAutoscaler: v1.34.3}\n      health: {}\n      pools:\n        a10:\n"
+        "          {instanceTypes: [VM.GPU.A10.1], capacity: on-demand, role: burst, nodes: {max: 4}}\n",
+    ),
+    (
+        "        # No job runs in a pod here",
+        "        oci-a10:\n          pool: a10\n          acceptUnenforcedNetwork: Only members of us start jobs here.\n"
+        "          cpu: {request: 8, limit: 24}\n          memory: {request: 64Gi, limit: 192Gi}\n          scale: {max: 4}\n"
+        "        # No job runs in a pod here",
+    ),
+)
+"""Texts of prod's stack file, and what gives its OKE cluster a GPU pool and a class in pods."""
+
+
+def with_pods(text: str) -> str:
+    """Prod's stack file with pools in both clouds, as the release 0.1.0 had them."""
+    for before, after in WITH_PODS:
+        assert before in text
+        text = text.replace(before, after)
+    return text
+
+
+def prod_with_pods() -> str:
+    """The same of the checkout's file."""
+    return with_pods((ROOT / "Pulumi.prod.yaml").read_text(encoding="utf-8"))
+
+
 def stack_in(text: str) -> dict[str, Any]:
     """What `read_stack` gives, from the text of a stack file."""
     held: dict[str, Any] = json.loads(_config_of(text))

@@ -1,8 +1,11 @@
-"""Edits of the shipped stack files, as texts that are replaced once each."""
+"""Edits of the shipped stack files and of an example, as texts that are replaced once each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+
+from fleet.loading.home import ROOT
 
 Edits = Mapping[str, tuple[tuple[str, str], ...]]
 
@@ -225,33 +228,10 @@ STAGING: Edits = {
 }
 PROD: Edits = {
     "tag value": (("owner: ci-platform", "owner: ml"),),
-    "OKE shape": (("instanceTypes: [VM.GPU.A10.1]", "instanceTypes: [VM.GPU.A10.2]"),),
-    "OKE image": (("examplegpu", "othergpu"),),
     "OKE system image": (("examplesystem", "othersystem"),),
-    "OKE nodes.max": (
-        (
-            ("          nodes: {min: 0, max: 4}\n      runners:\n        oci-a10"),
-            ("          nodes: {min: 0, max: 3}\n      runners:\n        oci-a10"),
-        ),
-    ),
-    "OKE nodes.min": (
-        (
-            ("          nodes: {min: 0, max: 4}\n      runners:\n        oci-a10"),
-            ("          nodes: {min: 1, max: 4}\n      runners:\n        oci-a10"),
-        ),
-    ),
-    "OKE labels": (
-        (
-            "          instanceTypes: [VM.GPU.A10.1]\n",
-            ("          instanceTypes: [VM.GPU.A10.1]\n          labels: {team: one}\n"),
-        ),
-    ),
-    "OKE autoscaler": (("ClusterAutoscaler: v1.34.3", "ClusterAutoscaler: v1.34.2"),),
-    "OKE idle delay": (("idleDelay: 10m", "idleDelay: 11m"),),
     "OKE system nodes": (("system: {ocpus: 4, memory: 32Gi, nodes: 2}", "system: {ocpus: 4, memory: 32Gi, nodes: 3}"),),
     "OKE system size": (("system: {ocpus: 4, memory: 32Gi, nodes: 2}", "system: {ocpus: 6, memory: 48Gi, nodes: 2}"),),
     "OKE compartment": (("compartment: ocid1.compartment.oc1..example\n", "compartment: ocid1.compartment.oc1..other\n"),),
-    "OKE enablement": (("enablement: gpu-plugin-addon", "enablement: device-plugin"),),
     "machine image": (("examplevm", "othervm"),),
     "machine places": (("abcd:US-ASHBURN-AD-2", "abcd:US-ASHBURN-AD-3"),),
     "machine maximum": (("          scale: {min: 0, max: 20}", "          scale: {min: 0, max: 19}"),),
@@ -283,7 +263,38 @@ PROD: Edits = {
     "url": (("https://github.com/example", "https://github.com/other"),),
     "nodes.max 8 to 4": ((("max: 8}\n          idleDelay"), ("max: 4}\n          idleDelay")),),
 }
-EDITS: Mapping[str, Edits] = {"staging": STAGING, "prod": PROD}
+OKE_PODS: Edits = {
+    "OKE shape": (("instanceTypes: [VM.GPU.A10.1]", "instanceTypes: [VM.GPU.A10.2]"),),
+    "OKE image": (("examplegpu", "othergpu"),),
+    "OKE nodes.max": (
+        (
+            ("          nodes: {min: 0, max: 2}\n      runners:\n        oci-a10"),
+            ("          nodes: {min: 0, max: 1}\n      runners:\n        oci-a10"),
+        ),
+    ),
+    "OKE nodes.min": (
+        (
+            ("          nodes: {min: 0, max: 2}\n      runners:\n        oci-a10"),
+            ("          nodes: {min: 1, max: 2}\n      runners:\n        oci-a10"),
+        ),
+    ),
+    "OKE labels": (
+        (
+            "          instanceTypes: [VM.GPU.A10.1]\n",
+            ("          instanceTypes: [VM.GPU.A10.1]\n          labels: {team: one}\n"),
+        ),
+    ),
+    "OKE autoscaler": (("ClusterAutoscaler: v1.34.3", "ClusterAutoscaler: v1.34.2"),),
+    "OKE idle delay": (("idleDelay: 10m", "idleDelay: 11m"),),
+    "OKE enablement": (("enablement: gpu-plugin-addon", "enablement: device-plugin"),),
+}
+EDITS: Mapping[str, Edits] = {"staging": STAGING, "prod": PROD, "oke-pods": OKE_PODS}
+
+
+def stack_file(stack: str) -> Path:
+    """The file of a shipped stack or of an example."""
+    file = ROOT / f"Pulumi.{stack}.yaml"
+    return file if file.exists() else ROOT / "examples" / file.name
 
 
 def edited(text: str, stack: str, name: str) -> str:

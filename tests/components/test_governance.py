@@ -232,7 +232,7 @@ def test_no_stack_or_example_requests_a_quota_of_an_account_that_it_does_not_kno
 def test_staging_and_prod_have_a_budget_a_cloud_and_prod_declares_the_quotas_of_oci(staging, prod):
     assert len(of_type(staging, AWS_BUDGET)) == len(of_type(prod, AWS_BUDGET)) == 1
     assert the(prod, OCI_BUDGET).inputs["targets"] == ["ocid1.compartment.oc1..exampleci"]
-    assert len(the(prod, OCI_QUOTA).inputs["statements"]) == 3
+    assert len(the(prod, OCI_QUOTA).inputs["statements"]) == 2
 
 
 def test_staging_and_prod_log_who_did_what_to_the_api(staging, prod):

@@ -25,6 +25,7 @@ from tests.components.recorded import (
     in_every_stack,
     named,
     of_type,
+    recorded,
     runner_sets,
     stack_config,
     with_clusters,
@@ -84,8 +85,9 @@ def test_no_pod_of_any_set_reaches_instance_metadata(recording):
 
 
 def test_pods_of_jobs_reach_nothing_private_and_launchers_okes_identity_alone(prod):
-    for name, identity in (("sjc-oci-a10-network", False), ("sjc-oracle-vm-gpu-a10-1-set-network", True)):
-        spec = named(prod, name, NETWORK).inputs["spec"]
+    pods = (recorded("oke-pods"), "sjc-oci-a10-network", False)
+    for recording, name, identity in (pods, (prod, "sjc-oracle-vm-gpu-a10-1-set-network", True)):
+        spec = named(recording, name, NETWORK).inputs["spec"]
         assert not reaches(spec, "10.96.0.1", 443)
         assert reaches(spec, "10.96.0.1", 12250) is identity
         assert reaches(spec, "140.82.112.5", 443)

@@ -183,6 +183,7 @@ UPDATED = {
     "gpu-work": ("usw2",),
     "monitoring": ("use1",),
     "oci-machines": ("iad",),
+    "oke-pods": ("sjc",),
     "right-size": ("usw2",),
 }
 """Clusters that show every type of resource below every type of component."""

@@ -257,7 +257,7 @@ def test_the_pages_look_into_every_namespace_of_every_cluster():
         ("kubectl -n ai get pods -l app.kubernetes.io/name=ollama2", ["label app.kubernetes.io/name=ollama2"]),
         ("kubectl get nodes -L nvidia.com/gpu.replicas,nvidia.com/gpu.copies", ["label column nvidia.com/gpu.copies"]),
         ("kubectl -n kube-system get daemonset/nvidia-gpu-device-plugin", []),
-        ("kubectl -n runners-oci-a10 get cronjob/launcher-sweep", ["cronjob launcher-sweep in runners-oci-a10"]),
+        ("kubectl -n runners-gpu-a10g get cronjob/launcher-sweep", ["cronjob launcher-sweep in runners-gpu-a10g"]),
         ("kubectl -n runners-oracle-vm-gpu-a10-1 create job now --from=cronjob/launcher-sweep", []),
         (
             "kubectl -n runners-oracle-vm-gpu-a10-1 create job now --from=cronjob/sweep",

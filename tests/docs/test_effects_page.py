@@ -14,7 +14,7 @@ from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.entries import NEW_NAME
 from gpu_ci.offline.plan import Plan, make_plan
 from tests.docs.markdown import assert_written
-from tests.edits import EDITS, edited
+from tests.edits import EDITS, edited, stack_file
 
 PAGE = ROOT / "docs" / "operate.md"
 _BELOW = {"pool": "pools.<pool>.", "runner set": "runners.<runner>.", "cache": "caches.<cache>."}
@@ -22,7 +22,7 @@ _BELOW = {"pool": "pools.<pool>.", "runner set": "runners.<runner>.", "cache": "
 
 @cache
 def plan(stack: str) -> Plan:
-    return make_plan(stack, ROOT)
+    return make_plan(stack, ROOT, stack_file(stack))
 
 
 def worst(tmp: pytest.TempPathFactory) -> Iterator[tuple[str, Change]]:
@@ -31,7 +31,7 @@ def worst(tmp: pytest.TempPathFactory) -> Iterator[tuple[str, Change]]:
     for stack, edits in EDITS.items():
         for name in edits:
             file = folder / f"Pulumi.{stack}.yaml"
-            file.write_text(edited((ROOT / file.name).read_text(), stack, name))
+            file.write_text(edited(stack_file(stack).read_text(), stack, name))
             yield f"{stack}: {name}", Comparison(plan(stack), make_plan(stack, ROOT, file)).changes[0]
 
 

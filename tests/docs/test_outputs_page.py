@@ -15,10 +15,10 @@ from tests.docs.markdown import ROOT, assert_written
 
 PAGE = ROOT / "docs/outputs.md"
 STAGING: dict[str, Any] = dict(recorded("staging").outputs)
-PROD: dict[str, Any] = dict(recorded("prod").outputs)
+OKE_PODS: dict[str, Any] = dict(recorded("oke-pods").outputs)
 RIGHT_SIZE: dict[str, Any] = dict(recorded("right-size").outputs)
 EXISTING: dict[str, Any] = dict(recorded("existing-context").outputs)
-USW2, SJC, LAB = STAGING["clusters"]["usw2"], PROD["clusters"]["sjc"], EXISTING["clusters"]["lab"]
+USW2, SJC, LAB = STAGING["clusters"]["usw2"], OKE_PODS["clusters"]["sjc"], EXISTING["clusters"]["lab"]
 TABLES: Mapping[str, Mapping[str, Any]] = {
     "StackOutputs": STAGING,
     "EksOutputs": RIGHT_SIZE["clusters"]["usw2"] | USW2,

@@ -18,6 +18,7 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.oke.cluster import OkePools
 from fleet.providers.oke.doctor import findings
 from fleet.providers.oke.provider import Oke
+from tests.builders import WITH_PODS
 from tests.doctor.fleets import edited, fixes, lines, shipped
 from tests.doctor.loopback import Loopback, serve
 
@@ -92,7 +93,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return edited("prod", tmp_path_factory.mktemp("own"), *OWN)
+    return edited("prod", tmp_path_factory.mktemp("own"), *OWN, *WITH_PODS)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,15 +105,23 @@ class Deployment:
 
 @contextmanager
 def built(
-    base: Path, stack: str = STACK, packages: Iterable[str] = PACKAGES, cloud: Cloud | None = None, root: Path = ROOT
+    base: Path,
+    stack: str = STACK,
+    packages: Iterable[str] = PACKAGES,
+    cloud: Cloud | None = None,
+    root: Path = ROOT,
+    change: Callable[[str], str] = str,
 ) -> Iterator[Site]:
-    """The site below the folder `base`, of the checkout `root`; its providers run as long as the context does.
+    """The site below the folder `base`, of a stack or example of the checkout `root`; its providers run as long as the context.
 
-    Those of `packages` are simulated, in `cloud` if it is there. The engine finds every other one on PATH.
+    Those of `packages` are simulated, in `cloud` if it is there. The engine finds every other one on PATH. `change` edits the
+    stack file first.
     """
     folder = copy_project(base / "project", root)
     stack_file = folder / STACK_FILE.format(stack)
-    lines = stack_file.read_text().splitlines(keepends=True)
+    if not stack_file.exists():
+        shutil.copy(folder / "examples" / stack_file.name, stack_file)
+    lines = change(stack_file.read_text()).splitlines(keepends=True)
     # The salt belongs to the owner's passphrase, which is not here.
     stack_file.write_text("".join(line for line in lines if not line.startswith("encryptionsalt:")))
     with providers(packages, cloud) as serving:

@@ -1,4 +1,4 @@
-"""An edit of the shape of prod's pool on OKE: the old node pool stays, cordoned, until its jobs have ended."""
+"""An edit of the shape of a pool on OKE, that of an example: the old node pool stays, cordoned, until its jobs have ended."""
 
 from __future__ import annotations
 
@@ -8,32 +8,29 @@ from typing import Any
 import pytest
 import yaml
 
-from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG
+from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG, STORAGE_TAG
 from tests.engine import staging
+from tests.engine.edits import steps_of
 from tests.engine.live import Live
 from tests.engine.staging import Site
 
 pytestmark = pytest.mark.engine
 
-STACK, POOL, PATCH = "prod", "oci:ContainerEngine/nodePool:NodePool", "kubernetes:core/v1:NodePatch"
+STACK, POOL, PATCH = "oke-pods", "oci:ContainerEngine/nodePool:NodePool", "kubernetes:core/v1:NodePatch"
 OLD = "sjc-a10-nodes"
 
 
 def edit(site: Site, **changes: Any) -> None:
-    """Changes settings of the pool. The EKS cluster and what belongs to it are not in the stack: they take minutes."""
+    """Changes settings of the pool."""
     file = site.file
     document = yaml.safe_load(file.read_text())
-    config = document["config"]
-    config.pop("gpu-ci:permissionsBoundary", None)
-    config["gpu-ci:clusters"].pop("use1", None)
-    config["gpu-ci:clusters"]["sjc"]["pools"]["a10"] |= changes
+    document["config"]["gpu-ci:clusters"]["sjc"]["pools"]["a10"] |= changes
     file.write_text(yaml.safe_dump(document, sort_keys=False))
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with staging.built(tmp_path_factory.mktemp("leaving"), STACK, ("kubernetes", "oci")) as built:
-        edit(built)
         built.up()
         yield built
 
@@ -46,6 +43,18 @@ def pools(site: Site) -> dict[str, Live]:
 
 def cordons(site: Site) -> list[Live]:
     return site.serving["kubernetes"].cloud.live(PATCH)
+
+
+def test_another_shape_makes_a_pool_beside_the_node_pool_of_oke(site: Site) -> None:
+    """OCI would update it, for new nodes alone."""
+    found = steps_of(site, "shape", "[VM.GPU.A10.1]\n          capacity", "[VM.GPU.A10.2]\n          capacity")
+    assert found[POOL, OLD] == (
+        "update",
+        [f"freeformTags.{tag}" for tag in (STORAGE_TAG, LEAVING.key, MOST_NODES_TAG)],
+    )
+    changed = {kind: operation for (kind, name), (operation, _) in found.items() if name != OLD}
+    assert changed[POOL] == "create"
+    assert not {"replace", "delete"} & {operation for (kind, _), (operation, _) in found.items() if kind.startswith("oci:")}
 
 
 def test_the_old_node_pool_stays_until_its_jobs_end(site: Site) -> None:

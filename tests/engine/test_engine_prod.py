@@ -7,18 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleet.facts.scheduling import LEAVING, MOST_NODES_TAG, STORAGE_TAG
 from gpu_ci.offline.recording import Recording
 from tests.engine import staging
 from tests.engine.cli import STACK_FILE
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
-from tests.engine.edits import steps_of
 from tests.engine.staging import Deployment, Site
 from tests.engine.verdicts import STREAMED, events
 
 pytestmark = pytest.mark.engine
 
-STACK, POOL = "prod", "oci:ContainerEngine/nodePool:NodePool"
+STACK = "prod"
 
 
 @pytest.fixture(scope="module")
@@ -80,18 +78,6 @@ def test_a_second_update_changes_nothing(update, site):
     site.up("--expect-no-changes")
     changed = [str(call) for call in site.cloud.asked if call.method in ("Create", "Update", "Delete")]
     assert changed == []
-
-
-def test_another_shape_makes_a_pool_beside_the_node_pool_of_oke(update, site):
-    """OCI would update it, for new nodes alone."""
-    found = steps_of(site, "shape", "[VM.GPU.A10.1]\n          capacity", "[VM.GPU.A10.2]\n          capacity")
-    assert found[POOL, "sjc-a10-nodes"] == (
-        "update",
-        [f"freeformTags.{tag}" for tag in (STORAGE_TAG, LEAVING.key, MOST_NODES_TAG)],
-    )
-    changed = {kind: operation for (kind, name), (operation, _) in found.items() if name != "sjc-a10-nodes"}
-    assert changed[POOL] == "create"
-    assert not {"replace", "delete"} & {operation for (kind, _), (operation, _) in found.items() if kind.startswith("oci:")}
 
 
 def test_without_protection_a_destroy_leaves_the_files_of_a_cache_and_nothing_else(update, site):

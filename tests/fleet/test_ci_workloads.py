@@ -94,21 +94,21 @@ def test_what_the_machine_has_exactly_fits():
 
 
 def test_memory_that_a_pod_is_only_limited_to_is_not_given():
-    workload = replace(TORCHTUNE, runs_on=RunsOn(("oci-a10",)), kind=False)
+    workload = replace(TORCHTUNE, runs_on=RunsOn(("gpu-a10g",)), kind=False, memory=24 * 1024, cpu=4000, disk=0)
     assert proof(PROD, workload) == Proof(
-        workload, "sjc/oci-a10", "asks for 122071Mi of memory, sjc/oci-a10 gives 64Gi (its limit of 192Gi is not reserved for it)"
+        workload, "use1/gpu-a10g", "asks for 24Gi of memory, use1/gpu-a10g gives 16Gi (its limit of 24Gi is not reserved for it)"
     )
 
 
 def test_cpu_that_a_pod_is_only_limited_to_is_not_given():
-    assert proof(PROD, on("oci-a10", cpu=16_000)).error == (
-        "asks for 16 CPU, sjc/oci-a10 gives 8 (its limit of 24 is not reserved for it)"
+    assert proof(PROD, on("gpu-a10g", cpu=8_000)).error == (
+        "asks for 8 CPU, use1/gpu-a10g gives 4 (its limit of 8 is not reserved for it)"
     )
 
 
 def test_a_pod_makes_no_kind_clusters():
-    assert proof(PROD, on("oci-a10", kind=True)).error == (
-        "creates kind clusters, which jobs of sjc/oci-a10 cannot; use a set of machines with nvkind: true"
+    assert proof(PROD, on("gpu-a10g", kind=True)).error == (
+        "creates kind clusters, which jobs of use1/gpu-a10g cannot; use a set of machines with nvkind: true"
     )
 
 
@@ -214,7 +214,10 @@ def test_any_labels_of_a_set_reach_it_and_no_other(labels):
     assert proof(PROD, on(*labels)).runner_set == "use1/gpu-t4"
 
 
-@given(st.sets(st.sampled_from(["gpu-t4", "linux", "gpu-a10g", "oci-a10"]), min_size=1), st.sampled_from(["", "GPUs", "default"]))
+@given(
+    st.sets(st.sampled_from(["gpu-t4", "linux", "gpu-a10g", "oracle-vm-gpu-a10-1"]), min_size=1),
+    st.sampled_from(["", "GPUs", "default"]),
+)
 def test_a_job_reaches_a_set_that_has_all_its_labels_and_its_group_or_none(labels, group):
     found = proof(PROD, on(*labels, group=group))
     held = {

@@ -83,7 +83,7 @@ def test_the_remark_names_six_settings_and_counts_the_others():
     (remark,) = remarks(load("prod", ROOT))
     assert remark.startswith("example values: github.url, github.appId, github.installationId, permissionsBoundary, ")
     assert remark.count(", ") == 5
-    assert remark.endswith(" and 21 more (gpu-ci doctor prod lists them); set your own before pulumi up")
+    assert remark.endswith(" and 20 more (gpu-ci doctor prod lists them); set your own before pulumi up")
 
 
 def test_a_stack_without_examples_has_no_remark(tmp_path):

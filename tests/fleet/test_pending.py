@@ -28,8 +28,10 @@ from tests.builders import (
     oke_pool,
     oke_runner,
     pool,
+    prod_with_pods,
     read_stack,
     runner,
+    stack_in,
     talos_cluster,
     talos_pool,
 )
@@ -46,7 +48,8 @@ STACKS = ("staging", "prod", "homelab")
 
 @cache
 def stack(name: str) -> Fleet:
-    return load(read_stack(ROOT / f"Pulumi.{name}.yaml"))
+    """A shipped stack; of prod with the pool of an example in its OKE cluster."""
+    return load(stack_in(prod_with_pods()) if name == "prod" else read_stack(ROOT / f"Pulumi.{name}.yaml"))
 
 
 def fleet(**changes: Any) -> Fleet:

@@ -492,12 +492,11 @@ def test_the_bill_of_prod_is_the_arithmetic_of_its_prices() -> None:
         ("use1", "cache models"): (0, 2 * 500 * 0.30 / 730),
         ("use1", "monitoring"): (50 * gib,) * 2,
         ("use1", "GitHub"): (0, 0),
-        ("sjc", "pool a10"): (0, 4 * 2.0),
         ("sjc", "machines oracle-vm-gpu-a10-1"): (0, 20 * 2.0),
         ("sjc", "machines oracle-vm-gpu-a10-2"): (0, 20 * 4.0),
         ("sjc", "system pool"): (2 * (4 * 0.03 + 32 * 0.002),) * 2,
-        # 2 x 100 GB; 4 nodes and 40 machines of 400
-        ("sjc", "disks"): (200 * gb, (200 + 44 * 400) * gb),
+        # 2 x 100 GB; 40 machines of 400
+        ("sjc", "disks"): (200 * gb, (200 + 40 * 400) * gb),
         ("sjc", "update"): (0, 4 * 0.03 + 32 * 0.002 + 100 * gb),
         ("sjc", "control plane"): (0.1, 0.1),
         ("sjc", "monitoring"): (50 * gb,) * 2,

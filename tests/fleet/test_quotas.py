@@ -166,7 +166,6 @@ def test_the_quotas_of_our_stacks_are_those_of_their_full_pools() -> None:
     }
     assert on_eks(reserved(), "use1") == {"L-417A185B": 96, "L-DB2E81BA": 4 * 8}
     assert on_oke(prod) == (
-        "set compute-core quota gpu-a10-count to 4 in compartment ci:clusters where request.region = 'us-sanjose-1'",
         "set compute-core quota gpu-a10-count to 120 in compartment ci:machines where request.region = 'us-ashburn-1'",
         "set compute-core quota gpu-a10-count to 120 in compartment ci:machines where request.region = 'us-sanjose-1'",
     )

@@ -426,7 +426,7 @@ _properties_of = cache(judging.properties_of)
 # -- as declared -------------------------------------------------------------------------------------------------------
 
 
-UNSHOWN = {"prod": "oci-a10", "gitops": "gpu-a10", "monitoring": "oci-a10", "oci-machines": "gpu-a100, gpu-v100"}
+UNSHOWN = {"oke-pods": "oci-a10", "gitops": "gpu-a10", "monitoring": "oci-a10", "oci-machines": "gpu-a100, gpu-v100"}
 """Runner sets of pods on OKE, where no stack shows that NetworkPolicies are enforced."""
 
 

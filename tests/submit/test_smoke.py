@@ -281,7 +281,7 @@ def test_every_cluster_of_a_stack_is_printed_and_one_is_run():
 
 
 def test_one_pool_of_one_cluster():
-    done = invoke("prod", "--cluster", "sjc", "--pool", "a10")
+    done = invoke("oke-pods", "--file", str(ROOT / "examples" / "Pulumi.oke-pods.yaml"), "--cluster", "sjc", "--pool", "a10")
     names = [each["metadata"]["name"] for each in YAML(typ="safe", pure=True).load_all(done.stdout) if each["kind"] == "Job"]
     assert names == [f"smoke-a10-{test}" for test in TESTS]
 

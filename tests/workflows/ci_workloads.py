@@ -72,7 +72,7 @@ CI_WORKLOADS = (
 class Proof:
     """Whether a fleet can run a workload.
 
-    `runner_set` is the runner set that its `runs-on` selects ("sjc/oci-a10"), or the sets of one class ("a/x or b/y"). It is
+    `runner_set` is the runner set that its `runs-on` selects ("use1/gpu-t4"), or the sets of one class ("a/x or b/y"). It is
     empty if `runs-on` does not select exactly one class. `error` is the reason why the fleet cannot run the workload, or empty.
     """
 

@@ -65,8 +65,8 @@ EXPECTED = {
         (
             "5 vendor",
             "no runner",
-            "write runs-on: with one of oci-a10, oracle-vm-gpu-a10-1, oracle-vm-gpu-a10-2, gpu-a10g, gpu-a10g-release, "
-            "gpu-t4, gpu-t4-release",
+            "write runs-on: with one of oracle-vm-gpu-a10-1, oracle-vm-gpu-a10-2, gpu-a10g, gpu-a10g-release, gpu-t4, "
+            "gpu-t4-release",
         ),
         ("8 typo", "no runner", "write runs-on: gpu-t4"),
         ("11 large", "no runner", BOTH),

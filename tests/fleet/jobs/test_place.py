@@ -20,11 +20,11 @@ from fleet.jobs.place import candidates
 from fleet.loading.config import load
 from fleet.prove.placement import pool_host
 from fleet.providers.fleet import Fleet
-from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack, reserved
+from tests.builders import cluster, config, oke_cluster, oke_pool, pool, prod_with_pods, reserved, stack_in
 
 pytestmark = pytest.mark.usefixtures("catalogue")
 IMAGE = "registry.example.com/agent_bus:1.4.2"
-PROD = load(read_stack(ROOT / "Pulumi.prod.yaml"))
+PROD = load(stack_in(prod_with_pods()))
 RESERVED = reserved()
 
 

@@ -15,14 +15,14 @@ from fleet.prove.placement import pool_host
 from fleet.prove.quota import barred
 from fleet.providers.fleet import Fleet
 from fleet.render.queues import queue_objects
-from tests.builders import ROOT, oke_pool, pool, read_stack, reserved
+from tests.builders import oke_pool, pool, prod_with_pods, reserved, stack_in
 from tests.cases import cases
 from tests.examples import examples
 from tests.fleet import queue_configs
 from tests.fleet.kueue_admission import Job, Kueue
 
 IMAGE = "registry.example.com/agent_bus:1.4.2"
-PROD = load(read_stack(ROOT / "Pulumi.prod.yaml"))
+PROD = load(stack_in(prod_with_pods()))
 POOLS = {
     "a100": pool(instanceTypes=["p4d.24xlarge"], nodes={"max": 2}),
     "a10g": pool(instanceTypes=["g5.12xlarge"], nodes={"max": 2}),

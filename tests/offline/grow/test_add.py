@@ -14,7 +14,7 @@ from gpu_ci.offline.grow.removals import remove_entry
 from gpu_ci.offline.grow.stack import GrowingStack
 from gpu_ci.offline.init import questions
 from gpu_ci.offline.init.answers import Answers
-from tests.builders import ROOT
+from tests.builders import ROOT, prod_with_pods
 from tests.day import AS_OF
 from tests.edits import edited
 from tests.offline.grow.conftest import Project
@@ -284,8 +284,10 @@ def test_a_class_that_rules_keep_apart_says_why() -> None:
     assert "# The default set" not in grown.draft.text[len(grown.before) :]
 
 
-def test_a_region_of_oci_keeps_the_prefix_of_the_tenancy_and_marks_what_is_of_the_old_region() -> None:
-    grown = stack(ROOT / "Pulumi.prod.yaml")
+def test_a_region_of_oci_keeps_the_prefix_of_the_tenancy_and_marks_what_is_of_the_old_region(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.prod.yaml"
+    file.write_text(prod_with_pods())
+    grown = stack(file)
     add_region(grown, "sjc", "us-ashburn-1", None)
     fleet = grown.grown()
     assert grown.draft.value(grown.at("iad", "zones")) == ["abcd:US-ASHBURN-AD-1"]
