@@ -255,7 +255,7 @@ def read_stack(path: Path) -> dict[str, Any]:
 WITH_PODS = (
     (
         "examplesystem}\n",
-        "examplesystem}\n        oke-gpu: {id: ocid1.image.oc1.us-sanjose-1.examplegpu, driver: 580.159.03}\n"
+        "examplesystem}\n        oke-gpu: {id: ocid1.image.oc1.us-sanjose-1.examplegpu, driver: 570.195.03}\n"
         "      addonVersions: {ClusterAutoscaler: v1.34.3}\n      health: {}\n      pools:\n        a10:\n"
         "          {instanceTypes: [VM.GPU.A10.1], capacity: on-demand, role: burst, nodes: {max: 4}}\n",
     ),
@@ -263,6 +263,7 @@ WITH_PODS = (
         "        # No job runs in a pod here",
         "        oci-a10:\n          pool: a10\n          acceptUnenforcedNetwork: Only members of us start jobs here.\n"
         "          cpu: {request: 8, limit: 24}\n          memory: {request: 64Gi, limit: 192Gi}\n          scale: {max: 4}\n"
+        "          scratch: 100Gi\n"
         "        # No job runs in a pod here",
     ),
 )
