@@ -7,14 +7,19 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from fleet.facts.admission import RULES
 from fleet.facts.manifest import manifest
 from fleet.facts.scheduling import POD_SECURITY_LABEL, RUNNER_PRIORITY
-from fleet.render.admission import policy
+from fleet.loading.config import fleet_of
+from fleet.render.admission import admission, policy
 from fleet.render.isolation import network_policy, wall
+from policies.rules.pods import pod_specs
+from policies.rules.read import Later
+from tests.components.recorded import recorded, stack_config
 from tests.conftest import SUMMARY
 from tests.kwok.server import ServerApi, api_server, apply, missing
 from tests.policies.admission_cases import BROKEN, HOME, NUMBERS, PASSING, TEAM, broken, pods_of_suites
@@ -152,3 +157,29 @@ def test_only_who_may_delete_the_policies_changes_what_isolates_runners(server: 
 def test_who_may_delete_the_policies_is_held_by_the_rules_for_pods(server: ServerApi) -> None:
     for rule in (rule for rule in RULES if rule.kind == "Pod"):
         assert f"gpu-ci-{rule.id}" in created(server, BROKEN[rule.id][0], "")
+
+
+@pytest.mark.parametrize("stack", ["gpu-work", "homelab"])
+def test_the_rules_of_a_stack_admit_the_pods_that_it_declares(tmp_path: Path, stack: str) -> None:
+    (settings, *_) = fleet_of(stack_config(stack)).clusters.values()
+    objects = [one for one in recorded(stack).resources if "metadata" in one.inputs]
+    before = [one.inputs for one in objects if one.inputs["kind"] in ("Namespace", "PriorityClass")]
+    made = [
+        pod(copy.deepcopy(each.spec)) | {"metadata": {"name": "a", "namespace": one.inputs["metadata"]["namespace"]}}
+        for one in objects
+        for each in pod_specs(one.type, one.inputs, Later())
+        if not each.step and one.inputs["kind"] != "Application"
+    ]
+    with api_server(tmp_path) as api:
+        there = {(one["kind"], one["metadata"]["name"]): one for one in before}
+        apply(api, [*there.values(), *admission(settings.model_copy(update={"admission": True}))])
+        (space, *_) = (what["metadata"]["namespace"] for what in made if what["metadata"]["namespace"] != "coral")
+        end = time.monotonic() + _PATIENCE
+        while "gpu-ci-image-version" not in created(api, changed(BROKEN["image-version"][0], "metadata", "namespace", space), ""):
+            assert time.monotonic() < end, "a policy judges nothing"
+            time.sleep(0.2)
+        for what in made:
+            for one in what["spec"]["containers"]:
+                # Without --allow-privileged this API server refuses it before it asks any policy.
+                one.get("securityContext", {}).pop("privileged", None)
+            assert created(api, what, "") == "", what
