@@ -109,10 +109,9 @@ def _limits(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
             limit = resources(container, "limits").get(name)
             if (quantity(limit) or 0) > (quantity(most) or 0):
                 who = container.get("name")
+                fix = f"pod: set limits of {who}: {name}: {most}"
                 yield Reason(
-                    f"the LimitRange of namespace {pod.namespace} refuses {name} {limit} of {who}: {most} at most",
-                    f"pod: set limits of {who}: {name}: {most}",
-                    1,
+                    f"the LimitRange of namespace {pod.namespace} refuses {name} {limit} of {who}: {most} at most", fix, 1
                 )
     for name, amount in pod.requests().items():
         if (most_of_all := quantity(hard.get(f"requests.{name}"))) is not None and amount > most_of_all:
@@ -150,10 +149,8 @@ def _caches(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     for claim in pod.claims:
         cache = nodes.settings.caches.get(claim)
         if cache is not None and pod.namespace and pod.namespace not in cache.namespaces:
-            yield Reason(
-                f"namespace {pod.namespace} has no claim {claim}: the cache has namespaces {', '.join(cache.namespaces)}",
-                f"pod: set metadata.namespace: {cache.namespaces[0]}",
-            )
+            spaces, fix = ", ".join(cache.namespaces), f"pod: set metadata.namespace: {cache.namespaces[0]}"
+            yield Reason(f"namespace {pod.namespace} has no claim {claim}: the cache has namespaces {spaces}", fix)
 
 
 # -- what the scheduler compares ---------------------------------------------------------------------------------------
@@ -271,11 +268,8 @@ def _devices(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     for container in pod.containers if one_alone else ():
         if (count := requested(container).get(offered, 0)) > 1:
             who = container.get("name")
-            yield Reason(
-                f"{who} asks for {count} shares, and the device plugin gives a container 1 (UnexpectedAdmissionError)",
-                f"pod: ask for 1 {offered} in {who}",
-                1,
-            )
+            why = f"{who} asks for {count} shares, and the device plugin gives a container 1 (UnexpectedAdmissionError)"
+            yield Reason(why, f"pod: ask for 1 {offered} in {who}", 1)
 
 
 def _ask(pod: Pod, nodes: Nodes) -> PodAsk:

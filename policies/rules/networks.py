@@ -142,9 +142,8 @@ def _all_ports(ports: Data) -> bool:
 
 
 def _consequence(addresses: Iterable[IPNetwork]) -> str:
-    return (
-        f"jobs can then reach the node's metadata and credentials at {', '.join(str(one.network_address) for one in addresses)}"
-    )
+    reached = ", ".join(str(one.network_address) for one in addresses)
+    return f"jobs can then reach the node's metadata and credentials at {reached}"
 
 
 def _of_private(_: object) -> str:
