@@ -250,13 +250,11 @@ class EksGpuCluster(PackagedComponent[Read]):
         )
         """The autoscaler's rights, and its chart if Helm installs it."""
 
-    def _network(
-        self, name: str, args: Read, waiting: Sequence[str]
-    ) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
+    def _network(self, name: str, args: Read, zones: Sequence[str]) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
         """The VPC and its private subnets by zone, with those of the control plane and of groups that leave."""
         if args.vpc_id is not None:
             return args.vpc_id, args.private_subnets
-        network = EksNetwork(f"{name}-network", self._below(*self._after), args.settings, waiting)
+        network = EksNetwork(f"{name}-network", self._below(*self._after), args.settings, zones)
         return network.vpc_id, network.private_subnets
 
     def _control_plane(self, name: str, settings: EksClusterSettings, vpc_id: pulumi.Input[str]) -> eks.Cluster:

@@ -90,15 +90,13 @@ _REFUSED: Mapping[str, Callable[[object, object], bool]] = {"lower": _is_lower, 
 """When a cloud refuses another value, by the words of effects.csv."""
 
 
-def _leaves_zones(
-    urn: str, old: Mapping[str, Resource], new: Mapping[str, Resource], effects_so_far: Mapping[str, Effect]
-) -> bool:
+def _leaves_zones(urn: str, old: Mapping[str, Resource], new: Mapping[str, Resource], so_far: Mapping[str, Effect]) -> bool:
     """Whether a control plane would get subnets in other zones or in another VPC."""
-    for name in set(effects_so_far[urn].paths) & set(inputs(new[urn].type, "zones")):
+    for name in set(so_far[urn].paths) & set(inputs(new[urn].type, "zones")):
         givers = [[side[giver] for giver in side[urn].property_dependencies.get(name, ())] for side in (old, new)]
         subnets = [[giver for giver in side if "availabilityZone" in giver.inputs] for side in givers]
         zones = [{subnet.inputs["availabilityZone"] for subnet in side} for side in subnets]
-        if zones[0] != zones[1] or any("vpcId" in effects_so_far[subnet.urn].paths for subnet in subnets[1]):
+        if zones[0] != zones[1] or any("vpcId" in so_far[subnet.urn].paths for subnet in subnets[1]):
             return True
     return False
 
