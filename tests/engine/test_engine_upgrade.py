@@ -132,7 +132,9 @@ def test_everything_else_keeps_its_id(upgrade, state):
 
 def test_the_preview_says_what_the_update_does(upgrade):
     operations = {("Create",): "create", ("Update",): "update", ("Delete",): "delete", ("Create", "Delete"): "replace"}
-    assert {urn: operations[tuple(sorted(calls))] for urn, calls in upgrade.done.items()} == upgrade.previewed
+    # No provider hears of a component.
+    previewed = {urn: what for urn, what in upgrade.previewed.items() if "gpu-ci:" not in _kind(urn).rpartition("$")[2]}
+    assert {urn: operations[tuple(sorted(calls))] for urn, calls in upgrade.done.items()} == previewed
 
 
 def test_a_second_update_changes_nothing(upgrade):
