@@ -1,6 +1,6 @@
 """What a cluster refuses itself: for each rule of `fleet.facts.admission` a ValidatingAdmissionPolicy with its binding.
 
-Whoever may delete these policies is not held by the rules for objects of the program: the program itself, ArgoCD, Kubernetes' own
+The rules for objects of the program leave out each user who may delete these policies: the program itself, ArgoCD, Kubernetes'
 controllers of namespaces and of owners. No rule judges pods of the system or of a namespace whose pods may be root on their nodes
 anyway, nor those of jobs in containers, which have a stricter policy of their own.
 """

@@ -77,7 +77,7 @@ def _judges(kind: str, owner: Data) -> bool:
 
 
 def admits(test: Any, value: Data, config: Mapping[str, Any]) -> bool:
-    """Whether a value passes a test, as the expression that `fleet/render/admission.py` makes of it. Raises UnknownError."""
+    """Whether a value passes a test, as the expression of `fleet/render/admission.py` says it. Raises UnknownError."""
     match test:
         case list() | tuple():
             passes = all(admits(part, value, config) for part in test)
