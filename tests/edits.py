@@ -215,7 +215,7 @@ STAGING: Edits = {
             "          labels: [self-hosted",
             "          rerunFirstOn: gpu-t4\n          rerunOn: gpu-t4-release\n          labels: [self-hosted",
         ),
-        # What takes reruns is in the runner group of what runs again.
+        # A class that takes reruns has the runner group of the class whose jobs run again.
         ("          group: gpu-releases\n", ""),
     ),
     "budget of a pool": (

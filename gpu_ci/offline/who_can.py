@@ -1,7 +1,7 @@
 """Which actor reaches which secret, role, state and cache of a stack, and by which resource.
 
 All of it comes from recordings of the stack, of `bootstrap` and of `deployments`. An update knows the texts of documents, and a
-preview from which resource each property comes, so each program is recorded as both. `who_can.toml` says what is looked at.
+preview from which resource each property comes, so each program is recorded as both. `who_can.toml` names what it inspects.
 """
 
 import json

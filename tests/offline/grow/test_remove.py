@@ -76,7 +76,7 @@ def test_a_rerun_goes_with_the_class_that_it_names(project: Project) -> None:
     text = project.text().replace(
         "        gpu-t4:\n", "        gpu-t4:\n          rerunFirstOn: gpu-t4\n          rerunOn: gpu-t4-release\n"
     )
-    # What takes reruns is in the runner group of what runs again.
+    # A class that takes reruns has the runner group of the class whose jobs run again.
     text = text.replace("          group: gpu-t4-release\n", "")
     (project.root / "Pulumi.acme.yaml").write_text(text)
     grown = project.stack("acme")
