@@ -15,29 +15,24 @@ from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.objects import Object
 from gpu_ci.submit.sending import read_job
 
+_MANIFEST_FILE_HELP = "A manifest of one Job, instead of the options that describe it."
+_GPU_TYPE_HELP = "GPU model, such as t4 or rtx-4090 (docs/jobs.md#sizes); default: that of --pool, and v100 without a pool."
+_VARIABLES_HELP = "NAME=SECRET/KEY, from a Secret; repeat the option for more."
+
 
 class Described(Record, kw_only=True):
     """Every option that describes a Job. The fields are the options of `print` and `run`."""
 
     command: Annotated[list[str] | None, typer.Argument(help="The command, after `--`; default: the image's own.")] = None
-    manifest_file: Annotated[
-        Path | None, typer.Option("--manifest", help="A manifest of one Job, instead of the options that describe it.")
-    ] = None
+    manifest_file: Annotated[Path | None, typer.Option("--manifest", help=_MANIFEST_FILE_HELP)] = None
     task_id: Annotated[str | None, typer.Option(help="What the Job is for; its name comes from it.")] = None
     image: Annotated[str | None, typer.Option(help="Image with its version, or digest.")] = None
     gpus: Annotated[int | None, typer.Option(help="GPUs, 1 if not given.")] = None
-    gpu_type: Annotated[
-        str | None,
-        typer.Option(
-            help="GPU model, such as t4 or rtx-4090 (docs/jobs.md#sizes); default: that of --pool, and v100 without a pool."
-        ),
-    ] = None
+    gpu_type: Annotated[str | None, typer.Option(help=_GPU_TYPE_HELP)] = None
     memory: Annotated[str | None, typer.Option(help="Memory limit, such as 16Gi; the profile's if not given.")] = None
     cpu: Annotated[str | None, typer.Option(help="CPU limit, such as 8 or 8000m; the profile's if not given.")] = None
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; repeat the option for more.")] = None
-    secret_env: Annotated[list[str] | None, typer.Option(help="NAME=SECRET/KEY, from a Secret; repeat the option for more.")] = (
-        None
-    )
+    secret_env: Annotated[list[str] | None, typer.Option(help=_VARIABLES_HELP)] = None
     requirements: Annotated[str | None, typer.Option(help="What the task is, in words: chooses GPUs and memory.")] = None
     stack: OfStack = None
     file: File = None

@@ -54,14 +54,15 @@ def runner_class(stack: Stack, name: _Name, wanted: Sizes, edit: Edit) -> None:
         add_class(grown, where, name, names, wanted)
 
 
+_NAME_HELP = "Name of the new cluster; default: from the region, such as euw1."
+
+
 @group.command()
 def region(
     stack: Stack,
     region: Annotated[str, typer.Argument(metavar="REGION", help="Region of the same cloud, such as eu-west-1.")],
     cluster: Cluster = None,
-    name: Annotated[
-        _Text, typer.Option("--cluster-name", help="Name of the new cluster; default: from the region, such as euw1.")
-    ] = None,
+    name: Annotated[_Text, typer.Option("--cluster-name", help=_NAME_HELP)] = None,
     *,
     edit: Edit,
 ) -> None:

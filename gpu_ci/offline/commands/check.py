@@ -15,14 +15,14 @@ from gpu_ci.offline.manifests.report import annotated, report, to_json
 from gpu_ci.offline.plan import require_sdk
 from gpu_ci.offline.progress import Progress
 
+_REPOSITORY_HELP = "Repository of the workflows, OWNER/REPOSITORY, if the stack serves several."
+
 
 @app.command(rich_help_panel=PROVE)
 def check(
     stack: Stack,
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of manifests or of workflows, or one file.")],
-    repository: Annotated[
-        str, typer.Option("--workflows-of", help="Repository of the workflows, OWNER/REPOSITORY, if the stack serves several.")
-    ] = "",
+    repository: Annotated[str, typer.Option("--workflows-of", help=_REPOSITORY_HELP)] = "",
     as_json: Json = False,
     with_annotations: Annotations = False,
     as_of: AsOf = None,

@@ -28,14 +28,15 @@ from gpu_ci.offline.policyconfig import STACKS, require_current
 _STYLES = {OK: "green", WRONG: "bold red", SKIPPED: "dim"}
 
 
+_KEY_FILE_HELP = "Private key of the GitHub App, in PEM form: FILE, or SCOPE=FILE."
+
+
 @app.command(name="doctor", rich_help_panel=PROVE)
 def doctor(
     stack: Stack,
     file: File = None,
     address: Annotated[str | None, typer.Option("--address", help="The public IPv4 address of this machine.")] = None,
-    key_file: Annotated[
-        list[str] | None, typer.Option("--key-file", help="Private key of the GitHub App, in PEM form: FILE, or SCOPE=FILE.")
-    ] = None,
+    key_file: Annotated[list[str] | None, typer.Option("--key-file", help=_KEY_FILE_HELP)] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -41,15 +41,15 @@ class Asked(NamedTuple):
     reason: str = ""
 
 
+_STACKS_HELP = "Stacks whose plans are compared; default: all. Prices are those of their regions."
+_ONLY_HELP = "Ask only the sources whose names begin so, such as runner. Repeatable."
+
+
 @app.command(rich_help_panel=WRITE)
 def freshen(
-    stacks: Annotated[
-        list[str] | None, typer.Argument(help="Stacks whose plans are compared; default: all. Prices are those of their regions.")
-    ] = None,
+    stacks: Annotated[list[str] | None, typer.Argument(help=_STACKS_HELP)] = None,
     check: CheckOnly = False,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="Ask only the sources whose names begin so, such as runner. Repeatable.")
-    ] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help=_ONLY_HELP)] = None,
     as_json: Json = False,
     as_of: AsOf = None,
 ) -> None:

@@ -30,34 +30,24 @@ from policies.rules.rule import STACK_KINDS
 _Text = str | None
 
 
+_BUDGET_HELP = "The most that the worst hour costs: 5/hour or 3000/month in USD. Without --gpu it buys the cheapest."
+_ORGANIZATION_HELP = "GitHub organization or repository: a URL, or a name on github.com."
+_MACHINES_HELP = "Your machines for provider talos: a file that `probe` printed. Repeat it for more."
+_FROM_CONTEXT_HELP = "Read this kubeconfig context's cluster, which exists already. Changes nothing in it."
+
+
 @app.command(rich_help_panel=WRITE)
 def init(
     stack: Annotated[str, typer.Argument(help="Name of the new stack: acme writes Pulumi.acme.yaml.")],
     provider: Provider = None,
     region: Region = None,
     gpu: Gpu = None,
-    budget: Annotated[
-        _Text,
-        typer.Option(
-            "--budget",
-            help="The most that the worst hour costs: 5/hour or 3000/month in USD. Without --gpu it buys the cheapest.",
-        ),
-    ] = None,
-    organization: Annotated[
-        _Text, typer.Option("--organization", help="GitHub organization or repository: a URL, or a name on github.com.")
-    ] = None,
+    budget: Annotated[_Text, typer.Option("--budget", help=_BUDGET_HELP)] = None,
+    organization: Annotated[_Text, typer.Option("--organization", help=_ORGANIZATION_HELP)] = None,
     jobs: JobKinds = None,
     kind: Annotated[str, typer.Option("--kind", help="How strict policies are: dev, staging or prod.")] = "staging",
-    machines: Annotated[
-        list[str] | None,
-        typer.Option("--machines", help="Your machines for provider talos: a file that `probe` printed. Repeat it for more."),
-    ] = None,
-    from_context: Annotated[
-        _Text,
-        typer.Option(
-            "--from-context", help="Read this kubeconfig context's cluster, which exists already. Changes nothing in it."
-        ),
-    ] = None,
+    machines: Annotated[list[str] | None, typer.Option("--machines", help=_MACHINES_HELP)] = None,
+    from_context: Annotated[_Text, typer.Option("--from-context", help=_FROM_CONTEXT_HELP)] = None,
 ) -> None:
     """Write a new stack: Pulumi.STACK.yaml and its policy values.
 

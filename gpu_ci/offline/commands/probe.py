@@ -16,12 +16,12 @@ from gpu_ci.offline.probe import in_braces, machine
 _STDIN = "-"
 
 
+_OUTPUTS_HELP = "Files with output of lscpu, nvidia-smi -q, lsblk, free or talosctl get … -o yaml. Default: stdin."
+
+
 @app.command(rich_help_panel=WRITE)
 def probe(
-    outputs: Annotated[
-        list[str] | None,
-        typer.Argument(help="Files with output of lscpu, nvidia-smi -q, lsblk, free or talosctl get … -o yaml. Default: stdin."),
-    ] = None,
+    outputs: Annotated[list[str] | None, typer.Argument(help=_OUTPUTS_HELP)] = None,
     name: Annotated[str, typer.Option("--name", help="A name for the machine, such as tower.")] = "machine",
     gpu: Gpu = None,
     disk: Annotated[str, typer.Option("--disk", help="The disk of containers, if the machine has several: nvme0n1.")] = "",

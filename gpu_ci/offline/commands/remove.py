@@ -18,14 +18,15 @@ It shows the change, the price and which running jobs end. It asks on a terminal
 app.add_typer(group, name="remove", rich_help_panel=WRITE)
 
 
+_REFERENCES_HELP = "Also remove what names it and works without it."
+
+
 def _remove(
     context: typer.Context,
     stack: Stack,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name in the stack file, or the region.")],
     cluster: Cluster = None,
-    references: Annotated[
-        bool, typer.Option("--with-references", help="Also remove what names it and works without it.")
-    ] = False,
+    references: Annotated[bool, typer.Option("--with-references", help=_REFERENCES_HELP)] = False,
     *,
     edit: Edit,
 ) -> None:

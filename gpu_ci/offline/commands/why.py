@@ -20,17 +20,16 @@ from gpu_ci.offline.why.seen import see
 from gpu_ci.offline.why.usage import Report, markdown, report
 from gpu_ci.offline.words import log_line
 
+_TARGET_HELP = "URL of a run or a job; with --report OWNER/REPOSITORY or its URL."
+_AS_REPORT_HELP = "Report queue times and use for each runs-on, in Markdown."
+
 
 @app.command(rich_help_panel=RUN)
 def why(
-    target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="URL of a run or a job; with --report OWNER/REPOSITORY or its URL.")
-    ],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET_HELP)],
     stack: OfStack = None,
     file: File = None,
-    as_report: Annotated[
-        bool, typer.Option("--report", help="Report queue times and use for each runs-on, in Markdown.")
-    ] = False,
+    as_report: Annotated[bool, typer.Option("--report", help=_AS_REPORT_HELP)] = False,
     days: Annotated[int, typer.Option("--days", min=1, max=90, help="Days of the report.")] = 7,
     as_json: Json = False,
     as_markdown: Markdown = False,

@@ -38,6 +38,9 @@ Most = Annotated[int | None, typer.Option("--max", min=1, help="The most nodes o
 _REPLACE = "# REPLACE: a value of the region that this cluster was copied from."
 
 
+_OF_CLASS_HELP = "The class whose jobs it runs; a new name writes a new class."
+
+
 class Pools(Record, kw_only=True):
     """The options of pools. `capacity`, `role` and `types` are those of `init` if they are empty."""
 
@@ -48,9 +51,11 @@ class Pools(Record, kw_only=True):
     types: Annotated[list[str] | None, typer.Option("--type", help="A machine type instead of the cheapest. Repeat it.")] = None
     most: Most = None
     fallback: Annotated[bool, typer.Option("--fallback", help="Also add a pool on demand behind it, with one node.")] = False
-    of_class: Annotated[_Text, typer.Option("--class", help="The class whose jobs it runs; a new name writes a new class.")] = (
-        None
-    )
+    of_class: Annotated[_Text, typer.Option("--class", help=_OF_CLASS_HELP)] = None
+
+
+_CPU_HELP = "CPU of each job, as REQUEST-LIMIT such as 4-8; default: its share."
+_MEMORY_HELP = "Memory of each job, such as 16Gi-32Gi; default: its share."
 
 
 class Sizes(Record, kw_only=True):
@@ -59,12 +64,8 @@ class Sizes(Record, kw_only=True):
     pools: Annotated[_Text, typer.Option("--pools", help="Its pools with commas between, the first choice first.")] = None
     cluster: Cluster = None
     gpus: Annotated[int, typer.Option("--gpus-per-job", min=1, help="GPUs of each job, or shares of a GPU.")] = 1
-    cpu: Annotated[
-        _Text, typer.Option("--cpu-range", help="CPU of each job, as REQUEST-LIMIT such as 4-8; default: its share.")
-    ] = None
-    memory: Annotated[
-        _Text, typer.Option("--memory-range", help="Memory of each job, such as 16Gi-32Gi; default: its share.")
-    ] = None
+    cpu: Annotated[_Text, typer.Option("--cpu-range", help=_CPU_HELP)] = None
+    memory: Annotated[_Text, typer.Option("--memory-range", help=_MEMORY_HELP)] = None
     most: Most = None
     labels: Annotated[_Text, typer.Option("--labels", help="Labels beside the name, with commas between.")] = None
 

@@ -174,7 +174,7 @@ def document(stack: str, fleet: Fleet) -> str:
     return "\n\n".join(pieces) + "\n"
 
 
-_HEAD = Path(__file__).with_name("head.md").read_text(encoding="utf-8").rstrip()
+_HEAD = Path(__file__).with_name("inventory_head.md").read_text(encoding="utf-8").rstrip()
 
 
 def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
