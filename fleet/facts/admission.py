@@ -4,17 +4,16 @@ Standard library only, because the policy pack contains this module.
 """
 
 import tomllib
-from dataclasses import dataclass
 from typing import Any
 
+from fleet.facts.record import Record
 from fleet.facts.scheduling import GPU_RESOURCES
 from fleet.facts.tables import entries, text
 
 _DATA = tomllib.loads(text("admission.toml").replace("$gpu", GPU_RESOURCES))
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionRule:
+class AdmissionRule(Record):
     """One rule: the id of the policy that says the same, a key of `KINDS`, the test, and operations in place of the kind's."""
 
     id: str

@@ -121,8 +121,7 @@ def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Data], later: Late
     counted = _counted(pod, later)
     most = bound(config, "maxPerContainer")
     greedy = [(container, taking) for container, taking in counted if taking > most]
-    for container, taking in greedy:
-        yield said("container_gpus", pod=pod, container=container, taking=taking, most=most)
+    yield from (said("container_gpus", pod=pod, container=container, taking=taking, most=most) for container, taking in greedy)
     taking, most = _effective(counted, later), bound(config, "maxPerPod")
     if taking > most and not greedy:
         yield said("pod_gpus", pod=pod, taking=taking, most=most)

@@ -44,8 +44,7 @@ def _cover(taint: Taint) -> dict[str, Any]:
 def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     hidden = Later()
     rejected, taint = _read(pod, args.config, hidden)
-    for index, toleration in rejected:
-        yield said("toleration_value", pod=pod, index=index, toleration=toleration)
+    yield from (said("toleration_value", pod=pod, index=index, toleration=toleration) for index, toleration in rejected)
     if later.clear(hidden) and taint is not None:
         add = ", ".join(f"{name}: {line(value)}" for name, value in _cover(taint).items())
         must = f"a pod that takes GPUs must tolerate the taint {line(str(taint))} of GPU nodes"

@@ -16,7 +16,7 @@ from .kinds import CONFIG_MAP
 from .node_labels import wanted
 from .pods import containers_of, gpu_amounts
 from .read import Later, line, text, walk
-from .rule import Stack, StackRule, Violations, facts
+from .rule import Stack, StackRule, Violations, facts, said
 from .runner_group_scoped import DEFAULT_GROUP
 from .runner_sets import RUNNER_SETS, runner_sets
 
@@ -33,11 +33,7 @@ def _check(stack: Stack, later: Later) -> Violations:
     for first, second in combinations(sorted(_users(stack, later)), 2):
         meet = not (first.pools and second.pools) or {*first.pools} & {*second.pools}
         if first.cluster == second.cluster and first.domain != second.domain and meet:
-            yield (
-                f"{second.name} ({second.domain}) and {first.name} ({first.domain}) take shares of the same GPUs, and shares "
-                "separate neither memory nor crashes; give each a pool of its own, or share by MIG",
-                second.urn,
-            )
+            yield said("shared_domains", second=second, first=first), second.urn
 
 
 def _users(stack: Stack, later: Later) -> Iterator[_User]:
