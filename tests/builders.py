@@ -261,7 +261,8 @@ WITH_PODS = (
     ),
     (
         "        # No job runs in a pod here",
-        "        oci-a10:\n          pool: a10\n          acceptUnenforcedNetwork: Only members of us start jobs here.\n"
+        "        oci-a10:\n          pool: a10\n          acceptUnenforcedNetwork: "
+        "Only members of the organization start jobs here, and no dynamic group matches the nodes.\n          gpus: 1\n"
         "          cpu: {request: 8, limit: 24}\n          memory: {request: 64Gi, limit: 192Gi}\n          scale: {max: 4}\n"
         "          scratch: 100Gi\n"
         "        # No job runs in a pod here",
