@@ -85,8 +85,8 @@ MODELS: Mapping[str, tuple[type[Model], ...]] = {
 NOT_ARGUMENTS = {
     "EksGpuCluster": OF_CLUSTER,
     "OkeGpuCluster": OF_CLUSTER,
-    # A name of the stack's own images, a kind of image, and pods of the cluster.
-    "GpuNodeGroup": {"ami", "image", "placeholders"},
+    # A name of the stack's own images, a kind of image, pods of the cluster, and a reason about the stack's runner sets.
+    "GpuNodeGroup": {"ami", "image", "placeholders", "acceptSharedNodes"},
     # A need of the jobs' images, which the proofs of a stack compare with the driver of its machines.
     "OciGpuRunner": {"cuda"},
 }
