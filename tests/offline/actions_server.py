@@ -57,7 +57,7 @@ def pages(path: str, key: str, entries: Iterable[Any], size: int = 100) -> dict[
 def answers(
     jobs: Iterable[Any],
     others: Mapping[int, Iterable[Any]] = {},
-    groups: Iterable[str] | None = ("GPU",),
+    groups: Iterable[str] | None = ("GPU", "gpu-releases"),
     run: Any = None,
     size: int = 100,
     base: str = "",
