@@ -30,6 +30,7 @@ KEY = _PAIR.private_bytes(
 ).decode()
 TOKEN = "a-token-of-a-person"  # noqa: S105 - of nobody
 PAGE = "https://github.com/organizations/example/settings/installations/12345678"
+GROUPS = ((2, "GPU"), (3, "gpu-releases"))
 APP = {"id": 123456, "name": "gpu-runners", "html_url": "https://github.com/apps/gpu-runners", "permissions": {}}
 
 
@@ -47,12 +48,12 @@ def installation(**changes: Any) -> dict[str, Any]:
 
 def answers(**changes: Any) -> dict[str, tuple[int, Any]]:
     """An App and an organization that fit the shipped stacks. `changes` replace the answers app, installed, own and groups."""
-    group = {"id": 2, "name": "GPU", "visibility": "selected", "default": False}
+    groups = [{"id": number, "name": name, "visibility": "selected", "default": False} for number, name in GROUPS]
     found: dict[str, Any] = {
         "app": APP,
         "installed": installation(),
         "own": installation(id=777),
-        "groups": {"total_count": 1, "runner_groups": [group]},
+        "groups": {"total_count": 2, "runner_groups": groups},
     } | changes
     paths = {
         "app": "/app",
@@ -75,6 +76,7 @@ def test_an_app_and_groups_that_fit_are_ok() -> None:
         "ok: installation 12345678 belongs to example",
         "ok: the installation has organization_self_hosted_runners: write",
         "ok: example has the runner group gpu",
+        "ok: example has the runner group gpu-releases",
     ]
 
 
@@ -138,7 +140,12 @@ def test_no_finding_has_the_key_or_the_token() -> None:
             PAGE,
         ),
         (
-            {"groups": {"total_count": 0, "runner_groups": []}},
+            {
+                "groups": {
+                    "total_count": 1,
+                    "runner_groups": [{"id": 3, "name": "gpu-releases", "visibility": "all", "default": False}],
+                }
+            },
             "example has no runner group gpu",
             "gh api --method POST orgs/example/actions/runner-groups -f name='gpu'",
         ),
