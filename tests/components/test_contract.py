@@ -104,7 +104,7 @@ def test_each_other_component_takes_opts_and_names_the_types_of_what_it_declares
             continue
         (base,) = vars(found)["__orig_bases__"]
         (named,) = get_args(base)
-        taken = inspect.get_annotations(found.declare)
+        taken = inspect.get_annotations(found.declare, eval_str=True)
         assert next(iter(taken)) == "name", f"{name}: its logical name comes first"
         assert [kind for key, kind in taken.items() if key not in ("name", "return")] == list(named), f"{name}: {named}"
 

@@ -31,8 +31,8 @@ from fleet.settings.namespaces import runner_namespace
 from tests.builders import ROOT, read_stack
 from tests.fleet.conformance import cluster_charts
 
-PAGES_NAME = ("staging", "prod", "homelab")
-"""The stacks whose clusters the pages name, the first of them by default."""
+PAGES_NAME = ("staging", "prod", "homelab", "examples/oke-pods", "examples/monitoring")
+"""The stacks whose clusters the pages name, the first of them by default, then examples of what these lack."""
 
 READ_AT = {
     "nvidia-device-plugin": "0.20.0",
@@ -270,7 +270,8 @@ def _ours(chart: Chart) -> bool:
 @cache
 def stack(name: str) -> settings.Fleet:
     """The fleet of one of our stack files."""
-    return load(read_stack(ROOT / f"Pulumi.{name}.yaml"))
+    folder, _, of_file = name.rpartition("/")
+    return load(read_stack(ROOT / folder / f"Pulumi.{of_file}.yaml"))
 
 
 @cache

@@ -163,7 +163,7 @@ def test_the_configs_that_are_to_be_broken_are_valid_and_use_every_key() -> None
         "OkePool": {"idle_delay", "schedules", "accept_shared_nodes"},
         # Caches, quotas and the like are a cloud's, and no GPU of an own machine has a profile for jobs. Own machines always run.
         # Its path in Git ends with its first name.
-        "TalosCluster": {"budget", "caches", "declare_quotas", "protect", "jobs", "was"},
+        "TalosCluster": {"admission", "budget", "caches", "declare_quotas", "protect", "jobs", "was"},
         "TalosPool": {"idle_delay", "placeholders", "reservation", "schedules", "accept_shared_nodes"},
     }
 

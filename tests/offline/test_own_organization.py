@@ -78,7 +78,7 @@ def followed(stack: str, url: str, folder: Path) -> Path:
 
 def _shorten(cluster: dict[str, Any]) -> None:
     """Take out what `JUDGED` says."""
-    for kind in ("pools", "runners"):
+    for kind in cluster.keys() & {"pools", "runners"}:
         cluster[kind] = {
             name: settings
             for name, settings in cluster[kind].items()

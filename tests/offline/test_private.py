@@ -50,7 +50,7 @@ def moved(python: str, names: object) -> list[str]:
 def hidden(path: Path) -> list[str]:
     """Names of others that begin with one underscore and that a module imports or reads."""
     ours = ("self", "cls", "secret")
-    documented = ("_replace", "_fields")  # of named tuples: Python's manual of `collections.namedtuple`
+    documented = ("_replace", "_fields", "_asdict")  # of named tuples: Python's manual of `collections.namedtuple`
     found = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr) and node.attr not in documented:

@@ -139,7 +139,7 @@ def test_the_plugins_are_python_with_virtual_environments_of_their_own():
         found = yaml.safe_load(path.read_text())
         assert found == {"runtime": {"name": "python", "options": {"toolchain": "pip", "virtualenv": ".venv"}}}, path
     ignored = (ROOT / ".gitignore").read_text().splitlines()
-    assert ".venv/" in ignored, "the CLI creates it in package/"
+    assert ".venv" in ignored, "the CLI creates it in package/"
 
 
 def test_the_page_links_to_what_exists():

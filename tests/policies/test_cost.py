@@ -142,7 +142,7 @@ FLEETS = {
         runners={
             "standing": vm(count=3),
             "job": vm_per_job(places=[place(), place("us-ashburn-1")], scale={"min": 1, "max": 9}, disk="900Gi"),
-            "pod": oke_runner(),
+            "pod": oke_runner(group="releases"),
             "waits": oke_runner(pool="ready", labels=["a"], **SMALL, scale={"min": 2, "max": 4}),
         },
         caches={

@@ -50,6 +50,7 @@ UNSET = {
     "runner-ephemeral": OTHERS,
     "runner-no-privileged": OTHERS,
     "runner-namespace-isolated": OTHERS,
+    "pods-fit-level": OTHERS,
     "runner-no-app-key": OTHERS,
 }
 """Rules with a message that names no place, and why nothing of the stack could be changed."""
