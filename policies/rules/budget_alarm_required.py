@@ -3,7 +3,8 @@
 Judged for each cloud in which the stack can have GPUs (`groups.py`). AWS needs a budget with a notification that has a
 subscriber, or a cost anomaly monitor with a subscription that has a subscriber. The region of an AWS budget does not matter,
 because it covers the whole account. A budget that counts only nodes of some pools is no such alarm, because it does not see the
-rest. OCI needs a budget with an alert rule that has recipients.
+rest. A budget of services without EC2, or of single kinds of use, does not either (AWS Cost Management user guide, budget
+filters). OCI needs a budget with an alert rule that has recipients.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from fleet.facts.scheduling import POOL_LABEL
 
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, groups, several
-from .read import Data, Later, count, entries, items, some, text, walk
+from .read import SETTLED, Data, Later, count, entries, items, listed, places, some, text, walk
 from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, said, unseen
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
@@ -21,6 +22,10 @@ MONITOR = "aws:costexplorer/anomalyMonitor:AnomalyMonitor"
 SUBSCRIPTION = "aws:costexplorer/anomalySubscription:AnomalySubscription"
 OCI_BUDGET = "oci:Budget/budget:Budget"
 OCI_ALERT = "oci:Budget/rule:Rule"
+
+
+_COMPUTE, _USES = "Amazon Elastic Compute Cloud - Compute", ("UsageType", "UsageTypeGroup", "Operation")
+"""The service of EC2 in filters of a budget, and the filters by the kind of use."""
 
 
 def _check(stack: Stack, later: Later) -> Violations:
@@ -54,7 +59,7 @@ def _aws(stack: Stack, later: Later) -> bool:
 
     if any(stack.of(MONITOR)) and some(lambda _: stack.of(SUBSCRIPTION), subscribed, later):
         return True
-    whole = (budget for budget in stack.of(AWS_BUDGET) if not _of_pools(budget, later))
+    whole = (budget for budget in stack.of(AWS_BUDGET) if not (_of_pools(budget, later) or _of_others(budget, later)))
     return any(some(partial(entries, budget.props, "notifications"), notifies, later) for budget in whole)
 
 
@@ -62,6 +67,17 @@ def _of_pools(budget: Resource, later: Later) -> bool:
     """Whether a budget counts only nodes of some pools."""
     ands = partial(items, walk(budget.props, "filterExpression", "ands"))
     return some(ands, lambda part: walk(part[1], "tags", "key") == POOL_LABEL, later)
+
+
+def _of_others(budget: Resource, later: Later) -> bool:
+    """Whether a budget leaves out the machines of EC2."""
+
+    def narrow(part: tuple[str, Data]) -> bool:
+        name = text(walk(part[1], "name")) or text(walk(part[1], "key")).title().replace("_", "")
+        return name in _USES or (name == "Service" and _COMPUTE not in listed(walk(part[1], "values"), SETTLED))
+
+    fields = ("costFilters.[]", "filterExpression.dimensions", "filterExpression.ands.[].dimensions")
+    return any(some(partial(places, budget.props, field), narrow, later) for field in fields)
 
 
 def _oci(stack: Stack, later: Later) -> bool:

@@ -3,7 +3,7 @@
 Judged: SSH (22) and remote desktop (3389) in security groups and rules of AWS and OCI, and the remote access of an EKS node
 group. Without a source group, remote access opens port 22 to the world (EKS API reference, RemoteAccessConfig). Keys of machines
 for SSH, and user data that adds one, lets the kubelet answer everybody, or lets it start pods that no API server admitted
-(kubernetes.io, KubeletConfiguration v1beta1).
+(kubernetes.io, KubeletConfiguration v1beta1). User data that gives a shell, or cloud-init, what a server sends it.
 """
 
 import re
@@ -28,6 +28,12 @@ _OPENS = re.compile(
     re.IGNORECASE,
 )
 """What lets others in beside the API server. The text has no line that is a comment."""
+_RUNS = re.compile(
+    r"\b(?:curl|wget)\b(?:[^\n|;&]|\\\n){1,500}\|\s*(?:sudo\s[^\n|;]{0,80}?)?(?:/[\w/]{1,40}/)?(?:(?:ba|da|k|z|a)?sh|python\d?|perl|ruby)\b"
+    r"|(?:\b(?:ba|da|k|z|a)?sh|\beval|\bsource|(?:^|[;&\s])\.)\s(?:[^\n|;]{0,80}[\s\"'])?(?:[<$]\(|`|\"\$\()\s*(?:curl|wget)\b|x-include-url",
+    re.MULTILINE,
+)
+"""What runs a script from another server, whose text the stack does not show."""
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -45,6 +51,8 @@ def _check(args: Args, later: Later) -> Faults:
     for path, content in user_data(args.type, args.props, later) if args.type in MACHINES else ():
         if match := _OPENS.search(script(content)):
             yield f"{path} has {shown(match[0])}: it lets others than the API server command the machine; remove it"
+        if match := _RUNS.search(script(content)):
+            yield said("remote_script", path=path, found=match[0])
 
 
 RULE = Rule(

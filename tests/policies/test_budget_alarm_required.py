@@ -118,6 +118,23 @@ def test_a_budget_of_some_pools_is_no_alarm_of_the_account() -> None:
     assert judge_stack(RULE, (BOX, counting("gpu-ci/stack"))) == CLEAN
 
 
+@pytest.mark.parametrize(
+    ("props", "whole"),
+    [
+        ({"costFilters": [{"name": "Service", "values": ["AWS Lambda"]}]}, False),
+        ({"costFilters": [{"name": "Service", "values": ["AWS Lambda", "Amazon Elastic Compute Cloud - Compute"]}]}, True),
+        ({"costFilters": [{"name": "TagKeyValue", "values": ["user:gpu-ci/stack$prod"]}]}, True),
+        ({"costFilters": [{"name": "UsageType", "values": ["USW2-Lambda-GB-Second"]}]}, False),
+        ({"filterExpression": {"dimensions": {"key": "SERVICE", "values": ["AWS Lambda"]}}}, False),
+        ({"filterExpression": {"ands": [{"dimensions": {"key": "USAGE_TYPE", "values": ["x"]}}]}}, False),
+        ({"filterExpression": {"dimensions": {"key": "REGION", "values": ["us-west-2"]}}}, True),
+    ],
+)
+def test_a_budget_that_leaves_out_machines_is_no_alarm(props: dict[str, Any], whole: bool) -> None:
+    messages = judge_stack(RULE, (BOX, replace(BUDGET, props={**BUDGET.props, **props}))).messages
+    assert messages == (() if whole else (aws("box"),))
+
+
 AWS_GPUS: dict[str, tuple[tuple[Member, ...], Any]] = {
     "usw2/t4": ((TEMPLATE, T4), BUDGET),
     "asg": ((SCALING_GROUP,), BUDGET),

