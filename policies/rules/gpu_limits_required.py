@@ -9,7 +9,8 @@ of NVIDIA's runtime. For a pod that tolerates `gpu-ci/cpu`, the taint of pools w
 do not count. A launcher is a runner pod that boots a machine outside the cluster. It has none of these signs, takes no GPU of the
 cluster and needs no limit. A launcher with such a sign is reported like any other pod. The pod of a container action runs beside
 the pod of its job, which has the GPU: its template needs no limit if it hides GPUs by `NVIDIA_VISIBLE_DEVICES`. The rule does not
-judge machines, because a job has the whole machine. A ConfigMap that sets `NVIDIA_VISIBLE_DEVICES` lets any pod see GPUs.
+judge machines, because a job has the whole machine. A ConfigMap that sets `NVIDIA_VISIBLE_DEVICES` lets any pod see GPUs. The
+GPU operator does the same if its toolkit obeys that variable in pods without rights (NVIDIA container toolkit, config.toml).
 """
 
 from collections.abc import Callable
@@ -21,15 +22,18 @@ from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, VISIBLE_DEVICES,
 from . import pods
 from .admission import held
 from .charts import Container
-from .kinds import CONFIG_MAPS, PODS, SERVING, each, kind_of, may_have_pods
+from .kinds import CLUSTER_POLICY, CONFIG_MAPS, OPERATOR_CHART, PODS, SERVING, each, kind_of, may_have_pods
 from .pods import PodSpec, containers_of, gpu_amounts, of_cpu_pools, pod_specs, tolerations
 from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, key_means_gpu, machine_sign, marks_gpus, means_gpu
-from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
+from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, true, walk, whole
 from .releases import releases
 from .rule import Args, Rule, facts, said
 
 _CDI, _DEVICE_LIST = "cdi.k8s.io/", "/var/run/nvidia-container-devices"
 """Annotations of the Container Device Interface, and the folder whose mounts NVIDIA's runtime reads as a list of devices."""
+
+_OBEYS = "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED"
+"""The toolkit's variable by which each pod may ask for devices."""
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -38,6 +42,10 @@ def _check(args: Args, later: Later) -> Faults:
         with later:
             if release.is_scale_set:
                 yield from release.unread("change the runner pod", later)
+            elif release.chart_name == OPERATOR_CHART:
+                yield from _obeying(release.values_path, release.values, later)
+    if args.type in CLUSTER_POLICY:
+        yield from _obeying("spec", later.walk(args.props, "spec"), later)
     for prefix, holder in each(args.type, args.props, later) if args.type in CONFIG_MAPS else ():
         value = text(later.walk(holder, "data", VISIBLE_DEVICES))
         if value not in pods.NO_DEVICES:
@@ -47,6 +55,13 @@ def _check(args: Args, later: Later) -> Faults:
         yield f"handler is {shown(handler)}: its pods see GPUs, and no policy knows the class; name it {shown(handler)}"
     for pod in pod_specs(args.type, args.props, later):
         yield from _check_pod(pod, allowed, later)
+
+
+def _obeying(at: str, values: Data, later: Later) -> Faults:
+    for path, variable in entries(values, "toolkit.env", later):
+        with later:
+            if text(walk(variable, "name")) == _OBEYS and true(walk(variable, "value")):
+                yield said("toolkit_obeys", path=f"{at}.{path}", variable=VISIBLE_DEVICES)
 
 
 def _check_pod(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
@@ -167,4 +182,6 @@ def _sees_gpus(variable: Data) -> bool:
     return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in pods.NO_DEVICES
 
 
-RULE = held(Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=PODS, others=may_have_pods, check=_check))
+RULE = held(
+    Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=PODS | CLUSTER_POLICY, others=may_have_pods, check=_check)
+)

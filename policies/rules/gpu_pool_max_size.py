@@ -1,7 +1,8 @@
 """gpu-pool-max-size: every GPU pool has a maximum number of GPUs, no higher than the agreed limit.
 
 Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Auto Scaling groups that name GPU types, and the runner
-sets of launchers. Such a runner set counts with `maxRunners` machines of its shape.
+sets of launchers. Such a runner set counts with `maxRunners` machines of its shape. A schedule of an Auto Scaling group keeps
+below the maximum of its pool: the action of a schedule replaces that maximum (EC2 API reference, PutScheduledUpdateGroupAction).
 
 - A node counts with the GPUs of the pool's largest type. A pool on EKS has a node group per zone, and the rule adds their
   maximums.
@@ -20,12 +21,13 @@ from functools import partial
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE
 
-from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
+from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
 from .pools import OKE_MOST, Choice, booted, choices, gpus_each, most, of_gpu_pool
-from .read import Faults, Later, bound, gpus, line, shown, walk, whole
+from .read import Faults, Later, UndeterminableError, bound, gpus, line, shown, walk, whole
 from .releases import Release, releases
-from .rule import Args, StackRule, each, facts, said, setting
+from .rule import Args, Resource, Stack, StackRule, Violations, each, facts, said, setting
 
+SCHEDULE = "aws:autoscaling/schedule:Schedule"
 _LIMIT = ("spec", "limits", GPU_RESOURCE)
 
 Types = Callable[[Later], Iterator[Choice]]
@@ -37,13 +39,32 @@ def _buys_machines(token: str) -> bool:
     return token.startswith("kubernetes:karpenter.sh/") and token != KARPENTER_NODE_POOL
 
 
-def _check(args: Args, later: Later) -> Faults:
+def _check(stack: Stack, later: Later) -> Violations:
+    yield from each(_pool)(stack, later)
+    for action in stack.of(SCHEDULE):
+        with later:
+            yield from ((fault, action.urn) for fault in _scheduled(action, bound(stack.config, "maxGpusPerPool"), later))
+
+
+def _scheduled(action: Resource, cap: int, later: Later) -> Faults:
+    sources = action.property_dependencies.get("autoscalingGroupName", ())
+    pools = [one for one in sources if one.type in (EKS_NODE_GROUP, AUTO_SCALING_GROUP)]
+    allowed = max((whole(most(pool.type, pool.props, pool.opts)[1]) or 0 for pool in pools), default=cap)
+    for key in ("minSize", "maxSize", "desiredCapacity"):
+        nodes = whole(walk(action.props, key)) or 0
+        if nodes > allowed and pools:
+            yield said("scheduled_nodes", key=key, nodes=nodes, pool=pools[0], allowed=allowed)
+        elif nodes > allowed:
+            later.note(UndeterminableError(f"{key} is {nodes}, and nothing in the stack shows the pool of this schedule"))
+
+
+def _pool(args: Args, later: Later) -> Faults:
     if _buys_machines(args.type):
         yield said("unbounded_kind", given=args.type.split(":", 1)[1], kind=KARPENTER_NODE_POOL.split(":")[1])
         return
     for release in releases(args.type, args.props, later):
         yield from _machine_set(release, bound(args.config, "maxGpusPerMachineSet"), later)
-    if args.type not in HELM:
+    if args.type not in HELM | {SCHEDULE}:
         cap = bound(args.config, "maxGpusPerPool")
         read = _karpenter if args.type == KARPENTER_NODE_POOL else _nodes
         yield from of_gpu_pool(args.type, args.props, lambda unsure: read(args, cap, unsure), later)
@@ -123,4 +144,4 @@ def _shown_path(path: tuple[str, ...]) -> str:
     return f"{head}[{line(last)}]" if "/" in last else f"{head}.{last}" if head else last
 
 
-RULE = StackRule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP} | HELM, others=_buys_machines, check=each(_check))
+RULE = StackRule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP, SCHEDULE} | HELM, others=_buys_machines, check=_check)

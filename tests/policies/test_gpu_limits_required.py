@@ -12,6 +12,7 @@ from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile, 
 from fleet.providers.oke.runners import AnyRunner
 from fleet.providers.oke.vm_runner import MachineRunner
 from policies.rules.gpu_limits_required import RULE
+from policies.rules.kinds import CLUSTER_POLICY
 from tests.builders import HERE, place, runner_of, vm, vm_per_job
 from tests.charts import launcher_set, runner_set
 from tests.policies.cases import Case
@@ -500,6 +501,17 @@ def test_secret_values_are_judged_and_never_shown() -> None:
     assert "hidden" not in message
 
 
+def toolkit(value: str) -> dict[str, Any]:
+    return {"toolkit": {"env": [{"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", "value": value}]}}
+
+
+def obeys(at: str) -> str:
+    return (
+        f"{at}.toolkit.env[0] lets every pod with NVIDIA_VISIBLE_DEVICES see GPUs, without a limit and without rights; write the "
+        'value "false"'
+    )
+
+
 SUITE = Suite(
     RULE,
     passing=(
@@ -510,8 +522,12 @@ SUITE = Suite(
             pod(UNLIMITED | {"initContainers": [], "containers": [{"name": "probe"}]}),
             config={"allowNoLimitNames": ["probe"]},
         ),
+        *(Case(token, {"spec": toolkit("false")}) for token in sorted(CLUSTER_POLICY)),
+        Case(RELEASE, {"chart": "gpu-operator", "values": toolkit("false")}),
     ),
     violating=(
+        *(Case(token, {"spec": toolkit("true")}, (obeys("spec"),)) for token in sorted(CLUSTER_POLICY)),
+        Case(RELEASE, {"chart": "gpu-operator", "values": toolkit("true")}, (obeys("values"),)),
         *in_pods(UNLIMITED, unlimited("{pod}", TOLERATION)),
         Case(POD, pod(DEVICE_PLUGIN), (unlimited("spec", TOLERATION),), {"allowNoLimitNames": ["probe"]}),
         Case(

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fleet.facts.scheduling import BLOCK_TYPE_TAG, MOST_NODES_TAG
-from policies.rules.gpu_pool_max_size import RULE
+from policies.rules.gpu_pool_max_size import RULE, SCHEDULE
 from tests.builders import oke_pool
 from tests.components.oke import NODE_POOL as OKE_TOKEN, planned
 from tests.components.recorded import of_type
-from tests.policies.cases import Member, alone
+from tests.policies.cases import Member, StackCase, alone
 from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge_alone, judge_stack, said, urn
 from tests.policies.pool_fixtures import (
     ASG,
@@ -41,6 +41,7 @@ KARPENTER_SIGN = "(spec.template.spec.requirements[1].values[0]: g5.xlarge has 1
 ASG_SIGN = "(mixedInstancesPolicy.launchTemplate.overrides[0].instanceType: g5.xlarge has 1 GPU)"
 MAX = ("scalingConfig", "maxSize")
 LIMIT = ("spec", "limits", GPU)
+SIZES = ("minSize", "maxSize", "desiredCapacity")
 UNCOUNTED = "so its GPUs cannot be counted"
 
 
@@ -211,6 +212,20 @@ def test_no_other_kind_of_karpenter_buys_machines(kind: str) -> None:
     assert judge_alone(RULE, f"kubernetes:karpenter.sh/{kind}", {"spec": {}}).messages == (told,)
 
 
+def scheduled(nodes: int) -> Member:
+    props = {"autoscalingGroupName": "eks-t4", "recurrence": "0 1 * * *", **dict.fromkeys(SIZES, nodes)}
+    return Member(SCHEDULE, "night", props, property_depends={"autoscalingGroupName": ("t4",)})
+
+
+def test_nothing_shows_the_pool_of_a_schedule_by_a_name() -> None:
+    props = {"autoscalingGroupName": "eks-t4", "maxSize": 500}
+    assert (
+        judge_alone(RULE, SCHEDULE, props).undeterminable
+        == "maxSize is 500, and nothing in the stack shows the pool of this schedule"
+    )
+    assert judge_alone(RULE, SCHEDULE, {"desiredCapacity": -1, "maxSize": 3}) == CLEAN
+
+
 SUITE = Suite(
     RULE,
     passing=(
@@ -223,6 +238,8 @@ SUITE = Suite(
         alone(RELEASE, LAUNCHER),
         alone(RELEASE, scale_set(RUNNER)),
         alone(RELEASE, LAUNCHERS, config={"maxGpusPerMachineSet": 5}),
+        StackCase((Member(EKS, "t4", SPOT), scheduled(4))),
+        alone(SCHEDULE, {"maxSize": 4}),
     ),
     violating=(
         alone(EKS, BIG, (EKS_FAULT,)),
@@ -238,6 +255,10 @@ SUITE = Suite(
         alone(KARPENTER, changed(NODE_POOL, "spec", "limits", {}), (f"{NO_LIMIT} {KARPENTER_SIGN}",)),
         alone(ASG, GROUP | {"maxSize": 5}, (f"{above('maxSize', 5)} {ASG_SIGN}",)),
         alone(RELEASE, LAUNCHERS, (LAUNCHER_FAULT,)),
+        StackCase(
+            (Member(EKS, "t4", SPOT), scheduled(500)),
+            {f"{key} is 500: this schedule raises t4 above its maximum of 4 nodes; write 4 or less": "night" for key in SIZES},
+        ),
         alone(
             EKS,
             SPOT,
