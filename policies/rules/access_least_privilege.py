@@ -4,7 +4,9 @@ Judged, of AWS: policies that a stack attaches to roles, users and groups, and e
 read all but data and secrets. It writes only to resources that it names, or with a condition on what it reaches, and does not
 change who has which right. Of OCI: statements of policies. Machines of a dynamic group may pull images alone, because each job on
 one of them is such a machine. Of Kubernetes: bindings. Groups of everybody, and the account that pods get by default, have no
-right in the whole cluster. People are administrators by the login of the cloud alone.
+right in the whole cluster. People are administrators by the login of the cloud alone. A role adds to the role `view` of everybody
+only what reads, and no Secrets; none has the API of the kubelet, which runs commands in every pod (kubernetes.io, RBAC good
+practices). Of ArgoCD: the settings by which everybody acts in it, or administers it.
 """
 
 import re
@@ -13,11 +15,16 @@ from fnmatch import fnmatchcase
 from . import kinds
 from .node_role_least_privilege import IAM_POLICY, OCI_POLICY
 from .principals import comes_from, component_waits
-from .read import Data, Faults, Later, entries, keys, line, listed, places, shown, statements, strings, text, walk
-from .rule import Resource, Stack, StackRule, apart, facts, setting
+from .read import Data, Faults, Later, entries, keys, label, line, listed, places, shown, statements, strings, text, true, walk
+from .releases import releases
+from .rule import Resource, Stack, StackRule, apart, facts, said, setting
 
 ATTACHMENTS, DOCUMENTS = kinds.listed("attachments"), kinds.listed("rights")
 BINDINGS = kinds.api_tokens("rbac.authorization.k8s.io", ("v1",), ("RoleBinding", "ClusterRoleBinding"), ("", "Patch", "List"))
+CLUSTER_ROLES = kinds.api_tokens("rbac.authorization.k8s.io", ("v1",), ("ClusterRole",), ("", "Patch", "List"))
+_ARGO = {"users.anonymous.enabled": re.compile("(?i)true"), "policy.default": re.compile("role:admin")}
+"""Settings of ArgoCD, by which everybody has rights (argo-cd.readthedocs.io, user management and RBAC)."""
+_VIEW = "rbac.authorization.k8s.io/aggregate-to-view"
 _BROAD = re.compile(r".*(?:Admin|FullAccess|PowerUser|/job-function/|/ReadOnlyAccess|SecretsManagerReadWrite).*")
 """Policies of AWS that are for people, or give all of a service."""
 _READS = re.compile(r"[a-z0-9-]+:(?:describe|list|get|batchget|batchcheck|lookup|search|view)[a-z]*\*?")
@@ -43,9 +50,8 @@ _ADMINISTRATORS = re.compile(r"cluster-admin|admin|edit|system:(?:master|node|co
 def _faults(resource: Resource, stack: Stack, later: Later) -> Faults:
     props, allowed = resource.props, strings(stack.config, "allowed")
     with later:
-        if resource.type in BINDINGS:
-            for prefix, body in kinds.each(resource.type, props, later):
-                yield from _binding(prefix, body, kinds.kind_of(resource.type), later)
+        if kinds.is_object(resource.type):
+            yield from _objects(resource.type, props, later)
         elif resource.type == OCI_POLICY:
             for path, statement in () if component_waits(resource, "statements") else entries(props, "statements", later):
                 if harm := _oci(text(statement)):
@@ -59,6 +65,20 @@ def _faults(resource: Resource, stack: Stack, later: Later) -> Faults:
                     for path, arn in places(props, field, later):
                         if harm := _attached(text(arn), allowed):
                             yield f"{path} is {shown(arn)}: {harm}"
+
+
+def _objects(token: str, props: Data, later: Later) -> Faults:
+    for release in releases(token, props, later):
+        with later:
+            for key in ("cm", "rbac") if release.chart_name == "argo-cd" else ():
+                yield from _argo(f"{release.values_path}.configs.{key}", walk(release.values, "configs", key), later)
+    for prefix, body in kinds.each(token, props, later):
+        if token in BINDINGS:
+            yield from _binding(prefix, body, kinds.kind_of(token), later)
+        elif token in kinds.CONFIG_MAPS:
+            yield from _argo(f"{prefix}data", later.walk(body, "data"), later)
+        for path, rule in entries(body, "rules", later) if token in CLUSTER_ROLES else ():
+            yield from _role(f"{prefix}{path}", rule, true(later.walk(body, "metadata", "labels", _VIEW)), later)
 
 
 def _attached(arn: str, allowed: tuple[str, ...]) -> str:
@@ -126,5 +146,23 @@ def _binding(prefix: str, binding: Data, kind: str, later: Later) -> Faults:
                 yield f"{who}, with role {line(role)} in every namespace; give people access by the cloud, and pods a role"
 
 
-_TYPES = ATTACHMENTS | DOCUMENTS | BINDINGS | {kinds.IAM_ROLE, OCI_POLICY}
+def _role(path: str, rule: Data, viewed: bool, later: Later) -> Faults:
+    with later:
+        groups, resources, verbs = (listed(walk(rule, key), later) for key in ("apiGroups", "resources", "verbs"))
+        core = not {"", "*"}.isdisjoint(groups)
+        if core and not {"nodes/proxy", "nodes/*", "*/proxy"}.isdisjoint(resources):
+            yield said("by_kubelet", path=path)
+        if viewed and (not {"get", "list", "watch"}.issuperset(verbs) or (core and not {"secrets", "*"}.isdisjoint(resources))):
+            yield said("more_for_viewers", path=path)
+
+
+def _argo(path: str, settings: Data, later: Later) -> Faults:
+    for key, pattern in _ARGO.items():
+        with later:
+            value = walk(settings, key)
+            if pattern.fullmatch(label(value).strip()):
+                yield said("argo_for_all", path=path, key=key, value=value)
+
+
+_TYPES = ATTACHMENTS | DOCUMENTS | BINDINGS | CLUSTER_ROLES | kinds.CONFIG_MAPS | kinds.HELM | {kinds.IAM_ROLE, OCI_POLICY}
 RULE = StackRule(**facts(__name__), types=_TYPES, check=apart(_faults))

@@ -7,8 +7,18 @@ from typing import Any
 
 import pytest
 
-from policies.rules.access_least_privilege import ATTACHMENTS, BINDINGS, DOCUMENTS, RULE
-from policies.rules.kinds import CLUSTER_ROLE_BINDING, IAM_ROLE, ROLE_BINDING
+from policies.rules.access_least_privilege import ATTACHMENTS, BINDINGS, CLUSTER_ROLES, DOCUMENTS, RULE
+from policies.rules.kinds import (
+    APPLICATION,
+    APPLICATION_SET,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    CONFIG_MAPS,
+    IAM_ROLE,
+    RELEASE,
+    ROLE_BINDING,
+)
 from policies.rules.node_role_least_privilege import IAM_POLICY, OCI_POLICY
 from policies.rules.record import Resource
 from tests.day import AS_OF
@@ -54,6 +64,49 @@ def nobody(token: str) -> str:
 ACCOUNT = {"kind": "ServiceAccount", "name": "operator", "namespace": "tools"}
 DYNAMIC = "Allow dynamic-group jobs to manage secret-family in compartment ci"
 
+
+def role(token: str, resources: str, *verbs: str, view: str = "true") -> Member:
+    body = {
+        "metadata": {"name": "more", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": view}},
+        "rules": [{"apiGroups": [""], "resources": [resources], "verbs": verbs or ["get"]}],
+    }
+    return Member(token, "role", {"items": [body]} if token.endswith("List") else body)
+
+
+def config_map(token: str, key: str, value: Any) -> Member:
+    body = {"metadata": {"name": "argocd-cm"}, "data": {key: value}}
+    return Member(token, "config", {"items": [body]} if token.endswith("List") else body)
+
+
+def argo_cd(token: str, value: Any, chart: str = "argo-cd") -> Member:
+    values = {"configs": {"cm": {"users.anonymous.enabled": value}}}
+    if token == RELEASE:
+        return Member(token, "argo", {"chart": chart, "values": values})
+    spec = {"source": {"chart": chart, "helm": {"valuesObject": values}}}
+    return Member(token, "argo", {"spec": {"template": {"spec": spec}} if token == APPLICATION_SET else spec})
+
+
+def argo_told(path: str, key: str, value: str) -> str:
+    return (
+        f'{path}["{key}"] is {value}: everybody who reaches ArgoCD, or logs in, then has its rights; remove it, and name groups '
+        "in policy.csv"
+    )
+
+
+VALUES = {
+    RELEASE: "values",
+    APPLICATION: "spec.source.helm.valuesObject",
+    APPLICATION_SET: "spec.template.spec.source.helm.valuesObject",
+}
+KUBELET = (
+    "rules[0] has nodes/proxy: by the API of the kubelet its accounts run commands in every pod; write nodes/metrics or "
+    "nodes/stats"
+)
+VIEWERS = (
+    "rules[0]: the label for the role view gives this to all who may view the cluster; let it only get, list and watch, and no "
+    "Secrets"
+)
+
 SUITE = Suite(
     RULE,
     passing=(
@@ -64,6 +117,9 @@ SUITE = Suite(
         StackCase((Member(IAM_ROLE, "role", {"inlinePolicies": [{"policy": document()}]}),)),
         StackCase((oci("Allow dynamic-group nodes to read repos in compartment ci"),)),
         *(StackCase((binding(token, ACCOUNT),)) for token in sorted(BINDINGS)),
+        *(StackCase((role(token, "pods"),)) for token in sorted(CLUSTER_ROLES)),
+        *(StackCase((config_map(token, "users.anonymous.enabled", "false"),)) for token in sorted(CONFIG_MAPS)),
+        *(StackCase((argo_cd(token, False),)) for token in VALUES),
     ),
     violating=(
         *(
@@ -93,11 +149,45 @@ SUITE = Suite(
             },
         ),
         *(
+            StackCase((role(token, "nodes/proxy"),), {f"{'items[0].' * token.endswith('List')}{KUBELET}": "role"})
+            for token in sorted(CLUSTER_ROLES)
+        ),
+        StackCase((role(CLUSTER_ROLE, "secrets"),), {VIEWERS: "role"}),
+        *(
+            StackCase(
+                (config_map(token, "users.anonymous.enabled", "true"),),
+                {argo_told("items[0].data" if token.endswith("List") else "data", "users.anonymous.enabled", '"true"'): "config"},
+            )
+            for token in sorted(CONFIG_MAPS)
+        ),
+        *(
+            StackCase((argo_cd(token, True),), {argo_told(f"{path}.configs.cm", "users.anonymous.enabled", "true"): "argo"})
+            for token, path in VALUES.items()
+        ),
+        *(
             StackCase((binding(token, {"kind": "User", "name": "system:anonymous"}, "view"),), {nobody(token): "binding"})
             for token in sorted(BINDINGS)
         ),
     ),
 )
+
+
+@pytest.mark.parametrize(
+    ("member", "faults"),
+    [
+        (role(CLUSTER_ROLE, "secrets", view="false"), 0),
+        (role(CLUSTER_ROLE, "pods", "get", "delete"), 1),
+        (role(CLUSTER_ROLE, "*", "get"), 1),
+        (role(CLUSTER_ROLE, "*/proxy", "get", view="false"), 1),
+        (role(CLUSTER_ROLE, "nodes/metrics", "get", view="false"), 0),
+        (config_map(CONFIG_MAP, "policy.default", "role:admin"), 1),
+        (config_map(CONFIG_MAP, "policy.default", "role:readonly"), 0),
+        (argo_cd(RELEASE, True, "other"), 0),
+    ],
+)
+def test_roles_and_settings_give_everybody_nothing_more(member: Member, faults: int) -> None:
+    assert len(judge_stack(RULE, [member]).messages) == faults
+
 
 TAGGED = {"Condition": {"StringEquals": {"aws:ResourceTag/gpu-ci/stack": "prod"}}}
 TLS = {"Condition": {"Bool": {"aws:SecureTransport": "true"}}}
