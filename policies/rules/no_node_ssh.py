@@ -29,9 +29,8 @@ _OPENS = re.compile(
 )
 """What lets others in beside the API server. The text has no line that is a comment."""
 _RUNS = re.compile(
-    r"\b(?:curl|wget)\b(?:[^\n|;&]|\\\n){1,500}\|\s*(?:sudo\s[^\n|;]{0,80}?)?(?:/[\w/]{1,40}/)?(?:(?:ba|da|k|z|a)?sh|python\d?|perl|ruby)\b"
-    r"|(?:\b(?:ba|da|k|z|a)?sh|\beval|\bsource|(?:^|[;&\s])\.)\s(?:[^\n|;]{0,80}[\s\"'])?(?:[<$]\(|`|\"\$\()\s*(?:curl|wget)\b|x-include-url",
-    re.MULTILINE,
+    r"(?m)\b(?:curl|wget)\b(?:[^\n|;&]|\\\n){1,500}\|\s*(?:sudo\s[^\n|;]{0,80}?)?(?:/[\w/]{1,40}/)?(?:(?:ba|da|k|z|a)?sh|python\d?|perl|ruby)\b"
+    r"|(?:\b(?:ba|da|k|z|a)?sh|\beval|\bsource|(?:^|[;&\s])\.)\s(?:[^\n|;]{0,80}[\s\"'])?(?:[<$]\(|`|\"\$\()\s*(?:curl|wget)\b|x-include-url"
 )
 """What runs a script from another server, whose text the stack does not show."""
 

@@ -2,19 +2,23 @@
 
 Judged: every kind of Kubernetes, and the values of charts. Any object whose `type` or `serviceType` is LoadBalancer or NodePort
 makes such a Service: a RayCluster does. An Ingress and a Gateway open pods as well. A NodePort passes if a NetworkPolicy names
-the clients of its pods. `exempt` has Services and releases by namespace and name.
+the clients of its pods. Neither CoreDNS nor a pod's own file of hosts answers a name of GitHub, of a registry or of a repository
+of charts. `exempt` has objects and releases by namespace and name.
 """
 
 import ipaddress
 import re
 from collections.abc import Iterator
 
+from fleet.facts.versions import CHARTS
+
 from .exceptions import matches
-from .kinds import NETWORK_POLICY, SERVICE, is_object, kind_of
+from .kinds import CONFIG_MAPS, NETWORK_POLICY, SERVICE, each, is_object, kind_of
 from .networks import world
+from .pods import pod_specs
 from .read import SETTLED, Data, Faults, Later, count, entries, keys, shown, strings, text, walk
 from .releases import objects, releases, step, texts
-from .rule import Resource, Stack, StackRule, Violations, entry, facts
+from .rule import Resource, Stack, StackRule, Violations, entry, facts, said
 
 _OPEN = ("LoadBalancer", "NodePort")
 _DOORS = ("Ingress", "Gateway", "IngressRoute", "IngressRouteTCP", "IngressRouteUDP", "Route", "HTTPProxy", "TargetGroupBinding")
@@ -26,6 +30,12 @@ _NETWORKS = [
     for cidr in ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "100.100.100.200/32", "::/127", "fe80::/10", "fd00:ec2::/32")
 ]
 """This host, link-local, and the other addresses of instance metadata: Alibaba's, and Amazon's of IPv6."""
+_HOSTS = ("github.com", "githubusercontent.com", "ghcr.io", "nvcr.io", "docker.io", "quay.io", "registry.k8s.io")
+_OF_OTHERS = "|".join(re.escape(name) for name in (*_HOSTS, *(chart.repository.split("/")[2] for chart in CHARTS.values())))
+"""Names, and those below them, from which jobs, charts and images come."""
+_COREFILE = re.compile(r"Corefile|NodeHosts|.*\.(?:server|override)")
+"""Keys of the configuration of CoreDNS: its own, and those of distributions for additions."""
+_NAME = re.compile(r"[\w-]+(?:\\?\.[\w-]+)+")
 _PASSING = frozenset(("metadata", "status"))
 
 
@@ -43,6 +53,8 @@ def _check(stack: Stack, later: Later) -> Violations:
             for path, body in bodies if kind_of(resource.type) != "CustomResourceDefinition" else ():
                 for fault in _opened(path, body, resource, stack, later):
                     yield f"{fault}, or {entry('exempt', names[0])}", resource.urn
+            for path, name in _renamed(resource, later):
+                yield f"{said('renamed', path=path, name=name)}, or {entry('exempt', names[0])}", resource.urn
             for fault in _led(kind_of(resource.type), resource.props, here, later):
                 yield f"{fault}: that is a node's metadata or the cluster's API; take the address out", resource.urn
 
@@ -62,6 +74,23 @@ def _opened(path: str, body: Data, resource: Resource, stack: Stack, later: Late
                     yield f"{step(place, key)} takes addresses of the network, and their traffic; remove it"
                 if key == "ingress" and walk(value, "enabled") is True:
                     yield f"{step(place, key)}.enabled is true: it opens pods to the network outside; write false"
+
+
+def _renamed(resource: Resource, later: Later) -> Iterator[tuple[str, str]]:
+    """Path and name of each name of others that the cluster, or a pod, answers itself."""
+    for prefix, body in each(resource.type, resource.props, later) if resource.type in CONFIG_MAPS else ():
+        data = later.walk(body, "data")
+        for key in filter(_COREFILE.fullmatch, keys(data)):
+            lines = (line.partition("#")[0] for line in text(later.walk(data, key))[:65536].splitlines())
+            yield from ((f"{prefix}{step('data', key)}", name) for name in _NAME.findall("\n".join(lines)) if _is_others(name))
+    for pod in pod_specs(resource.type, resource.props, later):
+        for path, name in entries(pod.spec, "hostAliases.[].hostnames", later):
+            if _is_others(text(name)):
+                yield f"{pod.path}.{path}", text(name)
+
+
+def _is_others(name: str) -> bool:
+    return re.fullmatch(rf"(?i)(?:.*\.)?(?:{_OF_OTHERS})\.?", name.replace("\\", "")) is not None
 
 
 def _admitted(service: Resource, stack: Stack) -> bool:

@@ -9,10 +9,11 @@ import pytest
 
 from fleet.providers.oke.gateway import NAME as GATEWAY, NAMESPACE as OF_GATEWAY
 from fleet.render.workloads.catalogue import workload_objects
-from policies.rules.kinds import NETWORK_POLICY, RELEASE, SERVICE
+from policies.rules.kinds import CONFIG_MAP, NETWORK_POLICY, RELEASE, SERVICE
 from policies.rules.services_internal import RULE
 from tests.fleet.workloads.world import with_workloads, workload
 from tests.policies.cases import Member, StackCase, alone
+from tests.policies.fixtures import POD
 from tests.policies.harness import CLEAN, NAME, config_of, judge_stack
 from tests.policies.suite import Suite
 
@@ -154,3 +155,40 @@ SUITE = Suite(
     ),
     violating=(alone(SERVICE, service(type="LoadBalancer"), (opened("spec.type", "LoadBalancer"),)),),
 )
+
+
+def corefile(text: str, key: str = "Corefile") -> tuple[str, ...]:
+    return told(CONFIG_MAP, {"metadata": {"name": "coredns", "namespace": "kube-system"}, "data": {key: text}})
+
+
+@pytest.mark.parametrize(
+    ("text", "renamed"),
+    [
+        ("github.com {\n  hosts {\n    203.0.113.9 github.com\n  }\n}", 2),
+        (".:53 {\n  rewrite name api.github.com evil.example\n}", 1),
+        (".:53 {\n  rewrite name regex (.*)\\.ghcr\\.io evil.example\n}", 1),
+        (".:53 {\n  template IN A nvcr.io {\n  }\n}", 1),
+        (".:53 {\n  kubernetes cluster.local in-addr.arpa\n  forward . /etc/resolv.conf\n}", 0),
+        ("corp.example {\n  forward . 10.0.0.2\n}\nnotgithub.com {\n}", 0),
+        ("# github.com\n.:53 {\n}", 0),
+    ],
+)
+def test_coredns_answers_no_name_of_github_or_a_registry(text: str, renamed: int) -> None:
+    assert len(corefile(text)) == renamed
+    assert bool(corefile(text, "more.server")) is bool(renamed)
+    assert corefile(text, "notes.txt") == ()
+
+
+def test_a_name_of_coredns_can_be_exempt() -> None:
+    props = {"metadata": {"name": "coredns", "namespace": "kube-system"}, "data": {"Corefile": "ghcr.io {\n}"}}
+    assert told(CONFIG_MAP, props) == (
+        'data.Corefile has "ghcr.io": jobs, charts or images of that name would come from another address; take it out, or add '
+        f'"kube-system/coredns" to {EXEMPT}',
+    )
+    assert judge_stack(RULE, [Member(CONFIG_MAP, NAME, props)], {"exempt": ["kube-system/coredns"]}) == CLEAN
+
+
+def test_a_pod_answers_no_such_name_either() -> None:
+    for name, refused in (("github.com", True), ("cache.corp.example", False)):
+        spec = {"containers": [{"name": "main"}], "hostAliases": [{"ip": "203.0.113.9", "hostnames": [name]}]}
+        assert bool(told(POD, {"metadata": {"name": "train", "namespace": "team-a"}, "spec": spec})) is refused

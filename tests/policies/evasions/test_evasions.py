@@ -36,7 +36,7 @@ RECORD = Path(__file__).with_name("verdicts.csv")
 HEADER = ("kind", "id", "staging", "prod", "by")
 MANIFEST, CLOUD, RELATIVE = "manifest", "cloud", "relative"
 MANIFESTS = (*pod_kinds.CASES, *manifests.CASES)
-MOST_UNNOTICED = {MANIFEST: 4, f"{MANIFEST}, other form": 0, CLOUD: 0, f"{CLOUD}, other form": 0, RELATIVE: 3}
+MOST_UNNOTICED = {MANIFEST: 4, f"{MANIFEST}, other form": 0, CLOUD: 0, f"{CLOUD}, other form": 0, RELATIVE: 2}
 """How many pass unnoticed. Lower a number when fewer do. A number rises only with a new case or a newly refused one's forms."""
 
 
