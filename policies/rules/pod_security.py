@@ -37,8 +37,8 @@ Breach = tuple[str, str]
 """A control, and what breaks it, from the path within the resource."""
 
 
-def baseline(pod: PodSpec, later: Later, allowed: Collection[str] = CAPABILITIES) -> Iterator[Breach]:
-    """What `baseline` refuses. `allowed` are the capabilities that a container may add. `later` collects unknown values."""
+def baseline(pod: PodSpec, later: Later, allowed: Collection[str] = ()) -> Iterator[Breach]:
+    """What `baseline` refuses. `allowed` are more capabilities that a container may add. `later` collects unknown values."""
     for flag, what in SHARED.items():
         if true(later.walk(pod.spec, flag)):
             yield "hostNamespaces", f"{pod.path}.{flag} is true: the pod then uses the node's {what}; remove it"
@@ -121,9 +121,9 @@ def beyond(pod: PodSpec, later: Later) -> Faults:
 
 
 def added(path: str, security: Data, allowed: Collection[str], later: Later) -> Faults:
-    """The capabilities that a security context adds beyond the allowed ones."""
+    """The capabilities that a security context adds beyond those of `baseline` and the allowed ones."""
     for inner, capability in entries(security, "capabilities.add", later):
-        if text(capability) not in allowed:
+        if text(capability) not in (*CAPABILITIES, *allowed):
             yield f"{path}.{inner} is {shown(capability)}: a permission on the node that pods do not have by default; remove it"
 
 

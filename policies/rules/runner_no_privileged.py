@@ -23,20 +23,7 @@ from . import charts
 from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, PODS, kind_of, may_have_pods
 from .node_labels import wanted
-from .pod_security import (
-    CAPABILITIES,
-    PRIVILEGED,
-    PROFILES,
-    ROOT,
-    SHARED,
-    UNCONFINED,
-    Breach,
-    added,
-    baseline,
-    beyond,
-    is_root,
-    mount,
-)
+from .pod_security import PRIVILEGED, PROFILES, ROOT, SHARED, UNCONFINED, Breach, added, baseline, beyond, is_root, mount
 from .pods import PodSpec, containers_of, has_image_of_node, pod_specs, pods_of, tolerations, volumes_of
 from .read import SETTLED, Data, Faults, Later, entries, keys, shown, strings, text, true, walk
 from .releases import Release, objects, passed_over, releases, step
@@ -53,7 +40,7 @@ def _check(args: Args, later: Later) -> Faults:
     config = args.config
     exempt, unconfined = strings(config, "exempt"), strings(config, "unconfined")
     yield from _opened(args, (*exempt, *unconfined), later)
-    allowed = CAPABILITIES | {*strings(config, "capabilities")}
+    allowed = frozenset(strings(config, "capabilities"))
     for release in releases(args.type, args.props, later):
         of = _of_release(release)
         for pod in pods_of(release, later):
