@@ -214,7 +214,7 @@ def test_publishing_uploads_the_packs_files_and_announces_every_rule(published, 
     assert given.complete
     assert given.files == {f"package/{path.relative_to(published)}": path.read_bytes() for path in files}
     announced = {policy["name"]: policy for policy in given.pack["policies"]}
-    assert announced.keys() == {rule.id for rule in RULES}
+    assert announced.keys() == {*(rule.id for rule in RULES), "types-judged"}
     for rule in RULES:
         policy = announced[rule.id]
         assert (policy["enforcementLevel"], policy["severity"]) == (rule.level, rule.severity)
