@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
+from math import prod
 
 from fleet.facts.record import Record
 from fleet.facts.scheduling import is_gpu_resource
@@ -73,32 +74,36 @@ def _pods(of: _Object) -> tuple[tuple[Embedded, ...], Later]:
 def _all(props: Data, later: Later) -> Iterator[Embedded]:
     body = {key: value for key, value in props.items() if key not in ("metadata", "status")} if isinstance(props, dict) else {}
     unread = Later()
+    # Most objects have no pod, so nothing else is read of them.
+    if not (found := tuple(_find("", body, (props,), unread))):
+        return
     beside: Data = next((named for one in _mappings(body, unread) if keys(named := unread.walk(one, "podTemplate"))), {})
     fan = max(sum(_fan(one, unread) for one in _mappings(body, unread)), 1)
-    for pod in _find("", body, 1, unread, props):
+    for pod in found:
         # Tekton has the fields of the pod beside its steps.
         of_steps = any(container.path.startswith("steps") for container in pod.added)
         spec = {**beside, **pod.spec} if of_steps else pod.spec
         yield replace(pod, spec=_patched(pod.path, spec, later), times=pod.times * fan)
 
 
-def _find(path: str, value: Data, times: int, later: Later, around: Data = None) -> Iterator[Embedded]:
+def _find(path: str, value: Data, above: tuple[Data, ...], later: Later) -> Iterator[Embedded]:
+    """The pods in a value. `above` are the object and the mappings around the value, whose numbers multiply its pods."""
     if not isinstance(value, dict):
         for index, item in items(value, later):
-            yield from _find(f"{path}[{index}]", item, times, later, around)
+            yield from _find(f"{path}[{index}]", item, above, later)
         return
-    times *= _times(value, later)
+    within = (*above, value)
     added = tuple(_added(value, later))
     if added or any(keys(body) for field in (REGULAR, INIT) for _, body in entries(value, field, later)):
-        yield Embedded(path, value, added, times, later.walk(around, "metadata", "annotations"))
+        yield Embedded(path, value, added, _times(within[1:], later), later.walk(above[-1], "metadata", "annotations"))
     # There may be others below, behind a decoy.
     read = {*_CONTAINERS, *(container.path.partition("[")[0] for container in added)}
     for key in (key for key in keys(value) if key not in read):
         child = later.walk(value, key)
         if "image" in keys(child) and later.get(partial(_works, child), True):
-            yield Embedded(path, {}, (_container(key, child, later),), times * _times(child, later), None)
+            yield Embedded(path, {}, (_container(key, child, later),), _times((*within[1:], child), later), None)
         else:
-            yield from _find(f"{path}.{key}" if path else key, child, times, later, value)
+            yield from _find(f"{path}.{key}" if path else key, child, within, later)
 
 
 def _added(value: Data, later: Later) -> Iterator[Container]:
@@ -132,11 +137,15 @@ def _patched(path: str, value: Data, later: Later) -> Data:
     return {**value, **fields}
 
 
-def _times(value: Data, later: Later) -> int:
-    """How many pods the numbers of a mapping ask for."""
+def _times(mappings: tuple[Data, ...], later: Later) -> int:
+    """How many pods the numbers of mappings, each in the one before, ask for."""
+    return prod(max(1, *(_number(number) for number in _numbers(each, later))) for each in mappings)
+
+
+def _numbers(value: Data, later: Later) -> Iterator[Data]:
     annotations = later.walk(value, "metadata", "annotations")
-    numbers = [later.walk(value, key) for key in _NUMBERS] + [later.walk(annotations, key) for key in _SCALES]
-    return max(1, *(_number(number) for number in numbers))
+    yield from (later.walk(value, key) for key in _NUMBERS)
+    yield from (later.walk(annotations, key) for key in _SCALES)
 
 
 def _fan(value: Data, later: Later) -> int:
