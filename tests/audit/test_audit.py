@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
 from gpu_ci.app import app
-from gpu_ci.audit.findings import audit
+from gpu_ci.audit.reading import audit
+from gpu_ci.audit.rules import findings
 from gpu_ci.offline.commands import audit as _command  # noqa: F401 - registers it
 from tests.builders import ROOT
 
@@ -87,14 +88,14 @@ def lines(folder: Path, day: date = DAY, **files: str) -> list[tuple[str, str, s
         path = folder / (".github/workflows/job.yml" if name == "job" else f"{name}.yaml")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return [(str(Path(line.place).relative_to(folder)), line.level, line.rule) for line in audit(folder).findings(day)]
+    return [(str(Path(line.place).relative_to(folder)), line.level, line.rule) for line in findings(audit(folder), day)]
 
 
 @pytest.mark.parametrize("text", [ARGO, FLUX, KUSTOMIZE, MANIFEST])
 def test_a_set_is_read_in_every_form_with_version_name_and_containers(tmp_path, text):
     found = lines(tmp_path, set=text % "0.15.1", job=workflow("gpu-t4", "container: nvidia/cuda:12.8"))
     assert [line for line in found if line[1] == "error"] == []
-    (runner_set,) = audit(tmp_path).sets
+    (runner_set,) = audit(tmp_path).classes
     assert (runner_set.name, runner_set.version, runner_set.runs_containers) == ("gpu-t4", "0.15.1", True)
 
 
@@ -154,7 +155,7 @@ def test_a_job_needs_a_set_that_has_all_its_labels(tmp_path, runs_on, levels):
 def test_each_label_of_a_matrix_is_a_job(tmp_path):
     text = workflow("${{ matrix.gpu }}", "strategy: {matrix: {gpu: [gpu-t4, gpu-a100, gpu-h100]}}")
     lines(tmp_path, values=SET % FRESH, job=text)
-    messages = [line.message for line in audit(tmp_path).findings(DAY) if line.rule == "runs-on"]
+    messages = [line.message for line in findings(audit(tmp_path), DAY) if line.rule == "runs-on"]
     assert [message.split(",")[0] for message in messages] == [
         f"job train: no set serves {label}" for label in ("gpu-a100", "gpu-h100")
     ]
@@ -234,7 +235,7 @@ def test_a_link_in_the_folder_is_not_followed(tmp_path):
     (tmp_path / "fleet").mkdir()
     (tmp_path / "fleet" / "link.yaml").symlink_to(tmp_path / "elsewhere.yaml")
     lines(tmp_path / "fleet", values=SET % FRESH)
-    assert [runner_set.name for runner_set in audit(tmp_path / "fleet").sets] == ["gpu-t4"]
+    assert [runner_set.name for runner_set in audit(tmp_path / "fleet").classes] == ["gpu-t4"]
 
 
 @pytest.mark.parametrize("name", ["missing", ""])

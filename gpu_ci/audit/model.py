@@ -1,0 +1,177 @@
+"""What an audit knows of a fleet, whoever wrote it: node pools, runner classes, controllers, other objects, workflows.
+
+The readers in `formats` fill it, and the rules in `rules` ask it. Every entry has the place in the file that it comes from.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fleet.facts.hardware import ON_DEMAND
+from fleet.facts.nested import items, part, parts, text_at
+from fleet.facts.record import Record
+from fleet.facts.scheduling import Taint
+from fleet.prove.runs_on import RunsOn
+from gpu_ci.audit.keys import Keys
+from gpu_ci.workflows.job import Job
+from gpu_ci.workflows.reader import Workflows
+
+RUNNER_IMAGE = "ghcr.io/actions/actions-runner:latest"
+"""The image of a scale set that names none (values.yaml of gha-runner-scale-set 0.14.2)."""
+
+
+class Pool(Record, kw_only=True):
+    """Nodes that a file declares. Their machine is one of `types`, the first that is bought first; empty if the file names none.
+
+    `scaler` is what adds nodes: "karpenter", "managed group" (EKS), "group" (an Auto Scaling group or OCI's node pool), "none"
+    for nodes that exist. `maximum` counts nodes, None without a limit; `most_gpus` is a limit of GPUs. `group` tells clusters
+    apart. `capacities` are capacity types in the order of purchase. `startup_taints` go away once a node is ready. `tags` are
+    what the autoscaler sees before the first node is there. `allocatable` has what a node of unknown type offers, as quantities.
+    `disk` is in GiB, 0 if unknown. `topology` is the policy of kubelet's topology manager, `reservations` are ids of capacity
+    reservations. `image` is the node image as the file names it. `repairs`: whether something replaces a node that is sick.
+    """
+
+    at: Keys
+    name: str
+    scaler: Literal["karpenter", "managed group", "group", "none"]
+    types: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    allocatable: Mapping[str, Any] = field(default_factory=dict)
+    minimum: int = 0
+    maximum: int | None = None
+    most_gpus: int | None = None
+    capacities: tuple[str, ...] = (ON_DEMAND,)
+    weight: int = 0
+    region: str = ""
+    zones: tuple[str, ...] = ()
+    group: str = ""
+    disk: int = 0
+    topology: str = ""
+    reservations: tuple[str, ...] = ()
+    image: str = ""
+    repairs: bool | None = None
+    consolidates: bool = False
+
+    @property
+    def from_zero(self) -> bool:
+        """Whether it may have no node."""
+        return self.scaler != "none" and not self.minimum
+
+
+class Controller(Record):
+    """A controller of Actions Runner Controller (ARC). `version` is empty if the file does not say it."""
+
+    at: Keys
+    version: str
+
+    @property
+    def place(self) -> str:
+        """File and line."""
+        return self.at.place
+
+
+class RunnerClass(Record, kw_only=True):
+    """What a `runs-on` may name: a runner scale set of ARC, or machines with a runner for each job.
+
+    `name` and `version` (of ARC) are empty if the file does not say them. `pod` is the spec of the runner's pod, `job` that of
+    the pod in which a job of a kubernetes mode runs, as far as the hook template says it. `machines` are the types of runners
+    that are machines. `any_label`: one label of a job is enough (terraform-aws-github-runner without exactMatch).
+    `needs_container`: it takes no job without `container`. `maximum` is None without a limit. `url` is the address at GitHub. `values` are the chart's
+    values, or else what the file says of the class: the edits of a fix are below it.
+    """
+
+    at: Keys
+    name: str
+    values: Keys
+    labels: frozenset[str] = frozenset()
+    group: str = "Default"
+    version: str = ""
+    image: str = ""
+    mode: str = ""
+    runs_containers: bool = False
+    needs_container: bool = False
+    any_label: bool = False
+    minimum: int = 0
+    maximum: int | None = None
+    url: str = ""
+    pod: Mapping[str, Any] = field(default_factory=dict)
+    job: Mapping[str, Any] | None = None
+    machines: tuple[str, ...] = ()
+    capacities: tuple[str, ...] = (ON_DEMAND,)
+    region: str = ""
+    cluster: str = ""
+    ephemeral: bool = True
+
+    @property
+    def place(self) -> str:
+        """File and line."""
+        return self.at.place
+
+    @property
+    def where(self) -> Mapping[str, Any]:
+        """The spec of the pod that needs the GPU: that of the job, or else of the runner."""
+        return self.job if self.job is not None else self.pod
+
+    def serves(self, asked: RunsOn) -> bool:
+        """Whether a job with this `runs-on` may run here."""
+        held = (self.name, *self.labels)
+        if self.any_label and asked.labels:
+            lowered = {label.lower() for label in held}
+            return any(label.lower() in lowered for label in asked.labels)
+        return asked.matches(held, self.group)
+
+
+@dataclass(slots=True)
+class Seen:
+    """Everything that an audit read.
+
+    `objects` are Kubernetes objects, and answers of the AWS CLI, by kind; `not_read` are files that could not be read, `unread`
+    place and path of keys that no reader knows.
+    """
+
+    classes: list[RunnerClass] = field(default_factory=list)
+    pools: list[Pool] = field(default_factory=list)
+    controllers: list[Controller] = field(default_factory=list)
+    objects: dict[str, list[Keys]] = field(default_factory=dict)
+    workflows: Workflows = field(default_factory=Workflows)
+    not_read: list[str] = field(default_factory=list)
+    unread: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The jobs of all workflows."""
+        return self.workflows.jobs
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing that an audit knows."""
+        return not (self.classes or self.pools or self.controllers or self.objects or self.jobs)
+
+    def of_kind(self, *kinds: str) -> Iterator[Keys]:
+        """The objects of these kinds."""
+        for kind in kinds:
+            yield from self.objects.get(kind, ())
+
+
+def container(spec: Mapping[str, Any], name: str = "runner") -> Mapping[str, Any]:
+    """A container of a pod spec by its name; empty if it has none."""
+    return next((entry for entry in parts(spec, "containers") if entry.get("name") == name), {})
+
+
+def variables(spec: Mapping[str, Any]) -> dict[str, str]:
+    """The environment of the runner's container, as far as the file says the values."""
+    return {text_at(entry, "name"): str(part({"": entry}, "").get("value", "")) for entry in items(container(spec), "env")}
+
+
+def taints(entries: Iterable[Keys]) -> tuple[Taint, ...]:
+    """Taints as Kubernetes writes them. One without an effect that Kubernetes knows is left out."""
+    found = []
+    for entry in entries:
+        try:
+            found.append(Taint.read(f"{entry.text('key')}={entry.text('value')}:{entry.text('effect')}"))
+        except ValueError:
+            continue
+    return tuple(found)
