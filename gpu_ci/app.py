@@ -19,6 +19,7 @@ from fleet.facts.errors import Fault, InputError
 from fleet.loading.home import TREE
 from fleet.loading.stackfile import name_of_file
 from gpu_ci.errors import input_errors
+from gpu_ci.offline.jsontext import document, fields_of
 from gpu_ci.offline.layout import MaskingConsole, is_plain, without_commands
 
 PROVE, RUN, WRITE, DOCUMENT = "Prove", "Run", "Write", "Document"
@@ -150,8 +151,6 @@ def reply(content: Mapping[str, Any] | str | Iterable[str], err: bool = False) -
     """Print a JSON document, a text, or lines of text, with credentials masked; with `err` on stderr."""
     out = sys.stderr if err else sys.stdout
     if isinstance(content, Mapping):
-        from gpu_ci.offline.data import document  # noqa: PLC0415 - it loads the whole plan
-
         out.write(document(content) + "\n")
     else:
         out.write(mask(content if isinstance(content, str) else "".join(f"{line}\n" for line in content)))
@@ -165,8 +164,6 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
 
 def _errors_json(error: Exception) -> dict[str, Any]:
     """The lines of an input error. An unknown value is an empty text, or null for the line."""
-    from gpu_ci.offline.data import fields_of  # noqa: PLC0415 - it loads the whole plan
-
     faults = error.faults if isinstance(error, InputError) else map(Fault.of, str(error).splitlines())
     return {"errors": [fields_of(fault, "file", "line", "path", "rule", "message", "value") for fault in faults]}
 

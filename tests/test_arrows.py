@@ -189,7 +189,7 @@ def test_a_world_imports_fleet_the_sources_of_downloads_and_the_plan_of_offline(
 
 
 def test_pending_imports_fleet_the_cli_of_doctor_and_the_client_and_nothing_of_pulumi():
-    allowed = ("gpu_ci.app", "gpu_ci.doctor.backend", "gpu_ci.offline.data", *CLIENT)
+    allowed = ("gpu_ci.app", "gpu_ci.doctor.backend", "gpu_ci.offline.jsontext", *CLIENT)
     assert astray("gpu_ci.pending", "fleet", *allowed) == []
     assert [f"{module} imports {name}" for module in below("gpu_ci.pending") for name in imported(module) if of_sdk(name)] == []
 

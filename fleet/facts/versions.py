@@ -1,5 +1,6 @@
 """Versions of charts, images, node images and add-ons: a view of `data/versions.toml`, where each has source and date."""
 
+import re
 from collections.abc import Collection
 from typing import Literal
 
@@ -225,3 +226,21 @@ def daemonsets(provider: str, features: Collection[str] = ()) -> tuple[DaemonSet
     rows = [row for row in DAEMONSETS.values() if provider in row.providers or row.feature in features]
     replaced = {row.replaces for row in rows}
     return tuple(row for row in rows if row.name not in replaced)
+
+
+def runner_gpu(reference: str | None) -> RunnerGpu | None:
+    """The row of images/runner-gpu that an image was built from, by its tag; None for any other image.
+
+    The workflow runner-image writes "build-" before the row.
+    """
+    match = re.fullmatch(rf"(?:.*/)?{RUNNER_GPU_REPOSITORY}:(?P<tag>[^@]+)(?:@.*)?", reference or "")
+    built_from = (row for row in RUNNER_GPU.values() if match and match["tag"].removeprefix("build-").startswith(f"{row.name}-"))
+    return next(built_from, None)
+
+
+def image_cuda(reference: str | None) -> str:
+    """The CUDA version that an image names ("12.8"): a tag with cuda12.8, or a tag of NVIDIA's images. Empty if it names none."""
+    if row := runner_gpu(reference):
+        return row.cuda.rpartition(".")[0]
+    match = re.search(r"(?:(?:^|/)cuda:|:[^@/]*\bcuda)(?P<version>[0-9]+\.[0-9]+)", reference or "")
+    return match["version"] if match else ""

@@ -7,8 +7,8 @@ from fleet.charts.sweeps import sweep_pods
 from fleet.facts.groups import grouped
 from fleet.facts.lifecycle import Use, of_chart, of_driver, of_image, of_row
 from fleet.facts.record import Record
-from fleet.facts.versions import CHART_IMAGES, IMAGES, LAUNCHER_IMAGE, RUNNER_IMAGE
-from fleet.prove.image_fit import node_driver, runner_gpu
+from fleet.facts.versions import CHART_IMAGES, IMAGES, LAUNCHER_IMAGE, RUNNER_IMAGE, runner_gpu
+from fleet.prove.image_fit import node_driver
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
 from fleet.settings.cluster import Cluster, physical_name

@@ -4,7 +4,6 @@ Also runner classes whose image has a CUDA that the newest PyTorch is not publis
 jobs run in their own images, `cuda` of the class says what these need, and the image of the runner says nothing of them.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import TypeVar
@@ -13,7 +12,7 @@ from fleet.facts import hardware
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.record import Record
 from fleet.facts.tables import entry, rows
-from fleet.facts.versions import RUNNER_GPU, RUNNER_GPU_REPOSITORY, Image, RunnerGpu, minor
+from fleet.facts.versions import RUNNER_GPU, Image, image_cuda, minor
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
 from fleet.settings.compatibility import branch, cuda_unknown
@@ -29,16 +28,6 @@ def node_driver(cluster: Cluster, pool: str) -> str | None:
     if NODE_IMAGES[cluster.pools[pool].image].driver:
         return cluster.image_driver(pool)
     return (cluster.operator or OperatorSettings()).driver.version
-
-
-def runner_gpu(reference: str | None) -> RunnerGpu | None:
-    """The row of images/runner-gpu that an image was built from, by its tag; None for any other image.
-
-    The workflow runner-image writes "build-" before the row.
-    """
-    match = re.fullmatch(rf"(?:.*/)?{RUNNER_GPU_REPOSITORY}:(?P<tag>[^@]+)(?:@.*)?", reference or "")
-    built_from = (row for row in RUNNER_GPU.values() if match and match["tag"].removeprefix("build-").startswith(f"{row.name}-"))
-    return next(built_from, None)
 
 
 def pinned_image(cluster: Cluster, workload: PoolWorkload) -> Image:
@@ -130,14 +119,6 @@ def current(day: date) -> tuple[Build, ...]:
 def last_release(cuda: str, day: date) -> str:
     """The newest release on a day that has a build for a CUDA version ("12.8"). Empty if the table has none."""
     return next((build.release for build in reversed(BUILDS) if build.cuda == cuda and build.released <= day), "")
-
-
-def image_cuda(reference: str | None) -> str:
-    """The CUDA version that an image names ("12.8"): a tag with cuda12.8, or a tag of NVIDIA's images. Empty if it names none."""
-    if row := runner_gpu(reference):
-        return row.cuda.rpartition(".")[0]
-    match = re.search(r"(?:(?:^|/)cuda:|:[^@/]*\bcuda)(?P<version>[0-9]+\.[0-9]+)", reference or "")
-    return match["version"] if match else ""
 
 
 def remarks(fleet: Fleet, day: date) -> Iterator[str]:

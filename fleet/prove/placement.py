@@ -23,9 +23,9 @@ from fleet.facts.pricing import Money
 from fleet.facts.record import Record
 from fleet.facts.remark import Remark, costs, said
 from fleet.facts.scheduling import SYSTEM_POOL
-from fleet.facts.versions import daemonsets
+from fleet.facts.versions import daemonsets, runner_gpu
 from fleet.prove import topology
-from fleet.prove.image_fit import node_driver, runner_gpu, unrunnable
+from fleet.prove.image_fit import node_driver, unrunnable
 from fleet.prove.launchers import launcher_room, system_room
 from fleet.prove.pod import runner_ask
 from fleet.prove.topology import Ask

@@ -7,8 +7,6 @@ from fleet.settings.refusals import between, matching
 
 # kubernetes.io, Using RBAC Authorization, "Referring to subjects".
 _GROUP = r"(?!system:)[A-Za-z0-9][A-Za-z0-9._:/@-]*"
-DEFAULT_TIMEOUT = 360
-"""Minutes after which GitHub ends a job that says nothing (docs.github.com, workflow syntax, timeout-minutes)."""
 
 
 class KeepFailed(Model):

@@ -52,7 +52,7 @@ class Finding(NamedTuple):
 
     @property
     def diff(self) -> str:
-        """The fix as a unified diff; empty if it is not an edit of values, or if the file has another form than the edit needs."""
+        """The fix as a unified diff; empty if it is not an edit of values, or if the form of the file allows none."""
         return diff_of(self.edits)
 
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fleet.facts import hardware
 from fleet.facts.hardware import ON_DEMAND
 from fleet.facts.nested import items, part, parts, text_at
 from fleet.facts.record import Record
-from fleet.facts.scheduling import Taint
+from fleet.facts.requests import requests_of
+from fleet.facts.scheduling import Taint, is_gpu_resource
 from fleet.prove.runs_on import RunsOn
 from gpu_ci.audit.keys import Keys
 from gpu_ci.workflows.job import Job
@@ -29,6 +31,7 @@ class Pool(Record, kw_only=True):
     what the autoscaler sees before the first node is there. `allocatable` has what a node of unknown type offers, as quantities.
     `disk` is in GiB, 0 if unknown. `topology` is the policy of kubelet's topology manager, `reservations` are ids of capacity
     reservations. `image` is the node image as the file names it. `repairs`: whether something replaces a node that is sick.
+    `driver` is the version of NVIDIA's driver, empty if no source names it.
     """
 
     at: Keys
@@ -54,6 +57,7 @@ class Pool(Record, kw_only=True):
     image: str = ""
     repairs: bool | None = None
     consolidates: bool = False
+    driver: str = ""
 
     @property
     def from_zero(self) -> bool:
@@ -79,8 +83,8 @@ class RunnerClass(Record, kw_only=True):
     `name` and `version` (of ARC) are empty if the file does not say them. `pod` is the spec of the runner's pod, `job` that of
     the pod in which a job of a kubernetes mode runs, as far as the hook template says it. `machines` are the types of runners
     that are machines. `any_label`: one label of a job is enough (terraform-aws-github-runner without exactMatch).
-    `needs_container`: it takes no job without `container`. `maximum` is None without a limit. `url` is the address at GitHub. `values` are the chart's
-    values, or else what the file says of the class: the edits of a fix are below it.
+    `needs_container`: it takes no job without `container`. `maximum` is None without a limit. `url` is the address at GitHub.
+    `values` are the chart's values, or else what the file says of the class: the edits of a fix are below it.
     """
 
     at: Keys
@@ -159,6 +163,15 @@ class Seen:
 def container(spec: Mapping[str, Any], name: str = "runner") -> Mapping[str, Any]:
     """A container of a pod spec by its name; empty if it has none."""
     return next((entry for entry in parts(spec, "containers") if entry.get("name") == name), {})
+
+
+def gpus_of(one: RunnerClass) -> int | None:
+    """GPUs of a job of a class; None if its machine is not in the table."""
+    if one.machines:
+        found = [machine.gpus for name in one.machines if (machine := hardware.find(name)) is not None]
+        return min(found) if found else None
+    wanted = requests_of(one.where)
+    return int(sum(amount for name, amount in wanted.items() if is_gpu_resource(name)))
 
 
 def variables(spec: Mapping[str, Any]) -> dict[str, str]:

@@ -1,20 +1,16 @@
 """A plan as JSON for programs. Secrets are "[secret]", unknown values are "[unknown]", credentials are masked."""
 
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping
-from operator import attrgetter
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pydantic.alias_generators import to_camel
-
-from fleet.facts.credentials import masked
 from fleet.facts.pricing import Line, Money
 from fleet.prove.bill import runner_hour
 from fleet.prove.ends import End
 from fleet.prove.placement import Placement
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.changes import Change, Pair, counts
+from gpu_ci.offline.jsontext import document, fields_of
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.plan import Outcome, Plan
 from gpu_ci.offline.recording import Resource
@@ -27,17 +23,6 @@ def to_json(plan: Plan, base: Base | None = None) -> str:
     """The plan as one JSON document, with the changes from the base if there is one. Keys are camelCase, money is USD an hour."""
     changes = {"changes": _changes(plan, base)} if base is not None else {}
     return document(_plan(plan) | changes)
-
-
-def document(content: Mapping[str, Any]) -> str:
-    """Plain data as the text of a JSON document, with credentials masked."""
-    return json.dumps(masked(content), indent=2, ensure_ascii=False)
-
-
-def fields_of(record: object, *names: str) -> dict[str, Any]:
-    """These attributes by their names in camelCase. `policy=rule` is the attribute `rule` by another name."""
-    pairs = (name.rpartition("=") for name in names)
-    return {key or to_camel(attribute): attrgetter(attribute)(record) for key, _, attribute in pairs}
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:

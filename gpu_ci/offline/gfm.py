@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from fleet.facts.credentials import mask
-from gpu_ci.offline.words import one_line
+from gpu_ci.offline.layout import one_line
 
 _GAP = "\u200b"
 _REFERENCE = re.compile(r"@|#(?=\d)|\bGH-(?=\d)|:(?=//)|\bwww(?=\.)", re.IGNORECASE)

@@ -36,6 +36,16 @@ def without_commands(line: str) -> str:
     return f": {shown.lstrip()[1:]}" if shown.lstrip().startswith("::") else shown
 
 
+def one_line(value: str) -> str:
+    """A text on one line, with � for invisible characters, such as control characters and changes of the text direction."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))
+
+
+def log_line(value: str) -> str:
+    """A text on one line of a log, without a command for GitHub's runner."""
+    return without_commands(one_line(value))
+
+
 class MaskingConsole(Console):
     """Masks credentials in every text, also in tables, before rich folds a text and splits a credential."""
 

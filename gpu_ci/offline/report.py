@@ -17,7 +17,7 @@ from gpu_ci.offline.base import Base
 from gpu_ci.offline.changes import Pair, counts_line, headline
 from gpu_ci.offline.compare import Comparison, difference
 from gpu_ci.offline.judge import ENDED, Verdict
-from gpu_ci.offline.layout import show_line, show_packed, show_table
+from gpu_ci.offline.layout import one_line, show_line, show_packed, show_table
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.words import Place
@@ -225,9 +225,9 @@ def _list_policies(plan: Plan, console: Console) -> None:
 def changed_lines(plan: Plan, base: Base) -> Iterator[str]:
     """The changes from the base to the plan, one line for each, or the reason why the base has no plan."""
     if (comparison := base.compared(plan)) is not None:
-        yield from map(words.one_line, _changes(comparison))
+        yield from map(one_line, _changes(comparison))
     else:
-        yield words.one_line(f"{base.reason}. This is only the plan after the change.")
+        yield one_line(f"{base.reason}. This is only the plan after the change.")
 
 
 def _changes(comparison: Comparison) -> Iterator[str]:
@@ -258,7 +258,7 @@ def _changes(comparison: Comparison) -> Iterator[str]:
 
 def effect_lines(comparison: Comparison) -> Iterator[str]:
     """What `pulumi up` of a change does to running jobs and to how many resources, and the price before and after."""
-    yield from map(words.one_line, (*_effects(comparison), *_totals(comparison)))
+    yield from map(one_line, (*_effects(comparison), *_totals(comparison)))
 
 
 def _effects(comparison: Comparison) -> Iterator[str]:

@@ -22,7 +22,6 @@ from fleet.prove.room import Refusal
 from fleet.settings.budget import MONTH
 from gpu_ci.offline.entries import entries
 from gpu_ci.offline.judge import ENDED, Verdict
-from gpu_ci.offline.layout import without_commands
 from gpu_ci.offline.plan import Outcome, Plan
 from gpu_ci.offline.policyvalues import grown
 
@@ -385,16 +384,6 @@ def listed(names: Iterable[str], most: int) -> str:
     listed = list(names)
     more = f", and {len(listed) - most} more" if len(listed) > most else ""
     return f"{', '.join(listed[:most])}{more}"
-
-
-def one_line(value: str) -> str:
-    """A text on one line, with � for invisible characters, such as control characters and changes of the text direction."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))
-
-
-def log_line(value: str) -> str:
-    """A text on one line of a log, without a command for GitHub's runner."""
-    return without_commands(one_line(value))
 
 
 def refusal(config: StackConfig, refused: Refusal) -> Fault:

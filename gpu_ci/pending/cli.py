@@ -11,7 +11,7 @@ from fleet.facts.errors import InputError
 from fleet.loading.config import read_stack
 from fleet.loading.home import ROOT
 from gpu_ci.app import RUN, File, Json, Stack, app, console, reply
-from gpu_ci.offline.data import fields_of
+from gpu_ci.offline.jsontext import fields_of
 from gpu_ci.pending import state
 from gpu_ci.pending.findings import UNKNOWN, Clouds, Entry, Findings
 

@@ -1,4 +1,4 @@
-"""What is known of GitHub's expressions without GitHub: values of a matrix and of inputs, literals, and `fromJSON` of these.
+"""What is known of GitHub's expressions without GitHub: values of a matrix and of inputs, literals, operators, and `fromJSON`.
 
 Every other expression stays as it is written.
 """
@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 Contexts = Mapping[str, Any]
@@ -20,9 +21,10 @@ _LONGEST = 21_000
 
 # An expression has no other one in it, so each text is read once.
 _EXPRESSION = re.compile(r"\$\{\{((?:(?!\$\{\{).)*?)\}\}", re.DOTALL)
-_FROM_JSON = re.compile(r"fromjson\((.*)\)", re.DOTALL | re.IGNORECASE)
-_LITERAL = re.compile(r"'((?:[^']|'')*)'")
-_PATH = re.compile(r"[\w-]+(?:\.[\w-]+)+")
+_TOKEN = re.compile(r"\s*(\|\||&&|==|!=|[!()]|'(?:[^']|'')*'|[\w-]+(?:\.[\w-]+)*)\s*")
+_CONSTANTS = {"true": True, "false": False, "null": None}
+_OPEN = object()
+"""The value of a part that only GitHub can evaluate."""
 
 
 class _UnknownError(Exception):
@@ -72,18 +74,65 @@ def _value_or(written: str, expression: str, contexts: Contexts) -> Any:
 
 
 def _value(expression: str, contexts: Contexts) -> Any:
-    if (parsed := _FROM_JSON.fullmatch(expression)) is not None:
-        return json.loads(str(_value(parsed[1].strip(), contexts)))
-    if (literal := _LITERAL.fullmatch(expression)) is not None:
-        return literal[1].replace("''", "'")
-    if _PATH.fullmatch(expression) is None:
+    tokens, at = [], 0
+    while (token := _TOKEN.match(expression, at)) is not None:
+        tokens.append(token[1])
+        at = token.end()
+    value = _either(tokens, contexts) if at == len(expression) else _OPEN
+    if tokens or value is _OPEN:
         raise _UnknownError
-    value: Any = contexts
-    for key in expression.split("."):
-        if not isinstance(value, Mapping) or key not in value:
-            raise _UnknownError
-        value = value[key]
     return value
+
+
+def _either(tokens: list[str], contexts: Contexts) -> Any:
+    """`a || b`: the first value that is true, or the last. An operand counts as true or false as in JavaScript."""
+    value = _both(tokens, contexts)
+    while tokens[:1] == ["||"]:
+        tokens.pop(0)
+        other = _both(tokens, contexts)
+        value = other if value is not _OPEN and not value else value
+    return value
+
+
+def _both(tokens: list[str], contexts: Contexts) -> Any:
+    """`a && b`: the first value that is false, or the last."""
+    value = _compared(tokens, contexts)
+    while tokens[:1] == ["&&"]:
+        tokens.pop(0)
+        other = _compared(tokens, contexts)
+        value = other if value is not _OPEN and value else value
+    return value
+
+
+def _compared(tokens: list[str], contexts: Contexts) -> Any:
+    """`a == b` and `a != b`. Texts are equal whatever their case; other kinds are compared by GitHub alone."""
+    value = _operand(tokens, contexts)
+    while tokens[:1] in (["=="], ["!="]):
+        equal = tokens.pop(0) == "=="
+        left, right = (side.lower() if isinstance(side, str) else side for side in (value, _operand(tokens, contexts)))
+        value = (left == right) is equal if _OPEN not in (left, right) and type(left) is type(right) else _OPEN
+    return value
+
+
+def _operand(tokens: list[str], contexts: Contexts) -> Any:
+    if not tokens:
+        raise _UnknownError
+    word = tokens.pop(0)
+    if word == "!":
+        value = _operand(tokens, contexts)
+        return _OPEN if value is _OPEN else not value
+    if word == "(" or tokens[:1] == ["("]:
+        name = "" if word == "(" else word + tokens.pop(0)
+        value = _either(tokens, contexts)
+        if tokens[:1] != [")"] or name.lower() not in ("", "fromjson("):
+            raise _UnknownError
+        tokens.pop(0)
+        return value if not name or value is _OPEN else json.loads(str(value))
+    if word.startswith("'"):
+        return word[1:-1].replace("''", "'")
+    if "." not in word:
+        return _CONSTANTS.get(word.lower(), int(word) if word.isdecimal() else _OPEN)
+    return reduce(lambda inner, key: inner.get(key, _OPEN) if isinstance(inner, Mapping) else _OPEN, word.split("."), contexts)
 
 
 def combinations(matrix: object) -> list[dict[str, Any]]:

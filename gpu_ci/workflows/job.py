@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from fleet.facts.errors import InputError, quoted
+from fleet.facts.github import DEFAULT_TIMEOUT
 from fleet.facts.nested import items, part, text_at
 from fleet.facts.record import Record
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
 from fleet.prove.runs_on import RunsOn
-from fleet.settings.kept_jobs import DEFAULT_TIMEOUT
 from gpu_ci.workflows.containers import Container, containers_of
 from gpu_ci.workflows.expressions import Contexts, as_text, filled, is_open
 
@@ -73,8 +73,9 @@ class Step(NamedTuple):
 class Job(Record):
     """A job. `unresolved` says why its `runs-on` is unknown; `runs_on` then has no meaning.
 
-    `images` are the containers that it starts. `timeout` is in minutes, None if only GitHub knows it. `gpus` is the number of
-    GPUs that `asks`, such as "--gpus 2", names; 0 without a number.
+    `images` are the containers that it starts. `timeout` is in minutes, None if only GitHub knows it; `timed`: the job sets it.
+    `gpus` is the number of GPUs that `asks`, such as "--gpus 2", names; 0 without a number. `events` start its workflow. `file`
+    and `key` are where it is written.
     """
 
     place: str
@@ -87,6 +88,10 @@ class Job(Record):
     asks: str = ""
     # All combinations of a matrix have the same, and there may be thousands.
     steps: tuple[Step, ...] = field(default=(), hash=False)
+    timed: bool = False
+    events: frozenset[str] = frozenset()
+    file: File | None = None
+    key: str = ""
 
     @property
     def wants(self) -> str:
@@ -121,7 +126,9 @@ class Job(Record):
         return f"only GitHub knows whether {self.containers} starts a container, by {quoted(self.open_image, 200)}"
 
 
-def job_of(place: str, name: str, job: Mapping[str, Any], contexts: Contexts, steps: tuple[Step, ...]) -> Job:
+def job_of(
+    place: str, name: str, job: Mapping[str, Any], contexts: Contexts, steps: tuple[Step, ...], file: File, events: frozenset[str]
+) -> Job:
     """A job with the expressions replaced that `contexts` knows."""
     runs_on = filled(job.get("runs-on"), contexts)
     container = filled(job["container"], contexts) if is_open(job.get("container")) else job.get("container")
@@ -142,6 +149,10 @@ def job_of(place: str, name: str, job: Mapping[str, Any], contexts: Contexts, st
         _minutes(filled(job.get("timeout-minutes", DEFAULT_TIMEOUT), contexts)),
         *_gpus(str(filled(text_at(container, "options"), contexts)), str(filled(visible, contexts))),
         steps,
+        "timeout-minutes" in job,
+        events,
+        file,
+        name.rpartition(" / ")[2],
     )
 
 

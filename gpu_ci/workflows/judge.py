@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
-from fleet.settings.kept_jobs import DEFAULT_TIMEOUT
+from fleet.facts.github import DEFAULT_TIMEOUT
 from gpu_ci.workflows import hooks
 from gpu_ci.workflows.job import Job, Step
 from gpu_ci.workflows.served import Served

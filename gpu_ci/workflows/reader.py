@@ -33,6 +33,13 @@ def _triggers(workflow: object) -> object:
     return workflow.get("on", workflow.get("true")) if isinstance(workflow, Mapping) else None
 
 
+def _events(workflow: object) -> frozenset[str]:
+    """What starts a workflow."""
+    triggers = _triggers(workflow)
+    names = [triggers] if isinstance(triggers, str) else triggers if isinstance(triggers, Mapping | list) else []
+    return frozenset(map(str, names))
+
+
 @dataclass(slots=True)
 class Workflows:
     """The workflows of a folder."""
@@ -66,8 +73,7 @@ class Workflows:
             rule, fix = "a job is a mapping", "write its keys, or remove it"
             rows = ((file.place("jobs", key), key, quoted(job)) for key, job in wrong.items())
             raise InputError("\n".join(f"{place}: jobs.{key}: {rule}; got {got}; {fix}" for place, key, got in rows))
-        triggers = _triggers(document.value)
-        if triggers == "workflow_call" or (isinstance(triggers, Mapping | list) and [*triggers] == ["workflow_call"]):
+        if _events(document.value) == {"workflow_call"}:
             self._only_called.add(path)
         self._jobs_read = self._steps_read = 0
         self._jobs.setdefault(path, []).extend(dict.fromkeys(self._read(file)))
@@ -79,9 +85,11 @@ class Workflows:
         place: str = "",
         above: str = "",
         callers: tuple[Path, ...] = (),
+        events: frozenset[str] | None = None,
     ) -> Iterator[Job]:
         """The jobs of a file, one for each combination of a matrix; without `inputs` only a call knows them."""
         known = {} if inputs is None else {"inputs": inputs}
+        events = _events(file.document.value) if events is None else events
         for key, job in part(file.document.value, "jobs").items():
             if not isinstance(job, Mapping):
                 continue
@@ -95,11 +103,12 @@ class Workflows:
                 contexts = {**known, "matrix": values}
                 if "uses" in job:
                     inner = filled(part(job, "with"), contexts)
-                    yield from self._called(file, str(job["uses"]), inner, where, f"{above}{key}", (*callers, file.path))
+                    called = self._called(file, str(job["uses"]), inner, where, f"{above}{key}", (*callers, file.path), events)
+                    yield from called
                 else:
                     steps = self._steps_of(file, key)
                     self._steps_read += len(steps)
-                    yield job_of(where, f"{above}{key}", job, contexts, steps)
+                    yield job_of(where, f"{above}{key}", job, contexts, steps, file, events)
 
     def _steps_of(self, file: File, key: str) -> tuple[Step, ...]:
         """The steps of a job, read once for all combinations and calls."""
@@ -108,7 +117,14 @@ class Workflows:
         return self._steps[file, key]
 
     def _called(
-        self, file: File, uses: str, inputs: Mapping[str, Any], place: str, name: str, callers: tuple[Path, ...]
+        self,
+        file: File,
+        uses: str,
+        inputs: Mapping[str, Any],
+        place: str,
+        name: str,
+        callers: tuple[Path, ...],
+        events: frozenset[str],
     ) -> Iterator[Job]:
         callee = self._callee(file, uses) if len(callers) < _DEEPEST else f"more than {_DEEPEST} levels of workflows"
         if isinstance(callee, File) and callee.path in callers:
@@ -118,7 +134,7 @@ class Workflows:
             return
         declared = part(_triggers(callee.document.value), "workflow_call", "inputs")
         defaults = {key: entry["default"] for key, entry in declared.items() if isinstance(entry, Mapping) and "default" in entry}
-        yield from self._read(callee, {**defaults, **inputs}, place, f"{name} / ", callers)
+        yield from self._read(callee, {**defaults, **inputs}, place, f"{name} / ", callers, events)
 
     def _callee(self, file: File, uses: str) -> File | str:
         """The workflow that a job calls, or why it is not read."""

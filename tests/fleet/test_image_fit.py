@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from fleet.facts import hardware
-from fleet.facts.versions import IMAGES, RUNNER_GPU
+from fleet.facts.versions import IMAGES, RUNNER_GPU, runner_gpu
 from fleet.jobs.stack import require
 from fleet.loading.config import load
-from fleet.prove.image_fit import node_driver, pinned_image, runner_gpu, unrunnable, with_pinned_image
+from fleet.prove.image_fit import node_driver, pinned_image, unrunnable, with_pinned_image
 from fleet.prove.placement import PlacementError, place
 from fleet.settings.workloads import SmokeWorkload
 from tests.builders import cluster, config, existing_context, oke_cluster, oke_pool, pool, runner

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
-from fleet.facts.versions import IMAGES, RUNNER_GPU
+from fleet.facts.versions import IMAGES, RUNNER_GPU, image_cuda
 from fleet.loading.config import load
-from fleet.prove.image_fit import BUILDS, current, image_cuda, last_release, remarks
+from fleet.prove.image_fit import BUILDS, current, last_release, remarks
 from tests.builders import ROOT, cluster, config, existing_context, pool, runner
 from tests.cases import cases
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_ci.audit.findings import audit
+from gpu_ci.audit.reading import audit
 from gpu_ci.offline.workflows import check_workflows
 from gpu_ci.workflows.judge import Answer
 from tests.builders import oke_cluster, oke_runner, runner, vm_per_job

@@ -13,7 +13,7 @@ from fleet.facts.errors import InputError
 from fleet.loading.config import read_fleet
 from fleet.loading.home import ROOT
 from fleet.settings.runner import PodRunner
-from gpu_ci.audit.findings import audit
+from gpu_ci.audit.reading import audit
 from gpu_ci.cli import app
 from gpu_ci.offline import workflows
 from gpu_ci.offline.workflows import WorkflowCheck, check_workflows
@@ -322,12 +322,44 @@ def test_what_is_known_is_filled_in_and_the_rest_stays():
     assert filled(["${{ matrix.o.runner }}"], contexts) == [["a", "b"]]
     numbers = {"matrix": {"a": 4.0, "b": True, "c": 0.5, "d": None}}
     assert filled("${{ matrix.a }}/${{ matrix.b }}/${{ matrix.c }}/${{ matrix.d }}", numbers) == "4/true/0.5/"
-    for text in ("${{ matrix.none }}", "${{ matrix.gpu || 'a' }}", "${{ github.ref }}", "a ${{ matrix.o }}", "${{ matrix.gpu"):
+    for text in ("${{ matrix.none }}", "${{ github.ref }}", "a ${{ matrix.o }}", "${{ matrix.gpu"):
         assert filled(text, contexts) == text
     for length in (20_000, 21_001):
         assert filled(f"${{{{ '{'a' * length}' }}}}", contexts).startswith("${{") is (length > 21_000), (
             "GitHub refuses longer ones"
         )
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("matrix.gpu || 'a'", "t4"),
+        ("inputs.none || 'it''s  two'", "it's  two"),
+        ("matrix.gpu == 'T4' && 'a' || 'b'", "a"),
+        ("matrix.gpu != 't4' && 'a' || matrix.gpu", "t4"),
+        ("!matrix.off && (matrix.n == 2) && fromJSON('[\"a\", 1]')", ["a", 1]),
+        ("matrix.off && github.ref || 'b'", "b"),
+        ("matrix.n == 2 && github.ref || 'b'", None),
+        ("github.event_name == 'push' && 'a' || 'b'", None),
+        ("vars.RUNNER || 'b'", None),
+        ("format('a{0}', matrix.gpu)", None),
+        ("'a' 'b'", None),
+        ("matrix.gpu ||", None),
+        ("(matrix.gpu", None),
+        ("matrix.n == '2'", None),
+        ("matrix", None),
+    ],
+)
+def test_operators_of_known_values_have_githubs_result_and_others_stay(expression, value):
+    contexts = {"matrix": {"gpu": "t4", "n": 2, "off": False}, "inputs": {"none": ""}}
+    written = f"${{{{ {expression} }}}}"
+    assert filled(written, contexts) == (written if value is None else value)
+
+
+def test_a_long_expression_is_read_in_one_pass():
+    for sign in ("(", "!", "'a' == ", "a && ", " '"):
+        written = f"${{{{ {sign * (20_000 // len(sign))} }}}}"
+        assert filled(written, {}) == written
 
 
 @cases(

@@ -1,43 +1,114 @@
 """Jobs of workflows against runner classes."""
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 from fleet.facts.errors import instead
-from gpu_ci.audit.finding import Finding, said
+from fleet.facts.tables import rows
+from fleet.facts.versions import image_cuda
+from gpu_ci.audit.finding import Edit, Finding, said
 from gpu_ci.audit.formats.arc import CONTAINER_MODES
-from gpu_ci.audit.model import Seen
+from gpu_ci.audit.keys import Keys
+from gpu_ci.audit.model import RunnerClass, Seen, gpus_of
+from gpu_ci.audit.rules.confinement import privileges
 from gpu_ci.workflows.job import Job
 
 _MODES = ", ".join(CONTAINER_MODES)
+_SOON = timedelta(days=180)
+_STRANGERS = frozenset(("pull_request_target", "issue_comment", "issues", "workflow_run", "discussion", "discussion_comment"))
+"""Events that people without write access cause, and whose runs have the rights of the base (docs.github.com, "Securely using
+pull_request_target", and "Events that trigger workflows")."""
 
 
-def placement(seen: Seen, _: date) -> Iterator[Finding]:
-    """Whether a class serves each job, and can start its containers."""
+def placement(seen: Seen, day: date) -> Iterator[Finding]:
+    """Whether exactly one class serves each job, and has what the job asks for."""
     for job in seen.jobs:
+        yield from _superseded(job, seen, day)
         if job.unresolved:
             yield said("runs-on.unresolved", job.place, job.name, why=job.unresolved)
+        elif serving := [one for one in seen.classes if one.serves(job.runs_on)]:
+            if len(names := sorted({one.name for one in serving})) > 1:
+                yield said("runs-on.several", job.place, job.name, asked=job.wants, names=", ".join(names), first=names[0])
+            for one in serving:
+                yield from _served(job, one)
         elif not job.runs_on.hosted:
-            yield from _served(job, seen)
+            yield from _unserved(job, seen)
 
 
-def _served(job: Job, seen: Seen) -> Iterator[Finding]:
-    serving = [one for one in seen.classes if one.serves(job.runs_on)]
-    if not serving:
-        unnamed = [one.place for one in seen.classes if not one.name]
-        if unnamed or not seen.classes:
-            why = f"the release name of {unnamed[0]} is not in the file" if unnamed else "no runner set is in the folder"
-            yield said("runs-on.open", job.place, job.name, asked=job.wants, why=why)
-            return
-        served = {label for one in seen.classes for label in (one.name, *one.labels)}
-        fix = instead(job.wants, served, f"name one of: {', '.join(sorted(served))}")
-        yield said("runs-on.unserved", job.place, job.name, asked=job.wants, fix=fix)
-    for one in serving:
-        facts: dict[str, Any] = {"set": one.name, "its": one.place, "modes": _MODES}
-        if job.open_image and not one.runs_containers:
-            yield said("containers.open", job.place, job.name, why=job.image_in_words, **facts)
-        elif job.containers and not one.runs_containers:
-            yield said("containers.none", job.place, job.name, key=job.containers, **facts)
-        elif one.needs_container and job.container is None:
-            yield said("containers.required", job.place, job.name, **facts)
+def _unserved(job: Job, seen: Seen) -> Iterator[Finding]:
+    unnamed = [one.place for one in seen.classes if not one.name]
+    if unnamed or not seen.classes:
+        why = f"the release name of {unnamed[0]} is not in the file" if unnamed else "no runner set is in the folder"
+        yield said("runs-on.open", job.place, job.name, asked=job.wants, why=why)
+        return
+    served = {label for one in seen.classes for label in (one.name, *one.labels)}
+    best = instead(job.wants, served, "")
+    edits = _at(job, "runs-on", best.removeprefix("did you mean ").removesuffix("?")) if best else ()
+    fix = best or f"name one of: {', '.join(sorted(served))}"
+    yield said("runs-on.unserved", job.place, job.name, edits, asked=job.wants, fix=fix)
+
+
+def _served(job: Job, one: RunnerClass) -> Iterator[Finding]:
+    facts: dict[str, Any] = {"set": one.name, "its": one.place, "modes": _MODES}
+    if job.open_image and not one.runs_containers:
+        yield said("containers.open", job.place, job.name, why=job.image_in_words, **facts)
+    elif job.containers and not one.runs_containers:
+        yield said("containers.none", job.place, job.name, key=job.containers, **facts)
+    elif one.needs_container and job.container is None:
+        yield said("containers.required", job.place, job.name, **facts)
+    if (gpus := gpus_of(one)) is None:
+        return
+    if job.gpus > gpus:
+        yield said("job-gpus.more", job.place, job.name, asks=job.asks, wants=job.gpus, gpus=gpus, **facts)
+    elif job.asks.startswith("--gpus") and not gpus:
+        yield said("job-gpus.none", job.place, job.name, asks=job.asks, **facts)
+    if gpus and not job.timed:
+        yield said("job-timeout.none", job.place, job.name, _at(job, "timeout-minutes", 60), gpus=gpus, **facts)
+    rights = privileges(one)
+    if rights and (events := sorted(job.events & _STRANGERS)):
+        yield said("job-trigger.stranger", job.place, job.name, events=", ".join(events), rights=rights, **facts)
+    elif rights and "pull_request" in job.events:
+        yield said("job-trigger.fork", job.place, job.name, rights=rights, **facts)
+
+
+def _superseded(job: Job, seen: Seen, day: date) -> Iterator[Finding]:
+    """Labels that GitHub, or another owner of runners, takes away."""
+    own = {label.lower() for one in seen.classes for label in (one.name, *one.labels)}
+    for row in rows("superseded_labels.csv"):
+        if row["label"] not in job.runs_on.labels or row["label"] in own:
+            continue
+        ended = date.fromisoformat(row["ended"]) if row["ended"] else None
+        if ended is not None and day < ended - _SOON:
+            continue
+        case = "soon" if ended is not None and day < ended else "ended" if ended is not None else "old"
+        edits = _at(job, "runs-on", row["instead"]) if job.runs_on.labels == (row["label"],) else ()
+        yield said(f"old-label.{case}", job.place, job.name, edits, **row)
+
+
+def cuda(seen: Seen, _: date) -> Iterator[Finding]:
+    """Whether the driver of the nodes of a class runs the CUDA of a job's container."""
+    for job in seen.jobs:
+        version = image_cuda(job.container.image) if job.container is not None else ""
+        least = next((int(row["least_driver"]) for row in rows("cuda.csv") if row["major"] == version.partition(".")[0]), None)
+        for one in (one for one in seen.classes if least is not None and gpus_of(one) and one.serves(job.runs_on)):
+            for pool in (pool for pool in seen.pools if pool.driver and pool.group in ("", one.cluster)):
+                if int(pool.driver.partition(".")[0]) < (least or 0):
+                    facts: dict[str, Any] = {
+                        "cuda": version,
+                        "least": least,
+                        "driver": pool.driver,
+                        "pool": pool.name,
+                        "set": one.name,
+                    }
+                    yield said("job-cuda.driver", job.place, job.name, its=pool.at.place, **facts)
+
+
+def _at(job: Job, key: str, value: object) -> tuple[Edit, ...]:
+    """The edit of one key of a job; none for a job of a matrix or a call, whose key has an expression."""
+    if job.file is None or not job.key:
+        return ()
+    keys = Keys(job.file, job.file.document.value)
+    written = keys.get("jobs", job.key).value
+    inner = written.get(key) if isinstance(written, dict) else None
+    return () if not isinstance(written, dict) or "${{" in str(inner) else (Edit(keys, ("jobs", job.key, key), value),)

@@ -12,8 +12,8 @@ from gpu_ci.audit.finding import Finding
 from gpu_ci.audit.model import Seen
 from gpu_ci.audit.reading import audit
 from gpu_ci.audit.rules import findings
-from gpu_ci.offline.data import fields_of
-from gpu_ci.offline.words import log_line
+from gpu_ci.offline.jsontext import fields_of
+from gpu_ci.offline.layout import log_line
 
 
 @app.command("audit", rich_help_panel=PROVE)

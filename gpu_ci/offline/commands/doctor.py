@@ -22,7 +22,7 @@ from fleet.providers.fleet import NAMESPACE, Fleet
 from gpu_ci.app import PROVE, File, Json, Quiet, Stack, app, console, reply
 from gpu_ci.doctor import backend, freshness, github, network, settings, tools
 from gpu_ci.doctor.sources.web import Web
-from gpu_ci.offline.data import fields_of
+from gpu_ci.offline.jsontext import fields_of
 from gpu_ci.offline.policyconfig import STACKS, require_current
 
 _STYLES = {OK: "green", WRONG: "bold red", SKIPPED: "dim"}

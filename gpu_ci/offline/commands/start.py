@@ -9,7 +9,7 @@ from fleet.facts.day import day_of
 from fleet.loading.config import read_fleet
 from fleet.prove.start import Start, Starts, starts
 from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, reply
-from gpu_ci.offline.data import fields_of
+from gpu_ci.offline.jsontext import fields_of
 from gpu_ci.offline.layout import show_line, show_table
 
 _ABOUT = (

@@ -13,12 +13,11 @@ from fleet.loading.config import read_fleet
 from gpu_ci.app import RUN, AsOf, File, Json, Markdown, OfStack, app, reply
 from gpu_ci.doctor.sources.actions import ENDED, Run, refusals, repository_of, run_of
 from gpu_ci.offline import gfm
-from gpu_ci.offline.data import fields_of
-from gpu_ci.offline.layout import without_commands
+from gpu_ci.offline.jsontext import fields_of
+from gpu_ci.offline.layout import log_line, without_commands
 from gpu_ci.offline.why.causes import STUCK, Reason, Stack, reasons
 from gpu_ci.offline.why.seen import see
 from gpu_ci.offline.why.usage import Report, markdown, report
-from gpu_ci.offline.words import log_line
 
 _TARGET_HELP = "URL of a run or a job; with --report OWNER/REPOSITORY or its URL."
 _AS_REPORT_HELP = "Report queue times and use for each runs-on, in Markdown."

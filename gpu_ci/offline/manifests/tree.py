@@ -19,10 +19,10 @@ from fleet.facts.places import Keys
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
 from gpu_ci.offline.folders import files
+from gpu_ci.offline.layout import one_line
 from gpu_ci.offline.manifests.urns import urn_of
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import is_reserved
-from gpu_ci.offline.words import one_line
 
 PROGRAMS = (".jsonnet",)
 """Programs that ArgoCD evaluates. A check does not."""
