@@ -12,15 +12,17 @@ from fractions import Fraction
 from typing import Any
 
 from fleet.facts.hardware import OWNED
+from fleet.facts.nested import parts
 from fleet.facts.quantities import quantity
 from fleet.facts.record import Record
 from fleet.facts.requests import requested, resources
 from fleet.facts.scheduling import DEFAULT_QUEUE, QUEUE_LABEL, RUNNER_PRIORITY, RUNTIME_CLASS, Toleration, is_gpu_resource
 from fleet.prove.namespace_limits import limit_range, resource_quota, team_limit_range
-from fleet.prove.nodes import Nodes, Values
+from fleet.prove.nodes import Nodes
 from fleet.prove.placement import NUMA, Fit, disk_for, fit, shortage, smallest
 from fleet.prove.pod import PLAIN, Pod, PodAsk
 from fleet.prove.quota import barred
+from fleet.prove.reach import matches, shown
 from fleet.prove.room import standing
 from fleet.providers.installed import image_of, installed
 from fleet.settings.enablement import GPU_OPERATOR
@@ -193,45 +195,21 @@ def _affinity(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     """At least one term of the required node affinity must match on every machine type of the pool."""
     terms = pod.terms
     if terms and not all(any(_term(nodes, index, term) for term in terms) for index in range(len(nodes.labels))):
-        words = " or ".join(" and ".join(_words(expression) for expression in _expressions(term)) for term in terms)
+        words = " or ".join(" and ".join(map(shown, _expressions(term))) for term in terms)
         fix = f"pod: set the required node affinity to {_pairs(_target(nodes))}"
         yield Reason(f"its required node affinity does not match the nodes: {words}", fix)
 
 
 def _expressions(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [expression for expression in term.get("matchExpressions") or () if isinstance(expression, Mapping)]
-
-
-def _words(expression: Mapping[str, Any]) -> str:
-    values = expression.get("values") or []
-    words = f"{expression.get('key')} {expression.get('operator')}"
-    return f"{words} [{', '.join(map(str, values))}]" if values else words
+    return parts(term, "matchExpressions")
 
 
 def _term(nodes: Nodes, index: int, term: Mapping[str, Any]) -> bool:
     """Whether one term matches. A term without expressions matches nothing; the names of nodes (matchFields) are not known."""
     expressions = _expressions(term)
     return bool(expressions or term.get("matchFields")) and all(
-        _matches(nodes.values(index, str(expression.get("key"))), expression) for expression in expressions
+        matches(nodes.values(index, str(expression.get("key"))), expression) for expression in expressions
     )
-
-
-def _matches(values: Values, expression: Mapping[str, Any]) -> bool:
-    """Kubernetes' operators of node affinity. An unknown value may match all but DoesNotExist."""
-    operator, allowed = str(expression.get("operator")), [str(value) for value in expression.get("values") or ()]
-    if operator in ("Exists", "DoesNotExist"):
-        return bool(values is None or values) == (operator == "Exists")
-    if values is None:
-        return True
-    if operator == "In":
-        return any(value in values for value in allowed)
-    if operator == "NotIn":
-        return not values or any(value not in allowed for value in values)
-    numbers: list[int] = [int(value) for value in (*values, *allowed) if value.lstrip("-").isdecimal()]
-    if operator not in ("Gt", "Lt") or not values or len(numbers) != len(values) + 1:
-        return False
-    *labels, bound = numbers
-    return max(labels) > bound if operator == "Gt" else min(labels) < bound
 
 
 def _taints(pod: Pod, nodes: Nodes) -> Iterator[Reason]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
@@ -58,7 +59,8 @@ class Pod(Record):
     """One pod: the object that creates it, and its spec. `namespace` is empty if the manifest names none.
 
     `queue` is the object's label of Kueue's queue. `count` is the number of pods that a Job runs at the same time. `suspended`:
-    whether the Job waits until something starts it.
+    whether the Job waits until something starts it. `labels` are those of the pod. `zones`: the zone of each volume that is bound
+    to one.
     """
 
     kind: str
@@ -68,6 +70,13 @@ class Pod(Record):
     queue: str
     count: int
     suspended: bool
+    labels: Mapping[str, str] = field(default_factory=dict)
+    zones: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """The namespace; Kubernetes takes `default` if the manifest names none."""
+        return self.namespace or "default"
 
     @property
     def label(self) -> str:
@@ -174,6 +183,7 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
         str((metadata.get("labels") or {}).get(QUEUE_LABEL) or ""),
         count if isinstance(count, int) and count > 0 else 1,
         is_job and outer.get("suspend") is True,
+        {key: str(value) for key, value in part(body, *path.split(".")[:-1], "metadata", "labels").items()},
     )
 
 
