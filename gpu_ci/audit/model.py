@@ -32,6 +32,11 @@ class Pool(Record, kw_only=True):
     `disk` is in GiB, 0 if unknown. `topology` is the policy of kubelet's topology manager, `reservations` are ids of capacity
     reservations. `image` is the node image as the file names it. `repairs`: whether something replaces a node that is sick.
     `driver` is the version of NVIDIA's driver, empty if no source names it.
+
+    `open_types`: the file admits machines beside `types` that it does not name. `gpus_possible` is False if it admits none with
+    a GPU. `choices` are labels whose value a pod chooses among these when Karpenter makes the node; without values, any.
+    `kubelet` is the kubelet's configuration, `disruption` that of Karpenter. `expires` is the age at which Karpenter replaces a
+    node, such as 720h. `instance_store`: pods have the machine's own disks as their ephemeral storage.
     """
 
     at: Keys
@@ -58,6 +63,13 @@ class Pool(Record, kw_only=True):
     repairs: bool | None = None
     consolidates: bool = False
     driver: str = ""
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    open_types: bool = False
+    gpus_possible: bool = True
+    kubelet: Mapping[str, Any] = field(default_factory=dict)
+    disruption: Mapping[str, Any] = field(default_factory=dict)
+    expires: str = ""
+    instance_store: bool = False
 
     @property
     def from_zero(self) -> bool:
@@ -153,6 +165,10 @@ class Seen:
     def empty(self) -> bool:
         """Whether there is nothing that an audit knows."""
         return not (self.classes or self.pools or self.controllers or self.objects or self.jobs)
+
+    def add(self, kind: str, keys: Keys) -> None:
+        """Keep an object."""
+        self.objects.setdefault(kind, []).append(keys)
 
     def of_kind(self, *kinds: str) -> Iterator[Keys]:
         """The objects of these kinds."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
-from gpu_ci.audit.formats import READERS
+from gpu_ci.audit.formats import FINISHERS, READERS, each
 from gpu_ci.audit.keys import Keys
 from gpu_ci.audit.model import Seen
 from gpu_ci.offline.folders import files
@@ -16,7 +16,7 @@ _FIX = "name a folder with workflows, Helm values, node pools or manifests, or o
 
 def audit(root: Path) -> Seen:
     """Read a folder or one file. Raises InputError if it does not exist or has nothing that an audit knows."""
-    seen = Seen()
+    seen, known = Seen(), []
     for path in files("PATH", root, (".yaml", ".yml", ".json"), _FIX):
         # A link may lead to another file of the machine.
         if path != root and path.is_symlink():
@@ -24,20 +24,23 @@ def audit(root: Path) -> Seen:
         try:
             # The text after a last `---` is an empty document.
             for document in (entry for entry in documents(path) if entry.value is not None):
-                _read(seen, path, document)
+                known += _read(seen, path, document)
         except InputError as error:
             seen.not_read += str(error).splitlines()
         except OSError as error:
             seen.not_read.append(f"{path}: cannot be read ({error.strerror})")
+    for finish in FINISHERS:
+        finish(seen)
+    seen.unread += [key for keys in known for key in keys.unread()]
     if seen.empty:
         raise InputError(f"PATH: {root} has no workflow, nothing of ARC and no node pool; {_FIX}")
     return seen
 
 
-def _read(seen: Seen, path: Path, document: Document) -> None:
+def _read(seen: Seen, path: Path, document: Document) -> list[Keys]:
+    """The documents and objects of it that a reader knew."""
     if path.parent.parts[-2:] == (".github", "workflows"):
         seen.workflows.add(path, document)
-        return
+        return []
     keys = Keys(File(path, document), document.value)
-    if any(reader(keys, seen) for reader in READERS):
-        seen.unread += keys.unread()
+    return [one for one in each(keys) if any(reader(one, seen) for reader in READERS)]

@@ -4,11 +4,24 @@ A reader takes a document and what was seen so far, adds what the document decla
 reads through `Keys`: a key that no reader takes is listed as unread.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from gpu_ci.audit.formats import arc
+from gpu_ci.audit.formats import arc, karpenter
 from gpu_ci.audit.keys import Keys
 from gpu_ci.audit.model import Seen
 
-READERS: tuple[Callable[[Keys, Seen], bool], ...] = (arc.read,)
+READERS: tuple[Callable[[Keys, Seen], bool], ...] = (arc.read, karpenter.read)
 """The first that knows a document reads it."""
+FINISHERS: tuple[Callable[[Seen], None], ...] = (karpenter.finish,)
+"""Each joins what several documents say, once all are read."""
+
+
+def each(keys: Keys) -> Iterator[Keys]:
+    """The objects of a document: the items of a List of Kubernetes, or the document itself."""
+    kind = keys.get("kind").value
+    if isinstance(kind, str) and kind.endswith("List") and "items" in keys:
+        keys.skip("kind", "apiVersion", "metadata")
+        for item in keys.items("items"):
+            yield from each(item)
+        return
+    yield keys
