@@ -86,9 +86,14 @@ if is_plain():
     rich_utils.COLOR_SYSTEM = None
 
 
+def program_version() -> str:
+    """The version of this program."""
+    return str(tomllib.loads((TREE / "pyproject.toml").read_text())["project"]["version"])
+
+
 def _version(asked: bool) -> None:
     if asked:
-        sys.stdout.write(f"gpu-ci {tomllib.loads((TREE / 'pyproject.toml').read_text())['project']['version']}\n")
+        sys.stdout.write(f"gpu-ci {program_version()}\n")
         raise typer.Exit
 
 

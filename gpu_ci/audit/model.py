@@ -5,7 +5,7 @@ The readers in `formats` fill it, and the rules in `rules` ask it. Every entry h
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fleet.facts import hardware
 from fleet.facts.hardware import ON_DEMAND
@@ -17,6 +17,9 @@ from fleet.prove.runs_on import RunsOn
 from gpu_ci.audit.keys import Keys
 from gpu_ci.workflows.job import Job
 from gpu_ci.workflows.reader import Workflows
+
+if TYPE_CHECKING:
+    from fleet.prove.reach import Reach
 
 RUNNER_IMAGE = "ghcr.io/actions/actions-runner:latest"
 """The image of a scale set that names none (values.yaml of gha-runner-scale-set 0.14.2)."""
@@ -31,7 +34,7 @@ class Pool(Record, kw_only=True):
     what the autoscaler sees before the first node is there. `allocatable` has what a node of unknown type offers, as quantities.
     `disk` is in GiB, 0 if unknown. `topology` is the policy of kubelet's topology manager, `reservations` are ids of capacity
     reservations. `image` is the node image as the file names it. `repairs`: whether something replaces a node that is sick.
-    `driver` is the version of NVIDIA's driver, empty if no source names it.
+    `driver` is the version of NVIDIA's driver and `kubernetes` that of its nodes, empty if no source names it.
 
     `open_types`: the file admits machines beside `types` that it does not name. `gpus_possible` is False if it admits none with
     a GPU. `choices` are labels whose value a pod chooses among these when Karpenter makes the node; without values, any.
@@ -63,6 +66,7 @@ class Pool(Record, kw_only=True):
     repairs: bool | None = None
     consolidates: bool = False
     driver: str = ""
+    kubernetes: str = ""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     open_types: bool = False
     gpus_possible: bool = True
@@ -96,7 +100,8 @@ class RunnerClass(Record, kw_only=True):
     the pod in which a job of a kubernetes mode runs, as far as the hook template says it. `machines` are the types of runners
     that are machines. `any_label`: one label of a job is enough (terraform-aws-github-runner without exactMatch).
     `needs_container`: it takes no job without `container`. `maximum` is None without a limit. `url` is the address at GitHub.
-    `values` are the chart's values, or else what the file says of the class: the edits of a fix are below it.
+    `values` are the chart's values, or else what the file says of the class: the edits of a fix are below it, those of the pod
+    at `pod_at`.
     """
 
     at: Keys
@@ -120,6 +125,7 @@ class RunnerClass(Record, kw_only=True):
     region: str = ""
     cluster: str = ""
     ephemeral: bool = True
+    pod_at: tuple[str, ...] | None = None
 
     @property
     def place(self) -> str:
@@ -145,7 +151,7 @@ class Seen:
     """Everything that an audit read.
 
     `objects` are Kubernetes objects, and answers of the AWS CLI, by kind; `not_read` are files that could not be read, `unread`
-    place and path of keys that no reader knows.
+    place and path of keys that no reader knows. `reached` has what `homes` proved of a class.
     """
 
     classes: list[RunnerClass] = field(default_factory=list)
@@ -153,6 +159,7 @@ class Seen:
     controllers: list[Controller] = field(default_factory=list)
     objects: dict[str, list[Keys]] = field(default_factory=dict)
     workflows: Workflows = field(default_factory=Workflows)
+    reached: dict[int, "Reach"] = field(default_factory=dict)
     not_read: list[str] = field(default_factory=list)
     unread: list[tuple[str, str]] = field(default_factory=list)
 

@@ -1,15 +1,12 @@
 """The problems of a plan as GitHub annotations on the lines of the stack file that cause them.
 
-Facts: the runner reads workflow commands and their escapes on stdout and stderr (actions/runner, ActionCommand.cs and
-ScriptHandler.cs). A step shows ten annotations of each level (actions/toolkit, docs/problem-matchers.md), so errors come first.
+A step shows ten annotations of each level (actions/toolkit, docs/problem-matchers.md), so errors come first.
 """
 
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from fleet.facts.credentials import mask
 from fleet.facts.errors import Fault
 from fleet.facts.groups import grouped
 from fleet.facts.remark import CANNOT_WORK, Remark
@@ -17,25 +14,9 @@ from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.entries import Entry, entries, owners
 from gpu_ci.offline.judge import ENDED
+from gpu_ci.offline.notes import Annotation
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.words import name_of, refusal
-
-
-class Annotation(NamedTuple):
-    """One annotation. Without a line GitHub shows it in the summary of the run only."""
-
-    level: str
-    title: str
-    message: str
-    file: str = ""
-    line: int | None = None
-
-    def __str__(self) -> str:
-        """The workflow command, always on one line and without credentials."""
-        place = {"file": self.file, "line": str(self.line)} if self.line else {}
-        texts = {key: _data(value) for key, value in {**place, "title": self.title}.items()}
-        properties = ",".join(f"{key}={text.replace(':', '%3A').replace(',', '%2C')}" for key, text in texts.items())
-        return f"::{self.level} {properties}::{_data(self.message)}"
 
 
 def annotate(plan: Plan, root: Path, base: Base | None = None, strict: bool = False) -> tuple[Annotation, ...]:
@@ -125,7 +106,3 @@ def shown_from(root: Path, path: Path) -> str:
     """A path relative to `root` if it is below it, else as it was given."""
     whole = path.absolute()
     return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else str(path)
-
-
-def _data(value: str) -> str:
-    return mask(value).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

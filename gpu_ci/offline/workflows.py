@@ -10,11 +10,12 @@ from fleet.facts.yaml_text import text_of
 from fleet.loading.config import read_fleet
 from fleet.loading.documents import documents
 from fleet.loading.files import listed
-from gpu_ci.offline.annotations import Annotation, shown_from
+from gpu_ci.offline.annotations import shown_from
 from gpu_ci.offline.folders import files
 from gpu_ci.offline.jsontext import fields_of
 from gpu_ci.offline.layout import log_line
 from gpu_ci.offline.manifests.tree import FIX
+from gpu_ci.offline.notes import Annotation
 from gpu_ci.workflows.judge import Answer, State, judge
 from gpu_ci.workflows.reader import Workflows, is_workflow
 from gpu_ci.workflows.served import served

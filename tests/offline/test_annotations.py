@@ -10,7 +10,8 @@ from hypothesis import given, strategies as st
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
-from gpu_ci.offline.annotations import Annotation, annotate, of_input
+from gpu_ci.offline.annotations import annotate, of_input
+from gpu_ci.offline.notes import Annotation
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.plan import Plan, make_plan

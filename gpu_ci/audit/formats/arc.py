@@ -90,5 +90,6 @@ def _set(values: Keys, version: str, release: str, at: Keys | None = None) -> Ru
         maximum=values.count("maxRunners"),
         url=values.text("githubConfigUrl"),
         pod=pod,
+        pod_at=("template",),
         values=values,
     )

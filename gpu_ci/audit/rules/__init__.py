@@ -5,10 +5,17 @@ from datetime import date
 
 from gpu_ci.audit.finding import Finding, sorted_findings
 from gpu_ci.audit.model import Seen
-from gpu_ci.audit.rules import jobs, versions
+from gpu_ci.audit.rules import jobs, reachability, versions
 
 Rule = Callable[[Seen, date], Iterator[Finding]]
-RULES: tuple[Rule, ...] = (versions.runner_age, versions.arc_age, jobs.placement)
+RULES: tuple[Rule, ...] = (
+    versions.runner_age,
+    versions.arc_age,
+    reachability.unreachable,
+    reachability.stranded,
+    jobs.placement,
+    jobs.cuda,
+)
 
 
 def findings(seen: Seen, day: date) -> list[Finding]:

@@ -7,13 +7,14 @@ from typing import Any
 
 from rich.console import Console
 
-from gpu_ci.offline.annotations import Annotation, shown_from
+from gpu_ci.offline.annotations import shown_from
 from gpu_ci.offline.data import outcome_json, verdict_json
 from gpu_ci.offline.jsontext import fields_of
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.layout import show_line, show_table
 from gpu_ci.offline.manifests.check import Check, Finding, Unjudged
 from gpu_ci.offline.manifests.tree import Manifest
+from gpu_ci.offline.notes import Annotation
 from gpu_ci.offline.words import counted, said, states, verdict_line
 
 

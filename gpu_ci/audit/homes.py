@@ -1,0 +1,168 @@
+"""Which pools of a foreign fleet run the pod of a runner class, by the proof of `fleet.prove.reach`, and what a node costs."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from fleet.facts import hardware, pricing
+from fleet.facts.nested import parts
+from fleet.facts.offer import allocatable
+from fleet.facts.pricing import Money
+from fleet.facts.record import Record
+from fleet.facts.requests import amounts
+from fleet.facts.scheduling import GPU_RESOURCE, INSTANCE_TYPE_LABEL
+from fleet.prove import reach, topology
+from fleet.prove.pod import Pod, pod_of
+from fleet.settings.kubelet import DescribedKubelet
+from gpu_ci.audit import model
+from gpu_ci.audit.formats.types import node_labels
+from gpu_ci.audit.model import RunnerClass, Seen
+
+_ZONE = "topology.kubernetes.io/zone"
+_MEBIBYTE = 2**20
+_ROOT_GIB = 20
+"""The root disk of a group that names none (EKS user guide, managed node groups: 20 GiB)."""
+
+
+class Home(Record):
+    """A pool that runs a class: how many of its jobs each node of its first machine holds, and how many GPUs then stay idle."""
+
+    pool: model.Pool
+    from_zero: bool
+    machine: hardware.Machine | None
+    held: int | None
+    stranded: int
+
+    @property
+    def words(self) -> str:
+        """Its machine, and how many jobs a node of it holds."""
+        kind = self.machine.name if self.machine else ", ".join(self.pool.types) or "unknown machine"
+        return f"{self.held} on {kind}" if self.held is not None else kind
+
+    def node_price(self, region: str) -> Money:
+        """USD an hour of a node, as it is bought first."""
+        place = self.pool.region or region
+        return price_of(self.machine.name if self.machine else "", place, self.pool.capacities)
+
+    def price(self, region: str) -> Money:
+        """USD an hour of a job, on a node full of them."""
+        return self.node_price(region).times(1 / self.held) if self.held else Money(unknown=1)
+
+
+def price_of(name: str, region: str, capacities: Iterable[str]) -> Money:
+    """USD an hour of a machine in the first of these capacity types that has a price."""
+    found = hardware.find(name)
+    prices = [hardware.price(name, region, capacity) for capacity in capacities] if found and region else []
+    return pricing.quoted(next((price for price in prices if price is not None), None))
+
+
+def answer(one: RunnerClass, seen: Seen) -> reach.Reach | None:
+    """What each pool of its cluster says to the pod of a class. None for machines, and if the files declare no pool."""
+    if one.machines or not one.where or not seen.pools:
+        return None
+    if (known := seen.reached.get(id(one))) is None:
+        pod = _pod(one)
+        daemonsets = [made for keys in seen.of_kind("DaemonSet") if (made := pod_of(keys.place, keys.mapping())) is not None]
+        near = [pool for pool in seen.pools if not one.cluster or pool.group in ("", one.cluster)]
+        known = seen.reached[id(one)] = reach.reach(pod, [_pool(pool, pod, daemonsets) for pool in near])
+    return known
+
+
+def homes(one: RunnerClass, seen: Seen) -> list[Home]:
+    """The pools that run a class, the first choice first."""
+    if (known := answer(one, seen)) is None:
+        return []
+    by_name = {pool.name: pool for pool in seen.pools}
+    found = [_home(by_name[verdict.pool.name], verdict.pool, known.pod) for verdict in known.runs]
+    return sorted(found, key=lambda home: (-home.pool.weight, home.machine is None))
+
+
+def _home(pool: model.Pool, proved: reach.Pool, pod: Pod) -> Home:
+    """The pool with its first node that takes the pod."""
+    node = next((node for node in proved.nodes if not reach.refusals(pod, node)), proved.nodes[0])
+    wants = {name: amount for name, amount in pod.requests().items() if amount} | {"pods": Fraction(1)}
+    free = node.free
+    held = min((int(free.get(name, 0) // amount) for name, amount in wants.items()), default=0) if free is not None else None
+    if held and node.machine is not None and proved.managers is not None and (gpus := wants.get(GPU_RESOURCE)):
+        room = topology.room(pod.ask(GPU_RESOURCE), node.machine, int((free or {}).get(GPU_RESOURCE, gpus)), proved.managers)
+        held = held if room is None else min(held, room)
+    left = (free or {}).get(GPU_RESOURCE, Fraction(0)) - (held or 0) * wants.get(GPU_RESOURCE, Fraction(0))
+    return Home(pool, not proved.minimum, node.machine, held, int(left) if held else 0)
+
+
+def _pod(one: RunnerClass) -> Pod:
+    return Pod("class", one.name, "", one.where, "", 1, False)
+
+
+def _pool(pool: model.Pool, pod: Pod, daemonsets: list[Pod]) -> reach.Pool:
+    """A pool as the proof takes it. Startup taints are left out: they are gone once a node is ready."""
+    nodes = [node for kind in pool.types or ("",) for node in _nodes(pool, kind, pod, daemonsets)]
+    ceilings = {} if pool.maximum is None else {"maximum": pool.maximum}
+    if pool.most_gpus is not None and (gpus := max((node.machine.gpus for node in nodes if node.machine), default=0)):
+        ceilings[f"limits.{GPU_RESOURCE}"] = pool.most_gpus // gpus
+    managers = (
+        DescribedKubelet.model_validate({"topologyManagerPolicy": pool.topology}) if pool.topology in topology.STRICT else None
+    )
+    template = None
+    if pool.from_zero and pool.scaler in ("managed group", "group") and (first := nodes[0]).machine is not None:
+        provider = "oke" if first.machine.cloud == "oci" else "eks"
+        told = (pool.labels, pool.taints) if pool.scaler == "managed group" or provider == "oke" else ({}, ())
+        template = reach.template(provider, first, _capacity(first.machine), *told, pool.tags)
+    scaler = {"managed group": "eks", "group": "eks"}.get(pool.scaler, "")
+    return reach.Pool(
+        pool.name, tuple(nodes), pool.at.place, template, pool.minimum, ceilings, scaler, pool.scaler == "karpenter", "", managers
+    )
+
+
+def _nodes(pool: model.Pool, kind: str, pod: Pod, daemonsets: list[Pod]) -> Iterator[reach.Node]:
+    """A node of one type: several if the pod may choose the value of a label that it asks for."""
+    machine = hardware.find(kind)
+    free: Mapping[str, Fraction] | None = amounts(pool.allocatable) or None
+    labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", INSTANCE_TYPE_LABEL: kind} | dict(pool.labels)
+    if machine is not None:
+        domain = "karpenter.k8s.aws/" if pool.scaler == "karpenter" and machine.cloud == "aws" else ""
+        labels = {key if "/" in key else domain + key: value for key, value in node_labels(machine).items()} | labels
+        free = free or _free(machine, pool.disk or _ROOT_GIB, pool.instance_store)
+    zones = {_ZONE: pool.zones} if pool.zones or pool.scaler == "karpenter" else {}
+    asked = {key: values for key, values in (dict(pool.choices) | zones).items() if key in _asked(pod)}
+    for values in itertools.product(*(values or tuple(_asked(pod)[key]) for key, values in asked.items())):
+        node = reach.Node(kind or pool.name, labels | dict(zip(asked, values, strict=True)), pool.taints, None, machine=machine)
+        theirs = [one for one in daemonsets if not reach.refusals(one, node)]
+        yield replace(node, free=_less(free, theirs) if free is not None else None)
+
+
+def _asked(pod: Pod) -> dict[str, set[str]]:
+    """The values that the pod names for each label of its node."""
+    found = {key: {value} for key, value in pod.selector.items()}
+    for one in (one for term in pod.terms for one in parts(term, "matchExpressions")):
+        found.setdefault(str(one.get("key")), set()).update(map(str, one.get("values") or ()))
+    return found
+
+
+def _free(machine: hardware.Machine, disk: int, instance_store: bool) -> dict[str, Fraction]:
+    """What a node offers to pods, by kubelet's reservations."""
+    gibibytes = int(machine.nvme_gb * 10**9 / 2**30) if instance_store and machine.nvme_gb else disk
+    offer = allocatable(machine, gibibytes * 1024)
+    return _resources(offer.cpu, offer.memory, offer.gpus) | {
+        "ephemeral-storage": Fraction(offer.storage * _MEBIBYTE),
+        "pods": Fraction(offer.pods),
+    }
+
+
+def _capacity(machine: hardware.Machine) -> dict[str, Fraction]:
+    return _resources(machine.vcpus * 1000, machine.memory_mib, machine.gpus)
+
+
+def _resources(cpu: int, memory: int, gpus: int) -> dict[str, Fraction]:
+    found = {"cpu": Fraction(cpu, 1000), "memory": Fraction(memory * _MEBIBYTE)}
+    return found | ({GPU_RESOURCE: Fraction(gpus)} if gpus else {})
+
+
+def _less(free: Mapping[str, Fraction], pods: list[Pod]) -> dict[str, Fraction]:
+    used: dict[str, Any] = {}
+    for pod in pods:
+        for name, amount in (pod.requests() | {"pods": Fraction(1)}).items():
+            used[name] = used.get(name, Fraction(0)) + amount
+    return {name: amount - used.get(name, Fraction(0)) for name, amount in free.items()}

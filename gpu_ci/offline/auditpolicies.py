@@ -1,0 +1,46 @@
+"""Which policies a foreign runner class breaks, with their defaults. The class counts as a release of ARC's chart."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+from typing import Any
+
+from fleet.facts.tables import rows
+from gpu_ci.audit.model import RunnerClass
+from policies.rules import RULES
+from policies.rules.kinds import RELEASE
+from policies.rules.rule import Args, Rule
+
+_CHART = "oci://ghcr.io/actions/actions-runner-controller-charts/gha-runner-scale-set"
+
+
+def broken(classes: Iterable[RunnerClass], day: date) -> Mapping[str, tuple[str, ...]]:
+    """The ids of the policies by the place of the class. A class of machines has no pod that a policy reads."""
+    newest = max(row["version"] for row in rows("arc_releases.csv"))
+    return {one.place: tuple(_broken(one, newest, day)) for one in classes if one.where}
+
+
+def _broken(one: RunnerClass, newest: str, day: date) -> Iterator[str]:
+    url = one.url or "https://github.com/organization"
+    values = {**one.values.mapping(), "template": {"spec": one.where}, "githubConfigUrl": url}
+    props = {
+        "name": one.name,
+        "namespace": "runners",
+        "chart": _CHART,
+        "version": one.version or newest,
+        "values": _floats(values),
+    }
+    urn = f"urn:pulumi:audit::check::{RELEASE}::{one.place}#{one.name}"
+    for rule in RULES:
+        if isinstance(rule, Rule) and rule.judges(RELEASE):
+            config = {name: words["default"] for name, words in rule.schemas.items()}
+            if rule.judge(Args(type=RELEASE, props=props, urn=urn, name=one.name, config=config), day).violations:
+                yield rule.id
+
+
+def _floats(value: Any) -> Any:
+    """Plain data with numbers as the rules get them."""
+    if isinstance(value, Mapping):
+        return {str(key): _floats(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_floats(inner) for inner in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
