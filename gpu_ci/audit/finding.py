@@ -79,7 +79,15 @@ def _of_file(path: Path, edits: list[Edit]) -> str:
     except InputError:
         return ""
     old, new = (text.splitlines(keepends=True) for text in (before, after))
-    return "".join(unified_diff(old, new, f"a/{path}", f"b/{path}", n=1))
+    name = relative(path)
+    return "".join(unified_diff(old, new, f"a/{name}", f"b/{name}", n=1))
+
+
+def relative(path: Path) -> str:
+    """A path from the current folder, if it is below it, else without its first slash."""
+    here = Path.cwd()
+    found = path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path
+    return found.as_posix().removeprefix("/")
 
 
 def _edited(path: Path, text: str, edit: Edit) -> str:

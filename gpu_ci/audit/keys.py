@@ -59,6 +59,13 @@ class Keys:
         """The values of the mapping at a path."""
         return {str(key): self._below((*path, key), value) for key, value in part(self.value, *path).items()}
 
+    def each(self, path: str) -> "list[Keys]":
+        """The values at a path of keys, in which `[]` stands for every item of a list: "terms[].id"."""
+        found = [self]
+        for key in path.replace("[]", ".[]").split("."):
+            found = [one for at_ in found for one in (at_.items() if key == "[]" else [at_.get(key)])]
+        return found
+
     def texts(self, *path: str) -> tuple[str, ...]:
         """The texts of a list, or of one text."""
         value = self.whole(*path)

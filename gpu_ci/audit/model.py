@@ -39,7 +39,8 @@ class Pool(Record, kw_only=True):
     `open_types`: the file admits machines beside `types` that it does not name. `gpus_possible` is False if it admits none with
     a GPU. `choices` are labels whose value a pod chooses among these when Karpenter makes the node; without values, any.
     `kubelet` is the kubelet's configuration, `disruption` that of Karpenter. `expires` is the age at which Karpenter replaces a
-    node, such as 720h. `instance_store`: pods have the machine's own disks as their ephemeral storage.
+    node, such as 720h. `instance_store`: pods have the machine's own disks as their ephemeral storage. `nodes` counts those that
+    an export of the cluster has.
     """
 
     at: Keys
@@ -74,6 +75,7 @@ class Pool(Record, kw_only=True):
     disruption: Mapping[str, Any] = field(default_factory=dict)
     expires: str = ""
     instance_store: bool = False
+    nodes: int = 0
 
     @property
     def from_zero(self) -> bool:
@@ -97,7 +99,8 @@ class RunnerClass(Record, kw_only=True):
     """What a `runs-on` may name: a runner scale set of ARC, or machines with a runner for each job.
 
     `name` and `version` (of ARC) are empty if the file does not say them. `pod` is the spec of the runner's pod, `job` that of
-    the pod in which a job of a kubernetes mode runs, as far as the hook template says it. `machines` are the types of runners
+    the pod in which a job of a kubernetes mode runs, as far as the hook template says it; `hook_template` is the template's path
+    in the runner, empty if the runner has none. `machines` are the types of runners
     that are machines. `any_label`: one label of a job is enough (terraform-aws-github-runner without exactMatch).
     `needs_container`: it takes no job without `container`. `maximum` is None without a limit. `url` is the address at GitHub.
     `values` are the chart's values, or else what the file says of the class: the edits of a fix are below it, those of the pod
@@ -126,6 +129,7 @@ class RunnerClass(Record, kw_only=True):
     cluster: str = ""
     ephemeral: bool = True
     pod_at: tuple[str, ...] | None = None
+    hook_template: str = ""
 
     @property
     def place(self) -> str:

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 from fleet.facts.groups import grouped
 from fleet.facts.pricing import Money
-from gpu_ci.audit.finding import Finding
+from gpu_ci.audit.finding import Finding, relative
 from gpu_ci.audit.model import Seen
 from gpu_ci.audit.summary import Row, Run
 from gpu_ci.offline import gfm
 from gpu_ci.offline.jsontext import fields_of
-from gpu_ci.offline.layout import log_line
+from gpu_ci.offline.layout import log_line, shown_text
 from gpu_ci.offline.notes import Annotation
 
 PAGE = "https://github.com/example/gpu-ci/blob/main/docs/audit.md"
@@ -65,7 +65,7 @@ def text(report: Report) -> Iterator[str]:
         yield log_line(f"job {run.job.name} ({run.job.place}): on {run.one.name}, at most {run.usd} USD a run")
     for finding in report.findings:
         yield log_line(f"{finding.place}: {finding.level} {finding.rule}: {finding.message}")
-        yield from (f"    {log_line(line)}" for line in finding.diff.splitlines())
+        yield from (f"    {shown_text(line)}" for line in finding.diff.splitlines())
     yield from (log_line(f"not read: {line}") for line in report.seen.not_read)
     for file, keys in grouped((place.rpartition(":")[0], key) for place, key in report.seen.unread).items():
         more = f" and {len(keys) - _FEW} more" if len(keys) > _FEW else ""
@@ -190,6 +190,4 @@ def annotations(report: Report) -> Iterator[str]:
 def _at(place: str) -> tuple[str, int]:
     """File and line of a place. The file is relative to the current folder, if it is below it."""
     match = re.fullmatch(r"(?P<file>.*):(?P<line>\d+)", place, re.DOTALL)
-    file, number = (Path(match["file"]), int(match["line"])) if match else (Path(place), 1)
-    here = Path.cwd()
-    return (file.relative_to(here) if file.is_absolute() and file.is_relative_to(here) else file).as_posix(), number
+    return (relative(Path(match["file"])), int(match["line"])) if match else (relative(Path(place)), 1)

@@ -38,7 +38,12 @@ def without_commands(line: str) -> str:
 
 def one_line(value: str) -> str:
     """A text on one line, with � for invisible characters, such as control characters and changes of the text direction."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))
+    return shown_text(" ".join(value.split()))
+
+
+def shown_text(value: str) -> str:
+    """A text with � for what is invisible."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in value)
 
 
 def log_line(value: str) -> str:

@@ -47,7 +47,7 @@ def finish(seen: Seen) -> None:
         kind, name = ref.text("kind") or "EC2NodeClass", ref.text("name")
         ref.skip("group", "apiVersion")
         same = [one for one in classes if one.text("kind") == kind and one.text("metadata", "name") == name]
-        row = _CLASSES.get(kind, {"cloud": "aws"})
+        row = _CLASSES.get(kind, {"cloud": ""})
         # Folders of several clusters may have a class of the same name: the nearest file has the pool's.
         near = max(same, key=lambda one: len(commonpath((one.file.path, keys.file.path))), default=None)
         seen.pools.append(_pool(keys, row["cloud"], _class(near.get("spec"), row) if near else {}))
@@ -64,7 +64,11 @@ def _pool(keys: Keys, cloud: str, of_class: dict[str, Any]) -> Pool:
     ]
     if RESERVED in capacities[:-1] and not of_class.get("reservations"):
         capacities.remove(RESERVED)
-    named = {*values_of.get(INSTANCE_TYPE_LABEL, ()), *values_of.get("instance-shape", ())}
+    named = {
+        *values_of.get(INSTANCE_TYPE_LABEL, ()),
+        *values_of.get("instance-shape", ()),
+        *values_of.get("instance-shape-name", ()),
+    }
     found = meeting(cloud, asked)
     # The table has not every type: those that the file names stay, and no other type without GPU is in it by intent.
     kept = [type_ for type_ in found if type_ in named or machine(type_).gpus]
@@ -125,30 +129,27 @@ def _requirements(entries: Iterable[Keys]) -> Iterator[_Requirement]:
 def _class(spec: Keys, row: dict[str, Any]) -> dict[str, Any]:
     """The fields of a pool that its node class says."""
     spec.skip(*row["skip"])
-    many, one = row["reservations"]
+    images, of_kubelet = [found.text() for path in row["images"] for found in spec.each(path)], row["kubelet"]
+    image = next(filter(None, images), "")
     found: dict[str, Any] = {
-        "kubelet": spec.mapping(row["kubelet"]),
-        "reservations": tuple(term.text(one) for term in spec.items(many) if term.text(one)),
-        "topology": spec.text(row["kubelet"], "topologyManagerPolicy"),
+        "image": image,
+        "kubelet": spec.mapping(of_kubelet),
+        "reservations": tuple(filter(None, (one.text() for one in spec.each(row["reservations"])))),
+        "topology": spec.text(of_kubelet, "topologyManagerPolicy"),
+        "instance_store": spec.text("instanceStorePolicy") == "RAID0",
     }
-    if row["cloud"] == "oci":
-        boot = spec.get("volumeConfig", "bootVolumeConfig")
-        boot.skip("kmsKeyConfig", "pvEncryptionInTransit", "vpusPerGB")
-        image = boot.get("imageConfig")
-        image.skip("imageType", "imageFilter")
-        version = image.text("imageId") or image.text("imageFilter", "osVersionFilter")
-        return found | {"image": version, "disk": boot.count("sizeInGBs") or 0}
-    terms = [term.text(key) for term in spec.items("amiSelectorTerms") for key in ("alias", "id", "name", "ssmParameter")]
-    image = next(filter(None, terms), "") or spec.text("amiFamily")
+    if "disk" in row:
+        return found | {"disk": _gib(spec.each(row["disk"])[0].whole())}
     volumes = spec.items("blockDeviceMappings")
     for volume in volumes:
         volume.skip("deviceName", "rootVolume", "ebs")
     # The order of `ephemeralStorage` in karpenter-provider-aws pkg/providers/instancetype/types.go.
     device = "/dev/xvdb" if image.lower().startswith("bottlerocket") else "/dev/xvda"
-    pods = sorted(volumes, key=lambda one: (one.flag("rootVolume") or False, one.text("deviceName") == device))
-    size = pods[-1].whole("ebs", "volumeSize") if pods else spec.whole("ephemeralStorage", "size")
-    return found | {
-        "image": image,
-        "disk": int((quantity(size) or 0) / 2**30) or _ROOT_GIB,
-        "instance_store": spec.text("instanceStorePolicy") == "RAID0",
-    }
+    of_pods = sorted(volumes, key=lambda one: (one.flag("rootVolume") or False, one.text("deviceName") == device))
+    return found | {"disk": _gib(of_pods[-1].whole("ebs", "volumeSize")) if of_pods else _ROOT_GIB}
+
+
+def _gib(size: object) -> int:
+    """A size with or without a unit; one without is in GiB already."""
+    number = quantity(size) or 0
+    return int(number if number < 2**20 else number / 2**30)

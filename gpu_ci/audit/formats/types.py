@@ -9,7 +9,7 @@ from fleet.facts.scheduling import INSTANCE_TYPE_LABEL
 from fleet.facts.tables import beside
 
 ARCH_LABEL, OS_LABEL = "kubernetes.io/arch", "kubernetes.io/os"
-_DOMAINS = re.compile(r"^(?:karpenter\.k8s\.aws|eks\.amazonaws\.com|oci\.oraclecloud\.com)/")
+_DOMAINS = re.compile(r"^(?:karpenter\.k8s\.aws|eks\.amazonaws\.com|karpenter\.k8s\.oracle|oci\.oraclecloud\.com)/")
 _GPU_NAMES = beside(__file__, "karpenter.toml")["gpu-names"]
 _DEAREST = 1e9
 """An order for types without a price: after all others."""
@@ -27,12 +27,13 @@ def node_labels(machine: Machine) -> dict[str, str]:
     """What Karpenter's providers for AWS and OCI put on a node of this type. Keys of a provider have no domain.
 
     Sources: karpenter-provider-aws pkg/providers/instancetype/types.go of 1.14.1, karpenter-provider-oci
-    docs/guide/scheduling-labels.md of 2026-04-21. Memory is in MiB.
+    docs/guide/scheduling-labels.md of 2026-04-21, zoom/karpenter-oci pkg/apis/v1alpha1/labels.go. Memory is in MiB.
     """
     found = {INSTANCE_TYPE_LABEL: machine.name, ARCH_LABEL: machine.arch.replace("x86_64", "amd64"), OS_LABEL: "linux"}
     metal = {"baremetal-shape": "true"} if machine.bare_metal else {}
     if machine.cloud == "oci":
-        return found | {"instance-shape": machine.name, **metal, **({"gpu-shape": "true"} if machine.gpus else {})}
+        gpu = {"gpu-shape": "true", "instance-gpu": str(machine.gpus)} if machine.gpus else {}
+        return found | {"instance-shape": machine.name, "instance-shape-name": machine.name, **metal, **gpu}
     family, _, size = machine.name.partition(".")
     parts = re.match(r"([a-z]+)(\d+)", family)
     found |= {"instance-family": family, "instance-size": size, "instance-hypervisor": "" if metal else "nitro"}
