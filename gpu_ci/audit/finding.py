@@ -107,12 +107,12 @@ def _edited(path: Path, text: str, edit: Edit) -> str:
 def _apply(draft: Draft, keys: Keys_, value: Any) -> None:
     parent, key = keys[:-1], keys[-1]
     holder = draft.value(parent)
-    if value is None:
-        draft.remove(keys)
-    elif draft.value(keys) is not None:
-        draft.put(keys, _flow(value))
-    elif isinstance(key, int) and isinstance(holder, list) and holder:
+    if isinstance(key, int) and isinstance(holder, list) and 0 < len(holder) <= key:
         draft.append(parent, _flow(value))
+    elif value is None:
+        draft.remove(keys)
+    elif holder and draft.value(keys) is not None:
+        draft.put(keys, _flow(value))
     elif isinstance(holder, dict) and isinstance(key, str):
         draft.add(parent, yaml_text({key: value}).splitlines())
     else:

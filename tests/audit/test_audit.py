@@ -227,7 +227,7 @@ def test_a_name_that_no_line_can_hold_does_not_stop_the_audit(tmp_path):
     (tmp_path / os.fsdecode(b"x\xe9.yaml")).write_text("{")
     result = CliRunner().invoke(app, ["audit", str(tmp_path), "--as-of", str(DAY)])
     assert result.exit_code == 0, result.output
-    assert [line for line in result.stdout.splitlines() if "not read" in line][-1].endswith("1 files not read")
+    assert [line for line in result.stdout.splitlines() if "not read" in line][-1].endswith("1 files and 0 keys not read")
 
 
 def test_a_link_in_the_folder_is_not_followed(tmp_path):
@@ -248,12 +248,11 @@ def test_the_command_prints_lines_and_json_with_status_1_for_an_error(tmp_path):
     lines(tmp_path, values=SET % FRESH, job=workflow("gpu-t5"))
     shown = CliRunner().invoke(app, ["audit", str(tmp_path), "--as-of", "2026-10-24"])
     assert shown.exit_code == 1
-    assert (
-        shown.stdout.splitlines()[-1]
-        == "FAILED: 1 errors · 1 runner sets, 0 controllers, 1 jobs · 1 undeterminable · 0 files not read"
-    )
+    counts = "1 runner classes, 0 node pools, 0 controllers, 1 jobs"
+    last = f"FAILED: 1 error · {counts} · 1 undeterminable · 0 files and 0 keys not read"
+    assert shown.stdout.splitlines()[-1] == last
     as_json = json.loads(CliRunner().invoke(app, ["audit", str(tmp_path), "--json"]).stdout)
-    assert [entry["name"] for entry in as_json["sets"]] == ["gpu-t4"]
+    assert [entry["name"] for entry in as_json["classes"]] == ["gpu-t4"]
     assert "runs-on" in {entry["rule"] for entry in as_json["findings"]}
 
 

@@ -11,9 +11,9 @@ from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
 from gpu_ci.offline.annotations import annotate, of_input
-from gpu_ci.offline.notes import Annotation
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.notes import Annotation
 from gpu_ci.offline.plan import Plan, make_plan
 from tests.offline.staging import TEXT, TOO_SMALL, WIDER, base, line_of, plan_of, shipped, staging, write
 

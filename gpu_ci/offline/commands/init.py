@@ -3,6 +3,7 @@
 import math
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,6 +34,7 @@ _Text = str | None
 _BUDGET_HELP = "The most that the worst hour costs: 5/hour or 3000/month in USD. Without --gpu it buys the cheapest."
 _ORGANIZATION_HELP = "GitHub organization or repository: a URL, or a name on github.com."
 _MACHINES_HELP = "Your machines for provider talos: a file that `probe` printed. Repeat it for more."
+_FROM_HELP = "Take the runner classes and pools of another fleet's files, as `gpu-ci audit` reads them."
 _FROM_CONTEXT_HELP = "Read this kubeconfig context's cluster, which exists already. Changes nothing in it."
 
 
@@ -48,6 +50,7 @@ def init(
     kind: Annotated[str, typer.Option("--kind", help="How strict policies are: dev, staging or prod.")] = "staging",
     machines: Annotated[list[str] | None, typer.Option("--machines", help=_MACHINES_HELP)] = None,
     from_context: Annotated[_Text, typer.Option("--from-context", help=_FROM_CONTEXT_HELP)] = None,
+    from_path: Annotated[Path | None, typer.Option("--from", metavar="PATH", help=_FROM_HELP)] = None,
 ) -> None:
     """Write a new stack: Pulumi.STACK.yaml and its policy values.
 
@@ -59,14 +62,23 @@ def init(
         from gpu_ci.offline.init.cluster import read  # noqa: PLC0415 - it loads the Kubernetes client
 
         found = read(from_context)
+    other = None
+    if from_path is not None:
+        from gpu_ci.offline.init.imported import Imported  # noqa: PLC0415 - only this option reads other fleets
+
+        other = Imported(from_path)
+        provider, region, gpu = provider or "eks", region or other.region or None, gpu or other.gpu
+        organization, jobs = organization or other.organization or None, jobs or "tests"
     flags = {"provider": provider, "region": region, "gpu": gpu, "budget": budget}
     flags |= {"organization": organization, "jobs": jobs, "kind": kind}
     given = _answers(stack, found, flags, machines or [])
     with Progress() as progress:
         progress("planning the fleet")
-        new = prepared(given, found, ROOT, day_of())
+        new = prepared(given, found, ROOT, day_of(), other.sets if other else ())
     write(new, ROOT)
     _report(new)
+    for line in other.left_out if other else ():
+        console().print(f"  left out: {line}")
 
 
 def _answers(stack: str, found: Found | None, given: dict[str, str | None], files: list[str]) -> Answers:

@@ -86,7 +86,7 @@ class Draft:
             self._replace(last.end, last.end, f", {value}")
         else:
             self._write(self._span(last)[1], [self.text[self._line(last.at) : last.at] + value])
-        self.value(path).append(value)
+        self.value(path).append(document_of("append", value).value)
 
     def put(self, path: Keys, value: str) -> None:
         """Give a key another value, as YAML on one line."""

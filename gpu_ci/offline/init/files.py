@@ -5,7 +5,7 @@ The policy values of a new stack are its tables for policies/stacks.toml, comput
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -20,7 +20,7 @@ from fleet.providers.fleet import Fleet
 from fleet.settings.budget import MONTH
 from gpu_ci.offline.agree import plan_with, replace_files, text_at
 from gpu_ci.offline.init.answers import Answers, gpus
-from gpu_ci.offline.init.parts import Found
+from gpu_ci.offline.init.parts import Found, Jobs
 from gpu_ci.offline.init.text import text
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.policyconfig import STACKS, config_path, policy_configs, stacks_text
@@ -48,11 +48,11 @@ def require_free(stack: str, root: Path) -> None:
         raise InputError(f"STACK: stack {stack} exists already ({', '.join(existing)}); give another name, or edit these files")
 
 
-def prepared(answers: Answers, found: Found | None, root: Path, day: date) -> New:
+def prepared(answers: Answers, found: Found | None, root: Path, day: date, sets: Sequence[Jobs] = ()) -> New:
     """Choose GPU and sizes, and plan the stack. Nothing below `root` changes. Raises InputError if that gives no clean plan."""
     with TemporaryDirectory(prefix="gpu-ci-init-") as name:
         path = Path(name) / f"Pulumi.{answers.stack}.yaml"
-        answers, fleet = _sized(answers, found, path, root, day)
+        answers, fleet = _sized(answers, found, path, root, day, sets)
         values = stacks_text(root) + tables(answers, fleet, day)
         plan, files = plan_with(answers.stack, root, path, STACKS, values, as_of=day)
         faults = [refusal.error for refusal in plan.refused] + [verdict.message for verdict in plan.blocked()]
@@ -62,12 +62,14 @@ def prepared(answers: Answers, found: Found | None, root: Path, day: date) -> Ne
     return New(answers, files, plan)
 
 
-def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: date) -> tuple[Answers, Fleet]:
+def _sized(
+    answers: Answers, found: Found | None, path: Path, root: Path, day: date, sets: Sequence[Jobs]
+) -> tuple[Answers, Fleet]:
     """Write the stack file: (answers with a GPU, the fleet). A budget has the cheapest GPU, and the most nodes that fit."""
     chosen = replace(answers, gpu=answers.gpu or next(iter(gpus(answers.provider, answers.region)), ""))
 
     def written(most: int, monthly: int) -> Fleet:
-        path.write_text(text(chosen, found, most, monthly), encoding="utf-8")
+        path.write_text(text(chosen, found, most, monthly, sets), encoding="utf-8")
         return read_fleet(answers.stack, path, root)
 
     most = USUAL

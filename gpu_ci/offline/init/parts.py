@@ -40,7 +40,8 @@ class Part(NamedTuple):
 class Jobs(NamedTuple):
     """A runner set of pods over pools, the first choice first. Each runner takes `gpus` GPUs and its share of half a node.
 
-    `group` is a runner group of its own, empty for that of the fleet.
+    `group` is a runner group of its own, empty for that of the fleet. Of a set elsewhere, `ask` has the CPUs and the GiB
+    of a job, and `most` the number of runners.
     """
 
     name: str
@@ -50,11 +51,15 @@ class Jobs(NamedTuple):
     labels: Sequence[str] = ()
     extra: tuple[str, ...] = ()
     group: str = ""
+    ask: tuple[int, int] = (0, 0)
+    most: int | None = None
 
     def lines(self) -> Iterator[str]:
         """The runner set as YAML. A node has less memory than its type is sold with, so the limit is three quarters of it."""
         small = self.pools[0].machines[0]
-        cpus, gib = small.vcpus * self.gpus // small.gpus, small.memory_mib // 1024 * self.gpus // small.gpus
+        shares = small.vcpus * self.gpus // small.gpus, small.memory_mib // 1024 * self.gpus // small.gpus
+        # Of what the set has elsewhere, as much as surely fits here.
+        cpus, gib = (min(asked, share) or share for asked, share in zip(self.ask, shares, strict=True))
         names = [pool.name for pool in self.pools]
         yield f"# {self.about}"
         yield f"{self.name}:"
@@ -66,7 +71,8 @@ class Jobs(NamedTuple):
         yield f"  cpu: {{request: {max(cpus // 2, 1)}, limit: {cpus}}}"
         yield f"  memory: {{request: {max(gib // 2, 1)}Gi, limit: {max(gib * 3 // 4, 1)}Gi}}"
         yield from [f"  labels: {joined(self.labels)}"] * bool(self.labels)
-        yield f"  scale: {{max: {sum(pool.most * pool.machines[0].gpus for pool in self.pools) // self.gpus}}}"
+        held = sum(pool.most * pool.machines[0].gpus for pool in self.pools) // self.gpus
+        yield f"  scale: {{max: {held if self.most is None else min(self.most, held)}}}"
 
 
 def slug(gpu: str) -> str:

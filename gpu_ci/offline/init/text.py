@@ -1,7 +1,7 @@
 """The text of a new stack file, from the templates beside this module."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from string import Template
 
@@ -21,10 +21,11 @@ _ASKED = (
 )
 
 
-def text(answers: Answers, found: Found | None, most: int, monthly: int) -> str:
+def text(answers: Answers, found: Found | None, most: int, monthly: int, sets: Sequence[Jobs] = ()) -> str:
     """The stack file. `most` bounds the nodes for tests, and 0 is the least fleet of all. `monthly` is the alarm's budget in USD.
 
-    `found` is what a cluster that exists already shows of itself. Raises InputError for jobs that no machine can run.
+    `found` is what a cluster that exists already shows of itself, `sets` are those of a foreign fleet. Raises InputError for jobs
+    that no machine can run.
     """
     here = answers.starter
     in_cloud = bool(regions(answers.provider))
@@ -39,14 +40,14 @@ def text(answers: Answers, found: Found | None, most: int, monthly: int) -> str:
         organization=answers.organization,
         tags=_filled("tags", stack=answers.stack) if in_cloud else (),
         name=scalar(name),
-        cluster=cluster_lines(answers, found, most, monthly),
+        cluster=cluster_lines(answers, found, most, monthly, sets),
     )
     return "".join(f"{line}\n" for line in lines)
 
 
-def cluster_lines(answers: Answers, found: Found | None, most: int, monthly: int) -> Iterator[str]:
+def cluster_lines(answers: Answers, found: Found | None, most: int, monthly: int, sets: Sequence[Jobs] = ()) -> Iterator[str]:
     """The lines of a cluster, below its name. The arguments are those of `text`."""
-    return _filled(answers.provider, answers.starter.templates, **_values(answers, found, most, monthly))
+    return _filled(answers.provider, answers.starter.templates, **_values(answers, found, most, monthly, sets))
 
 
 def _filled(template: str, folder: Path = Path(__file__).parent / "templates", **values: str | Iterable[str]) -> Iterator[str]:
@@ -59,7 +60,9 @@ def _filled(template: str, folder: Path = Path(__file__).parent / "templates", *
             yield Template(line).substitute(values)
 
 
-def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> dict[str, str | Iterable[str]]:
+def _values(
+    answers: Answers, found: Found | None, most: int, monthly: int, sets: Sequence[Jobs]
+) -> dict[str, str | Iterable[str]]:
     """What the templates of clusters name, as far as the provider has it."""
     here = answers.starter
     if found is not None and here.reads:
@@ -74,7 +77,7 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
         }
     if here.owns:
         return _owned(answers)
-    containers, sets = "containers" in answers.jobs, list(runner_sets(answers, most))
+    containers, sets = "containers" in answers.jobs, list(sets or runner_sets(answers, most))
     zones = joined(f'"{zone}"' if here.zone_prefix else zone for zone in answers.zones)[1:-1]
     runners = [line for jobs in sets for line in jobs.lines()]
     runners += _machines(answers, zones, most) if containers else []
@@ -86,7 +89,7 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
         "monthly": str(monthly),
         "system": () if most else ("system: {nodes: {min: 2, max: 2}}",),
         "protect": _PROTECT if answers.kind == "prod" else (),
-        "pools": _below("pools", (part for jobs in sets for part in jobs.pools)),
+        "pools": _below("pools", dict.fromkeys(part for jobs in sets for part in jobs.pools)),
         "runners": runners,
         "context": scalar(found.context) if found else "platform",
         "cluster_name": scalar(found.cluster) if found and found.cluster else "platform",

@@ -52,10 +52,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     (found.root / "policies" / "config").mkdir(parents=True)
     (found.root / STACKS).write_text(OTHERS)
 
-    def prepared(answers, cluster, _, day):
-        asked = (repr(answers), repr(cluster), day, stacks_text(found.root), files.tables, found.judged)
+    def prepared(answers, cluster, _, day, sets=()):
+        asked = (repr(answers), repr(cluster), day, repr(sets), stacks_text(found.root), files.tables, found.judged)
         if asked not in _PREPARED:
-            _PREPARED[asked] = files.prepared(answers, cluster, ROOT, day)
+            _PREPARED[asked] = files.prepared(answers, cluster, ROOT, day, sets)
         found.made.append(_PREPARED[asked])
         return found.made[-1]
 
