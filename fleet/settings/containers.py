@@ -5,10 +5,10 @@ Settings check these models and keep what was written. Field names are Kubernete
 
 import ipaddress
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError, create_model
 
 from fleet.facts.errors import instead
 from fleet.facts.quantities import quantity
@@ -33,180 +33,48 @@ def _ip(text: str) -> str:
 _Ip = Annotated[str, AfterValidator(_ip)]
 
 
-_NO_ROOT = accepted("root", lambda user: user != 0)
-
-
-class _Capabilities(Model):
-    add: list[Literal["NET_BIND_SERVICE"]] | None = None
-    drop: list[str] | None = None
-
-
-class _Seccomp(Model):
-    type: Literal["RuntimeDefault", "Localhost"]
-    localhost_profile: str | None = None
-
-
-class _SecurityContext(Model):
-    """Values that the standard `restricted` admits."""
-
-    allow_privilege_escalation: Literal[False] | None = None
-    capabilities: _Capabilities | None = None
-    privileged: Literal[False] | None = None
-    read_only_root_filesystem: bool | None = None
-    run_as_group: int | None = None
-    run_as_non_root: Literal[True] | None = None
-    run_as_user: Annotated[int, _NO_ROOT] | None = None
-    seccomp_profile: _Seccomp | None = None
-
-
-class _Key(Model):
-    name: str
-    key: str
-    optional: bool | None = None
-
-
-class _Source(Model):
-    secret_key_ref: _Key | None = None
-    config_map_key_ref: _Key | None = None
-    field_ref: dict[str, str] | None = None
-    resource_field_ref: dict[str, Any] | None = None
-
-
-class _Variable(Model):
-    name: Annotated[str, matching("env_name__container", ENV_NAME), refuses(refuse_ours)]
-    value: str | None = None
-    value_from: _Source | None = None
-
-
-class _Object(Model):
-    name: str
-    optional: bool | None = None
-
-
-class _Variables(Model):
-    prefix: str | None = None
-    config_map_ref: _Object | None = None
-    secret_ref: _Object | None = None
-
-
-class _ContainerPort(Model):
-    container_port: _Port
-    name: _Name | None = None
-    protocol: Literal["TCP", "UDP", "SCTP"] | None = None
-
-
-class _VolumeMount(Model):
-    name: str
-    mount_path: Annotated[str, Field(min_length=1)]
-    read_only: bool | None = None
-    sub_path: str | None = None
-    sub_path_expr: str | None = None
-    mount_propagation: Literal["None", "HostToContainer"] | None = None
-    recursive_read_only: str | None = None
-
-
-class _Exec(Model):
-    command: list[str]
-
-
-class _HttpGet(Model):
-    """Without `host`, which the standard refuses from Kubernetes 1.34 on."""
-
-    port: int | str
-    path: str | None = None
-    scheme: Literal["HTTP", "HTTPS"] | None = None
-    http_headers: list[dict[str, str]] | None = None
-
-
-class _Tcp(Model):
-    port: int | str
-
-
-class _Handler(Model):
-    exec: _Exec | None = None
-    http_get: _HttpGet | None = None
-    tcp_socket: _Tcp | None = None
-
-
-class _Hook(_Handler):
-    sleep: dict[str, int] | None = None
-
-
-class _Lifecycle(Model):
-    post_start: _Hook | None = None
-    pre_stop: _Hook | None = None
-    stop_signal: str | None = None
-
-
-class _Grpc(Model):
-    port: _Port
-    service: str | None = None
-
-
 _Count = Annotated[int, Field(ge=0)]
+_Filled = Annotated[str, Field(min_length=1)]
+_TYPES: dict[str, Any] = {
+    "Capability": Literal["NET_BIND_SERVICE"],
+    "Seccomp type": Literal["RuntimeDefault", "Localhost"],
+    "any": dict[str, Any],
+    "count": _Count,
+    "env name": Annotated[str, matching("env_name__container", ENV_NAME), refuses(refuse_ours)],
+    "filled": _Filled,
+    "flag": bool,
+    "host names": Annotated[list[_HostName], Field(min_length=1)],
+    "ip": _Ip,
+    "name": _Name,
+    "name servers": Annotated[list[_Ip], Field(max_length=3)],
+    "number or text": int | str,
+    "port": _Port,
+    "searches": Annotated[list[str], Field(max_length=32)],
+    "text": str,
+    "text or number": str | int,
+    "texts": dict[str, str],
+    "user": Annotated[int, accepted("root", lambda user: user != 0)],
+    "whole": int,
+    "wholes": dict[str, int],
+}
+"""What containers.toml calls a type. Resolvers: at most 3 servers and 32 domains (Kubernetes, DNS for Services and Pods)."""
+_FIELDS: dict[str, dict[str, Any]] = beside(__file__, "containers.toml")
 
 
-class _Probe(_Handler):
-    grpc: _Grpc | None = None
-    initial_delay_seconds: _Count | None = None
-    period_seconds: _Count | None = None
-    timeout_seconds: _Count | None = None
-    success_threshold: _Count | None = None
-    failure_threshold: _Count | None = None
-    termination_grace_period_seconds: _Count | None = None
+def _type(word: str | list[Any]) -> Any:
+    if isinstance(word, list):
+        return Literal[tuple(word)]
+    return list[_type(word[:-2])] if word.endswith("[]") else _TYPES.get(word) or _model(word)  # type: ignore[misc]
 
 
-class _Resources(Model):
-    requests: dict[str, Any] | None = None
-    limits: dict[str, Any] | None = None
-
-
-class _Container(Model):
-    """The fields of a container without those of an interactive one."""
-
-    name: _Name
-    image: Annotated[str, Field(min_length=1)]
-    args: list[str] | None = None
-    command: list[str] | None = None
-    env: list[_Variable] | None = None
-    env_from: list[_Variables] | None = None
-    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
-    lifecycle: _Lifecycle | None = None
-    liveness_probe: _Probe | None = None
-    ports: list[_ContainerPort] | None = None
-    readiness_probe: _Probe | None = None
-    resize_policy: list[dict[str, str]] | None = None
-    resources: _Resources | None = None
-    restart_policy: Literal["Always"] | None = None
-    security_context: _SecurityContext | None = None
-    startup_probe: _Probe | None = None
-    termination_message_path: str | None = None
-    termination_message_policy: Literal["File", "FallbackToLogsOnError"] | None = None
-    volume_mounts: list[_VolumeMount] | None = None
-    working_dir: str | None = None
-
-
-class _HostAlias(Model):
-    ip: _Ip
-    hostnames: Annotated[list[_HostName], Field(min_length=1)]
-
-
-class _DnsOption(Model):
-    name: Annotated[str, Field(min_length=1)]
-    value: str | None = None
-
-
-class _DnsConfig(Model):
-    """At most 3 servers and 32 domains (Kubernetes, DNS for Services and Pods)."""
-
-    nameservers: Annotated[list[_Ip], Field(max_length=3)] | None = None
-    searches: Annotated[list[str], Field(max_length=32)] | None = None
-    options: list[_DnsOption] | None = None
-
-
-class _EmptyDir(Model):
-    medium: Literal["", "Memory"] | None = None
-    size_limit: str | int | None = None
+@cache
+def _model(name: str) -> type[BaseModel]:
+    """The model of a table of containers.toml."""
+    fields: dict[str, Any] = {}
+    for key, word in _FIELDS[name].items():
+        needed = isinstance(word, str) and word.endswith("!")
+        fields[key] = (_type(word[:-1]), ...) if needed else (_type(word) | None, None)
+    return create_model(name, __base__=Model, **fields)
 
 
 class _VolumeName(BaseModel, extra="allow"):
@@ -236,7 +104,7 @@ def _checked(kind: type[BaseModel], value: Mapping[str, Any]) -> None:
 
 def refuse_container(value: Mapping[str, Any]) -> None:
     """Refuse a container that the API server rejects in a namespace with the standard `restricted`. Raises a settings problem."""
-    _checked(_Container, value)
+    _checked(_model("Container"), value)
     drop = ((value.get("securityContext") or {}).get("capabilities") or {}).get("drop")
     refuse_if("capabilities", drop is not None and "ALL" not in drop, private=True)
     for variable in value.get("env") or ():
@@ -263,12 +131,12 @@ def refuse_volume(value: Mapping[str, Any]) -> None:
     (kind, source), *_ = sources.items()
     refuse_if("template_volume_kind", kind not in _SOURCES, private=True, kind=kind, kinds=", ".join(_SOURCES))
     if kind == "emptyDir":
-        _checked(_EmptyDir, source)
+        _checked(_model("EmptyDir"), source)
         if (size := source.get("sizeLimit")) is not None and (quantity(size) or 0) <= 0:
             raise problem("template_volume_size", private=True)
     elif (needed := _SOURCES[kind]) and needed not in source:
         raise problem("template_volume_key", private=True, kind=kind, needed=needed)
 
 
-HOST_ALIAS, DNS_CONFIG = (refuses(partial(_checked, kind)) for kind in (_HostAlias, _DnsConfig))
+HOST_ALIAS, DNS_CONFIG = (refuses(partial(_checked, _model(name))) for name in ("HostAlias", "DnsConfig"))
 """For a line of /etc/hosts, and for a configuration of resolvers: they refuse what the API server rejects."""
