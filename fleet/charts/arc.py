@@ -1,12 +1,11 @@
 """Values of Actions Runner Controller (ARC) and of its runner scale sets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from fleet.charts import kept_jobs
 from fleet.charts.chart import Chart, Pod, fixed, manifests, resources
-from fleet.facts.manifest import filled
-from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, shared_memory
+from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount, shared_memory
 from fleet.facts.pricing import USD_PER_HOUR
 from fleet.facts.scheduling import GPU_RESOURCE, SYSTEM_SELECTOR, Toleration
 from fleet.facts.versions import RUNNER_IMAGE
@@ -51,10 +50,17 @@ def arc_controller(selector: Mapping[str, str] = SYSTEM_SELECTOR, *, metrics: bo
     """
     address = f":{METRICS_PORT}"
     ports = {"controllerManagerAddr": address, "listenerAddr": address, "listenerEndpoint": "/metrics"}
-    values = fixed(CONTROLLER) | {"nodeSelector": dict(selector), "resources": resources(_CONTROLLER_POD)}
-    values |= {"podSecurityContext": CONFINED_POD, "securityContext": CONFINED} | ({"metrics": ports} if metrics else {})
+    values = fixed(CONTROLLER, selector=dict(selector), sizes=resources(_CONTROLLER_POD), metrics=ports if metrics else None)
     folder = "infrastructure/controllers/arc"
     return Chart("gha-runner-scale-set-controller", CONTROLLER, NAMESPACE, values, (_CONTROLLER_POD,), folder)
+
+
+def agent(runner: RunnerPod, mounts: Collection[Mount]) -> dict[str, Any]:
+    """What every pod with GitHub's runner has, by the names in the files of those pods."""
+    secrets = [{"name": name} for name in runner.pull_secrets] or None
+    listed = {"mounts": [mount.mount for mount in mounts], "volumes": [mount.volume for mount in mounts], "secrets": secrets}
+    security = CONFINED_POD | {"runAsUser": RUNNER_UID, "fsGroup": RUNNER_UID}
+    return listed | {"confined": CONFINED, "image": runner.image or RUNNER_IMAGE, "security": security}
 
 
 def runner_pod(
@@ -69,32 +75,15 @@ def runner_pod(
     `tolerations` are those that the nodes need. `resource` is the extended resource that the nodes advertise. `mounts_shm` says
     whether the pod may mount its own /dev/shm. `usd_per_hour` is the price of the pod's part of a node, empty if it is unknown.
     """
-    gpu = {resource: runner.gpus} if runner.gpus else {}
-    requests = {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request)} | gpu
-    limits = {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu
     driver = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if runner.gpus else {}
     env = driver | ({USD_PER_HOUR: usd_per_hour} if usd_per_hour else {})
     shm, keep = [shared_memory(memory_text(runner.shm))] if mounts_shm else [], runner.keep_failed
     mounts = [*shm, *runner.mounts, *kept_jobs.mounts(keep)]
     own = [*({"name": name, "value": value} for name, value in env.items()), *kept_jobs.variables(keep)]
-    pod = {
-        "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": GRACE,
-        "tolerations": manifests(tolerations),
-        "securityContext": CONFINED_POD | {"runAsUser": RUNNER_UID, "fsGroup": RUNNER_UID},
-        "containers": [
-            {
-                "name": RUNNER_CONTAINER,
-                "image": runner.image or RUNNER_IMAGE,
-                "command": ["/home/runner/run.sh"],
-                "env": [*own, *runner.variables],
-                "resources": {"requests": requests | {"ephemeral-storage": memory_text(runner.disk)}, "limits": limits},
-                "securityContext": CONFINED,
-                "volumeMounts": [mount.mount for mount in mounts],
-            }
-        ],
-        "volumes": [mount.volume for mount in mounts],
-    }
-    secrets = [{"name": name} for name in runner.pull_secrets]
-    pod |= filled({"serviceAccountName": runner.service_account, "imagePullSecrets": secrets})
+    gpu = {resource: runner.gpus} if runner.gpus else {}
+    requests = {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request), **gpu}
+    limits = {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit), **gpu}
+    sizes = {"requests": requests | {"ephemeral-storage": memory_text(runner.disk)}, "limits": limits}
+    placed = {"account": runner.service_account, "grace": GRACE, "sizes": sizes, "tolerations": manifests(tolerations)}
+    pod = fixed("runner-pod", **agent(runner, mounts), **placed, env=[*own, *runner.variables])
     return pod if runner.template is None else runner.template.merged(pod, CONFINED)

@@ -5,6 +5,7 @@ every value in a preview, and Git can hold them. Helm ignores keys that a chart 
 the chart's own values.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -16,6 +17,7 @@ from fleet.facts import versions
 from fleet.facts.pods import Amount, Level, Requests
 from fleet.facts.record import Record
 from fleet.facts.scheduling import Toleration
+from fleet.facts.tables import beside, entries
 from fleet.facts.yaml_text import read_yaml
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.registry import Mirror
@@ -122,9 +124,26 @@ def chart_values(mirror: Mirror, chart: str, values: Mapping[str, Any]) -> dict[
     return made
 
 
-def fixed(name: str, beside: str = __file__) -> dict[str, Any]:
-    """Values that no setting changes, of a YAML file beside this module or another one. Raises what `read_yaml` raises."""
-    return cast("dict[str, Any]", deepcopy(_read(Path(beside).with_name(f"{name}.yaml")).value))
+def fixed(name: str, beside: str = __file__, /, **given: Any) -> dict[str, Any]:
+    """What a YAML file beside this module or another one says, with the values that it names, as in `image: $image`.
+
+    A key whose given value is None is left out. Raises what `read_yaml` raises, and KeyError for a name without a value.
+    """
+    return cast("dict[str, Any]", _with_given(_read(Path(beside).with_name(f"{name}.yaml")).value, given))
+
+
+def _with_given(part: Any, given: Mapping[str, Any]) -> Any:
+    if isinstance(part, str) and re.fullmatch(r"\$[a-z_-]+", part):
+        return deepcopy(given[part[1:]])
+    if isinstance(part, dict):
+        made = {key: _with_given(value, given) for key, value in part.items()}
+        return {key: value for key, value in made.items() if value is not None or part[key] is None}
+    return [_with_given(item, given) for item in part] if isinstance(part, list) else part
+
+
+def pods_of(chart: str) -> dict[str, Pod]:
+    """The pods of a chart by their names, from pods.toml."""
+    return entries(Pod, beside(__file__, "pods.toml")[chart], "name")
 
 
 def requests(pod: Requests) -> dict[str, Any]:

@@ -66,13 +66,8 @@ def cluster_autoscaler(
     It gets its AWS permissions by Pod Identity. `by_priority`: whether it prefers groups by the ConfigMap. The chart lets it read
     the ConfigMap, and it does not create one as long as `expanderPriorities` is empty.
     """
-    values = fixed(AUTOSCALER)
-    values |= {"autoDiscovery": {"clusterName": cluster}, "awsRegion": region, "nodeSelector": dict(selector)}
-    values |= {"image": {"tag": versions.KUBERNETES[kubernetes].cluster_autoscaler}, "resources": resources(_POD)}
-    values["extraArgs"] |= {
-        "expander": BY_PRIORITY if by_priority else BEST_WASTE,
-        "balancing-label": POOL_LABEL,
-        "max-node-provision-time": f"{PROVISION_MINUTES}m",
-        **(_BACKOFF if by_priority else {}),
-    }
+    given = {"cluster": cluster, "region": region, "selector": dict(selector), "sizes": resources(_POD)}
+    given |= {"tag": versions.KUBERNETES[kubernetes].cluster_autoscaler, "expander": BY_PRIORITY if by_priority else BEST_WASTE}
+    values = fixed(AUTOSCALER, **given, label=POOL_LABEL, provision=f"{PROVISION_MINUTES}m")
+    values["extraArgs"] |= _BACKOFF if by_priority else {}
     return Chart(AUTOSCALER, AUTOSCALER, KUBE_SYSTEM, values, (_POD,), f"infrastructure/controllers/{AUTOSCALER}")

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fleet.charts.chart import Pod, resources
+from fleet.charts.arc import agent
+from fleet.charts.chart import Pod, fixed
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount
 from fleet.facts.scheduling import CONTAINER_JOBS, NO_GPU, SAFE_TO_EVICT
-from fleet.facts.versions import RUNNER_IMAGE
 from fleet.settings.container_jobs import ContainerFields, Services
 from fleet.settings.model import CpuSpan, MemorySpan, cpu_text, memory_text
 from fleet.settings.pod_template import CaBundle, PodFields
@@ -59,39 +59,12 @@ def own_pod(runner: RunnerPod, jobs: str, prepare: int) -> dict[str, Any]:
 
     `prepare` is how many seconds the hooks wait until a job's pod runs.
     """
-    image = runner.image or RUNNER_IMAGE
     hooks = Mount("hooks", _FOLDER, {"configMap": {"name": CONTAINER_JOBS}}, read_only=True)
-    env = {
-        "ACTIONS_RUNNER_CONTAINER_HOOKS": f"{_FOLDER}/index.js",
-        "ACTIONS_RUNNER_KUBERNETES_NAMESPACE": jobs,
-        "ACTIONS_RUNNER_PREPARE_JOB_TIMEOUT_SECONDS": str(prepare),
-        # The hooks take node and its modules from it for the job's container.
-        "ACTIONS_RUNNER_IMAGE": image,
-        # Without it a job without `container` would run in this pod, beside the token.
-        "ACTIONS_RUNNER_REQUIRE_JOB_CONTAINER": "true",
-    }
-    name = {"name": "ACTIONS_RUNNER_POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
-    sizes = resources(OWN_POD)
-    sizes["requests"] = {**sizes["requests"], "ephemeral-storage": memory_text(_OWN_DISK)}
-    # The hooks write what the job's container sends, without a bound, on a node that may have the controllers.
-    sizes["limits"] = {**sizes["limits"], "ephemeral-storage": memory_text(_OWN_DISK + runner.scratch)}
-    return {
-        "serviceAccountName": ACCOUNT,
-        "automountServiceAccountToken": True,
-        "securityContext": CONFINED_POD | {"runAsUser": RUNNER_UID, "fsGroup": RUNNER_UID},
-        "containers": [
-            {
-                "name": "runner",
-                "image": image,
-                "command": ["/home/runner/run.sh"],
-                "env": [name, *({"name": key, "value": value} for key, value in env.items()), *runner.trust],
-                "resources": sizes,
-                "securityContext": CONFINED,
-                "volumeMounts": [hooks.mount],
-            }
-        ],
-        "volumes": [hooks.volume],
-    } | ({"imagePullSecrets": [{"name": secret} for secret in runner.pull_secrets]} if runner.pull_secrets else {})
+    sizes = {"cpu": cpu_text(OWN_POD.cpu), "memory": memory_text(OWN_POD.memory), "disk": memory_text(_OWN_DISK)}
+    most = {"most_memory": memory_text(2 * OWN_POD.memory), "most_disk": memory_text(_OWN_DISK + runner.scratch)}
+    pod = fixed("container-runner", jobs=jobs, prepare=str(prepare), **agent(runner, [hooks]), **sizes, **most)
+    pod["containers"][0]["env"] += runner.trust
+    return pod
 
 
 def job_template(pod: Mapping[str, Any], runner: RunnerPod, deadline: int | None = None) -> dict[str, Any]:

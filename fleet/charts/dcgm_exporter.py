@@ -5,11 +5,9 @@ Facts: NVIDIA/dcgm-exporter 4.5.3-4.8.2, chart 4.8.2.
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
-from fleet.charts.chart import Chart, Pod, manifests, requests
-from fleet.facts.manifest import filled
-from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TOLERATION, Toleration
+from fleet.charts.chart import Chart, Pod, fixed, manifests, requests
+from fleet.facts.scheduling import GPU_TOLERATION, Toleration
 from fleet.facts.tables import text
 
 DCGM_EXPORTER = "dcgm-exporter"
@@ -47,23 +45,11 @@ def dcgm_exporter(
     `tolerations` are those of the cluster's provider. `engine_on_nodes`: whether the nodes run a DCGM engine, which listens on
     port 5555 of the node. `runtime_class` is the RuntimeClass that a pod must name to see GPUs, or empty.
     """
-    environment: list[dict[str, Any]] = [INTERVAL]
-    if engine_on_nodes:
-        # Kubernetes replaces $(HOST_IP) only if the variable is defined before.
-        environment.append({"name": "HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}})
-        environment.append(remote_engine(f"$(HOST_IP):{ENGINE_PORT}"))
-    values = {
-        "fullnameOverride": DCGM_EXPORTER,
-        "nodeSelector": {GPU_PRESENT_LABEL: "true"},
-        "tolerations": manifests(tolerations),
-        # Twice the request, for nodes with eight GPUs. The chart's own limit of 200m would throttle the exporter there.
-        "resources": requests(EXPORTER_POD) | {"limits": {"cpu": "1", "memory": "1Gi"}},
-        "customMetrics": COUNTERS,
-        "podAnnotations": {"gpu-ci/counters": CHANGED},
-        "extraEnv": environment,
-        # The program's own PodMonitor scrapes every exporter, also one that the program did not install.
-        "serviceMonitor": {"enabled": False},
-    } | filled({"runtimeClassName": runtime_class})
+    address = {"name": "HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}
+    # Kubernetes replaces $(HOST_IP) only if the variable is defined before.
+    engine = [address, remote_engine(f"$(HOST_IP):{ENGINE_PORT}")] if engine_on_nodes else []
+    placed = {"runtime_class": runtime_class or None, "tolerations": manifests(tolerations), **requests(EXPORTER_POD)}
+    values = fixed(DCGM_EXPORTER, changed=CHANGED, counters=COUNTERS, env=[INTERVAL, *engine], **placed)
     folder, pods = "infrastructure/monitoring", (EXPORTER_POD,)
     # The exporter reads the kubelet's list of pods and GPUs from the host, and profiling needs a capability.
     return Chart(DCGM_EXPORTER, DCGM_EXPORTER, NAMESPACE, values, pods, folder, pod_security="privileged")

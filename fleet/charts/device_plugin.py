@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, manifests, requests
+from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, fixed, manifests, requests
 from fleet.facts.pods import CONFINED
 from fleet.facts.record import Record
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_RESOURCE, GPU_TOLERATION, HOST_LABEL, Toleration
@@ -118,18 +118,10 @@ def device_plugin(
         for namespace, labels in OTHER_ADVERTISERS.items()
     ]
     labels = [{"key": key, "operator": "In", "values": [value]} for key, value in selector.items()]
-    terms = {"nodeSelectorTerms": [{"matchExpressions": labels}]}
-    values = {
-        # This is close to the default affinity. The default also accepts labels that only NFD sets.
-        "affinity": {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms},
-            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": others},
-        },
-        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, *manifests(tolerations)],
-        # No limit: the control daemon of MPS would get the same one, and the MPS server of a node runs in its container.
-        "resources": requests(PLUGIN_POD),
-        "gfd": {"enabled": False},
-    } | (_with_configs(configs) if configs else {})
+    critical = {"key": "CriticalAddonsOnly", "operator": "Exists"}
+    placed = {"labels": labels, "others": others, "resources": requests(PLUGIN_POD)}
+    values = fixed(DEVICE_PLUGIN, tolerations=[critical, *manifests(tolerations)], **placed)
+    values |= _with_configs(configs) if configs else {}
     folder, pods = "infrastructure/controllers/device-plugin", (PLUGIN_POD, MPS_POD)
     # The plugin mounts the kubelet's socket folder from the host. Only this level allows that.
     return Chart(DEVICE_PLUGIN, DEVICE_PLUGIN, NAMESPACE, values, pods, folder, pod_security="privileged")

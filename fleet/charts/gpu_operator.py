@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from fleet.charts.chart import Chart, Pod, manifests, requests
+from fleet.charts.chart import Chart, Pod, fixed, manifests, pods_of, requests
 from fleet.charts.dcgm_exporter import CHANGED, COUNTERS, EXPORTER_POD, INTERVAL, remote_engine
 from fleet.charts.device_plugin import MPS_POD, OPERATOR_NAMESPACE, PLUGIN_POD
 from fleet.charts.enablement import EnablementSettings
@@ -21,16 +21,7 @@ from fleet.settings.operator import Containerd, Driver, OperatorSettings
 
 OPERATOR = "gpu-operator"
 NAMESPACE = OPERATOR_NAMESPACE
-_ON_SYSTEM_POOL = (Pod(OPERATOR, 200, 100), Pod("nfd-master", 100, 128), Pod("nfd-gc", 10, 128))
-"""The operator, and the master and garbage collector of its node feature discovery. The requests are those of their charts
-(gpu-operator v26.7.0, node-feature-discovery 0.19.0)."""
-_WORKER = Pod("nfd-worker", 5, 64, on="all nodes")
-_DRIVER = Pod("driver", 50, 128, on="GPU nodes")
-_TOOLKIT = Pod("toolkit", 10, 64, on="GPU nodes")
-_GFD = Pod("gfd", 20, 64, on="GPU nodes")
-_MIG_MANAGER = Pod("mig-manager", 10, 64, on="GPU nodes")
-_VALIDATOR = Pod("validator", 10, 64, on="GPU nodes")
-"""The operator also gives these requests to the init containers of the other operands, so no operand requests less."""
+_PODS = pods_of(OPERATOR)
 
 
 class GpuOperatorSettings(OperatorSettings, EnablementSettings):
@@ -56,36 +47,22 @@ class GpuOperatorSettings(OperatorSettings, EnablementSettings):
     @property
     def chart(self) -> Chart:
         """The chart. Operands have requests but no limits, because a limit that is too small would stop all GPUs of a node."""
-        placed, configs = self.controller_node_selector, self.configs
-        values: dict[str, Any] = {
-            "operator": {"nodeSelector": dict(placed), "runtimeClass": RUNTIME_CLASS},
-            "daemonsets": {"tolerations": manifests(self.tolerations)},
-            "cdi": {"enabled": self.cdi},
-            "sandboxWorkloads": {"enabled": False},
+        configs, counted, engine = self.configs, self.counters, self.dcgm_engine
+        given: dict[str, Any] = {
+            "selector": dict(self.controller_node_selector),
+            "tolerations": manifests(self.tolerations),
             "driver": _driver(self.driver) if self.install_driver else {"enabled": False},
             "toolkit": _toolkit(self.containerd) if self.install_toolkit else {"enabled": False},
-            "devicePlugin": {"enabled": self.device_plugin, "resources": requests(PLUGIN_POD)}
-            | ({"config": {"create": False, "name": configs.name, "default": configs.default}} if configs else {}),
-            "mig": {"strategy": self.mig_strategy},
-            "migManager": _mig_manager(self.mig_strategy != "none"),
-            "gfd": {"enabled": True, "resources": requests(_GFD)},
-            "dcgmExporter": {
-                "enabled": True,
-                "resources": requests(EXPORTER_POD),
-                "serviceMonitor": {"enabled": self.service_monitor},
-            }
-            | _collected(self.counters, self.dcgm_engine),
-            "validator": {"resources": requests(_VALIDATOR)},
-            "nfd": {"enabled": True},
-            "node-feature-discovery": {
-                "master": {"nodeSelector": dict(placed)},
-                "gc": {"nodeSelector": dict(placed)},
-                # A node without the worker's labels gets no operands.
-                "worker": {"tolerations": manifests(self.tolerations), "resources": requests(_WORKER)},
-            },
+            "config": {"create": False, "name": configs.name, "default": configs.default} if configs else None,
+            "restart": [{"name": "WITH_REBOOT", "value": "true"}] if self.mig_strategy != "none" else None,
+            "counters": {"create": True, "name": f"gpu-ci-counters-{CHANGED}", "data": COUNTERS} if counted else None,
+            "env": [*([INTERVAL] if counted else []), *([remote_engine(engine)] if engine else [])] or None,
+            "paths": {"driverInstallDir": self.driver_root} if self.driver_root else None,
         }
-        if self.driver_root:
-            values["hostPaths"] = {"driverInstallDir": self.driver_root}
+        given |= {"cdi": self.cdi, "monitor": self.service_monitor, "plugin": self.device_plugin, "network": bool(engine) or None}
+        given |= {"mig": self.mig_strategy, "cuts": self.mig_strategy != "none"}
+        sizes = {f"of-{pod.name}": requests(pod) for pod in (*_PODS.values(), PLUGIN_POD, EXPORTER_POD)}
+        values = fixed(OPERATOR, **given, **sizes)
         # Operands and node feature discovery mount folders of the host. Only this level allows that.
         folder, pods = f"infrastructure/controllers/{OPERATOR}", tuple(_pods(self))
         return Chart(OPERATOR, OPERATOR, NAMESPACE, values, pods, folder, pod_security="privileged")
@@ -99,20 +76,11 @@ def _pods(made: GpuOperatorSettings) -> Iterator[Pod]:
     runs only on nodes whose GPUs support MIG. Here it counts on all GPU nodes of a cluster that uses it.
     """
     containers = 2 if made.configs is not None else 1
-    yield from _ON_SYSTEM_POOL
-    yield _WORKER
-    if made.install_driver:
-        yield _DRIVER
-    if made.install_toolkit:
-        yield _TOOLKIT
-    if made.device_plugin:
-        yield PLUGIN_POD.times(containers)
-        yield MPS_POD.times(containers)
-    yield _GFD.times(containers)
+    installed = {"driver": made.install_driver, "toolkit": made.install_toolkit, "mig-manager": made.mig_strategy != "none"}
+    yield from (pod for name, pod in _PODS.items() if installed.get(name, name != "gfd"))
+    plugin = (PLUGIN_POD, MPS_POD) if made.device_plugin else ()
+    yield from (pod.times(containers) for pod in (*plugin, _PODS["gfd"]))
     yield EXPORTER_POD
-    yield _VALIDATOR
-    if made.mig_strategy != "none":
-        yield _MIG_MANAGER
 
 
 def runtime_class(image: NodeImage, operator: OperatorSettings, *, cdi: bool) -> str:
@@ -124,28 +92,11 @@ def runtime_class(image: NodeImage, operator: OperatorSettings, *, cdi: bool) ->
     return "" if cdi or image.toolkit or operator.containerd.default_runtime else RUNTIME_CLASS
 
 
-def _collected(counters: bool, engine: str) -> dict[str, Any]:
-    """The exporter's counters, and the engine that it asks for them.
-
-    The name of the ConfigMap has a hash, because the exporter reads the file only when it starts. The operator gives the exporter
-    the node's network only for an engine of its own (NVIDIA/gpu-operator v26.7.0 controllers/object_controls.go).
-    """
-    environment = [*([INTERVAL] if counters else []), *([remote_engine(engine)] if engine else [])]
-    config = {"create": True, "name": f"gpu-ci-counters-{CHANGED}", "data": COUNTERS} if counters else {}
-    return filled({"config": config, "env": environment, "hostNetwork": bool(engine)})
-
-
-def _mig_manager(cuts: bool) -> dict[str, Any]:
-    """The MIG manager. A cloud VM cannot reset a GPU alone, so the manager restarts the node if necessary."""
-    restart = {"env": [{"name": "WITH_REBOOT", "value": "true"}]} if cuts else {}
-    return {"enabled": cuts, "resources": requests(_MIG_MANAGER)} | restart
-
-
 def _driver(driver: Driver) -> dict[str, Any]:
     """The driver as a DaemonSet. The chart's `auto` selects the kernel modules: V100 and P100 have only proprietary ones."""
     license_ = {"secretName": driver.license_secret, "nlsEnabled": True} if driver.license_secret is not None else {}
     more = {"repository": driver.repository, "imagePullSecrets": list(driver.pull_secrets), "licensingConfig": license_}
-    return {"enabled": True, "version": driver.version, "resources": requests(_DRIVER)} | filled(more)
+    return {"enabled": True, "version": driver.version, "resources": requests(_PODS["driver"])} | filled(more)
 
 
 def _toolkit(containerd: Containerd) -> dict[str, Any]:
@@ -162,4 +113,4 @@ def _toolkit(containerd: Containerd) -> dict[str, Any]:
         "NVIDIA_RUNTIME_SET_AS_DEFAULT": "true" if containerd.default_runtime else "false",
     }
     env = [{"name": name, "value": value} for name, value in variables.items() if value is not None]
-    return {"enabled": True, "env": env, "resources": requests(_TOOLKIT)}
+    return {"enabled": True, "env": env, "resources": requests(_PODS["toolkit"])}

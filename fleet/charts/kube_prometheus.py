@@ -4,9 +4,8 @@ Facts: prometheus-community/helm-charts kube-prometheus-stack 88.5.3, kube-state
 """
 
 import re
-from typing import Any
 
-from fleet.charts.chart import Chart, Pod, fixed, requests, resources
+from fleet.charts.chart import Chart, Pod, fixed, pods_of, requests, resources
 from fleet.facts import scheduling
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import memory_text
@@ -15,13 +14,7 @@ from fleet.settings.monitoring import Monitoring
 STACK = "kube-prometheus-stack"
 PROMETHEUS_CLASS = "gpu-ci-prometheus"
 """Name of the storage class that the program creates for Prometheus."""
-_RELOADER = Pod("config-reloader", 10, 32)
-_PROMETHEUS = Pod("prometheus", 500, 1536)
-_ALERTMANAGER = Pod("alertmanager", 10, 64)
-_OPERATOR = Pod("prometheus-operator", 50, 128)
-_STATE_METRICS = Pod("kube-state-metrics", 20, 128)
-_NODE_EXPORTER = Pod("node-exporter", 10, 32, on="all nodes")
-"""Not measured: requests for some tens of nodes and runner sets. Measure yours with `kubectl top pods -n monitoring`."""
+_PODS = pods_of(STACK)
 _FILL = 0.85
 """Part of the volume that samples may fill. The rest is for the write-ahead log, and for blocks while Prometheus merges them."""
 
@@ -33,34 +26,20 @@ def kube_prometheus(cluster: Cluster, monitoring: Monitoring, name: str, *, rece
     write.
     """
     storage_class = PROMETHEUS_CLASS if cluster.makes_class else monitoring.storage_class
-    claim: dict[str, Any] = {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": memory_text(monitoring.storage)}},
-    } | ({"storageClassName": storage_class} if storage_class else {})
-    values, placed = fixed(STACK), {"nodeSelector": dict(cluster.system_selector)}
-    values["prometheus"]["prometheusSpec"] |= {
-        "externalLabels": {"cluster": name},
-        "retention": f"{monitoring.retention}s",
-        "retentionSize": f"{int(monitoring.storage * _FILL)}MiB",
-        "storageSpec": {"volumeClaimTemplate": {"spec": claim}},
-        "resources": resources(_PROMETHEUS),
-        **placed,
-        **({"enableRemoteWriteReceiver": True} if receives else {}),
-    }
-    values["alertmanager"]["alertmanagerSpec"] |= {"resources": resources(_ALERTMANAGER)} | placed
-    reloader = {"prometheusConfigReloader": {"resources": resources(_RELOADER)}}
-    values["prometheusOperator"] |= {"resources": resources(_OPERATOR)} | placed | reloader
+    requested = {"requests": {"storage": memory_text(monitoring.storage)}}
     labels = [f"nodes=[{','.join(node_labels(cluster))}]", f"pods=[{scheduling.SCALE_SET_LABEL},{scheduling.RUNNER_POD_LABEL}]"]
-    values["kube-state-metrics"] |= {"resources": resources(_STATE_METRICS), "metricLabelsAllowlist": labels} | placed
-    values["prometheus-node-exporter"]["resources"] = requests(_NODE_EXPORTER)
-    pods = (_with_reloader(_PROMETHEUS), _with_reloader(_ALERTMANAGER), _OPERATOR, _STATE_METRICS, _NODE_EXPORTER)
+    storage = {"class": storage_class or None, "storage": requested, "size": f"{int(monitoring.storage * _FILL)}MiB"}
+    given = {"cluster": name, "labels": labels, "retention": f"{monitoring.retention}s", "receives": receives or None}
+    sizes = {name: resources(pod) for name, pod in _PODS.items()} | {"node-exporter": requests(_PODS["node-exporter"])}
+    values = fixed(STACK, selector=dict(cluster.system_selector), **storage, **given, **sizes)
+    *pods, reloader = _PODS.values()
+    running = tuple(_and(pod, reloader) if pod.name in ("prometheus", "alertmanager") else pod for pod in pods)
     # node-exporter uses the node's network and mounts its file system.
-    return Chart(STACK, STACK, monitoring.namespace, values, pods, "infrastructure/monitoring", pod_security="privileged")
+    return Chart(STACK, STACK, monitoring.namespace, values, running, "infrastructure/monitoring", pod_security="privileged")
 
 
-def _with_reloader(pod: Pod) -> Pod:
-    """The pod with the container that reloads its configuration."""
-    return Pod(pod.name, pod.cpu + _RELOADER.cpu, pod.memory + _RELOADER.memory)
+def _and(pod: Pod, other: Pod) -> Pod:
+    return Pod(pod.name, pod.cpu + other.cpu, pod.memory + other.memory)
 
 
 def node_labels(cluster: Cluster) -> tuple[str, ...]:

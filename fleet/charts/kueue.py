@@ -5,11 +5,10 @@ Facts: kubernetes-sigs/kueue v0.19.2, charts/kueue and apis/config/v1beta2.
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from fleet.charts.chart import Chart, Pod, fixed, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD
-from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, SYSTEM_SELECTOR
+from fleet.facts.scheduling import SYSTEM_SELECTOR
 
 KUEUE = "kueue"
 NAMESPACE = "kueue-system"
@@ -28,22 +27,14 @@ def kueue(
     """
     closed = CONFINED | {"readOnlyRootFilesystem": True}
     manager = {"resources": resources(_POD), "podSecurityContext": CONFINED_POD, "containerSecurityContext": closed}
+    named = {"metrics": {"enableClusterQueueResources": True} if metrics else None, "namespaces": sorted(namespaces)}
+    # Kueue tries the first strategy before the second (the comment in the chart's values).
+    strategies = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
+    config = fixed(KUEUE, fair=strategies if fair_sharing else None, **named)
     values = {
         "fullnameOverride": KUEUE,
         "controllerManager": {"replicas": 1, "nodeSelector": dict(selector), "manager": manager},
         # The chart reads this text as YAML, which includes JSON.
-        "managerConfig": {
-            "controllerManagerConfigYaml": json.dumps(_config(sorted(namespaces), fair_sharing, metrics), indent=2)
-        },
+        "managerConfig": {"controllerManagerConfigYaml": json.dumps(config, indent=2)},
     }
     return Chart(KUEUE, KUEUE, NAMESPACE, values, (_POD,), "infrastructure/queues")
-
-
-def _config(namespaces: list[str], fair_sharing: bool, metrics: bool) -> dict[str, Any]:
-    in_namespaces = {"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": namespaces}
-    config = fixed("kueue") | {"managedJobsNamespaceSelector": {"matchExpressions": [in_namespaces]}}
-    if metrics:
-        config["metrics"] = {"enableClusterQueueResources": True}
-    # Kueue tries the first strategy before the second (the comment in the chart's values).
-    strategies = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
-    return config | ({"fairSharing": strategies} if fair_sharing else {})

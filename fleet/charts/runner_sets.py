@@ -12,7 +12,7 @@ from fleet.charts.chart import Chart, fixed, manifests, resources
 from fleet.charts.container_jobs import job_template, own_pod, step_template
 from fleet.charts.enablement import Tolerations
 from fleet.facts import scheduling
-from fleet.facts.pods import CONFINED, CONFINED_POD, Level
+from fleet.facts.pods import Level
 from fleet.settings.cluster import Cluster
 from fleet.settings.container_jobs import MAX_SET_NAME as MAX_WITH_CONTAINERS
 from fleet.settings.egress import CLOSED, LINK_LOCAL, within
@@ -24,7 +24,7 @@ from fleet.settings.namespaces import JOBS, runner_namespace
 from fleet.settings.refusals import matching, refusal, refuse, refuse_if
 from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner, RunnerPod, SetName
 
-_LISTENER_METRICS = fixed("arc-listener")
+_CHART = "gha-runner-scale-set"
 _WAVE = 5
 """The sets come after all controllers and after the secrets that they need (`WAVE_OF_SECRETS`)."""
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -71,30 +71,15 @@ class SetSettings(Runner):
         if a sweep sets `minRunners`: neither Helm nor ArgoCD then owns the field, so no update reverts it.
         """
         name, priority = self.runner_scale_set_name, {"priorityClassName": self.priority_class} if self.priority_class else {}
-        values = {
-            "githubConfigUrl": self.github_url,
-            "githubConfigSecret": self.github_secret,
-            "runnerScaleSetName": name,
-            # The chart adds the name as another label.
-            "scaleSetLabels": list(self.labels),
-            "runnerGroup": self.group or "default",
-            **({"minRunners": self.span.min} if declares_minimum else {}),
-            "maxRunners": self.span.max,
-            # Without this value the chart searches the cluster for the controller, and a preview has no cluster.
-            "controllerServiceAccount": {"namespace": self.controller_namespace, "name": self.controller_service_account},
-            "template": {"metadata": {"annotations": {scheduling.SAFE_TO_EVICT: "false", **annotations}}, "spec": priority | pod},
-            "listenerMetrics": _LISTENER_METRICS,
-            "listenerTemplate": {
-                "spec": {
-                    "nodeSelector": dict(self.listener_node_selector),
-                    "securityContext": CONFINED_POD,
-                    "containers": [{"name": "listener", "resources": resources(LISTENER), "securityContext": CONFINED}],
-                }
-            },
-            **more,
-        }
+        of_set = {"url": self.github_url, "secret": self.github_secret, "name": name, "labels": list(self.labels)}
+        size = {"least": self.span.min if declares_minimum else None, "most": self.span.max}
+        group = self.group or "default"
+        controller = {"controller": self.controller_service_account, "home": self.controller_namespace}
+        of_pod = {"annotations": {scheduling.SAFE_TO_EVICT: "false", **annotations}, "pod": priority | pod}
+        listener = {"selector": dict(self.listener_node_selector), "sizes": resources(LISTENER)}
+        values = fixed(_CHART, **of_set, **size, group=group, **controller, **of_pod, **listener) | dict(more)
         folder = f"infrastructure/runners/{name}"
-        return Chart("gha-runner-scale-set", name, self.home, values, (LISTENER,), folder, _WAVE, (CONTROLLER,), level)
+        return Chart(_CHART, name, self.home, values, (LISTENER,), folder, _WAVE, (CONTROLLER,), level)
 
 
 def moves_beside(url: str, name: str, runner: Runner) -> bool:

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from fleet.charts.chart import fixed
+from fleet.charts import chart
 from fleet.charts.kube_prometheus import STACK, node_labels
 from fleet.facts.pricing import USD_PER_HOUR, total
+from fleet.facts.yaml_text import read_yaml
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of, load
 from fleet.prove.bill import bill
@@ -361,8 +362,13 @@ def test_a_runner_knows_the_price_of_its_part_of_a_node_for_the_action_job_cost(
     assert USD_PER_HOUR not in str(pod_set(unknown, "gpu", builders.runner_of(), use1().github).values)
 
 
+def state_metrics() -> Any:
+    """The values of kube-state-metrics, as the file has them."""
+    return read_yaml(Path(chart.__file__).with_name(f"{STACK}.yaml")).value["kube-state-metrics"]  # type: ignore[index]
+
+
 def test_kube_state_metrics_exports_the_repository_alone_and_may_read_runners():
-    values = fixed(STACK)["kube-state-metrics"]
+    values = state_metrics()
     resource, sets = values["customResourceState"]["config"]["spec"]["resources"]
     metric, *times = resource["metrics"]
     names = [f"{resource['metricNamePrefix']}_{each['name']}" for each in (metric, *times)]
@@ -380,7 +386,7 @@ def test_kube_state_metrics_exports_the_repository_alone_and_may_read_runners():
 
 @pytest.mark.parametrize(("at", "label", "field"), [(0, "repository", "jobRepositoryName"), (1, "phase", "phase")])
 def test_the_exported_field_is_in_the_schema_of_the_resource(at: int, label: str, field: str):
-    resource = fixed(STACK)["kube-state-metrics"]["customResourceState"]["config"]["spec"]["resources"][at]
+    resource = state_metrics()["customResourceState"]["config"]["spec"]["resources"][at]
     kind = resource["groupVersionKind"]["kind"].lower()
     schema = json.loads(builders.reference(f"schemas/actions.github.com/{kind}_v1alpha1.json").read_text())
     info = resource["metrics"][0]["each"]["info"]
@@ -389,7 +395,7 @@ def test_the_exported_field_is_in_the_schema_of_the_resource(at: int, label: str
 
 
 def test_the_times_of_a_runner_are_those_of_its_creation_and_of_the_listeners_write():
-    resource, _ = fixed(STACK)["kube-state-metrics"]["customResourceState"]["config"]["spec"]["resources"]
+    resource, _ = state_metrics()["customResourceState"]["config"]["spec"]["resources"]
     created, started = (each["each"]["gauge"]["path"] for each in resource["metrics"][1:])
     written = [
         {"manager": "manager", "subresource": "status", "time": "2026-11-23T10:00:02Z"},
