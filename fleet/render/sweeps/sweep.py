@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fleet.charts.arc import controller_of
-from fleet.charts.chart import Pod, resources
+from fleet.charts.chart import Pod, part, resources
 from fleet.charts.sweeps import NAMESPACE, QUARANTINE, REAPER, SCHEDULER, sweep_pods
 from fleet.facts.manifest import Manifest, manifest, role, rule, service_account, single
 from fleet.facts.pods import CONFINED, CONFINED_POD
@@ -88,26 +88,10 @@ def _pod(sweep: Sweep, selector: Mapping[str, str], files: Mapping[str, str]) ->
     # The paths make the modules a package, as they are here.
     package = _PACKAGE.replace(".", "/")
     items = [{"key": key, "path": f"{package}/{key}" if key.endswith(".py") else key} for key in files]
-    container = {
-        "name": sweep.name,
-        "image": IMAGES["python"].reference,
-        "command": ["python3", "-u", "-B", "-m", f"{_PACKAGE}.{sweep.module}", f"{_PROGRAM}/{_SETTINGS}"],
-        "workingDir": _PROGRAM,
-        "resources": resources(sweep.pod),
-        "securityContext": CONFINED | {"readOnlyRootFilesystem": True},
-        "volumeMounts": [{"name": "program", "mountPath": _PROGRAM, "readOnly": True}],
-    }
-    return {
-        "serviceAccountName": sweep.name,
-        "automountServiceAccountToken": True,
-        "enableServiceLinks": False,
-        "nodeSelector": dict(selector),
-        # A sweep keeps nothing, so it may end at once.
-        "terminationGracePeriodSeconds": 5,
-        "securityContext": CONFINED_POD | {"runAsUser": _UID, "runAsGroup": _UID},
-        "containers": [container],
-        "volumes": [{"name": "program", "configMap": {"name": sweep.name, "items": items}}],
-    }
+    program = {"name": sweep.name, "image": IMAGES["python"].reference, "module": f"{_PACKAGE}.{sweep.module}"}
+    user, closed = {"runAsUser": _UID, "runAsGroup": _UID}, CONFINED | {"readOnlyRootFilesystem": True}
+    given: dict[str, Any] = {"confined": closed, "security": CONFINED_POD | user, "sizes": resources(sweep.pod)}
+    return part(__file__, "pod", items=items, selector=dict(selector), **program, **given)
 
 
 # -- the sweeps of a cluster --------------------------------------------------------------------------------------------
@@ -143,21 +127,11 @@ def quarantine(cluster: Cluster) -> Sweep:
         name: {"selector": pool.node_selector(name), "resource": pool.resource, "units": pool.units(pool.machines[0])}
         for name, pool in cluster.gpu_pools.items()
     }
-    settings = {
-        "every": 20,
-        "quarantine": QUARANTINE_TAINT.key,
-        "gate": STARTUP_GATE.key,
-        "annotation": HEALTH_ANNOTATION,
-        "healthyReasons": (*HEALTHY, ENGINE_LOST),
-        "rejectedPods": health.rejected_pods,
-        "rejectedWithin": 600,
-        "startWithin": health.start_within,
-        "missingFor": MISSING_FOR,
-        "liftAfter": health.lift_after,
-        "maxShare": health.max_share,
-        "nodes": of_pools(cluster),
-        "pools": pools,
-    }
+    keys: dict[str, Any] = {"quarantine": QUARANTINE_TAINT.key, "gate": STARTUP_GATE.key, "annotation": HEALTH_ANNOTATION}
+    times = {"every": 20, "rejectedWithin": 600, "missingFor": MISSING_FOR}
+    times |= {"startWithin": health.start_within, "liftAfter": health.lift_after}
+    most = {"healthyReasons": (*HEALTHY, ENGINE_LOST), "rejectedPods": health.rejected_pods, "maxShare": health.max_share}
+    settings = {**keys, **times, **most, "nodes": of_pools(cluster), "pools": pools}
     return Sweep(QUARANTINE, "quarantine", settings, cluster_rules=[_rule("nodes", *_READ, "patch"), _rule("events", *_READ)])
 
 

@@ -6,7 +6,7 @@ The servers keep their models in a volume. `run/` has what some containers run.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fleet.charts.chart import amounts
+from fleet.charts.chart import part
 from fleet.facts.manifest import Manifest
 from fleet.facts.pods import Mount, claimed
 from fleet.facts.scheduling import HIGH_PRIORITY, MEDIUM_PRIORITY, RUNNER_PRIORITY, Toleration, per_node_annotation
@@ -69,17 +69,8 @@ _FOLDER = "/work"
 
 def tf_notebook(meta: parts.Meta, workload: workloads.NotebookWorkload, target: Target) -> tuple[Manifest, ...]:
     """A Deployment and its Service, port 80 to 8888. Anyone who can open a notebook can run code, so a Secret holds its token."""
-    container = parts.gpu_container(
-        workload,
-        target,
-        # Jupyter keeps its own files in the home, and `pip install --user` installs packages there.
-        {"HOME": _FOLDER, "USER": "notebook"},
-        # The same as the image's own command, which runs as root. It serves the folder that it starts in.
-        command=["jupyter", "notebook", "--ip=0.0.0.0", f"--port={_NOTEBOOK_PORT}", "--no-browser"],
-        workingDir=_FOLDER,
-        # This path needs no token: it returns only the version.
-        **parts.serves(_NOTEBOOK_PORT, "/api", startup_seconds=300),
-    )
+    more = part(__file__, "tf-notebook") | parts.serves(_NOTEBOOK_PORT, "/api", startup_seconds=300)
+    container = parts.gpu_container(workload, target, more.pop("variables"), **more)
     secret = {"secretKeyRef": {"name": workload.token_secret, "key": "token"}}
     container["env"].append({"name": "JUPYTER_TOKEN", "valueFrom": secret})
     claim = workload.claim(meta.name)
@@ -113,10 +104,9 @@ def ollama(meta: parts.Meta, workload: workloads.OllamaWorkload, target: Target)
     Ollama asks for no password, so only its own namespace can reach it. It does not run as root, so its home is the volume
     instead of /root.
     """
-    home, port = "/ollama", 11434
-    env = {"HOME": home, "OLLAMA_MODELS": f"{home}/models", "OLLAMA_HOST": f"0.0.0.0:{port}"}
-    container = parts.gpu_container(workload, target, env, **parts.serves(port, "/", startup_seconds=120))
-    return _model_server(meta, workload, target, container, claimed("models", home, workload.claim(meta.name)))
+    more = part(__file__, "ollama") | parts.serves(11434, "/", startup_seconds=120)
+    container = parts.gpu_container(workload, target, more.pop("variables"), **more)
+    return _model_server(meta, workload, target, container, claimed("models", "/ollama", workload.claim(meta.name)))
 
 
 def comfyui(meta: parts.Meta, workload: workloads.ComfyuiWorkload, target: Target) -> tuple[Manifest, ...]:
@@ -125,24 +115,9 @@ def comfyui(meta: parts.Meta, workload: workloads.ComfyuiWorkload, target: Targe
     The pod does not run the image's own script. That script copies the program to /root once, as root, so a newer image would
     still run the old program. It also starts the manager of nodes, which installs code from the internet while ComfyUI runs.
     """
-    data, port = "/data", 8188
-    main = [
-        "/default-comfyui-bundle/ComfyUI/main.py",
-        "--listen=0.0.0.0",
-        f"--port={port}",
-        f"--base-directory={data}",
-        # By default the database is beside the program, where only root can write.
-        f"--database-url=sqlite:///{data}/comfyui.db",
-    ]
-    container = parts.gpu_container(
-        workload,
-        target,
-        {"HOME": data, "USER": "comfyui", "PYTHONDONTWRITEBYTECODE": "1"},
-        # ComfyUI lists custom_nodes before it creates any folder.
-        command=["sh", "-c", f'mkdir -p {data}/custom_nodes && exec python3 "$@"', "sh", *main],
-        **parts.serves(port, "/system_stats", startup_seconds=600),
-    )
-    return _model_server(meta, workload, target, container, claimed("data", data, workload.claim(meta.name)))
+    more = part(__file__, "comfyui") | parts.serves(8188, "/system_stats", startup_seconds=600)
+    container = parts.gpu_container(workload, target, more.pop("variables"), **more)
+    return _model_server(meta, workload, target, container, claimed("data", "/data", workload.claim(meta.name)))
 
 
 def _model_server(
@@ -171,25 +146,16 @@ def coral(meta: parts.Meta, workload: workloads.CoralWorkload, tolerations: tupl
     google-coral/edgetpu#488), and the device files belong to root. The pod mounts the whole folder because the stick gets another
     device file when it loads its firmware.
     """
-    container = {
-        "name": "coral",
-        "image": workload.image or workloads.WORKLOAD_IMAGES["coral"].reference,
-        "command": list(workload.command or ("python3", "-u", "-c", CORAL_CHECK)),
-        "resources": amounts(workload.cpu, workload.memory, workload.scratch, {}),
-        "securityContext": {"privileged": True},
-    }
+    command = list(workload.command or ("python3", "-u", "-c", CORAL_CHECK))
+    container = part(__file__, "coral", command=command, **parts.of_kind(workload, {}))
     mounts = [Mount("usb", USB, {"hostPath": {"path": USB, "type": "Directory"}})]
     return (parts.deployment(meta, parts.pod(workload.node, tolerations, container, mounts)),)
 
 
 # -- builds of container images ----------------------------------------------------------------------------------------
 
-_BUILDKIT_UID = 1000
 _CACHE = "/home/user/.local/share/buildkit"
-_CERTIFICATES = "/certs"
-_TLS = "tls"
-_SOCKET = f"unix:///run/user/{_BUILDKIT_UID}/buildkit/buildkitd.sock"
-"""User, folder and socket of the image's variant `rootless` (moby/buildkit v0.32.2, Dockerfile)."""
+"""Folder of the image's variant `rootless` (moby/buildkit v0.32.2, Dockerfile)."""
 
 
 def buildkit(meta: parts.Meta, workload: workloads.BuildkitWorkload, target: Target) -> tuple[Manifest, ...]:
@@ -198,30 +164,18 @@ def buildkit(meta: parts.Meta, workload: workloads.BuildkitWorkload, target: Tar
     Only a client with a certificate can build. A build's processes are in the container's own process namespace, because
     Kubernetes shows no unmasked /proc to a pod without a user namespace of its own (moby/buildkit v0.32.2, docs/rootless.md).
     """
-    workers = {"exec": {"command": ["buildctl", "debug", "workers"]}, "periodSeconds": 30, "timeoutSeconds": 10}
-    flags = {"addr": f"tcp://0.0.0.0:{workloads.BUILDKIT_PORT}"}
-    flags |= {f"tls{name}": f"{_CERTIFICATES}/{file}.pem" for name, file in (("cacert", "ca"), ("cert", "cert"), ("key", "key"))}
     # Reserved, free and most disk space, in MB.
-    flags["oci-worker-gc-keepstorage"] = f"0,0,{workload.scratch * 2**20 * 8 // 10**7}"
-    container = {
-        "name": workload.kind,
-        "image": workload.image or workloads.WORKLOAD_IMAGES[workload.kind].reference,
-        "args": [f"--addr={_SOCKET}", *(f"--{key}={value}" for key, value in flags.items()), "--oci-worker-no-process-sandbox"],
-        "ports": [{"name": _TLS, "containerPort": workloads.BUILDKIT_PORT}],
-        "readinessProbe": workers,
-        "livenessProbe": workers | {"failureThreshold": 6},
-        "resources": amounts(workload.cpu, workload.memory, workload.scratch, {}),
-    }
-    profile = {"type": "Unconfined"}
-    security = {"runAsNonRoot": True, **parts.user(_BUILDKIT_UID), "seccompProfile": profile, "appArmorProfile": profile}
+    kept = f"--oci-worker-gc-keepstorage=0,0,{workload.scratch * 2**20 * 8 // 10**7}"
+    container = part(__file__, "buildkit", kept=kept, **parts.of_kind(workload, {}))
+    security = container.pop("security")
     mounts = [
         Mount("cache", _CACHE, {"emptyDir": {"sizeLimit": memory_text(workload.scratch)}}),
-        Mount("certificates", _CERTIFICATES, {"secret": {"secretName": workload.certificates}}, read_only=True),
+        Mount("certificates", "/certs", {"secret": {"secretName": workload.certificates}}, read_only=True),
     ]
     pod = parts.pod(target.selector, target.tolerations, container, mounts, securityContext=security)
     clients = [in_namespace(runner_namespace(name)) for name in workload.runners]
     admission = parts.admission(meta, clients, workloads.BUILDKIT_PORT, "-clients")
-    return parts.service(meta, workloads.BUILDKIT_PORT, _TLS), admission, parts.deployment(meta, pod)
+    return parts.service(meta, workloads.BUILDKIT_PORT, "tls"), admission, parts.deployment(meta, pod)
 
 
 MAKERS: Mapping[str, Callable[..., tuple[Manifest, ...]]] = {

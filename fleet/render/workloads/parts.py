@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fleet.charts.chart import amounts, manifests
+from fleet.charts.chart import amounts, manifests, part
 from fleet.facts import pods
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount
@@ -12,7 +12,7 @@ from fleet.facts.scheduling import SAFE_TO_EVICT, Priority, Toleration, workload
 from fleet.providers.target import Target
 from fleet.render.isolation import admits
 from fleet.settings.model import memory_text
-from fleet.settings.workloads import WORKLOAD_IMAGES, Storage, UnitWorkload
+from fleet.settings.workloads import WORKLOAD_IMAGES, Storage, UnitWorkload, Workload
 
 UID = RUNNER_UID
 """User and group of all containers here. An MPS server serves one user at a time, and the pool's runners are user 1001.
@@ -51,13 +51,16 @@ def gpu_container(workload: UnitWorkload, target: Target, env: Mapping[str, str]
     Its name is the kind of the workload. The settings may replace the kind's image.
     """
     variables = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility", **env}
-    return {
-        "name": workload.kind,
-        "image": workload.image or WORKLOAD_IMAGES[workload.kind].reference,
-        "env": [{"name": key, "value": value} for key, value in variables.items()],
-        "resources": amounts(workload.cpu, workload.memory, workload.scratch, {target.resource: workload.units}),
-        "securityContext": CONFINED,
-    } | more
+    env_of = [{"name": key, "value": value} for key, value in variables.items()]
+    return (
+        part(__file__, "container", env=env_of, confined=CONFINED, **of_kind(workload, {target.resource: workload.units})) | more
+    )
+
+
+def of_kind(workload: Workload, units: Mapping[str, int]) -> dict[str, Any]:
+    """The name, the image and the sizes of a workload's container. `units` are what it takes of extended resources."""
+    sizes = amounts(workload.cpu, workload.memory, workload.scratch, units)
+    return {"name": workload.kind, "image": workload.image or WORKLOAD_IMAGES[workload.kind].reference, "sizes": sizes}
 
 
 def gpu_pod(target: Target, container: Manifest, mounts: Sequence[Mount], priority: Priority) -> Manifest:
@@ -82,51 +85,28 @@ def pod(
 ) -> Manifest:
     """Spec of a pod with one container, which gets its mounts. `more` are further fields."""
     mounted = {"volumeMounts": [mount.mount for mount in mounts]} if mounts else {}
-    return {
-        # A workload needs no rights in the cluster. The environment variables of every Service could only change its behavior.
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        **({"priorityClassName": priority.name} if priority is not None else {}),
-        "nodeSelector": dict(selector),
-        "tolerations": manifests(tolerations),
-        **more,
-        "containers": [container | mounted],
-        **({"volumes": [mount.volume for mount in mounts]} if mounts else {}),
-    }
-
-
-_DEADLINE = 3600
-"""Seconds for all tries of a Job. First a node must start and pull an image of 10 GB."""
-_KEPT = 3600
-"""Seconds for which a Job that has ended is kept."""
+    volumes = [mount.volume for mount in mounts] or None
+    name = None if priority is None else priority.name
+    placed = {"priority": name, "tolerations": manifests(tolerations)}
+    made = part(__file__, "pod", selector=dict(selector), **placed)
+    return made | more | {"containers": [container | mounted]} | ({"volumes": volumes} if volumes else {})
 
 
 def job(meta: Meta, pod: Manifest, *, restart: str = "Never", retries: int = 1) -> Manifest:
     """A Job of one pod. Its time and its retries are limited, and Kubernetes deletes it after it has ended."""
     # The autoscaler must not remove the node while the Job's pod runs.
-    metadata = {"labels": meta.labels, "annotations": {SAFE_TO_EVICT: "false"}}
-    template = {"metadata": metadata, "spec": {"restartPolicy": restart} | pod}
-    spec = {"activeDeadlineSeconds": _DEADLINE, "backoffLimit": retries, "ttlSecondsAfterFinished": _KEPT, "template": template}
-    return meta.object("batch/v1", "Job", spec)
+    stays, spec = {SAFE_TO_EVICT: "false"}, {"restartPolicy": restart} | pod
+    return meta.object("batch/v1", "Job", part(__file__, "job", labels=meta.labels, pod=spec, retries=retries, stays=stays))
 
 
 def deployment(meta: Meta, pod: Manifest, replicas: int = 1) -> Manifest:
     """A Deployment. The old pod ends before the new one starts, because both need the same GPU and volume."""
-    spec = {
-        "replicas": replicas,
-        "revisionHistoryLimit": 2,
-        "progressDeadlineSeconds": _DEADLINE,
-        "strategy": {"type": "Recreate"},
-        "selector": {"matchLabels": meta.labels},
-        "template": {"metadata": {"labels": meta.labels}, "spec": pod},
-    }
-    return meta.object("apps/v1", "Deployment", spec)
+    return meta.object("apps/v1", "Deployment", part(__file__, "deployment", labels=meta.labels, pod=pod, replicas=replicas))
 
 
 def service(meta: Meta, port: int, name: str = "http") -> Manifest:
     """A Service inside the cluster, for the container's port of that name."""
-    ports = [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"}]
-    return meta.object("v1", "Service", {"type": "ClusterIP", "selector": meta.labels, "ports": ports})
+    return meta.object("v1", "Service", part(__file__, "service", labels=meta.labels, name=name, port=port))
 
 
 def admission(meta: Meta, clients: Sequence[Manifest], port: int, suffix: str) -> Manifest:
@@ -136,9 +116,8 @@ def admission(meta: Meta, clients: Sequence[Manifest], port: int, suffix: str) -
 
 def claim(meta: Meta, suffix: str, storage: Storage) -> Manifest:
     """A claim of a volume for one node at a time."""
-    storage_class = {} if storage.storage_class is None else {"storageClassName": storage.storage_class}
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": memory_text(storage.size)}}}
-    return meta.object("v1", "PersistentVolumeClaim", spec | storage_class, suffix)
+    spec = part(__file__, "claim", size=memory_text(storage.size), storage_class=storage.storage_class)
+    return meta.object("v1", "PersistentVolumeClaim", spec, suffix)
 
 
 def serves(port: int, path: str, *, startup_seconds: int) -> Manifest:
@@ -146,11 +125,4 @@ def serves(port: int, path: str, *, startup_seconds: int) -> Manifest:
 
     The server has `startup_seconds` to start. After that each probe runs every ten seconds.
     """
-    get = {"httpGet": {"path": path, "port": "http"}, "timeoutSeconds": 5}
-    return {
-        "ports": [{"name": "http", "containerPort": port}],
-        "startupProbe": get | {"periodSeconds": 10, "failureThreshold": startup_seconds // 10},
-        "readinessProbe": get | {"periodSeconds": 10},
-        # A server that uses its GPU may answer slowly, so it is restarted only after two minutes without an answer.
-        "livenessProbe": get | {"periodSeconds": 10, "failureThreshold": 12},
-    }
+    return part(__file__, "serves", path=path, port=port, tries=startup_seconds // 10)
