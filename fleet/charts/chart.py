@@ -139,7 +139,7 @@ def part(module: str, name: str, /, **given: Any) -> dict[str, Any]:
 
 
 def _with_given(part: Any, given: Mapping[str, Any]) -> Any:
-    if isinstance(part, str) and re.fullmatch(r"\$[a-z_-]+", part):
+    if isinstance(part, str) and re.fullmatch(r"\$[A-Za-z_-]+", part):
         return deepcopy(given[part[1:]])
     if isinstance(part, dict):
         made = {key: _with_given(value, given) for key, value in part.items()}

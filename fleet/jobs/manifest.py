@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from fleet.charts.chart import amounts, manifests
+from fleet.charts.chart import amounts, manifests, part
 from fleet.facts import scheduling
 from fleet.facts.pods import CONFINED, CONFINED_POD, Mount, claimed, shared_memory
 from fleet.jobs.ask import GpuAsk
@@ -34,16 +34,11 @@ def manifest(job: GpuJobSpec, target: Target | None = None) -> Manifest:
     own = {"name": job.name, "namespace": arguments.namespace, "labels": labels | queue, "annotations": annotations}
     # SAFE_TO_EVICT, because the job ends if the autoscaler removes its node.
     of_pod = _filled({"labels": labels, "annotations": annotations | {scheduling.SAFE_TO_EVICT: "false"}})
-    spec = {
-        "backoffLimit": arguments.backoff_limit,
-        "activeDeadlineSeconds": arguments.deadline,
-        "ttlSecondsAfterFinished": arguments.ttl,
-        # Kueue starts it as soon as its queue has room.
-        **({"suspend": True} if arguments.queue else {}),
-        **({"podFailurePolicy": _NO_FAILURE} if job.restart_policy == "Never" else {}),
-        "template": {"metadata": of_pod, "spec": _pod(job, target)},
-    }
-    # A copy, because parts of it are constants that all pods share.
+    policy = _NO_FAILURE if job.restart_policy == "Never" else None
+    most = {"backoff_limit": arguments.backoff_limit, "deadline": arguments.deadline, "ttl": arguments.ttl}
+    given = {"suspend": bool(arguments.queue) or None, "policy": policy, "of_pod": of_pod, "pod": _pod(job, target)}
+    spec = part(__file__, "job", **most, **given)
+    # A copy, because parts of it are the arguments'.
     return copy.deepcopy({"apiVersion": "batch/v1", "kind": "Job", "metadata": _filled(own), "spec": spec})
 
 
@@ -66,37 +61,26 @@ def _anywhere(ask: GpuAsk) -> Target:
 
 
 def _pod(job: GpuJobSpec, target: Target) -> Manifest:
-    arguments, user = job.given, {"runAsUser": job.given.user, "runAsGroup": job.given.group, "fsGroup": job.given.group}
-    spec = {
-        "restartPolicy": job.restart_policy,
-        "priorityClassName": job.priority_class,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "imagePullSecrets": [{"name": name} for name in arguments.pull_secrets],
-        "runtimeClassName": target.runtime_class,
-        **_nodes(job.ask, target),
+    arguments = job.given
+    user = {"runAsUser": arguments.user, "runAsGroup": arguments.group, "fsGroup": arguments.group}
+    of_job = {"restart": job.restart_policy, "priority": job.priority_class, "runtime_class": target.runtime_class}
+    lists = {
+        "secrets": [{"name": name} for name in arguments.pull_secrets],
         "tolerations": manifests(target.tolerations),
-        # A model cache has many files: do not change each of them at every start.
-        "securityContext": CONFINED_POD | user | {"fsGroupChangePolicy": "OnRootMismatch"},
         "containers": [_container(job, target)],
         "volumes": [mount.volume for mount in mounts(job, own_shm=target.mounts_shm)],
     }
-    return _filled(spec)
+    # A model cache has many files: do not change each of them at every start.
+    security = CONFINED_POD | user | {"fsGroupChangePolicy": "OnRootMismatch"}
+    return _filled(part(__file__, "pod", **of_job, **lists, **_nodes(job.ask, target), security=security))
 
 
 def _container(job: GpuJobSpec, target: Target) -> Manifest:
     ask, arguments = job.ask, job.given
-    container = {
-        "name": "worker",
-        "image": arguments.image,
-        "command": list(arguments.command),
-        "args": list(arguments.args),
-        "env": list(_variables(job)),
-        "resources": amounts(ask.cpu, ask.memory, ask.scratch, {target.resource: str(ask.gpus)}),
-        "securityContext": CONFINED,
-        "volumeMounts": [mount.mount for mount in mounts(job, own_shm=target.mounts_shm)],
-    }
-    return _filled(container)
+    words = {"command": list(arguments.command), "args": list(arguments.args), "env": list(_variables(job))}
+    sizes = amounts(ask.cpu, ask.memory, ask.scratch, {target.resource: str(ask.gpus)})
+    mounted = [mount.mount for mount in mounts(job, own_shm=target.mounts_shm)]
+    return _filled(part(__file__, "worker", **words, image=arguments.image, sizes=sizes, confined=CONFINED, mounts=mounted))
 
 
 def mounts(job: GpuJobSpec, *, own_shm: bool = True) -> Iterator[Mount]:

@@ -8,7 +8,7 @@ runs out while GPUs are free.
 from collections.abc import Mapping
 from typing import Any
 
-from fleet.charts.chart import manifests
+from fleet.charts.chart import manifests, part
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.record import Record
 from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES, NAMESPACE_NAME_LABEL, WAIT_FOR, SchedulingProfile, flavor_labels
@@ -102,21 +102,11 @@ def cluster_queue(
     resources = sorted(set(of.values()))
     flavors = [{"name": one.name, "resources": _quotas(one, of[one.name], shares[one.name], resources)} for one in team.quotas]
     namespaces = {"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": sorted(team.namespaces)}
-    spec: dict[str, Any] = {
-        "namespaceSelector": {"matchExpressions": [namespaces]},
-        "queueingStrategy": team.strategy,
-        "preemption": {
-            "withinClusterQueue": team.preemption.within_cluster_queue,
-            "reclaimWithinCohort": team.preemption.reclaim_within_cohort,
-            "borrowWithinCohort": {"policy": team.preemption.borrow_within_cohort},
-        },
-        "resourceGroups": [{"coveredResources": ["cpu", "memory", *resources], "flavors": flavors}],
-    }
-    if queues.cohort is not None:
-        # The name links queues. A cohort without its own quotas needs no object.
-        spec["cohortName"] = queues.cohort
-    if queues.fair_sharing:
-        spec["fairSharing"] = {"weight": str(team.weight)}
+    preemption = team.preemption.model_dump()
+    # The cohort's name links queues. A cohort without its own quotas needs no object.
+    more = {"cohort": queues.cohort, "sharing": {"weight": str(team.weight)} if queues.fair_sharing else None}
+    covered = {"resources": ["cpu", "memory", *resources], "flavors": flavors, "namespaces": namespaces}
+    spec = part(__file__, "cluster_queue", strategy=team.strategy, **preemption, **more, **covered)
     return manifest(API, "ClusterQueue", name, spec=spec, annotations={WAIT_FOR: "condition=Active"})
 
 

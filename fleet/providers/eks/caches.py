@@ -8,14 +8,15 @@ from pydantic import Field
 from fleet.facts.disks import GP3_IOPS, GP3_IOPS_PER_GIB, GP3_IOPS_PER_MIBPS, GP3_MIBPS, GP3_MOST_IOPS, GP3_MOST_MIBPS
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.pricing import gp3_volume
+from fleet.facts.tables import beside
 from fleet.settings.caches import Cache, Volumes, require_size
 from fleet.settings.refusals import problem, refusal, refuse_if
 
 EBS_DRIVER, EFS_DRIVER = "aws-ebs-csi-driver", "aws-efs-csi-driver"
 """EKS add-ons."""
 
-_USER = str(RUNNER_UID)
-"""User and group of the program's containers. An access point makes them the owner of every file."""
+_EFS: dict[str, str] = beside(__file__, "efs.toml") | dict.fromkeys(("uid", "gid"), str(RUNNER_UID))
+"""Parameters of EFS. An access point makes the user and group of the program's containers the owner of every file."""
 
 
 def gp3_class(tags: Mapping[str, str], iops: int = GP3_IOPS, throughput: int = GP3_MIBPS) -> Volumes:
@@ -61,15 +62,7 @@ class EksCache(Cache):
 
         Traffic is encrypted by default. kubernetes-sigs/aws-efs-csi-driver v3.4.0, docs/README.md, storage class parameters.
         """
-        parameters = {
-            "provisioningMode": "efs-ap",
-            "directoryPerms": "700",
-            "uid": _USER,
-            "gid": _USER,
-            "subPathPattern": "/${.PVC.namespace}/${.PVC.name}",
-            "ensureUniqueDirectory": "false",
-        }
-        return Volumes(provisioner="efs.csi.aws.com", binding="Immediate", parameters=parameters, grows=False)
+        return Volumes(provisioner="efs.csi.aws.com", binding="Immediate", parameters=_EFS, grows=False)
 
     @refusal
     def _gp3_rules(self) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from fleet.facts.pricing import oci_volume
+from fleet.facts.tables import beside
 from fleet.settings.caches import Cache, Volumes, require_size
 from fleet.settings.refusals import problem, refusal, refuse
 
@@ -54,14 +55,7 @@ class OkeCache(Cache):
 
         Source: oracle/oci-cloud-controller-manager, pkg/csi/driver/fss_controller.go.
         """
-        export = {
-            "source": source,
-            "requirePrivilegedSourcePort": False,
-            "access": "READ_WRITE",
-            "identitySquash": "ALL",
-            "anonymousUid": 0,
-            "anonymousGid": 0,
-        }
+        export = beside(__file__, "export.toml") | {"source": source}
         parameters = {
             "availabilityDomain": domain,
             "compartmentOcid": compartment,

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from fleet.charts.chart import Pod, fixed, requests
+from fleet.charts.chart import Pod, part, requests
 from fleet.charts.dcgm_exporter import counters
 from fleet.charts.kube_prometheus import STACK
 from fleet.facts.manifest import Manifest, manifest, single
@@ -96,13 +96,11 @@ def push_remarks(cluster: OkePools) -> Iterator[str]:
 NAMESPACE = NAME = "metrics-gateway"
 """The program owns the namespace, also where Argo CD installs the rest: the Service names ids of the cloud."""
 _LABELS = {"app.kubernetes.io/name": NAME}
-_BALANCER = "oci-network-load-balancer.oraclecloud.com"
-"""Prefix of annotations that OKE reads (oracle/oci-cloud-controller-manager v1.35.0 load_balancer_spec.go)."""
-
-_FIXED = fixed("metrics-gateway", __file__)
+_UID = 65534
+"""The user of the image (prometheus/prometheus Dockerfile: `USER nobody`)."""
 METRICS = tuple(name for name, kind in counters() if kind != "label")
 """Names of the series that a machine may push: those that the exporter collects."""
-VALUES: dict[str, str] = {"__name__": "|".join(METRICS)} | _FIXED["labels"]
+VALUES: dict[str, str] = {"__name__": "|".join(METRICS)} | part(__file__, "labels")
 """What a machine may say in each label."""
 
 
@@ -124,17 +122,10 @@ def agent_config(set_name: str, cluster: str, target: str) -> dict[str, Any]:
 
 
 def _container(set_name: str, port: int) -> dict[str, Any]:
-    agent = _FIXED["agent"]
-    return {
-        "name": set_name,
-        "image": PROMETHEUS_IMAGE,
-        **agent,
-        "args": [argument.format(set=set_name, port=port) for argument in agent["args"]],
-        "ports": [{"containerPort": port}],
-        "readinessProbe": {"httpGet": {"path": "/-/ready", "port": port}},
-        "resources": requests(SET) | agent["resources"],
-        "securityContext": CONFINED | agent["securityContext"],
-    }
+    secure = CONFINED | {"readOnlyRootFilesystem": True}
+    given = {"image": PROMETHEUS_IMAGE, "port": port, "security": secure, "requests": requests(SET)["requests"]}
+    made = part(__file__, "agent", name=set_name, **given)
+    return made | {"args": [argument.format(set=set_name, port=port) for argument in made["args"]]}
 
 
 def gateway_objects(gateway: Gateway, cluster: str) -> dict[str, Manifest]:
@@ -144,21 +135,13 @@ def gateway_objects(gateway: Gateway, cluster: str) -> dict[str, Manifest]:
     """
     ports, target = gateway.ports, gateway.target
     configs = {f"{name}.json": json.dumps(agent_config(name, cluster, target), indent=2, sort_keys=True) for name in ports}
-    security_context = CONFINED_POD | _FIXED["pod"]["securityContext"]
-    containers = [_container(name, port) for name, port in gateway.ports.items()]
-    pod = _FIXED["pod"] | {"nodeSelector": dict(SYSTEM_SELECTOR), "securityContext": security_context, "containers": containers}
+    containers = [_container(name, port) for name, port in ports.items()]
+    user = {"runAsUser": _UID, "runAsGroup": _UID, "fsGroup": _UID}
+    pod = part(__file__, "pod", containers=containers, security=CONFINED_POD | user, selector=dict(SYSTEM_SELECTOR))
     # The load balancer's packets come from nodes, so the policy names no source.
-    admitted = [{"ports": [{"protocol": "TCP", "port": port} for port in gateway.ports.values()]}]
-    network = {"podSelector": {"matchLabels": _LABELS}, "policyTypes": ["Ingress"], "ingress": admitted}
-    service = {
-        "type": "LoadBalancer",
-        "externalTrafficPolicy": "Cluster",
-        "selector": _LABELS,
-        "ports": [
-            {"name": f"set-{port}", "protocol": "TCP", "port": port, "targetPort": port, "nodePort": port}
-            for port in gateway.ports.values()
-        ],
-    }
+    network = part(__file__, "network", labels=_LABELS, ports=[{"protocol": "TCP", "port": port} for port in ports.values()])
+    at_nodes = [{"name": f"set-{at}", "protocol": "TCP", "port": at, "targetPort": at, "nodePort": at} for at in ports.values()]
+    service = part(__file__, "service", labels=_LABELS, ports=at_nodes)
     return {
         "namespace": manifest("v1", "Namespace", NAMESPACE, labels={POD_SECURITY_LABEL: "restricted"}),
         "config": manifest("v1", "ConfigMap", NAME, NAMESPACE) | {"data": configs},
@@ -175,12 +158,5 @@ def gateway_annotations(gateway: Gateway, subnet_id: str, group_id: str) -> dict
     so nodes see its own, which is in the security group. OCI takes no money for it (oracle.com, Flexible Network Load Balancer:
     "no-cost"), so the bill has no line.
     """
-    return {
-        "oci.oraclecloud.com/load-balancer-type": "nlb",
-        f"{_BALANCER}/internal": "true",
-        f"{_BALANCER}/subnet": subnet_id,
-        f"{_BALANCER}/oci-network-security-groups": group_id,
-        f"{_BALANCER}/assigned-private-ipv4": gateway.address,
-        f"{_BALANCER}/security-list-management-mode": "None",
-        f"{_BALANCER}/node-label-selector": ",".join(f"{key}={value}" for key, value in SYSTEM_SELECTOR.items()),
-    }
+    nodes = ",".join(f"{key}={value}" for key, value in SYSTEM_SELECTOR.items())
+    return part(__file__, "annotations", address=gateway.address, group=group_id, nodes=nodes, subnet=subnet_id)

@@ -4,7 +4,7 @@ for each tier of a cluster, from the ApplicationSet. That is the only object tha
 
 from collections.abc import Mapping
 
-from fleet.charts.chart import Chart, fixed
+from fleet.charts.chart import Chart, fixed, part
 from fleet.facts.manifest import Manifest, manifest
 from fleet.render.gitops.manifest import COMPARE, WAVE
 from fleet.settings.gitops import GitOps
@@ -68,9 +68,9 @@ def sync_policy(*options: str) -> Manifest:
     It retries a failed sync for about an hour, with the newest commit. An endless retry would block the commit that fixes it.
     `SkipDryRunOnMissingResource` allows objects whose CRD is installed by another release of the same sync.
     """
-    sync_options = ["RespectIgnoreDifferences=true", "SkipDryRunOnMissingResource=true", *options]
-    retry = {"limit": 10, "refresh": True, "backoff": {"duration": "30s", "factor": 2, "maxDuration": "10m"}}
-    return {"automated": {"prune": True, "selfHeal": True}, "syncOptions": sync_options, "retry": retry}
+    policy = part(__file__, "sync")
+    policy["syncOptions"] += options
+    return policy
 
 
 def applicationset(git: GitOps) -> Manifest:
@@ -80,13 +80,7 @@ def applicationset(git: GitOps) -> Manifest:
     and ArgoCD deletes no Application because of it.
     """
     generated = spec_of(git, folder(git, "{{ .tier }}") | {"directory": {"recurse": True}}, git.namespace)
-    spec = {
-        "goTemplate": True,
-        "goTemplateOptions": ["missingkey=error"],
-        "generators": [{"list": {"elements": [{"tier": tier} for tier in TIERS]}}],
-        "template": {
-            "metadata": {"name": NAME + "-{{ .tier }}", "finalizers": [FINALIZER]},
-            "spec": generated | {"ignoreDifferences": _DRIFT["jobs"], "syncPolicy": sync_policy()},
-        },
-    }
+    generated |= {"ignoreDifferences": _DRIFT["jobs"], "syncPolicy": sync_policy()}
+    tiers = [{"tier": tier} for tier in TIERS]
+    spec = part(__file__, "set", finalizers=[FINALIZER], spec=generated, tiers=tiers, title=NAME + "-{{ .tier }}")
     return manifest(API, "ApplicationSet", NAME, git.namespace, spec)

@@ -8,26 +8,14 @@ the same wave as they are.
 from collections.abc import Mapping
 from typing import Any
 
+from fleet.facts.tables import beside
+
 WAVE = "argocd.argoproj.io/sync-wave"
 """Annotation of an object: its wave, a whole number as text."""
 
 WAVE_OF_SECRETS = 4
 """After all controllers, so that a secret store that does not answer delays the runners but no driver."""
-_KINDS = {
-    # Objects that pods name, and objects that must exist before the first pod.
-    -3: ("PriorityClass",),
-    -2: ("Namespace",),
-    -1: (
-        *("RuntimeClass", "NetworkPolicy", "ResourceQuota", "LimitRange", "ConfigMap"),
-        *("ServiceAccount", "ClusterRole", "Role", "StorageClass"),
-    ),
-    # Kueue's chart installs the first kinds, of which each refers to the one before it, and Prometheus's operator the others.
-    1: ("WorkloadPriorityClass", "ResourceFlavor", "PodMonitor", "ServiceMonitor", "PrometheusRule"),
-    2: ("ClusterQueue",),
-    3: ("LocalQueue",),
-    WAVE_OF_SECRETS: ("ExternalSecret", "SealedSecret"),
-}
-_WAVES = {kind: number for number, kinds in _KINDS.items() for kind in kinds}
+_WAVES = {kind: row["wave"] for row in beside(__file__, "waves.toml")["waves"] for kind in row["kinds"]}
 TEAMS_LATER = 3
 """How many waves later the namespaces and policies of teams come. So objects with Kueue's finalizers are deleted before Kueue."""
 

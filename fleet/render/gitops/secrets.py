@@ -1,5 +1,6 @@
 """The Secret with the GitHub App's key, in a form that Git may hold: a reference or a ciphertext, never the key."""
 
+from fleet.charts.chart import part
 from fleet.facts.manifest import Manifest, manifest
 from fleet.render.gitops.application import application_of, folder
 from fleet.render.gitops.manifest import WAVE, WAVE_OF_SECRETS
@@ -32,13 +33,8 @@ def github_app(namespace: str, github: GitHubApp, git: GitOps, secrets: GitSecre
 
 
 def _external(namespace: str, identity: dict[str, str], secrets: ExternalSecrets) -> Manifest:
-    remote = {"key": secrets.key} | ({"property": secrets.property} if secrets.property else {})
-    spec = {
-        "refreshInterval": "1h",
-        "secretStoreRef": {"kind": "ClusterSecretStore", "name": secrets.store},
-        "target": {"name": APP_SECRET, "template": {"engineVersion": "v2", "data": identity | {KEY: "{{ .key }}"}}},
-        "data": [{"secretKey": "key", "remoteRef": remote}],
-    }
+    of_store = {"store": secrets.store, "key": secrets.key, "property": secrets.property or None}
+    spec = part(__file__, "external", name=APP_SECRET, data=identity | {KEY: "{{ .key }}"}, **of_store)
     return manifest("external-secrets.io/v1", "ExternalSecret", APP_SECRET, namespace, spec)
 
 
@@ -54,13 +50,4 @@ def sops_folder(namespace: str) -> dict[str, Manifest]:
 
     Kustomize sets the namespace, so all sets can have the same encrypted file.
     """
-    function = {"config.kubernetes.io/function": "exec:\n  path: ksops\n"}
-    return {
-        "kustomization.yaml": {
-            "apiVersion": "kustomize.config.k8s.io/v1beta1",
-            "kind": "Kustomization",
-            "namespace": namespace,
-            "generators": ["./ksops.yaml"],
-        },
-        "ksops.yaml": manifest("viaduct.ai/v1", "ksops", APP_SECRET, annotations=function) | {"files": [f"./{ENCRYPTED}"]},
-    }
+    return part(__file__, "sops", namespace=namespace, name=APP_SECRET, encrypted=f"./{ENCRYPTED}")
