@@ -229,16 +229,5 @@ def _happens(day: str, field: str) -> bool:
     return any(int(day) <= (29 if month == 2 else 30 if month in (4, 6, 9, 11) else 31) for month in months)
 
 
-_FAULTS: Mapping[str, Callable[[Limit, object], str | None]] = {
-    "whole": _whole,
-    "text": _text,
-    "words": _words,
-    "count": _count,
-    "once": _once,
-    "floors": _floors,
-    "name": _name,
-    "tags": _tags,
-    "network": _network,
-    "zone": _zone,
-    "cron": _cron,
-}
+_CHECKS = (_whole, _text, _words, _count, _once, _floors, _name, _tags, _network, _zone, _cron)
+_FAULTS: Mapping[str, Callable[[Limit, object], str | None]] = {check.__name__[1:]: check for check in _CHECKS}

@@ -6,19 +6,13 @@ Sources: RFC 5737 and RFC 3849 (addresses), RFC 2606 (domains), the AWS document
 import ipaddress
 import re
 
+from fleet.facts.tables import beside
+
 _NETWORKS = "publicCidrs"
 """The key of networks that must be public: any reserved network there is an example."""
 _DOCUMENTATION = tuple(map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")))
-_DOMAIN = r"example(?:\.(?:com|net|org))?|[^@/]*\.(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)"
-_FORMS = (
-    ("an example OCID", r"ocid1\.[a-z0-9]+\.oc1\.[a-z0-9-]*\.example.*"),
-    ("the prefix of an example tenancy", r"abcd:.*-AD-[1-3]"),
-    ("an example organization", r"(?i:https://github\.com/example(?:-research)?(?:/.*)?)"),
-    ("a repository of an example organization", r"(?i:example/[\w.-]+)"),
-    ("an address that receives no mail", rf"(?i:[^@\s]+@(?:{_DOMAIN}))"),
-    ("an example AWS account", r"(?:.*[^0-9])?(?:111122223333|123456789012|210987654321)(?:[^0-9].*)?"),
-    ("an example id", r"(?:ami|cr|subnet|vpc)-(?:0123456789abcdef0|0([0-9a-f])\1{9,}.)"),
-)
+_FORMS: dict[str, str] = beside(__file__, "example-values.toml")
+"""Regular expressions of whole values, by what they are."""
 
 
 def meaning(key: str, value: str) -> str:
@@ -31,7 +25,7 @@ def meaning(key: str, value: str) -> str:
             return "" if network.is_global else "a reserved network, which clouds refuse"
         within = any(network.version == block.version and network.subnet_of(block) for block in _DOCUMENTATION)  # type: ignore[arg-type]
         return "an address for documentation" if within else ""
-    return next((kind for kind, pattern in _FORMS if re.fullmatch(pattern, value)), "")
+    return next((kind for kind, pattern in _FORMS.items() if re.fullmatch(pattern, value)), "")
 
 
 def _network(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:

@@ -15,17 +15,10 @@ from fleet.facts.quantities import quantity
 from fleet.facts.record import Record
 from fleet.facts.requests import amounts, requested, requests_of, resources
 from fleet.facts.scheduling import GPU_RESOURCE, QUEUE_LABEL, Toleration
+from fleet.facts.tables import beside
 from fleet.settings.runner import RunnerPod
 
-_SPECS = (
-    ("spec", "template", "spec"),
-    ("spec", "jobTemplate", "spec", "template", "spec"),
-    ("spec", "ephemeralRunnerSpec", "spec"),
-    ("template", "spec"),
-    ("spec", "spec"),
-    ("spec",),
-)
-"""Paths of a pod spec: workloads and runner sets, CronJob, EphemeralRunnerSet, PodTemplate, EphemeralRunner, Pod."""
+_DATA = beside(__file__, "pod.toml")
 PLAIN = ("cpu", "memory", "ephemeral-storage")
 """Resources that every node has. All others are extended resources or huge pages."""
 
@@ -164,11 +157,11 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
 
     Raises InputError for a pod spec that the API server does not read.
     """
-    specs = ((".".join(path), spec) for path in _SPECS if (spec := part(body, *path)))
+    specs = ((".".join(path), spec) for path in _DATA["paths"] if (spec := part(body, *path)))
     path, spec = next(((path, spec) for path, spec in specs if "containers" in spec), ("", {}))
     if not path:
         return None
-    for at, rule in (*_faults(body.get("metadata"), {"labels": {}}, "metadata"), *_faults(spec, _SHAPE, path)):
+    for at, rule in (*_faults(body.get("metadata"), {"labels": {}}, "metadata"), *_faults(spec, _DATA["shape"], path)):
         raise InputError(f"{where}: {at}: {rule}")
     if not spec["containers"]:
         raise InputError(f"{where}: {path}.containers: a pod has at least one container; add one")
@@ -188,8 +181,8 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
 
 
 def _faults(value: Any, shape: Any, at: str) -> Iterator[tuple[str, str]]:
-    """(path, rule) of each value below `at` that does not have its shape: `_SHAPE` explains shapes."""
-    if value is None or shape is None:
+    """(path, rule) of each value below `at` that does not have its shape: pod.toml explains shapes."""
+    if value is None or shape == "anything":
         return
     kind: Any
     kind, kind_name = (list, "a list") if isinstance(shape, list) else (Mapping, "an object")
@@ -198,12 +191,12 @@ def _faults(value: Any, shape: Any, at: str) -> Iterator[tuple[str, str]]:
     elif isinstance(shape, list):
         for index, item in enumerate(value):
             # An empty item is not an object.
-            yield from _faults("" if item is None and shape[0] is not None else item, shape[0], f"{at}[{index}]")
+            yield from _faults("" if item is None and shape[0] != "anything" else item, shape[0], f"{at}[{index}]")
     elif isinstance(shape, Mapping):
         for key, inner in shape.items():
             yield from _faults(value.get(key), inner, f"{at}.{key}")
     else:
-        yield from ((f"{at}.{key}", rule) for key, item in value.items() if (rule := shape(item)))
+        yield from ((f"{at}.{key}", rule) for key, item in value.items() if (rule := _CHECKS[shape](item)))
 
 
 def _quantity(value: Any) -> str:
@@ -216,20 +209,4 @@ def _label(value: Any) -> str:
     return "" if isinstance(value, str) else f"the value of a label is a text; got {quoted(value)}; put quotes around it"
 
 
-_RESOURCES = {"limits": _quantity, "requests": _quantity}
-_CONTAINERS = [{"resources": _RESOURCES}]
-_TERMS = {"nodeSelectorTerms": [{"matchExpressions": [{"values": [None]}]}]}
-_SHAPE = {
-    "containers": _CONTAINERS,
-    "initContainers": _CONTAINERS,
-    "resources": _RESOURCES,
-    "overhead": _quantity,
-    "nodeSelector": _label,
-    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _TERMS}},
-    "tolerations": [{}],
-    "volumes": [{"persistentVolumeClaim": {}}],
-    "schedulingGates": [{}],
-    "imagePullSecrets": [{}],
-}
-"""What the program reads of a pod spec: an object with these keys, a list of a shape, an object whose every value a function
-judges, or anything (None). Every key may be absent."""
+_CHECKS = {"quantity": _quantity, "label": _label}

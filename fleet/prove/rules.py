@@ -1,6 +1,6 @@
 """Rules over all clusters of a fleet: unique names, one owner for things that cannot be shared, the limits of each cloud."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fleet.charts import NAMESPACES
@@ -240,21 +240,6 @@ def require_names(fleet: Fleet, project: str, stack: str) -> None:
         raise FleetError(tuple(wrong))
 
 
-_RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
-    _names,
-    _first_names,
-    _deployment,
-    *runner_rules.RULES,
-    trust.rule,
-    _tenancies,
-    _holdings,
-    _own_rules,
-    _reservations,
-    _budgets,
-    _scope_secrets,
-    _quotas,
-    _tags,
-    _autoscaler,
-    _placeholders,
-    _namespaces,
-)
+_OF_NAMES = (_names, _first_names, _deployment, *runner_rules.RULES, trust.rule)
+_OF_SHARES = (_tenancies, _holdings, _own_rules, _reservations, _budgets, _scope_secrets, _quotas, _tags)
+_RULES = (*_OF_NAMES, *_OF_SHARES, _autoscaler, _placeholders, _namespaces)

@@ -213,13 +213,4 @@ def _cuda(fleet: Fleet) -> Iterator[Violation]:
                     yield violation("cuda", ("clusters", cluster, "runners", name, "cuda"), runner.cuda, pool=pool, wrong=wrong)
 
 
-RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
-    _generic_labels,
-    _runner_sets,
-    _reruns,
-    _same_sets,
-    _container_room,
-    _quotas,
-    _pool_orders,
-    _cuda,
-)
+RULES = (_generic_labels, _runner_sets, _reruns, _same_sets, _container_room, _quotas, _pool_orders, _cuda)

@@ -12,6 +12,7 @@ from fleet.charts.container_jobs import ACCOUNT, JOB, hook, job_account, service
 from fleet.charts.runner_sets import PodSet
 from fleet.facts.manifest import Manifest, manifest, role, rule, service_account
 from fleet.facts.scheduling import CONTAINER_JOBS, JOB_TEMPLATE, NO_GPU, RUNNER_POD_LABEL, is_gpu_resource
+from fleet.facts.tables import beside
 from fleet.prove.namespace_limits import jobs_limit_range, jobs_quota
 from fleet.render.admission import enforced
 from fleet.render.isolation import in_namespace, namespace, network_policy, wall
@@ -23,6 +24,8 @@ _RULES = (
     rule("secrets", "get", "list", "create", "delete"),
 )
 """What the hooks ask the API server about before they start (packages/k8s/src/k8s/index.ts, requiredPermissions)."""
+_CEL = beside(__file__, "container_jobs.toml")
+_WITHIN = "quantity(string(c.resources.limits[r])).compareTo(quantity('{count}')) <= 0"
 WALLS = ("NetworkPolicy", "ResourceQuota", "LimitRange")
 """Kinds of the objects that isolate the jobs' pods."""
 
@@ -66,38 +69,24 @@ def _admission(pods: PodSet, job: Mapping[str, Any]) -> tuple[Manifest, Manifest
 
 def _rules(pods: PodSet, spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Expressions of the Common Expression Language, each with the message of a refusal."""
-    most = pods.services.most
-    yield (
-        f"has(object.metadata.labels) && {_text(RUNNER_POD_LABEL)} in object.metadata.labels",
-        "only the runner's hooks make pods here",
-    )
-    account = _text(job_account(pods))
-    yield (
-        f"object.spec.serviceAccountName == {account} && object.spec.automountServiceAccountToken == false",
-        f"a job's pod has the service account {job_account(pods)} and no token of the API server",
-    )
-    yield "!has(object.spec.resourceClaims)", "a job's pod claims no devices"
-    yield "!has(object.spec.nodeName)", "the scheduler chooses the node of a job's pod"
+    yield _rule("hooks", label=RUNNER_POD_LABEL)
+    yield _rule("account", account=job_account(pods))
+    yield from map(_rule, ("devices", "node"))
     yield _nodes(spec), "a job's pod runs on the pools of its class"
     priority = spec.get("priorityClassName")
-    if priority:
-        yield f"object.spec.priorityClassName == {_text(priority)}", f"a job's pod has the priority class {priority}"
-    else:
-        system = "!has(object.spec.priorityClassName) || !object.spec.priorityClassName.startsWith('system-')"
-        yield system, "a job's pod does not have a priority class of the system"
+    yield _rule("priority", priority=priority) if priority else _rule("no_priority_of_system")
     # The API server adds tolerations of its own, also for GPUs where ExtendedResourceToleration is on, as on EKS.
     allowed = _list(dict.fromkeys((*(toleration["key"] for toleration in spec["tolerations"]), *_amounts(spec))))
-    own = "t.key.startsWith('node.kubernetes.io/')"
-    yield (
-        f"!has(object.spec.tolerations) || object.spec.tolerations.all(t, has(t.key) && ({own} || t.key in {allowed}))",
-        "a job's pod tolerates the taints of its class's pools alone",
-    )
+    yield _rule("tolerations", allowed=allowed)
     yield from _gpus(spec)
-    yield (
-        # The template has one container for all services.
-        f"object.spec.containers.size() <= {len(spec['containers']) - 1 + most}",
-        f"a job of this class has at most {most} services; raise services.most of the class",
-    )
+    # The template has one container for all services.
+    most = pods.services.most
+    yield _rule("services", containers=len(spec["containers"]) - 1 + most, most=most)
+
+
+def _rule(row: str, /, **values: object) -> tuple[str, str]:
+    """An expression and its message, a row of container_jobs.toml with its fields filled in."""
+    return _CEL[row]["holds"].format(**values), _CEL[row]["message"].format(**values)
 
 
 def _nodes(spec: Mapping[str, Any]) -> str:
@@ -126,30 +115,15 @@ def _nodes(spec: Mapping[str, Any]) -> str:
 def _gpus(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Only the job's container has GPUs, and at most those of its class. The others do not see them."""
     amounts = _amounts(spec)
-    amount, limited = "quantity(string(c.resources.limits[r]))", "has(c.resources) && has(c.resources.limits)"
-    within = [f"(r == {_text(name)} && {amount}.compareTo(quantity('{count}')) <= 0)" for name, count in amounts.items()]
+    within = [f"(r == {_text(name)} && {_WITHIN.format(count=count)})" for name, count in amounts.items()]
     words = " and ".join(f"{count} {name}" for name, count in amounts.items()) or "no GPU"
     of_job = f"c.name == 'job' && ({' || '.join(within)})" if within else "false"
-    for key, there, extended in (("containers", "", of_job), ("initContainers", "!has(object.spec.initContainers) || ", "false")):
-        known = f"r in ['cpu', 'memory', 'ephemeral-storage'] || ({extended})"
-        yield (
-            f"{there}object.spec.{key}.all(c, !({limited}) || c.resources.limits.all(r, {known}))",
-            f"a job of this class has {words}",
-        )
+    yield _rule("gpus", words=words, extended=of_job)
+    yield _rule("gpus_at_start", words=words)
     if amounts:
-        name, void = _text(NO_GPU["name"]), _text(NO_GPU["value"])
-        hidden = f"has(c.env) && c.env.exists(e, e.name == {name}) && c.env.all(e, e.name != {name} || e.value == {void})"
         has_gpus = " || ".join(f"{_text(resource)} in c.resources.limits" for resource in amounts)
-        # The variable wins over the GPUs that kubelet gives to a container.
-        own = f"{limited} && ({has_gpus}) && !has(c.envFrom) && (!has(c.env) || c.env.all(e, e.name != {name}))"
-        yield (
-            f"object.spec.containers.all(c, ({own}) || ({hidden}))",
-            f"only the job's container sees GPUs, and those that kubelet gives it; remove {NO_GPU['name']} from env",
-        )
-        yield (
-            f"!has(object.spec.initContainers) || object.spec.initContainers.all(c, {hidden})",
-            f"an init container sees no GPU; write {NO_GPU['name']}: {NO_GPU['value']} in its env",
-        )
+        yield _rule("visible", has_gpus=has_gpus, **NO_GPU)
+        yield _rule("visible_at_start", **NO_GPU)
 
 
 def _amounts(spec: Mapping[str, Any]) -> dict[str, int]:

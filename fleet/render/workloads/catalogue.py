@@ -178,14 +178,10 @@ def buildkit(meta: parts.Meta, workload: workloads.BuildkitWorkload, target: Tar
     return parts.service(meta, workloads.BUILDKIT_PORT, "tls"), admission, parts.deployment(meta, pod)
 
 
+_OTHERS = (tf_mnist, tf_notebook, ollama, comfyui, coral, buildkit)
 MAKERS: Mapping[str, Callable[..., tuple[Manifest, ...]]] = {
     **dict.fromkeys(COMMANDS, smoke_job),
-    "tf-mnist": tf_mnist,
-    "tf-notebook": tf_notebook,
-    "ollama": ollama,
-    "comfyui": comfyui,
-    "coral": coral,
-    "buildkit": buildkit,
+    **{make.__name__.replace("_", "-"): make for make in _OTHERS},
 }
 """The function that makes the manifests of each kind: `make(meta, settings, target)`."""
 

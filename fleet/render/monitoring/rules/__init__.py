@@ -43,19 +43,9 @@ def end_rules(cluster: Cluster, github: GitHub) -> Iterator[Rule]:
     yield alert("GpuCiVersionEndsNow")
 
 
-_TOPICS = {
-    "queue": queue_rules,
-    "sets": set_rules,
-    "containers": container_rules,
-    "nodes": node_rules,
-    "pods": pod_rules,
-    "use": use_rules,
-    "faults": fault_rules,
-    "xid": xid_rules,
-    "machines": machine_rules,
-    "spending": spending_rules,
-    "starts": start_rules,
-}
+_OF_RUNNERS = {"queue": queue_rules, "sets": set_rules, "containers": container_rules}
+_OF_NODES = {"nodes": node_rules, "pods": pod_rules, "use": use_rules, "faults": fault_rules, "xid": xid_rules}
+_TOPICS = _OF_RUNNERS | _OF_NODES | {"machines": machine_rules, "spending": spending_rules, "starts": start_rules}
 """The rules of each topic. Those of `use` read series that those of `nodes` record, and those of `machines` series of `queue`."""
 
 
