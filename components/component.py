@@ -14,6 +14,9 @@ Args = TypeVar("Args")
 Declared = ParamSpec("Declared")
 Resources = Sequence[pulumi.Resource]
 """For example what must exist before a child."""
+Opts = pulumi.ResourceOptions | None
+Text = pulumi.Input[str]
+"""A text, or an output of one."""
 
 _OUTPUTS = ("pulumi.Output", "pulumi.output.Output", "typing.Optional[pulumi.output.Output")
 """Beginnings of the annotations of outputs, as text and as types."""
@@ -29,17 +32,10 @@ class Component(pulumi.ComponentResource, ABC, Generic[Declared]):
     _kind = ""
     """The name in the token, if it is not the class's."""
 
-    def __init__(self, name: str, opts: pulumi.ResourceOptions | None, *args: Declared.args, **kwargs: Declared.kwargs) -> None:
+    def __init__(self, name: str, opts: Opts, *args: Declared.args, **kwargs: Declared.kwargs) -> None:
         self._register(name, {}, opts, *args, **kwargs)
 
-    def _register(
-        self,
-        name: str,
-        inputs: dict[str, Any],
-        opts: pulumi.ResourceOptions | None,
-        *args: Declared.args,
-        **kwargs: Declared.kwargs,
-    ) -> None:
+    def _register(self, name: str, inputs: dict[str, Any], opts: Opts, *args: Declared.args, **kwargs: Declared.kwargs) -> None:
         super().__init__(f"gpu-ci:index:{self._kind or type(self).__name__}", name, inputs, opts)
         self._name, self._opts = name, opts or pulumi.ResourceOptions()
         self.register_outputs(self.declare(name, *args, **kwargs) or self._outputs)

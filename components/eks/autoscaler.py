@@ -2,7 +2,7 @@
 
 import pulumi
 
-from components.component import Component, Resources
+from components.component import Component, Resources, Text
 from components.eks.iam import allow, document, pod_identity
 from components.kubernetes.deliver import deliver
 from fleet.charts.chart import KUBE_SYSTEM, Chart
@@ -20,7 +20,7 @@ def autoscaler_rights(cluster_name: str) -> str:
     return document(allow(_RIGHTS["reads"]), allow(_RIGHTS["writes"], StringEquals=tags))
 
 
-class EksAutoscaler(Component[str, pulumi.Input[str], Chart | None, Resources]):
+class EksAutoscaler(Component[str, Text, Chart | None, Resources]):
     """A role, its association with the autoscaler's service account, and the chart.
 
     `physical_name` is the cluster's name as text; `cluster_name` the same with its dependency on the control plane.
@@ -30,9 +30,7 @@ class EksAutoscaler(Component[str, pulumi.Input[str], Chart | None, Resources]):
     role_arn: pulumi.Output[str]
     """ARN of the autoscaler's IAM role."""
 
-    def declare(
-        self, name: str, physical_name: str, cluster_name: pulumi.Input[str], chart: Chart | None, ready: Resources
-    ) -> None:
+    def declare(self, name: str, physical_name: str, cluster_name: Text, chart: Chart | None, ready: Resources) -> None:
         rights = autoscaler_rights(physical_name)
         role, before = pod_identity(name, cluster_name, KUBE_SYSTEM, AUTOSCALER, parent=self, rights=rights)
         if chart is not None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from operator import methodcaller
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
@@ -12,7 +13,7 @@ from pydantic import Field
 
 from components.arguments import known, settings, typed
 from components.cluster_args import BudgetArgs, EndpointArgs, require_label
-from components.component import PackagedComponent
+from components.component import PackagedComponent, Text
 from components.eks.autoscaler import EksAutoscaler
 from components.eks.governance import govern
 from components.eks.iam import service_role
@@ -92,9 +93,9 @@ class EksGpuClusterArgs(TypedDict):
     """IPv4 range of a new VPC, /16 to /22. Default: 10.0.0.0/16."""
     nat_gateways: NotRequired[str]
     """NAT gateways of a new VPC: one, or per-zone. Default: one."""
-    vpc_id: NotRequired[pulumi.Input[str]]
+    vpc_id: NotRequired[Text]
     """Id of an existing VPC. Default: a new VPC."""
-    private_subnet_ids: NotRequired[pulumi.Input[dict[str, pulumi.Input[str]]]]
+    private_subnet_ids: NotRequired[pulumi.Input[dict[str, Text]]]
     """Ids of private subnets of the existing VPC by zone, one for each of `zones` and `controlPlaneZones`. Each
     needs its own route to the internet."""
     admins: NotRequired[list[str]]
@@ -145,12 +146,7 @@ class EksClusterSettings(EksCluster):
     stack_tag: TagValue | None = None
 
 
-_NAMES = {
-    "network.cidr": "vpcCidr",
-    "network.natGateways": "natGateways",
-    "network.vpcId": "vpcId",
-    "network.privateSubnets": "privateSubnetIds",
-}
+_OF_NETWORK = {"cidr": "vpcCidr", "natGateways": "natGateways", "vpcId": "vpcId", "privateSubnets": "privateSubnetIds"}
 
 
 class Read(Record):
@@ -160,8 +156,8 @@ class Read(Record):
     """
 
     settings: EksClusterSettings
-    vpc_id: pulumi.Input[str] | None
-    private_subnets: dict[str, pulumi.Input[str]]
+    vpc_id: Text | None
+    private_subnets: dict[str, Text]
     live: LiveSizes | None = None
 
 
@@ -171,7 +167,7 @@ class EksGpuCluster(PackagedComponent[Read]):
     The control plane is an `eks.Cluster`. Everything that policies check is a separate resource.
     """
 
-    _paths = _NAMES
+    _paths = MappingProxyType({f"network.{key}": name for key, name in _OF_NETWORK.items()})
 
     cluster_name: pulumi.Output[str]
     """The name in AWS. It is known in preview and depends on the control plane."""
@@ -250,14 +246,14 @@ class EksGpuCluster(PackagedComponent[Read]):
         )
         """The autoscaler's rights, and its chart if Helm installs it."""
 
-    def _network(self, name: str, args: Read, zones: Sequence[str]) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
+    def _network(self, name: str, args: Read, zones: Sequence[str]) -> tuple[Text, Mapping[str, Text]]:
         """The VPC and its private subnets by zone, with those of the control plane and of groups that leave."""
         if args.vpc_id is not None:
             return args.vpc_id, args.private_subnets
         network = EksNetwork(f"{name}-network", self._below(*self._after), args.settings, zones)
         return network.vpc_id, network.private_subnets
 
-    def _control_plane(self, name: str, settings: EksClusterSettings, vpc_id: pulumi.Input[str]) -> eks.Cluster:
+    def _control_plane(self, name: str, settings: EksClusterSettings, vpc_id: Text) -> eks.Cluster:
         """The control plane, and its log group, which must exist before it: EKS would create one that never expires.
 
         The log group is deleted after the control plane. One that stays would stop the next cluster of that name.

@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from components.component import Component, Resources
+from components.component import Component, Resources, Text
 from components.eks.autoscaler import EksAutoscaler
 from components.eks.governance import govern
 from components.eks.launch import joining, part_of
@@ -29,7 +29,7 @@ class ExistingEksCluster(Component[Settings, str, Mapping[str, int]]):
     """JSON kubeconfig. Its user signs in with the AWS CLI."""
     node_role_arn: str
     """ARN of the IAM role of the new nodes."""
-    subnets: dict[str, pulumi.Input[str]]
+    subnets: dict[str, Text]
     """The new nodes' private subnets by zone."""
     vpc_id: pulumi.Output[str]
     """Id of the VPC."""

@@ -11,7 +11,7 @@ import pulumi_aws as aws
 from pydantic import Field
 
 from components.arguments import checked, require, settings, typed, wrong
-from components.component import PackagedComponent
+from components.component import PackagedComponent, Text
 from components.eks.launch import interfaces, launch_template
 from components.eks.live_sizes import LiveSizes
 from components.eks.managed_nodes import CUSTOM, managed_nodes
@@ -117,13 +117,13 @@ class GpuNodeGroupArgs(TypedDict):
     What a node needs to join belongs in the option `dependsOn`: the add-ons vpc-cni and kube-proxy, and the rights of its role.
     """
 
-    cluster_name: pulumi.Input[str]
+    cluster_name: Text
     """Name of the EKS cluster."""
     kubernetes_version: str
     """The cluster's Kubernetes minor, such as 1.36. It decides the version of the node image."""
-    node_role_arn: pulumi.Input[str]
+    node_role_arn: Text
     """ARN of the IAM role of the nodes. The cluster needs an access entry for it."""
-    subnet_ids: dict[str, pulumi.Input[str]]
+    subnet_ids: dict[str, Text]
     """Ids of the nodes' subnets by availability zone; an id may be an output. Each zone is a node group; the nodes split over
     them in this order."""
     instance_types: list[str]
@@ -159,11 +159,11 @@ class GpuNodeGroupArgs(TypedDict):
     ami_id: NotRequired[str]
     """Id of an AMI of your own, made from AWS' AL2023 image for NVIDIA GPUs. It needs `clusterEndpoint`,
     `clusterCertificateAuthority` and `serviceCidr`. Default: AWS' image."""
-    cluster_endpoint: NotRequired[pulumi.Input[str]]
+    cluster_endpoint: NotRequired[Text]
     """https address of the cluster's API server."""
-    cluster_certificate_authority: NotRequired[pulumi.Input[str]]
+    cluster_certificate_authority: NotRequired[Text]
     """The cluster's certificate authority, in base64 as EKS returns it."""
-    service_cidr: NotRequired[pulumi.Input[str]]
+    service_cidr: NotRequired[Text]
     """Address range of the cluster's services, such as 172.20.0.0/16."""
     warm: NotRequired[WarmPoolArgs]
     """The warm pool of the nodes, split over the zones as the nodes are. Default: none."""
@@ -177,7 +177,7 @@ class GpuNodeGroupArgs(TypedDict):
     """How long a GPU error lasts before EKS reboots or replaces the node, such as 5m. Default: 5m."""
     max_share: NotRequired[float]
     """Share of a node group's nodes above which EKS repairs none, at least one node. Default: 0.2."""
-    security_group_id: NotRequired[pulumi.Input[str]]
+    security_group_id: NotRequired[Text]
     """The cluster's own security group. Nodes with `efaInterfaces` need it."""
     cluster_label: NotRequired[str]
     """Value of the node label and tag gpu-ci/cluster. Default: `clusterName`, which must then be known."""
@@ -218,13 +218,13 @@ class Read(Record):
     """
 
     settings: NodeGroupSettings
-    cluster_name: pulumi.Input[str]
-    node_role_arn: pulumi.Input[str]
-    subnet_ids: Mapping[str, pulumi.Input[str]]
-    security_group_id: pulumi.Input[str] | None = None
-    cluster_endpoint: pulumi.Input[str] | None = None
-    cluster_certificate_authority: pulumi.Input[str] | None = None
-    service_cidr: pulumi.Input[str] | None = None
+    cluster_name: Text
+    node_role_arn: Text
+    subnet_ids: Mapping[str, Text]
+    security_group_id: Text | None = None
+    cluster_endpoint: Text | None = None
+    cluster_certificate_authority: Text | None = None
+    service_cidr: Text | None = None
     live: LiveSizes | None = None
     generations: Generations = field(default_factory=Generations)
 
@@ -360,7 +360,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
             placement={"group_name": group} if group else None,
         )
 
-    def _placement_group(self, name: str, pool: EksPool) -> pulumi.Input[str] | None:
+    def _placement_group(self, name: str, pool: EksPool) -> Text | None:
         """The name of a pool's placement group: of an existing one, or of the new one `<name>-placement`. None without one."""
         group = pool.placement_group
         if group is None or group.name is not None:
@@ -406,7 +406,7 @@ def _warm_pool(pool: EksPool, share: Scale | None) -> dict[str, Any] | None:
     return {**sizes, "pool_state": state, "reuse_on_scale_in": reuse}
 
 
-def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[scheduling.Taint]) -> pulumi.Input[str] | None:
+def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[scheduling.Taint]) -> Text | None:
     """The user data in base64, None if there is none."""
     config = args.settings.node_config
     if args.settings.image_id is None:

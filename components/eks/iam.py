@@ -7,6 +7,8 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from components.component import Text
+
 
 def document(*statements: Mapping[str, Any]) -> str:
     """A policy document."""
@@ -45,14 +47,7 @@ def service_role(
 
 
 def pod_identity(
-    name: str,
-    cluster_name: pulumi.Input[str],
-    namespace: str,
-    account: str,
-    *,
-    parent: pulumi.Resource,
-    policy: str = "",
-    rights: str = "",
+    name: str, cluster_name: Text, namespace: str, account: str, *, parent: pulumi.Resource, policy: str = "", rights: str = ""
 ) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
     """A role for a service account, and what must exist before its pods: a pod gets its credentials when it starts.
 

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from components.component import Component
+from components.component import Component, Text
 from fleet.providers.eks.cluster import EksCluster
 
 _SPLIT = 3
@@ -66,7 +66,7 @@ class EksNetwork(Component[EksCluster, Collection[str]]):
         place = {"vpc_id": vpc.id, "availability_zone": zone, "cidr_block": cidr}
         return aws.ec2.Subnet(name, **place, map_public_ip_on_launch=False, tags={"Name": name}, opts=self._child)
 
-    def _routes(self, role: str, vpc: aws.ec2.Vpc, **target: pulumi.Input[str]) -> aws.ec2.RouteTable:
+    def _routes(self, role: str, vpc: aws.ec2.Vpc, **target: Text) -> aws.ec2.RouteTable:
         """A route table whose only route leads to the internet, through a gateway."""
         name, routes = f"{self._name}-{role}", [{"cidr_block": "0.0.0.0/0", **target}]
         return aws.ec2.RouteTable(name, vpc_id=vpc.id, routes=routes, tags={"Name": name}, opts=self._child)

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from components.component import Component
+from components.component import Component, Text
 from components.eks.iam import allow, document, trust
 from components.eks.in_cluster import InCluster
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
@@ -21,7 +21,7 @@ _SELECTION = {"tagStatus": "untagged", "countType": "sinceImagePushed", "countUn
 _LEFT_OVERS = {"description": "untagged images", "selection": _SELECTION, "action": {"type": "expire"}}
 
 
-class RunnerImage(Component[InCluster, EcrRegistry, pulumi.Input[str], Sequence[pulumi.Input[str]]]):
+class RunnerImage(Component[InCluster, EcrRegistry, Text, Sequence[Text]]):
     """Private repositories with their own KMS key, which only the nodes, `others` and the workflow's role can pull from.
 
     `node_role` is the name of the role of every node. `others` are the ARNs of other roles that pull.
@@ -30,9 +30,7 @@ class RunnerImage(Component[InCluster, EcrRegistry, pulumi.Input[str], Sequence[
     repository_url: pulumi.Output[str]
     """Address of the runner image's repository."""
 
-    def declare(
-        self, name: str, here: InCluster, registry: EcrRegistry, node_role: pulumi.Input[str], others: Sequence[pulumi.Input[str]]
-    ) -> None:
+    def declare(self, name: str, here: InCluster, registry: EcrRegistry, node_role: Text, others: Sequence[Text]) -> None:
         opts = self._below(protect=here.settings.protect)
         about = f"Images of {name}"
         self._key = aws.kms.Key(f"{name}-key", description=about, enable_key_rotation=True, deletion_window_in_days=30, opts=opts)
@@ -62,7 +60,7 @@ class RunnerImage(Component[InCluster, EcrRegistry, pulumi.Input[str], Sequence[
         aws.ecr.RepositoryPolicy(f"{logical_name}-readers", repository=repository.name, policy=self._readers, opts=self._child)
         return repository
 
-    def _caches(self, name: str, here: InCluster, registry: EcrRegistry, node_role: pulumi.Input[str]) -> None:
+    def _caches(self, name: str, here: InCluster, registry: EcrRegistry, node_role: Text) -> None:
         """A rule for each registry, and the template of the repositories that ECR creates.
 
         Their tags stay mutable, because ECR moves a tag that moves upstream.

@@ -5,7 +5,7 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 
 from components.arguments import settings
-from components.component import PackagedComponent
+from components.component import PackagedComponent, Text
 from components.generations import Generations
 from components.kubernetes import args as shared
 from components.kubernetes.scale_set import ScaleSetArgs, read_app, scale_set
@@ -37,7 +37,7 @@ class ArcRunnerSetArgs(TypedDict):
     """URL of the organization or repository."""
     github_app: NotRequired[GitHubAppArgs]
     """The App whose Secret the component creates. Default: the namespace has the Secret `githubSecret`."""
-    github_private_key: NotRequired[pulumi.Input[str]]
+    github_private_key: NotRequired[Text]
     """Private key of `githubApp` in PEM format. The component marks it as secret. Required with `githubApp`."""
     github_secret: NotRequired[str]
     """Name of the Secret with the App's ids and key. Default: github-app."""

@@ -5,7 +5,7 @@ from dataclasses import field
 
 import pulumi
 
-from components.component import Resources
+from components.component import Resources, Text
 from components.generations import Generations
 from fleet.facts.record import Record
 from fleet.settings.caches import Volumes
@@ -20,7 +20,7 @@ class Backing(Record):
     """
 
     volumes: Volumes
-    ids: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    ids: Mapping[str, Text] = field(default_factory=dict)
     ready: Resources = ()
 
 

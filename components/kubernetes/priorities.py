@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.component import Component, Resources
+from components.component import Component, Resources, Text
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import PRIORITIES, PRIORITIES_KEY
 from fleet.facts.scheduling import Priority
@@ -43,14 +43,14 @@ class Priorities(Component[Sequence[Priority], Resources]):
         self.classes = tuple(priority_class(f"{name}-{each.name}", each, parent=self, depends_on=ready) for each in priorities)
 
 
-class PriorityExpander(Component[pulumi.Input[str], Resources, str]):
+class PriorityExpander(Component[Text, Resources, str]):
     """The ConfigMap with `text`. It is not a value of a chart, because it may have ids that only the cloud knows.
 
     `ready` must exist before: the control plane. `reader` is the service account of an autoscaler whose own role may not read
     it; empty for others.
     """
 
-    def declare(self, name: str, text: pulumi.Input[str], ready: Resources, reader: str) -> None:
+    def declare(self, name: str, text: Text, ready: Resources, reader: str) -> None:
         opts = self._below(*ready, delete_before_replace=True)
         called = kubernetes.meta.v1.ObjectMetaArgs(name=PRIORITIES, namespace=KUBE_SYSTEM)
         kubernetes.core.v1.ConfigMap(f"{name}-priorities", metadata=called, data={PRIORITIES_KEY: text}, opts=opts)

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.arguments import settings, wrong
-from components.component import Component, Resources
+from components.component import Component, Resources, Text
 from components.context import PrivateKeys
 from components.generations import Generations
 from components.kubernetes.custom import custom
@@ -33,7 +33,7 @@ _NAME = "runners"
 
 
 def isolate(
-    logical_name: str, chart: Chart, namespace: pulumi.Input[str], network_policy: Mapping[str, Any], *, parent: pulumi.Resource
+    logical_name: str, chart: Chart, namespace: Text, network_policy: Mapping[str, Any], *, parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
     """A NetworkPolicy with the given spec, a ResourceQuota and a LimitRange for a set's pods, all created before its release.
 
@@ -58,7 +58,7 @@ _LABELS, _SECRET = "scaleSetLabels", "kubernetes:core/v1:Secret"
 
 App = tuple[GitHubApp | None, pulumi.Output[str] | None]
 """A GitHub App and its private key, a secret; or neither."""
-Companions = Callable[[pulumi.Input[str], pulumi.Resource], Resources]
+Companions = Callable[[Text, pulumi.Resource], Resources]
 """(namespace name, parent) → resources that the set's pods need in their namespace, created before the set below `parent`."""
 
 
@@ -87,7 +87,7 @@ class ScaleSetArgs(Record):
 def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulumi.Output[list[str]]:
     """Declare the objects below `parent`. Returns the labels that select the set in `runs-on`, its name first."""
     chart, of_set, needed = args.chart, args.settings, list(args.needed)
-    home: pulumi.Input[str] = chart.namespace
+    home: Text = chart.namespace
     if of_set.create_namespace:
         # In Git, sync waves order namespaces.
         space = namespace(f"{name}-namespace", chart, parent=parent, depends_on=() if of_set.gitops is not None else needed)
@@ -201,7 +201,7 @@ class ScaleSet(Component[ScaleSetArgs]):
         self.namespace_name = pulumi.Output.from_input(args.chart.namespace)
 
 
-def _secret(name: str, args: ScaleSetArgs, home: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
+def _secret(name: str, args: ScaleSetArgs, home: Text, parent: pulumi.Resource) -> list[pulumi.Resource]:
     """The App's Secret, unless another program creates it."""
     app, private_key = args.app
     if app is None or private_key is None:
@@ -220,7 +220,7 @@ def _secret(name: str, args: ScaleSetArgs, home: pulumi.Input[str], parent: pulu
     return [secret]
 
 
-def _objects(name: str, args: ScaleSetArgs, home: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
+def _objects(name: str, args: ScaleSetArgs, home: Text, parent: pulumi.Resource) -> list[pulumi.Resource]:
     """The manifests of the settings. Those in the set's namespace wait for it: `home` is its name with the dependency."""
     resources: list[pulumi.Resource] = []
     for manifest in args.settings.manifests:
@@ -229,19 +229,17 @@ def _objects(name: str, args: ScaleSetArgs, home: pulumi.Input[str], parent: pul
     return resources
 
 
-def _placed(manifest: Manifest, spaces: Mapping[str, pulumi.Input[str]]) -> Manifest:
+def _placed(manifest: Manifest, spaces: Mapping[str, Text]) -> Manifest:
     """The manifest with the name of its namespace as `spaces` has it, if it has."""
     metadata = manifest["metadata"]
     where = metadata.get("namespace")
     return {**manifest, "metadata": {**metadata, "namespace": spaces[where]}} if where in spaces else manifest
 
 
-def _jobs(
-    name: str, args: ScaleSetArgs, home: pulumi.Input[str], needed: Resources, parent: pulumi.Resource
-) -> list[pulumi.Resource]:
+def _jobs(name: str, args: ScaleSetArgs, home: Text, needed: Resources, parent: pulumi.Resource) -> list[pulumi.Resource]:
     """The objects of jobs in containers. Those of a namespace wait for it. In Git, sync waves order them."""
     resources: list[pulumi.Resource] = []
-    spaces: dict[str, pulumi.Input[str]] = {args.chart.namespace: home}
+    spaces: dict[str, Text] = {args.chart.namespace: home}
     for manifest in args.jobs:
         kind, metadata = manifest["kind"], manifest["metadata"]
         role = f"{'hooks' if metadata.get('namespace') == args.chart.namespace else 'jobs'}-{kind.lower()}"

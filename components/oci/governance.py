@@ -3,6 +3,7 @@
 import pulumi
 import pulumi_oci as oci
 
+from components.component import Text
 from fleet.settings.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget
 
 
@@ -12,14 +13,7 @@ def home_provider(name: str, home: str | None, region: str, opts: pulumi.Resourc
 
 
 def budget(
-    name: str,
-    settings: Budget,
-    target: pulumi.Input[str],
-    tenancy: pulumi.Input[str],
-    *,
-    called: str,
-    tags: dict[str, str],
-    opts: pulumi.ResourceOptions,
+    name: str, settings: Budget, target: Text, tenancy: Text, *, called: str, tags: dict[str, str], opts: pulumi.ResourceOptions
 ) -> oci.budget.Budget:
     """The budget `<name>-budget` for a compartment and those below it, displayed as `called`, with its two alarms.
 

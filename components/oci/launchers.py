@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.component import Text
 from fleet.charts.chart import Chart
 from fleet.providers.oke.launcher_set import LAUNCHER, LAUNCHER_PROGRAM, LAUNCHER_SETTINGS
 from fleet.providers.oke.machine.launch import LAUNCHER_SOURCE
@@ -16,12 +17,7 @@ SWEEP = "launcher-sweep"
 
 
 def launcher_objects(
-    name: str,
-    chart: Chart,
-    config: pulumi.Input[str],
-    rights: Sequence[pulumi.Resource],
-    namespace: pulumi.Input[str],
-    parent: pulumi.Resource,
+    name: str, chart: Chart, config: Text, rights: Sequence[pulumi.Resource], namespace: Text, parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
     """The launchers' account, their program with `config` (JSON), and a CronJob that removes what lost launchers left."""
     child = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)
@@ -42,9 +38,7 @@ def launcher_objects(
     return [account, program, *rights, sweep]
 
 
-def keep_launchers(
-    logical_name: str, namespace: pulumi.Input[str], parent: pulumi.Resource
-) -> kubernetes.policy.v1.PodDisruptionBudget:
+def keep_launchers(logical_name: str, namespace: Text, parent: pulumi.Resource) -> kubernetes.policy.v1.PodDisruptionBudget:
     """Protects launchers from eviction: without its launcher a machine is deleted with its job. A drain waits for the jobs."""
     return kubernetes.policy.v1.PodDisruptionBudget(
         logical_name,

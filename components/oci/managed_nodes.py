@@ -8,7 +8,7 @@ from pathlib import Path
 import pulumi
 import pulumi_oci as oci
 
-from components.component import Resources
+from components.component import Resources, Text
 from fleet.facts.hardware import Machine
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import MOST_NODES_TAG, RESERVED_NODES_TAG, STORAGE_TAG
@@ -42,14 +42,14 @@ def managed_nodes(
     name: str,
     *,
     parent: pulumi.Resource,
-    cluster_id: pulumi.Input[str],
-    compartment: pulumi.Input[str],
+    cluster_id: Text,
+    compartment: Text,
     kubernetes_version: str,
     machine: Machine,
-    image: pulumi.Input[str],
+    image: Text,
     disk: int,
-    subnet_id: pulumi.Input[str],
-    group_id: pulumi.Input[str],
+    subnet_id: Text,
+    group_id: Text,
     places: Sequence[tuple[str, str | None]],
     labels: Mapping[str, str],
     size: int,

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from components.component import Component
+from components.component import Component, Text
 from components.kubernetes.custom import custom
 from components.oci.in_cluster import NewCluster
 from components.oci.security import IN, OUT, TCP, ports, rule, security_group
@@ -62,11 +62,7 @@ class MetricsGateway(Component[NewCluster, Gateway]):
         return {"setGroupIds": self.set_group_ids}
 
     def _objects(
-        self,
-        objects: Mapping[str, Manifest],
-        rules: Sequence[pulumi.Resource],
-        subnet_id: pulumi.Input[str],
-        group_id: pulumi.Input[str],
+        self, objects: Mapping[str, Manifest], rules: Sequence[pulumi.Resource], subnet_id: Text, group_id: Text
     ) -> None:
         """The Kubernetes objects. The Service comes last: OKE makes the load balancer for it, and the program waits for that."""
 
@@ -82,9 +78,7 @@ class MetricsGateway(Component[NewCluster, Gateway]):
         metadata = objects["service"]["metadata"] | {"annotations": late}
         declare("service", space, agents, *rules, metadata=metadata)
 
-    def _open(
-        self, role: str, source: pulumi.Input[str], target: pulumi.Input[str], first: int, last: int, why: str
-    ) -> list[pulumi.Resource]:
+    def _open(self, role: str, source: Text, target: Text, first: int, last: int, why: str) -> list[pulumi.Resource]:
         """The two rules by which the group `source` reaches TCP ports of the group `target`."""
         name, options = f"{self._name}-{role}", {"tcp_options": ports(first, last)}
         return [

@@ -5,12 +5,12 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from components.component import Component
+from components.component import Component, Text
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.network import endpoint_subnet, node_subnet
 
 
-class OkeNetwork(Component[OkeCluster, pulumi.Input[str], dict[str, str]]):
+class OkeNetwork(Component[OkeCluster, Text, dict[str, str]]):
     """A new VCN: a private node subnet with a NAT and a service gateway, and an endpoint subnet, public if the endpoint is.
 
     Its default security list allows no traffic. Only the groups of `OkeSecurity` allow some.
@@ -23,7 +23,7 @@ class OkeNetwork(Component[OkeCluster, pulumi.Input[str], dict[str, str]]):
     endpoint_subnet_id: pulumi.Output[str]
     """Regional; public only where the endpoint is."""
 
-    def declare(self, name: str, settings: OkeCluster, compartment: pulumi.Input[str], tags: dict[str, str]) -> None:
+    def declare(self, name: str, settings: OkeCluster, compartment: Text, tags: dict[str, str]) -> None:
         self._compartment, self._tags = compartment, tags
         cidr, private_endpoint = settings.network.new_cidr, settings.endpoint.private
         # They depend only on the VCN's range, so nothing that is added later changes them. Every pod has an address of the node
@@ -88,7 +88,7 @@ class OkeNetwork(Component[OkeCluster, pulumi.Input[str], dict[str, str]]):
         )
 
 
-def _route(destination: pulumi.Input[str], kind: str, gateway: pulumi.Input[str]) -> oci.core.RouteTableRouteRuleArgs:
+def _route(destination: Text, kind: str, gateway: Text) -> oci.core.RouteTableRouteRuleArgs:
     return oci.core.RouteTableRouteRuleArgs(destination=destination, destination_type=kind, network_entity_id=gateway)
 
 

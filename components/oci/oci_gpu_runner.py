@@ -10,7 +10,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.arguments import checked, require, settings, typed
-from components.component import PackagedComponent
+from components.component import PackagedComponent, Text
 from components.generations import Generations
 from components.kubernetes.arc_runner_set import GitHubAppArgs
 from components.kubernetes.args import GitOpsArgs
@@ -79,16 +79,16 @@ class OciGpuRunnerArgs(TypedDict):
     """The cluster's OCI region, such as us-sanjose-1."""
     compartment_id: str
     """OCID of the machines' compartment. In a compartment of their own the launchers have no rights on the cluster's nodes."""
-    cluster_id: NotRequired[pulumi.Input[str]]
+    cluster_id: NotRequired[Text]
     """OCID of the OKE cluster. Its launchers get their rights by workload identity. Required unless `launcher` is cncf."""
-    subnet_id: NotRequired[pulumi.Input[str]]
+    subnet_id: NotRequired[Text]
     """OCID of the machines' subnet, which must reach the internet. Required unless `launcher` is cncf."""
-    security_group_id: NotRequired[pulumi.Input[str]]
+    security_group_id: NotRequired[Text]
     """OCID of the security group of the machines. Required unless `launcher` is cncf."""
     metrics_url: NotRequired[str]
     """URL of a gateway for Prometheus remote write, such as http://10.0.255.226:30000/api/v1/write. Machines in `subnetId` push
     the metrics of their GPUs there. Nothing may be secret in it. Default: machines push no metrics."""
-    metrics_security_group_id: NotRequired[pulumi.Input[str]]
+    metrics_security_group_id: NotRequired[Text]
     """OCID of a second security group of these machines, which lets them reach the gateway. Required with `metricsUrl`."""
     network_compartment_ids: NotRequired[list[str]]
     """OCIDs of the compartments of subnet and security group. Default: `compartmentId`."""
@@ -133,7 +133,7 @@ class OciGpuRunnerArgs(TypedDict):
     """URL of the organization or repository."""
     github_app: NotRequired[GitHubAppArgs]
     """The App whose Secret the component creates. Default: the namespace has the Secret `githubSecret`."""
-    github_private_key: NotRequired[pulumi.Input[str]]
+    github_private_key: NotRequired[Text]
     """Private key of `githubApp` in PEM format. The component marks it as secret. Required with `githubApp`."""
     github_secret: NotRequired[str]
     """Name of the Secret with the App's ids and key. Default: github-app."""
@@ -181,10 +181,10 @@ class Read(Record):
     settings: MachineSet
     github_app: GitHubApp | None
     github_private_key: pulumi.Output[str] | None
-    cluster_id: pulumi.Input[str] = ""
-    subnet_id: pulumi.Input[str] = ""
-    security_group_id: pulumi.Input[str] = ""
-    metrics_security_group_id: pulumi.Input[str] | None = None
+    cluster_id: Text = ""
+    subnet_id: Text = ""
+    security_group_id: Text = ""
+    metrics_security_group_id: Text | None = None
     generations: Generations | None = field(default=None, kw_only=True)
 
 
@@ -225,7 +225,7 @@ class OciGpuRunner(PackagedComponent[Read]):
         chart = machine_chart(settings)
         self.instance_pool_id = self._standing(name, settings, args).id if isinstance(settings, StandingSet) else None
 
-        def companions(namespace: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
+        def companions(namespace: Text, parent: pulumi.Resource) -> list[pulumi.Resource]:
             made: list[pulumi.Resource] = []
             if settings.booted_here:
                 made = launcher_objects(name, chart, self._config(args), self._rights(name, args, chart), namespace, parent)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from components.arguments import known, settings, typed
 from components.cluster_args import BudgetArgs, EndpointArgs, require_label
-from components.component import PackagedComponent, Resources
+from components.component import PackagedComponent, Resources, Text
 from components.kubernetes.args import TolerationArgs
 from components.kubernetes.provider import kubernetes_provider
 from components.oci.governance import budget, home_provider
@@ -59,11 +59,11 @@ class OkeGpuClusterArgs(TypedDict):
     """A commercial OCI region, such as us-sanjose-1."""
     zones: list[str]
     """Availability domains of the system nodes, with the tenancy's prefix, such as abcd:US-SANJOSE-1-AD-1."""
-    compartment_id: pulumi.Input[str]
+    compartment_id: Text
     """OCID of the cluster's compartment."""
     kubernetes_version: str
     """A Kubernetes minor that the component has pinned versions for, such as 1.34."""
-    system_image_id: pulumi.Input[str]
+    system_image_id: Text
     """OCID of the system nodes' image, in `region`, without GPU driver."""
     endpoint: EndpointArgs
     """Who can reach the API server."""
@@ -71,11 +71,11 @@ class OkeGpuClusterArgs(TypedDict):
     """The cluster's name in OCI. Default: the component's name."""
     vcn_cidr: NotRequired[str]
     """IPv4 range of a new VCN, /16 to /20. Default: 10.0.0.0/16."""
-    vcn_id: NotRequired[pulumi.Input[str]]
+    vcn_id: NotRequired[Text]
     """OCID of an existing VCN. It requires both subnets. Default: a new VCN."""
-    endpoint_subnet_id: NotRequired[pulumi.Input[str]]
+    endpoint_subnet_id: NotRequired[Text]
     """OCID of an existing subnet for the API endpoint."""
-    node_subnet_id: NotRequired[pulumi.Input[str]]
+    node_subnet_id: NotRequired[Text]
     """OCID of an existing regional, private subnet for nodes and pods, with a NAT gateway and a service gateway."""
     system: NotRequired[OkeSystemPoolArgs]
     """The pool for everything that needs no GPU."""
@@ -87,14 +87,14 @@ class OkeGpuClusterArgs(TypedDict):
     """Tolerations of that add-on, for nodes with other taints than nvidia.com/gpu. Default: the add-on's own."""
     machine_security_group: NotRequired[bool]
     """Whether VMs that run jobs get a security group. With it they reach the internet only. Default: false."""
-    tenancy_id: NotRequired[pulumi.Input[str]]
+    tenancy_id: NotRequired[Text]
     """OCID of the tenancy. Required with `budget` and `quotas`, which belong to the tenancy."""
     home_region: NotRequired[str]
     """The tenancy's home region. OCI accepts budgets and quotas only there. If it is not `region`, the component creates an OCI
     provider for it, with credentials and settings from the environment. Default: `region`."""
     budget: NotRequired[BudgetArgs]
     """A budget for a compartment and those below it. Default: no budget."""
-    budget_compartment_id: NotRequired[pulumi.Input[str]]
+    budget_compartment_id: NotRequired[Text]
     """OCID of the compartment that the budget counts. Default: `compartmentId`."""
     quotas: NotRequired[list[str]]
     """Quota policy statements, such as "set compute-core quota … to 8 in compartment ci". Default: none."""
@@ -144,11 +144,11 @@ class Read(Record):
     """
 
     settings: OkeClusterSettings
-    compartment_id: pulumi.Input[str]
-    system_image_id: pulumi.Input[str]
-    tenancy_id: pulumi.Input[str] | None
-    budget_compartment_id: pulumi.Input[str] | None
-    network: Mapping[str, pulumi.Input[str]]
+    compartment_id: Text
+    system_image_id: Text
+    tenancy_id: Text | None
+    budget_compartment_id: Text | None
+    network: Mapping[str, Text]
 
 
 class OkeGpuCluster(PackagedComponent[Read]):
@@ -240,16 +240,14 @@ class OkeGpuCluster(PackagedComponent[Read]):
             about, statements = f"GPUs that {called} takes at most", list(settings.quotas)
             oci.limits.Quota(f"{name}-quotas", description=about, statements=statements, **of_tenancy)
 
-    def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
+    def _network(self, name: str, args: Read) -> tuple[Text, Text, Text]:
         """OCIDs of the VCN, the node subnet and the endpoint subnet."""
         if existing := args.network:
             return existing["vcnId"], existing["nodeSubnetId"], existing["endpointSubnetId"]
         network = OkeNetwork(f"{name}-network", self._below(*self._after), args.settings, args.compartment_id, self._tags)
         return network.vcn_id, network.node_subnet_id, network.endpoint_subnet_id
 
-    def _control_plane(
-        self, name: str, args: Read, subnet_id: pulumi.Input[str], group_id: pulumi.Input[str]
-    ) -> oci.containerengine.Cluster:
+    def _control_plane(self, name: str, args: Read, subnet_id: Text, group_id: Text) -> oci.containerengine.Cluster:
         settings, private = args.settings, args.settings.endpoint.private
         return oci.containerengine.Cluster(
             f"{name}-control-plane",

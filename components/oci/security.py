@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from components.component import Component, Resources
+from components.component import Component, Resources, Text
 from components.oci.network import oracle_services
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.settings.egress import INTERNET
@@ -32,13 +32,7 @@ _API, _CHANNEL = ({"tcp_options": ports(port, port)} for port in (6443, 12250))
 
 
 def security_group(
-    name: str,
-    compartment: pulumi.Input[str],
-    vcn_id: pulumi.Input[str],
-    tags: Mapping[str, str],
-    after: Resources = (),
-    *,
-    parent: pulumi.Resource,
+    name: str, compartment: Text, vcn_id: Text, tags: Mapping[str, str], after: Resources = (), *, parent: pulumi.Resource
 ) -> oci.core.NetworkSecurityGroup:
     """A network security group without rules, so nothing is allowed yet."""
     opts = pulumi.ResourceOptions(parent=parent, depends_on=list(after))
@@ -47,7 +41,7 @@ def security_group(
     )
 
 
-class OkeSecurity(Component[OkeCluster, pulumi.Input[str], pulumi.Input[str], bool, dict[str, str]]):
+class OkeSecurity(Component[OkeCluster, Text, Text, bool, dict[str, str]]):
     """Groups for the API endpoint, for nodes with their pods, and for machines that run jobs. No group allows SSH.
 
     Rules of endpoint and nodes: docs.oracle.com, example network configurations, VCN-native pods; pods share the nodes' group.
@@ -68,13 +62,7 @@ class OkeSecurity(Component[OkeCluster, pulumi.Input[str], pulumi.Input[str], bo
     """These must exist before a machine can download anything."""
 
     def declare(
-        self,
-        name: str,
-        settings: OkeCluster,
-        compartment: pulumi.Input[str],
-        vcn_id: pulumi.Input[str],
-        machines: bool,
-        tags: dict[str, str],
+        self, name: str, settings: OkeCluster, compartment: Text, vcn_id: Text, machines: bool, tags: dict[str, str]
     ) -> None:
         def group(role: str) -> oci.core.NetworkSecurityGroup:
             return security_group(f"{name}-{role}", compartment, vcn_id, tags, self._after, parent=self)
@@ -122,7 +110,7 @@ class OkeSecurity(Component[OkeCluster, pulumi.Input[str], pulumi.Input[str], bo
 def rule(
     name: str,
     end: tuple[str, str],
-    group_id: pulumi.Input[str],
+    group_id: Text,
     other: pulumi.Input[Any],
     protocol: str,
     why: str,
