@@ -19,7 +19,7 @@ from proselint.registry.checks import Check, CheckFlags, CheckResult
 from proselint.tools import LintFile
 
 SETTINGS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prose.toml").read_text(encoding="utf-8"))
-WORDS = ("classes.toml", "forbidden.toml", "ignored.toml", "messages.toml", "pydantic.toml", "refusals.toml", "remarks.toml")
+WORDS = {f"{name}.toml" for name in ["classes", "forbidden", "ignored", "messages", "options", "pydantic", "refusals", "remarks"]}
 NOT_PROSE = re.compile(
     r"^ *(?P<fence>```+|~~~+).*?^ *(?P=fence) *$|\A---\n.*?^---$|<!--.*?-->|<[^>\n]+>|https?://[^\s)>|]+|(?<=\])\([^)\n]*\)",
     re.DOTALL | re.MULTILINE,

@@ -16,6 +16,7 @@ import typer
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import Fault, InputError
+from fleet.facts.tables import beside
 from fleet.loading.home import TREE
 from fleet.loading.stackfile import name_of_file
 from gpu_ci.errors import input_errors
@@ -28,11 +29,17 @@ PROVE, RUN, WRITE, DOCUMENT = "Prove", "Run", "Write", "Document"
 F = TypeVar("F", bound=Callable[..., object])
 
 
+_ROWS: dict[str, dict[str, dict[str, Any]]] = beside(__file__, "options.toml")
+
+
 class Program(typer.Typer):
     """A typer application whose commands end as `exit_status` has it."""
 
     def command(self, *args: Any, **options: Any) -> Callable[[F], F]:
-        """Register a command. Each of its parameters that is a dataclass becomes the options of its fields."""
+        """Register a command. Each of its parameters that is a dataclass becomes the options of its fields.
+
+        A parameter or field with a row in `options.toml` has the flags and the help of that row.
+        """
         register = super().command(*args, **options)
 
         def registered(function: F) -> F:
@@ -43,9 +50,9 @@ class Program(typer.Typer):
 
 
 def _command(function: Callable[..., object]) -> Callable[..., None]:
-    parameters = inspect.signature(function, eval_str=True).parameters
+    parameters = _parameters(function)
     groups = {
-        key: inspect.signature(parameter.annotation, eval_str=True).parameters
+        key: _parameters(parameter.annotation)
         for key, parameter in parameters.items()
         if is_dataclass(parameter.annotation) and isinstance(parameter.annotation, type)
     }
@@ -64,6 +71,17 @@ def _command(function: Callable[..., object]) -> Callable[..., None]:
     )
     run.__name__, run.__doc__ = function.__name__, function.__doc__
     return run
+
+
+def _parameters(of: Callable[..., object]) -> dict[str, inspect.Parameter]:
+    rows, parameters = _ROWS.get(of.__name__, {}), dict(inspect.signature(of, eval_str=True).parameters)
+    for name, row in rows.items():
+        default = ... if parameters[name].default is inspect.Parameter.empty else parameters[name].default
+        about = {key: value for key, value in row.items() if key not in ("argument", "flags")}
+        flags = row.get("flags", [f"--{name.replace('_', '-')}"])
+        option = typer.Argument(default, **about) if row.get("argument") else typer.Option(default, *flags, **about)
+        parameters[name] = parameters[name].replace(default=option)
+    return parameters
 
 
 app = Program(
@@ -104,6 +122,8 @@ def _options(
     pass
 
 
+Text = str | None
+Texts = list[str] | None
 _NAMED = "Name of the stack: staging reads Pulumi.staging.yaml."
 Stack = Annotated[str, typer.Argument(metavar="STACK", callback=name_of_file, help=_NAMED)]
 _COMPARED = "Compare with this stack, and say why nothing of it fits."

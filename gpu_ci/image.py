@@ -6,7 +6,6 @@ Exit status: 0 success, 1 a build, a test or a push fails, 2 the input is wrong.
 import subprocess
 import sys
 from itertools import groupby
-from typing import Annotated
 
 import typer
 
@@ -24,10 +23,10 @@ program.add_typer(app, name="image", rich_help_panel=RUN)
 class Chosen(Record, kw_only=True):
     """Options that choose an image of the matrix, and the tool for it."""
 
-    cuda: Annotated[str, typer.Option(help="CUDA version of the matrix, for example 12.8.")] = "12.1"
-    ubuntu: Annotated[str, typer.Option(help="Ubuntu release of the matrix.")] = "22.04"
-    flavour: Annotated[str, typer.Option("--flavour", help="base, runtime or devel.")] = "devel"
-    tool: Annotated[str, typer.Option(help="podman, docker or buildah; the first that works if not given.")] = ""
+    cuda: str = "12.1"
+    ubuntu: str = "22.04"
+    flavour: str = "devel"
+    tool: str = ""
 
     @property
     def image(self) -> Built:
@@ -36,12 +35,9 @@ class Chosen(Record, kw_only=True):
 
 
 @app.command()
-def build(
-    chosen: Chosen,
-    build_arg: Annotated[list[str], typer.Option(help="NAME=VALUE: replaces a build argument.")] = [],  # noqa: B006 - typer
-) -> None:
+def build(chosen: Chosen, build_arg: list[str] | None = None) -> None:
     """Build an image of the matrix."""
-    command = build_command(find_tool(chosen.tool), chosen.image, dict(map(_argument, build_arg)))
+    command = build_command(find_tool(chosen.tool), chosen.image, dict(map(_argument, build_arg or ())))
     raise typer.Exit(min(subprocess.run(command, check=False).returncode, 1))  # noqa: S603 - the command is ours
 
 
@@ -53,22 +49,14 @@ def _argument(text: str) -> tuple[str, str]:
 
 
 @app.command("test")
-def run_tests(
-    chosen: Chosen,
-    on_gpu: Annotated[bool, typer.Option("--on-gpu", help="Also run a CUDA program on this machine's GPU.")] = False,
-) -> None:
+def run_tests(chosen: Chosen, on_gpu: bool = False) -> None:
     """Test a built image in a container: user, tools, hooks, and a CUDA program."""
     raise typer.Exit(min(run_test(find_tool(chosen.tool), chosen.image, gpu=on_gpu), 1))
 
 
 @app.command()
 def push(
-    stack: Stack,
-    file: File = None,
-    *,
-    chosen: Chosen,
-    image_repository: Annotated[str, typer.Option(help="Repository in the registry.")] = "gpu-ci/runner-gpu",
-    run: Annotated[bool, typer.Option("--run", help="Run the commands instead of printing them.")] = False,
+    stack: Stack, file: File = None, *, chosen: Chosen, image_repository: str = "gpu-ci/runner-gpu", run: bool = False
 ) -> None:
     """Print or run the commands that push a built image to the registry of each region of a stack."""
     fleet = read_fleet(stack, file)

@@ -6,7 +6,6 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -22,16 +21,14 @@ from gpu_ci.acceptance.runner import Run, Script, Shell
 from gpu_ci.acceptance.steps import Scan, Steps, tested
 from gpu_ci.app import RUN, RecordFile, Repository, Stack, Yes, app, write_record
 
-_MINUTES_HELP = "The most minutes from the first resource to the end; default: all that the steps take."
-
 
 @app.command(rich_help_panel=RUN)
 def accept(
     stack: Stack,
-    budget_usd: Annotated[str, typer.Option("--budget-usd", help="The most USD that the run may cost.")],
-    minutes: Annotated[int | None, typer.Option("--minutes", help=_MINUTES_HELP)] = None,
+    budget_usd: str,
+    minutes: int | None = None,
     repository: Repository = None,
-    keep: Annotated[bool, typer.Option("--no-destroy", help="Do not destroy. The budget then ends with the run.")] = False,
+    keep: bool = False,
     yes: Yes = False,
     record_file: RecordFile = None,
 ) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -19,17 +18,9 @@ DEFAULT = "pending.json"
 """The import file of the printed commands if none is named."""
 
 
-_STATE_FILE_HELP = "Read this output of pulumi stack export, - for stdin; default: run it."
-_IMPORT_FILE_HELP = "Write what exists here, for pulumi import --file."
-
-
 @app.command(rich_help_panel=RUN)
 def pending(
-    stack: Stack,
-    file: File = None,
-    state_file: Annotated[Path | None, typer.Option("--state", help=_STATE_FILE_HELP)] = None,
-    import_file: Annotated[Path | None, typer.Option("--import-file", help=_IMPORT_FILE_HELP)] = None,
-    as_json: Json = False,
+    stack: Stack, file: File = None, state_file: Path | None = None, import_file: Path | None = None, as_json: Json = False
 ) -> None:
     """List what an interrupted pulumi up left in clouds and clusters, with the commands that settle it. Changes nothing.
 

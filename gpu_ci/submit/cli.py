@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -35,22 +35,13 @@ from gpu_ci.submit.runs import STATUS, Existing, Outcome, Output, Propagation, R
 app = Program(no_args_is_help=True, help=__doc__)
 program.add_typer(app, name="submit", rich_help_panel=RUN)
 
-Name = Annotated[str, typer.Argument(help="Name of the Job.")]
-Context = Annotated[str | None, typer.Option("--context", help="Context of the kubeconfig; the current one if not given.")]
-Kubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Read this kubeconfig instead of KUBECONFIG.")]
-Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's if not given.")]
-Foreground = Annotated[bool, typer.Option("--foreground", help="Delete its pods before the Job, not soon after it.")]
-Start = Annotated[str | None, typer.Option("--start-within", help="Give up if nothing runs after this time: 600, 30m, 2h.")]
-_EXISTS = "If a Job has that name: refuse, follow the same one, or replace it."
-IfExists = Annotated[Existing, typer.Option("--existing", help=_EXISTS)]
-
 
 class Connection(Record, kw_only=True):
     """Options that select a namespace of a cluster."""
 
-    namespace: Namespace = None
-    context: Context = None
-    kubeconfig: Kubeconfig = None
+    namespace: str | None = None
+    context: str | None = None
+    kubeconfig: Path | None = None
 
     def open(self, default_namespace: str = "") -> Live:
         """Connect; `default_namespace` goes before the one of the context."""
@@ -60,11 +51,11 @@ class Connection(Record, kw_only=True):
 class Following(Record, kw_only=True):
     """Options of following a Job."""
 
-    cancel_on_interrupt: Annotated[bool, typer.Option("--cancel-on-interrupt", help="Ctrl-C deletes the Job.")] = False
-    foreground: Foreground = False
-    clean_up: Annotated[bool, typer.Option("--clean-up", help="Delete the Job once it has ended.")] = False
-    start_within: Start = None
-    stuck_after: Annotated[str, typer.Option(help="Give up if an image cannot be pulled for this time.")] = "3m"
+    cancel_on_interrupt: bool = False
+    foreground: bool = False
+    clean_up: bool = False
+    start_within: str | None = None
+    stuck_after: str = "3m"
 
     def options(self, existing: Existing = "refuse") -> RunOptions:
         """The same as options of the Python API. Raises InputError."""
@@ -96,7 +87,7 @@ def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
 
 @app.command("print")
 @command
-def print_manifest(described: Described, namespace: Namespace = None) -> Sequence[Result]:
+def print_manifest(described: Described, namespace: str | None = None) -> Sequence[Result]:
     """Print the Job's manifest, as kubectl takes it. Asks no cluster."""
     job, remarks = described.manifest(namespace)
     reply(remarks, err=True)
@@ -106,7 +97,7 @@ def print_manifest(described: Described, namespace: Namespace = None) -> Sequenc
 
 @app.command()
 @command
-def run(described: Described, following: Following, connection: Connection, existing: IfExists = "refuse") -> Sequence[Result]:
+def run(described: Described, following: Following, connection: Connection, existing: Existing = "refuse") -> Sequence[Result]:
     """Send the Job and follow it to its end."""
     job, remarks = described.manifest(connection.namespace)
     options, output = following.options(existing), Output()
@@ -117,14 +108,14 @@ def run(described: Described, following: Following, connection: Connection, exis
 
 @app.command()
 @command
-def follow(job: Name, following: Following, connection: Connection) -> Sequence[Result]:
+def follow(job: str, following: Following, connection: Connection) -> Sequence[Result]:
     """Follow an existing Job, from the first line of its log to its end."""
     return [api.follow(job, connection.open(), following.options())]
 
 
 @app.command()
 @command
-def delete(job: Name, connection: Connection, foreground: Foreground = False) -> Sequence[Result]:
+def delete(job: str, connection: Connection, foreground: bool = False) -> Sequence[Result]:
     """Delete a Job and its pods."""
     cluster = connection.open()
     api.delete(job, cluster, "Foreground" if foreground else "Background")
@@ -135,11 +126,7 @@ def delete(job: Name, connection: Connection, foreground: Foreground = False) ->
 @app.command("explain")
 @command
 def explain_command(
-    name: Annotated[str, typer.Argument(help="Name of a Job, or of a pod.")],
-    connection: Connection,
-    stack: OfStack = None,
-    cluster: Cluster = None,
-    file: File = None,
+    name: str, connection: Connection, stack: OfStack = None, cluster: Cluster = None, file: File = None
 ) -> Sequence[Result]:
     """Explain why a Job or a pod waits: what the cluster says, and a fix for each reason.
 
@@ -161,9 +148,9 @@ def smoke_command(
     cluster: Cluster = None,
     pool: Pools = None,
     file: File = None,
-    start_within: Start = None,
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
+    start_within: str | None = None,
+    context: str | None = None,
+    kubeconfig: Path | None = None,
     repository: Repository = None,
 ) -> Sequence[Result]:
     """Test that pods of each GPU pool get GPUs that work, and that GitHub's jobs reach a runner set.

@@ -2,9 +2,7 @@
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from fleet import jobs
 from fleet.facts.credentials import mask
@@ -15,37 +13,33 @@ from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.objects import Object
 from gpu_ci.submit.sending import read_job
 
-_MANIFEST_FILE_HELP = "A manifest of one Job, instead of the options that describe it."
-_GPU_TYPE_HELP = "GPU model, such as t4 or rtx-4090 (docs/jobs.md#sizes); default: that of --pool, and v100 without a pool."
-_VARIABLES_HELP = "NAME=SECRET/KEY, from a Secret; repeat the option for more."
-
 
 class Described(Record, kw_only=True):
     """Every option that describes a Job. The fields are the options of `print` and `run`."""
 
-    command: Annotated[list[str] | None, typer.Argument(help="The command, after `--`; default: the image's own.")] = None
-    manifest_file: Annotated[Path | None, typer.Option("--manifest", help=_MANIFEST_FILE_HELP)] = None
-    task_id: Annotated[str | None, typer.Option(help="What the Job is for; its name comes from it.")] = None
-    image: Annotated[str | None, typer.Option(help="Image with its version, or digest.")] = None
-    gpus: Annotated[int | None, typer.Option(help="GPUs, 1 if not given.")] = None
-    gpu_type: Annotated[str | None, typer.Option(help=_GPU_TYPE_HELP)] = None
-    memory: Annotated[str | None, typer.Option(help="Memory limit, such as 16Gi; the profile's if not given.")] = None
-    cpu: Annotated[str | None, typer.Option(help="CPU limit, such as 8 or 8000m; the profile's if not given.")] = None
-    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; repeat the option for more.")] = None
-    secret_env: Annotated[list[str] | None, typer.Option(help=_VARIABLES_HELP)] = None
-    requirements: Annotated[str | None, typer.Option(help="What the task is, in words: chooses GPUs and memory.")] = None
+    command: list[str] | None = None
+    manifest_file: Path | None = None
+    task_id: str | None = None
+    image: str | None = None
+    gpus: int | None = None
+    gpu_type: str | None = None
+    memory: str | None = None
+    cpu: str | None = None
+    env: list[str] | None = None
+    secret_env: list[str] | None = None
+    requirements: str | None = None
     stack: OfStack = None
     file: File = None
     cluster: Cluster = None
     pool: Pools = None
-    spot: Annotated[bool, typer.Option("--spot", help="Allow spot machines.")] = False
-    shared: Annotated[bool, typer.Option("--shared", help="A share of a GPU instead of a whole one.")] = False
-    queue: Annotated[str | None, typer.Option(help="Kueue's LocalQueue in which it waits.")] = None
-    priority: Annotated[str | None, typer.Option(help="Priority class of its pods.")] = None
-    deadline: Annotated[str | None, typer.Option(help="How long it may take, such as 2h.")] = None
-    shm: Annotated[str | None, typer.Option(help="Size of /dev/shm, which counts against the memory limit; 0 for none.")] = None
-    workspace: Annotated[str | None, typer.Option(help="PersistentVolumeClaim at /workspace.")] = None
-    cache: Annotated[str | None, typer.Option(help="PersistentVolumeClaim of the model cache at /models.")] = None
+    spot: bool = False
+    shared: bool = False
+    queue: str | None = None
+    priority: str | None = None
+    deadline: str | None = None
+    shm: str | None = None
+    workspace: str | None = None
+    cache: str | None = None
 
     def manifest(self, namespace: str | None) -> tuple[Object, list[str]]:
         """The Job, and lines about its size and place. Raises InputError."""

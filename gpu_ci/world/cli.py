@@ -18,12 +18,12 @@ def world(
     stack: Annotated[str | None, typer.Argument(metavar="STACK", callback=name_of_file, help="Name of the stack.")] = None,
     file: File = None,
     cluster: Cluster = None,
-    jobs: Annotated[str, typer.Option("--jobs", help="Queue so many jobs, or the batches of a YAML file.")] = "100",
-    faults: Annotated[str | None, typer.Option("--faults", help="Run this drill while jobs run, or all of them.")] = None,
-    factor: Annotated[float, typer.Option("--factor", min=1, help="How many times jobs and boots are shorter.")] = 60,
-    charts: Annotated[Path | None, typer.Option("--charts", help="Folder of charts; default: that of the downloads.")] = None,
+    jobs: str = "100",
+    faults: str | None = None,
+    factor: float = 60,
+    charts: Path | None = None,
     record: RecordFile = None,
-    get: Annotated[bool, typer.Option("--get", help="Download the programs and charts that are missing.")] = False,
+    get: bool = False,
 ) -> None:
     """Run the Kubernetes half of a stack on this machine with its real controllers, and queue jobs. It costs nothing.
 

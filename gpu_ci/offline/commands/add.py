@@ -1,21 +1,15 @@
 """`gpu-ci add`: one more pool, runner class, region or cluster in a stack."""
 
 from dataclasses import replace
-from typing import Annotated
-
-import typer
 
 from fleet.facts.day import day_of
-from gpu_ci.app import WRITE, Cluster, Gpu, Program, Stack, app
+from gpu_ci.app import WRITE, Cluster, Gpu, Program, Stack, Text, app
 from gpu_ci.offline.agree import Edit, growing
-from gpu_ci.offline.grow.additions import PROVIDERS, Most, Pools, Sizes, add_class, add_cluster, add_pool, add_region, words
+from gpu_ci.offline.grow.additions import PROVIDERS, Pools, Sizes, add_class, add_cluster, add_pool, add_region, words
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import Answers
 from gpu_ci.offline.init.files import USUAL
 from gpu_ci.offline.init.questions import JobKinds, Provider, Questions, Region
-
-_Text = str | None
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name in the stack file.")]
 
 group = Program(
     no_args_is_help=True,
@@ -29,7 +23,7 @@ app.add_typer(group, name="add", rich_help_panel=WRITE)
 
 
 @group.command()
-def pool(stack: Stack, name: _Name, wanted: Pools, edit: Edit) -> None:
+def pool(stack: Stack, name: str, wanted: Pools, edit: Edit) -> None:
     """Add a GPU pool, with --class also to a runner class."""
     with growing(stack, edit) as grown:
         where = grown.cluster(wanted.cluster)
@@ -43,7 +37,7 @@ def pool(stack: Stack, name: _Name, wanted: Pools, edit: Edit) -> None:
 
 
 @group.command(name="class")
-def runner_class(stack: Stack, name: _Name, wanted: Sizes, edit: Edit) -> None:
+def runner_class(stack: Stack, name: str, wanted: Sizes, edit: Edit) -> None:
     """Add a runner class over pools that exist, with its share of their machines."""
     with growing(stack, edit) as grown:
         where = grown.cluster(wanted.cluster)
@@ -54,18 +48,8 @@ def runner_class(stack: Stack, name: _Name, wanted: Sizes, edit: Edit) -> None:
         add_class(grown, where, name, names, wanted)
 
 
-_NAME_HELP = "Name of the new cluster; default: from the region, such as euw1."
-
-
 @group.command()
-def region(
-    stack: Stack,
-    region: Annotated[str, typer.Argument(metavar="REGION", help="Region of the same cloud, such as eu-west-1.")],
-    cluster: Cluster = None,
-    name: Annotated[_Text, typer.Option("--cluster-name", help=_NAME_HELP)] = None,
-    *,
-    edit: Edit,
-) -> None:
+def region(stack: Stack, region: str, cluster: Cluster = None, name: Text = None, *, edit: Edit) -> None:
     """Add a copy of a cluster in another region. Its classes get names of their own, and `sameAs` where rules allow it."""
     with growing(stack, edit) as grown:
         add_region(grown, grown.cluster(cluster), region, name)
@@ -74,12 +58,12 @@ def region(
 @group.command()
 def cluster(
     stack: Stack,
-    name: _Name,
+    name: str,
     provider: Provider = None,
     region: Region = None,
     gpu: Gpu = None,
     jobs: JobKinds = None,
-    most: Most = None,
+    most: int | None = None,
     *,
     edit: Edit,
 ) -> None:

@@ -1,9 +1,6 @@
 """`gpu-ci arc-upgrade`: how a deployed stack reaches another minor of Actions Runner Controller without ending a job."""
 
 import re
-from typing import Annotated
-
-import typer
 
 from fleet.facts.errors import InputError
 from fleet.facts.versions import CHARTS
@@ -13,12 +10,7 @@ from gpu_ci.app import PROVE, File, Stack, app, reply
 
 
 @app.command(name="arc-upgrade", rich_help_panel=PROVE)
-def arc_upgrade(
-    stack: Stack,
-    before: Annotated[str | None, typer.Option("--from", help="The version that is deployed. Default: the pinned one.")] = None,
-    after: Annotated[str | None, typer.Option("--to", help="The version to reach. Default: the pinned one.")] = None,
-    file: File = None,
-) -> None:
+def arc_upgrade(stack: Stack, before: str | None = None, after: str | None = None, file: File = None) -> None:
     """Print the commands that upgrade a deployed stack to another minor of Actions Runner Controller. No job ends.
 
     Exit status: 0 the commands are printed, or none are needed; 2 the input is wrong.

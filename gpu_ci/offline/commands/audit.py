@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -25,18 +24,8 @@ class Format(StrEnum):
     ANNOTATIONS = "annotations"
 
 
-_PATH = "Folder of workflows, Helm values, node pools and manifests, or one file."
-_REGION = "Region whose prices count for pools that name none, such as us-east-1."
-
-
 @app.command("audit", rich_help_panel=PROVE)
-def audit_command(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help=_PATH)],
-    form: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
-    region: Annotated[str, typer.Option("--region", help=_REGION)] = "",
-    as_json: Json = False,
-    as_of: AsOf = None,
-) -> None:
+def audit_command(path: Path, form: Format = Format.TEXT, region: str = "", as_json: Json = False, as_of: AsOf = None) -> None:
     """Audit any fleet of GPU runners: where each class runs, what it costs, what stops jobs, with the smallest fix."""
     day, seen = day_of(as_of), audit(path)
     lines = findings(seen, day)

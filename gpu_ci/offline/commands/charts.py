@@ -13,14 +13,13 @@ from gpu_ci.app import PROVE, File, app, reply
 from gpu_ci.offline.helm import chart_digest, find_helm
 
 _STACK_HELP = "Only the charts of this stack; default: every chart."
-_KEEP_HELP = "Unpack each chart that has its recorded digest into this folder, as tests read them."
 
 
 @app.command(rich_help_panel=PROVE)
 def charts(
     stack: Annotated[str | None, typer.Argument(callback=name_of_file, help=_STACK_HELP)] = None,
     file: File = None,
-    keep: Annotated[Path | None, typer.Option("--keep", help=_KEEP_HELP)] = None,
+    keep: Path | None = None,
 ) -> None:
     """Download charts with Helm, and compare their digests with the recorded ones.
 

@@ -1,7 +1,6 @@
 """`gpu-ci check`: Kubernetes manifests of any origin, checked by the policies, and workflows, checked by the runner sets."""
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -15,14 +14,12 @@ from gpu_ci.offline.manifests.report import annotated, report, to_json
 from gpu_ci.offline.plan import require_sdk
 from gpu_ci.offline.progress import Progress
 
-_REPOSITORY_HELP = "Repository of the workflows, OWNER/REPOSITORY, if the stack serves several."
-
 
 @app.command(rich_help_panel=PROVE)
 def check(
     stack: Stack,
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of manifests or of workflows, or one file.")],
-    repository: Annotated[str, typer.Option("--workflows-of", help=_REPOSITORY_HELP)] = "",
+    folder: str,
+    repository: str = "",
     as_json: Json = False,
     with_annotations: Annotations = False,
     as_of: AsOf = None,

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -19,7 +18,7 @@ from fleet.loading.project import Project
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.finding import OK, SKIPPED, WRONG, Finding, ok, skipped, wrong
 from fleet.providers.fleet import NAMESPACE, Fleet
-from gpu_ci.app import PROVE, File, Json, Quiet, Stack, app, console, reply
+from gpu_ci.app import PROVE, File, Json, Quiet, Stack, Texts, app, console, reply
 from gpu_ci.doctor import backend, freshness, github, network, settings, tools
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.jsontext import fields_of
@@ -28,15 +27,12 @@ from gpu_ci.offline.policyconfig import STACKS, require_current
 _STYLES = {OK: "green", WRONG: "bold red", SKIPPED: "dim"}
 
 
-_KEY_FILE_HELP = "Private key of the GitHub App, in PEM form: FILE, or SCOPE=FILE."
-
-
 @app.command(name="doctor", rich_help_panel=PROVE)
 def doctor(
     stack: Stack,
     file: File = None,
-    address: Annotated[str | None, typer.Option("--address", help="The public IPv4 address of this machine.")] = None,
-    key_file: Annotated[list[str] | None, typer.Option("--key-file", help=_KEY_FILE_HELP)] = None,
+    address: str | None = None,
+    key_file: Texts = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -1,6 +1,6 @@
 """`gpu-ci explain`: why a pod runs or would stay pending in each pool of a stack."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -13,13 +13,7 @@ from gpu_ci.offline.manifests.tree import read_tree
 
 
 @app.command(name="explain", rich_help_panel=PROVE)
-def explain_pods(
-    stack: Stack,
-    manifest: Annotated[str, typer.Argument(metavar="POD.yaml", help="A Pod or an object that creates pods, or a folder.")],
-    cluster: Cluster = None,
-    file: File = None,
-    as_json: Json = False,
-) -> None:
+def explain_pods(stack: Stack, manifest: str, cluster: Cluster = None, file: File = None, as_json: Json = False) -> None:
     """Explain why a pod would stay pending in each pool, with a fix for each reason.
 
     Exit status: 0 every pod would run, 1 a pod would stay pending, 2 the input is wrong.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
@@ -18,7 +18,7 @@ from fleet.loading.config import read_fleet
 from fleet.loading.home import INSTALLED, ROOT, TREE
 from fleet.providers.finding import SourceError
 from fleet.providers.registry import provider_of
-from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, app, reply
+from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, Texts, app, reply
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.entries import flat
 from gpu_ci.offline.freshen.rows import Edit, Tables
@@ -41,17 +41,9 @@ class Asked(NamedTuple):
     reason: str = ""
 
 
-_STACKS_HELP = "Stacks whose plans are compared; default: all. Prices are those of their regions."
-_ONLY_HELP = "Ask only the sources whose names begin so, such as runner. Repeatable."
-
-
 @app.command(rich_help_panel=WRITE)
 def freshen(
-    stacks: Annotated[list[str] | None, typer.Argument(help=_STACKS_HELP)] = None,
-    check: CheckOnly = False,
-    only: Annotated[list[str] | None, typer.Option("--only", help=_ONLY_HELP)] = None,
-    as_json: Json = False,
-    as_of: AsOf = None,
+    stacks: Texts = None, check: CheckOnly = False, only: Texts = None, as_json: Json = False, as_of: AsOf = None
 ) -> None:
     """Write newer versions, digests and dates into the tables, and show what they change in each stack.
 

@@ -4,9 +4,6 @@ import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from fleet.facts.day import day_of
 from fleet.facts.errors import InputError
@@ -17,7 +14,7 @@ from fleet.prove.bill import runner_hour
 from fleet.settings.budget import MONTH
 from fleet.settings.machines import OwnMachine
 from fleet.settings.runner import PodRunner
-from gpu_ci.app import WRITE, Gpu, app, console
+from gpu_ci.app import WRITE, Gpu, Text, Texts, app, console
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import PROVIDERS, Answers
 from gpu_ci.offline.init.files import New, prepared, require_free, write
@@ -28,29 +25,20 @@ from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.words import hourly
 from policies.rules.rule import STACK_KINDS
 
-_Text = str | None
-
-
-_BUDGET_HELP = "The most that the worst hour costs: 5/hour or 3000/month in USD. Without --gpu it buys the cheapest."
-_ORGANIZATION_HELP = "GitHub organization or repository: a URL, or a name on github.com."
-_MACHINES_HELP = "Your machines for provider talos: a file that `probe` printed. Repeat it for more."
-_FROM_HELP = "Take the runner classes and pools of another fleet's files, as `gpu-ci audit` reads them."
-_FROM_CONTEXT_HELP = "Read this kubeconfig context's cluster, which exists already. Changes nothing in it."
-
 
 @app.command(rich_help_panel=WRITE)
 def init(
-    stack: Annotated[str, typer.Argument(help="Name of the new stack: acme writes Pulumi.acme.yaml.")],
+    stack: str,
     provider: Provider = None,
     region: Region = None,
     gpu: Gpu = None,
-    budget: Annotated[_Text, typer.Option("--budget", help=_BUDGET_HELP)] = None,
-    organization: Annotated[_Text, typer.Option("--organization", help=_ORGANIZATION_HELP)] = None,
+    budget: Text = None,
+    organization: Text = None,
     jobs: JobKinds = None,
-    kind: Annotated[str, typer.Option("--kind", help="How strict policies are: dev, staging or prod.")] = "staging",
-    machines: Annotated[list[str] | None, typer.Option("--machines", help=_MACHINES_HELP)] = None,
-    from_context: Annotated[_Text, typer.Option("--from-context", help=_FROM_CONTEXT_HELP)] = None,
-    from_path: Annotated[Path | None, typer.Option("--from", metavar="PATH", help=_FROM_HELP)] = None,
+    kind: str = "staging",
+    machines: Texts = None,
+    from_context: Text = None,
+    from_path: Path | None = None,
 ) -> None:
     """Write a new stack: Pulumi.STACK.yaml and its policy values.
 

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -22,7 +21,7 @@ from gpu_ci.offline.report import report
 def plan(
     stack: Stack,
     file: File = None,
-    base: Annotated[Path | None, typer.Option("--base", help="Show what changes from the checkout in this folder.")] = None,
+    base: Path | None = None,
     as_json: Json = False,
     as_markdown: Markdown = False,
     with_annotations: Annotations = False,

@@ -2,9 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from pydantic import TypeAdapter, ValidationError
 
 from fleet.facts.errors import InputError, quoted
@@ -16,16 +14,8 @@ from gpu_ci.offline.probe import in_braces, machine
 _STDIN = "-"
 
 
-_OUTPUTS_HELP = "Files with output of lscpu, nvidia-smi -q, lsblk, free or talosctl get … -o yaml. Default: stdin."
-
-
 @app.command(rich_help_panel=WRITE)
-def probe(
-    outputs: Annotated[list[str] | None, typer.Argument(help=_OUTPUTS_HELP)] = None,
-    name: Annotated[str, typer.Option("--name", help="A name for the machine, such as tower.")] = "machine",
-    gpu: Gpu = None,
-    disk: Annotated[str, typer.Option("--disk", help="The disk of containers, if the machine has several: nvme0n1.")] = "",
-) -> None:
+def probe(outputs: list[str] | None = None, name: str = "machine", gpu: Gpu = None, disk: str = "") -> None:
     """Print the `machines` block of a stack file from saved output of a machine's tools. It runs nothing and asks no network."""
     try:
         TypeAdapter(DnsLabel).validate_python(name)

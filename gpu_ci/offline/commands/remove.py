@@ -1,7 +1,5 @@
 """`gpu-ci remove`: a pool, runner class, region or cluster less in a stack."""
 
-from typing import Annotated
-
 import typer
 
 from gpu_ci.app import WRITE, Cluster, Program, Stack, app
@@ -18,21 +16,12 @@ It shows the change, the price and which running jobs end. It asks on a terminal
 app.add_typer(group, name="remove", rich_help_panel=WRITE)
 
 
-_REFERENCES_HELP = "Also remove what names it and works without it."
-
-
-def _remove(
-    context: typer.Context,
-    stack: Stack,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name in the stack file, or the region.")],
-    cluster: Cluster = None,
-    references: Annotated[bool, typer.Option("--with-references", help=_REFERENCES_HELP)] = False,
-    *,
-    edit: Edit,
+def remove(
+    context: typer.Context, stack: Stack, name: str, cluster: Cluster = None, references: bool = False, *, edit: Edit
 ) -> None:
     with growing(stack, edit) as grown:
         remove_entry(grown, str(context.info_name), cluster, name, references=references)
 
 
 for kind, text in KINDS.items():
-    group.command(name=kind, help=text)(_remove)
+    group.command(name=kind, help=text)(remove)

@@ -4,9 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Annotated
-
-import typer
 
 from fleet.facts import hardware
 from fleet.facts.errors import Fault, InputError, quoted
@@ -20,7 +17,7 @@ from fleet.settings.cluster import RENAMED
 from fleet.settings.pool import Pool
 from fleet.settings.runner import GENERIC_LABELS
 from fleet.settings.sharing import units_of
-from gpu_ci.app import Cluster, Gpu
+from gpu_ci.app import Cluster, Gpu, Text, Texts
 from gpu_ci.offline.grow.draft import Draft
 from gpu_ci.offline.grow.stack import GrowingStack, member
 from gpu_ci.offline.init import answers as ask
@@ -33,12 +30,7 @@ PROVIDERS = tuple(answer for answer in ask.PROVIDERS if not (ask.STARTERS[answer
 """Where a cluster can be that joins others: `pulumi up` deploys it, and it buys its nodes."""
 _NAMES_CLASSES = r"\b(?:rerunFirstOn|rerunOn|runners): (?:\[[^\]]*\]|[^,{}\n]*)"
 """A key that names classes, with its value on the same line or in brackets."""
-_Text = str | None
-Most = Annotated[int | None, typer.Option("--max", min=1, help="The most nodes of the pool, or the most jobs of the class.")]
 _REPLACE = "# REPLACE: a value of the region that this cluster was copied from."
-
-
-_OF_CLASS_HELP = "The class whose jobs it runs; a new name writes a new class."
 
 
 class Pools(Record, kw_only=True):
@@ -46,28 +38,24 @@ class Pools(Record, kw_only=True):
 
     gpu: Gpu = None
     cluster: Cluster = None
-    capacity: Annotated[_Text, typer.Option("--capacity", help="spot or on-demand; default: spot if the GPU is sold so.")] = None
-    role: Annotated[_Text, typer.Option("--role", help="burst, release or fallback; default: by the capacity.")] = None
-    types: Annotated[list[str] | None, typer.Option("--type", help="A machine type instead of the cheapest. Repeat it.")] = None
-    most: Most = None
-    fallback: Annotated[bool, typer.Option("--fallback", help="Also add a pool on demand behind it, with one node.")] = False
-    of_class: Annotated[_Text, typer.Option("--class", help=_OF_CLASS_HELP)] = None
-
-
-_CPU_HELP = "CPU of each job, as REQUEST-LIMIT such as 4-8; default: its share."
-_MEMORY_HELP = "Memory of each job, such as 16Gi-32Gi; default: its share."
+    capacity: Text = None
+    role: Text = None
+    types: Texts = None
+    most: int | None = None
+    fallback: bool = False
+    of_class: Text = None
 
 
 class Sizes(Record, kw_only=True):
     """The options of a class. CPU and memory are one size, or a request and a limit with a hyphen between."""
 
-    pools: Annotated[_Text, typer.Option("--pools", help="Its pools with commas between, the first choice first.")] = None
+    pools: Text = None
     cluster: Cluster = None
-    gpus: Annotated[int, typer.Option("--gpus-per-job", min=1, help="GPUs of each job, or shares of a GPU.")] = 1
-    cpu: Annotated[_Text, typer.Option("--cpu-range", help=_CPU_HELP)] = None
-    memory: Annotated[_Text, typer.Option("--memory-range", help=_MEMORY_HELP)] = None
-    most: Most = None
-    labels: Annotated[_Text, typer.Option("--labels", help="Labels beside the name, with commas between.")] = None
+    gpus: int = 1
+    cpu: Text = None
+    memory: Text = None
+    most: int | None = None
+    labels: Text = None
 
 
 def words(text: str) -> tuple[str, ...]:
