@@ -19,7 +19,8 @@ from proselint.registry.checks import Check, CheckFlags, CheckResult
 from proselint.tools import LintFile
 
 SETTINGS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prose.toml").read_text(encoding="utf-8"))
-WORDS = {f"{name}.toml" for name in ["classes", "forbidden", "ignored", "messages", "options", "pydantic", "refusals", "remarks"]}
+_OF_WORDS = ("classes", "forbidden", "ignored", "messages", "options", "pydantic", "refusals", "remarks", "sentences")
+WORDS = {f"{name}.toml" for name in _OF_WORDS}
 NOT_PROSE = re.compile(
     r"^ *(?P<fence>```+|~~~+).*?^ *(?P=fence) *$|\A---\n.*?^---$|<!--.*?-->|<[^>\n]+>|https?://[^\s)>|]+|(?<=\])\([^)\n]*\)",
     re.DOTALL | re.MULTILINE,

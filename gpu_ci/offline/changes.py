@@ -1,9 +1,9 @@
 """What `pulumi up` does because of each edited entry of a stack file, the most harmful first, and which running jobs it ends."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from fleet.charts.runner_sets import moves_beside
@@ -28,6 +28,10 @@ BESIDE, DRAINS = "set-beside", "set-leaves"
 NO_EFFECT = "no-effect"
 CLASSES: Mapping[str, str] = beside(__file__, "classes.toml")
 """Every class in words, the most harmful first."""
+_TABLE = beside(__file__, "sentences.toml")
+_SENTENCES: dict[str, str] = _TABLE["sentences"]
+_WHYS: dict[str, str] = _TABLE["why"]
+_OF_POOLS = (POOL, ROLLED, LEAVES)
 
 _GROUPS = {"aws:eks/nodeGroup:NodeGroup": "node group", "oci:ContainerEngine/nodePool:NodePool": "node pool"}
 """Resources with the nodes of a pool."""
@@ -45,7 +49,6 @@ _SHARED = {NAT_GATEWAY: "-network", _FILES: "-caches"}
 _VERBS = {"removed": "deletes", "replaced": "replaces", "rolled": "rolls"}
 _GOES = ("removed", "replaced")
 _REGISTERED, _SECRET = ("values.githubConfigUrl", "values.scaleSetLabels"), "values.githubConfigSecret"
-_PAGE = "docs/runner-set-changes.md"
 _FEW = 4
 """Settings and names that a line has."""
 
@@ -168,7 +171,7 @@ class Classified:
             if effect in (PROTECT, CLUSTER) and cluster in self._gone:
                 state = "replaced" if cluster in self.after.fleet.clusters else "removed"
                 groups.setdefault((effect, ("cluster", cluster), state), []).append(resource)
-            elif effect in self._sentences:
+            elif effect in (*_SENTENCES, *_OF_POOLS):
                 edit = self._cause(owner, resource.name)
                 if effect in (DATA, PROTECT) and _cluster((edit.kind, edit.name)) == cluster:
                     owner = edit.kind, edit.name
@@ -334,31 +337,13 @@ class Classified:
 
     # -- sentences --
 
-    @cached_property
-    def _sentences(self) -> Mapping[str, Callable[[str, str, str, Sequence[Resource]], str]]:
-        """What writes the sentence of each harmful class."""
-        return {
-            DATA: self._data,
-            CLUSTER: self._cluster,
-            PROTECT: self._protect,
-            CLOUD: self._cloud,
-            POOL: self._pool,
-            SET: self._set,
-            BESIDE: self._beside,
-            DRAINS: self._drain,
-            SPACE: self._space,
-            JOB: self._job,
-            SHARED: self._shared,
-            ROLLED: self._pool,
-            LEAVES: self._pool,
-        }
-
     def _change(self, effect: str, owner: Owner, state: str, resources: Sequence[Resource]) -> Change:
         cluster, name, edit = _cluster(owner), _inner(owner[1]), self._cause(owner, resources[0].name)
         urns = tuple(resource.urn for resource in resources)
         pools, sets = self._jobs(effect, owner)
         ends = effect in (CLUSTER, POOL, SET, SPACE, JOB, SHARED) or (effect == ROLLED and bool(pools))
-        text = self._sentences[effect](_said(edit), state, name or cluster, resources)
+        write = self._pool if effect in _OF_POOLS else partial(self._sentence, effect)
+        text = write(_said(edit), state, name or cluster, resources)
         return Change(effect, cluster, edit, f"{cluster}: {text}", urns, pools, sets, ends)
 
     def _jobs(self, effect: str, owner: Owner) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -395,68 +380,33 @@ class Classified:
         types = [side.inputs.get("instanceTypes") or () for side in (self._old.get(group.urn, group), group)]
         return types[0] != types[1] and sorted(types[0]) == sorted(types[1])
 
-    def _beside(self, edit: str, _: str, name: str, __: Sequence[Resource]) -> str:
-        old = "running jobs go on, and the next `pulumi up` deletes the old set, which takes no new ones"
-        return f"{edit} registers runner set {name} again on github.com, beside the old one: {old} ({_PAGE})"
-
-    def _drain(self, edit: str, state: str, name: str, releases: Sequence[Resource]) -> str:
-        if state == "removed":
-            does, later = _removes(edit, name), "deletes it"
-        else:
-            does, later = f" registers runner set {name} of {self._host(releases[0], name)} again", "replaces it under its name"
-        waits = f"it takes no new ones, and a later `pulumi up` {later}, once it has no runner"
-        return f"{edit}{does} once idle: its running jobs go on, {waits} ({_PAGE})"
-
     def _host(self, release: Resource, name: str) -> str:
         cluster = _cluster(self._owner(release))
         return self.after.fleet.scope_of(cluster, self.after.fleet.clusters[cluster].runners[name]).host
 
-    def _set(self, edit: str, state: str, name: str, releases: Sequence[Resource]) -> str:
-        if state == "removed":
-            return f"{edit}{_removes(edit, name)}: its running jobs end"
-        waits = f"`pulumi up` waits 10 minutes for its running jobs, and fails if one still runs; drain it before ({_PAGE})"
-        return f"{edit} replaces runner set {name} of {self._host(releases[0], name)} under its name: {waits}"
+    def _sentence(self, effect: str, edit: str, state: str, name: str, resources: Sequence[Resource]) -> str:
+        first, names = resources[0], [resource.name for resource in resources]
+        row = f"{effect}-{'files' if first.type == _FILES else state}"
+        spaces = "namespace" if len(names) == 1 else "namespaces"
+        return _SENTENCES[row if row in _SENTENCES else effect].format(
+            edit=edit,
+            verb=_VERBS.get(state),
+            name=name,
+            names=listed(names, _FEW),
+            its="its" if len(names) == 1 else "their",
+            cluster=_cluster(self._owner(first)),
+            why=self._refusal(first) if effect == CLOUD else "",
+            host=self._host(first, name) if effect in (SET, DRAINS) and state != "removed" else "",
+            removes="" if edit == f"removal of runner set {name}" else f" removes runner set {name}",
+            spaces=f"{spaces} {listed((each.rpartition('.')[2] for each in names), _FEW)}",
+            zones=listed((each.partition("-network-nat-")[2] for each in names), _FEW),
+        )
 
-    def _shared(self, edit: str, state: str, _: str, resources: Sequence[Resource]) -> str:
-        if resources[0].type == _FILES:
-            lost = "running jobs lose the files of those caches, and claims that exist cannot be mounted again"
-            return f"{edit} {_VERBS[state]} the mount target of caches and its exports: {lost}"
-        zones = listed((resource.name.partition("-network-nat-")[2] for resource in resources), _FEW)
-        broken = "open connections of running jobs break, and jobs have another public address"
-        return f"{edit} removes the NAT gateway of {zones}: {broken}"
-
-    def _space(self, edit: str, state: str, _: str, namespaces: Sequence[Resource]) -> str:
-        many = "namespace" if len(namespaces) == 1 else "namespaces"
-        names = listed((space.name.rpartition(".")[2] for space in namespaces), _FEW)
-        return f"{edit} {_VERBS[state]} {many} {names} with everything there: running Jobs end"
-
-    def _job(self, edit: str, state: str, name: str, _: Sequence[Resource]) -> str:
-        return f"{edit} {_VERBS[state]} Job {name}: it ends if it still runs"
-
-    def _cluster(self, edit: str, state: str, name: str, _: Sequence[Resource]) -> str:
-        return f"{edit} {_VERBS[state]} cluster {name} with everything in it: all its running jobs end"
-
-    def _data(self, edit: str, state: str, _: str, resources: Sequence[Resource]) -> str:
-        return f"{edit} {_VERBS[state]} {_names(resources)}: {'its' if len(resources) == 1 else 'their'} data is lost"
-
-    def _protect(self, edit: str, state: str, _: str, resources: Sequence[Resource]) -> str:
-        cluster = _cluster(self._owner(resources[0]))
-        key = f"gpu-ci:clusters.{cluster}.protect"
-        way = f"set {key} to false and run `pulumi up` before this change (docs/operate.md#protection)"
-        return f"{edit} {_VERBS[state]} {_names(resources)} with `protect`, so Pulumi refuses; {way}"
-
-    def _cloud(self, edit: str, _: str, __: str, resources: Sequence[Resource]) -> str:
-        resource = resources[0]
+    def _refusal(self, resource: Resource) -> str:
+        """Why the cloud refuses a change."""
         paths = self.effects[resource.urn].paths
-        if "vpcId" in paths:
-            why = "EKS moves no control plane to another VPC; create another cluster"
-        elif touch(paths, inputs(resource.type, "zones")):
-            why = "EKS moves no control plane to other zones; write its present zones as controlPlaneZones"
-        elif touch(paths, inputs(resource.type, "minor")):
-            why = "a control plane goes up one Kubernetes minor at a time, and never down; write the present or the next minor"
-        else:
-            why = "it accepts no lower value; write the present one or a higher one"
-        return f"{edit}: the cloud refuses it for {_names(resources)}: {why}"
+        rules = {"vpcId": ("vpcId",), **{effect: inputs(resource.type, effect) for effect in ("zones", "minor")}}
+        return next((_WHYS[rule] for rule, names in rules.items() if touch(paths, names)), _WHYS["lower"])
 
     def _quiet(self, effect: str, edit: Edit, cluster: str, urns: Sequence[str]) -> Change:
         where = f"{cluster}: " if cluster else ""
@@ -480,15 +430,6 @@ def _logical(owner: Owner) -> str:
 def _zone(group: Resource, owner: Owner) -> str:
     """The zone in the name of a node group; "" if it has none."""
     return group.name.removeprefix(_logical(owner)).removesuffix("-nodes").strip("-")
-
-
-def _names(resources: Sequence[Resource]) -> str:
-    return listed((resource.name for resource in resources), _FEW)
-
-
-def _removes(edit: str, name: str) -> str:
-    """What an edit in words does to a set, unless the edit is its removal."""
-    return "" if edit == f"removal of runner set {name}" else f" removes runner set {name}"
 
 
 def _said(edit: Edit) -> str:
