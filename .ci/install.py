@@ -19,12 +19,7 @@ VENV = Path(".venv")
 PYTHON = str(VENV / "bin" / "python")
 UNFINISHED = VENV / "unfinished"
 """This file exists during an installation. An interrupted one leaves packages that look complete to pip and uv."""
-FOR_UV = {
-    "index-url": ("UV_DEFAULT_INDEX", " "),
-    "extra-index-url": ("UV_INDEX", " "),
-    "find-links": ("UV_FIND_LINKS", ","),
-    "cert": ("SSL_CERT_FILE", " "),
-}
+FOR_UV = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS", "cert": "SSL_CERT_FILE"}
 """By setting of pip: the variable of uv with the same meaning, and the separator of several values in it."""
 QUIET = [] if sys.stderr.isatty() else ["--quiet"]
 
@@ -70,9 +65,9 @@ def with_uv(lock: str, again: bool) -> bool:
         return False
     # Like pip, search all indexes for the version that the lock names. The hashes of the lock prove that it is the right file.
     environment = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
-    for name, (variable, separator) in FOR_UV.items():
+    for name, variable in FOR_UV.items():
         if values := settings.get(name, "").split():
-            environment[variable] = separator.join(values)
+            environment[variable] = ("," if name == "find-links" else " ").join(values)
     command = [uv, "pip", "install", *QUIET, "--python", PYTHON, "--require-hashes", *(["--reinstall"] if again else [])]
     return run(*command, "-r", lock, environment=environment | os.environ)
 

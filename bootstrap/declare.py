@@ -10,7 +10,7 @@ import pulumi_aws as aws
 from bootstrap import rights
 from bootstrap.config import OWN_TAG, Bootstrap, Source, State
 from bootstrap.rights import CONTEXT, Document, Target
-from fleet.providers.eks.build_caches import AUDIENCE, ISSUER
+from fleet.providers.eks.build_caches import AUDIENCE, CLOSED, ISSUER
 from fleet.providers.fleet import NAMESPACE
 from fleet.providers.tags import STACK_TAG
 
@@ -37,10 +37,8 @@ def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
     for target in targets:
         stack = target.stack
         _policy(f"{stack}-boundary", target.role("boundary"), rights.boundary(target), opts)
-        change = {
-            part: _policy(f"{stack}-{part}", target.role(part), document, opts)
-            for part, document in rights.changes(target).items()
-        }
+        documents = rights.changes(target).items()
+        change = {part: _policy(f"{stack}-{part}", target.role(part), document, opts) for part, document in documents}
         source = settings.stacks[stack].preview_from or Source(environment=f"preview-{stack}")
         preview_trust = [_federated(settings, ISSUER, AUDIENCE, settings.subject(source)), *_by_pulumi(settings, stack, "*")]
         for purpose, trust in (("preview", preview_trust), ("deployments", _deploy_trust(settings, stack))):
@@ -76,41 +74,18 @@ def _state(
 
 def _protect(bucket: aws.s3.Bucket, arn: str, key: aws.kms.Key | None, opts: pulumi.ResourceOptions) -> None:
     """Versions for some time, encryption, no public access, TLS only."""
-    versions = aws.s3.BucketVersioning(
-        "state-versions", bucket=bucket.id, versioning_configuration={"status": "Enabled"}, opts=opts
-    )
-    expiry: aws.s3.BucketLifecycleConfigurationRuleArgsDict = {
-        "id": "old-versions",
-        "status": "Enabled",
-        "filter": {"prefix": ""},
-        "noncurrent_version_expiration": {"noncurrent_days": _OLD_DAYS},
-        "expiration": {"expired_object_delete_marker": True},
-    }
+    on = {"status": "Enabled"}
+    versions = aws.s3.BucketVersioning("state-versions", bucket=bucket.id, versioning_configuration=on, opts=opts)
+    ends = {"noncurrent_version_expiration": {"noncurrent_days": _OLD_DAYS}, "expiration": {"expired_object_delete_marker": True}}
+    expiry: Any = {"id": "old-versions", "status": "Enabled", "filter": {"prefix": ""}, **ends}
     after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[versions]))
     aws.s3.BucketLifecycleConfiguration("state-expiry", bucket=bucket.id, rules=[expiry], opts=after)
-    how: aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgsDict = {
-        "sse_algorithm": "aws:kms" if key is not None else "AES256"
-    }
-    if key is not None:
-        how["kms_master_key_id"] = key.arn
+    how: Any = {"sse_algorithm": "AES256"} if key is None else {"sse_algorithm": "aws:kms", "kms_master_key_id": key.arn}
     rules = [{"apply_server_side_encryption_by_default": how, "bucket_key_enabled": key is not None}]
     aws.s3.BucketServerSideEncryptionConfiguration("state-encryption", bucket=bucket.id, rules=rules, opts=opts)
-    aws.s3.BucketPublicAccessBlock(
-        "state-block",
-        bucket=bucket.id,
-        block_public_acls=True,
-        block_public_policy=True,
-        ignore_public_acls=True,
-        restrict_public_buckets=True,
-        opts=opts,
-    )
-    tls = {
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": "s3:*",
-        "Resource": [arn, f"{arn}/*"],
-        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-    }
+    aws.s3.BucketPublicAccessBlock("state-block", bucket=bucket.id, **dict.fromkeys(CLOSED, True), opts=opts)
+    clear = {"Resource": [arn, f"{arn}/*"], "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    tls = {"Effect": "Deny", "Principal": "*", "Action": "s3:*", **clear}
     aws.s3.BucketPolicy("state-tls", bucket=bucket.id, policy=json.dumps(rights.document([tls])), opts=opts)
 
 

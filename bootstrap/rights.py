@@ -80,30 +80,24 @@ class Target(Record):
             raise FleetError((Problem(("gpu-ci-bootstrap:stacks", stack), message, "", "no_aws"),))
         caches = [cluster.build_caches for cluster in clusters.values() if cluster.build_caches]
         buckets = [bucket for cluster in caches for bucket in cluster.buckets]
+        every = clusters.values()
+        named = (one.found.identity if one.found else physical_name(NAMESPACE, stack, name) for name, one in clusters.items())
+        registries = [(one.region, one.registry.prefix) for one in every if isinstance(one, EksCluster) and one.registry]
         target = cls(
             account,
             stack,
-            tuple(sorted({cluster.region for cluster in clusters.values()})),
-            tuple(
-                cluster.found.identity if cluster.found else physical_name(NAMESPACE, stack, name)
-                for name, cluster in clusters.items()
-            ),
+            tuple(sorted({cluster.region for cluster in every})),
+            tuple(named),
             tuple(f"{name}-*" for name in (*clusters, *buckets)),
             tuple(buckets),
-            tuple(cluster.existing.node_role_arn for cluster in clusters.values() if isinstance(cluster, ExistingEksCluster)),
-            tuple(
-                f"arn:aws:ecr:{cluster.region}:{account}:repository/{cluster.registry.prefix}/*"
-                for cluster in clusters.values()
-                if isinstance(cluster, EksCluster) and cluster.registry is not None
-            ),
-            tuple(sorted({region for cluster in clusters.values() for ami in cluster.amis.values() for region in ami.regions})),
+            tuple(cluster.existing.node_role_arn for cluster in every if isinstance(cluster, ExistingEksCluster)),
+            tuple(f"arn:aws:ecr:{region}:{account}:repository/{prefix}/*" for region, prefix in registries),
+            tuple(sorted({region for cluster in every for ami in cluster.amis.values() for region in ami.regions})),
             any(cluster.oidc_provider == "create" for cluster in caches),
         )
         if fleet.permissions_boundary != target.boundary:
-            message = (
-                "its deploy role creates roles only with the stack's boundary; write gpu-ci:permissionsBoundary: "
-                f"{target.boundary} into Pulumi.{stack}.yaml"
-            )
+            setting = f"gpu-ci:permissionsBoundary: {target.boundary} into Pulumi.{stack}.yaml"
+            message = f"its deploy role creates roles only with the stack's boundary; write {setting}"
             raise FleetError((Problem(("gpu-ci-bootstrap:stacks", stack), message, "", "boundary"),))
         return target
 
@@ -179,14 +173,10 @@ def state(bucket_arn: str, key_arn: str | None, region: str, stack: str, *, writ
     crypt = ["kms:Decrypt", *(["kms:Encrypt", "kms:GenerateDataKey"] if write else [])]
     # S3 uses the key for any object that the role may read. The stack's secrets have the stack in their encryption context.
     uses = ({"kms:ViaService": f"s3.{region}.amazonaws.com"}, {f"kms:EncryptionContext:{CONTEXT}": stack})
-    return document(
-        [
-            allow(["s3:ListBucket", "s3:GetBucketLocation"], Resource=bucket_arn),
-            allow(["s3:GetObject"], Resource=[f"{bucket_arn}/.pulumi/meta.yaml", *objects]),
-            *([allow(["s3:DeleteObject", "s3:PutObject"], Resource=objects)] if write else []),
-            *(allow(crypt, Resource=key_arn, Condition={"StringEquals": use}) for use in uses if key_arn),
-        ]
-    )
+    reads = allow(["s3:GetObject"], Resource=[f"{bucket_arn}/.pulumi/meta.yaml", *objects])
+    writes = [allow(["s3:DeleteObject", "s3:PutObject"], Resource=objects)] if write else []
+    keys = (allow(crypt, Resource=key_arn, Condition={"StringEquals": use}) for use in uses if key_arn)
+    return document([allow(["s3:ListBucket", "s3:GetBucketLocation"], Resource=bucket_arn), reads, *writes, *keys])
 
 
 @cache

@@ -27,15 +27,8 @@ Pools = Mapping[str, cloud.AgentPool]
 
 def declare(settings: Deployments, config: pulumi.Config) -> Pools:
     """Declare the resources of every stack. `config` has the secrets. Returns the agent pools by name."""
-    pools = {
-        name: cloud.AgentPool(
-            name,
-            name=name,
-            organization_name=settings.organization,
-            description=f"Runs {PROJECT} where its endpoints are reached",
-        )
-        for name in settings.agent_pools
-    }
+    of = {"organization_name": settings.organization, "description": f"Runs {PROJECT} where its endpoints are reached"}
+    pools = {name: cloud.AgentPool(name, name=name, **of) for name in settings.agent_pools}
     for name, stack in settings.stacks.items():
         if stack.approval is not None:
             _approval(settings.organization, name, stack.approval)
@@ -48,14 +41,8 @@ def declare(settings: Deployments, config: pulumi.Config) -> Pools:
 def _settings(
     settings: Deployments, name: str, stack: Deployment, pools: Pools, config: pulumi.Config
 ) -> cloud.DeploymentSettings:
-    commands = [
-        *_kept(stack),
-        *_gate(settings.organization, stack.approval),
-        *_roles(stack.aws),
-        *stack.pre_run_commands,
-        _plan(name),
-        _pending(settings.organization, name),
-    ]
+    first = (*_kept(stack), *_gate(settings.organization, stack.approval), *_roles(stack.aws))
+    commands = [*first, *stack.pre_run_commands, _plan(name), _pending(settings.organization, name)]
     variables = {**stack.variables, **{variable: config.require_secret(key) for variable, key in stack.secrets.items()}}
     return cloud.DeploymentSettings(
         name,
@@ -96,9 +83,8 @@ def _roles(aws: Aws | None) -> tuple[str, ...]:
     if aws is None:
         return ()
     session = re.sub(r"\$\{(\w+)\.name\}", lambda name: f"$PULUMI_CI_{name[1].upper()}", aws.session_name)
-    session = session.replace("${deployment.version}", "$PULUMI_CI_BUILD_NUMBER").replace(
-        "${deployment.id}", "$PULUMI_CI_BUILD_ID"
-    )
+    for key, variable in (("version", "NUMBER"), ("id", "ID")):
+        session = session.replace(f"${{deployment.{key}}}", f"$PULUMI_CI_BUILD_{variable}")
     either = f"role={aws.read_role_arn} seconds=3600 ;; *) role={aws.role_arn} seconds={aws.duration}"
     return (f'case "${OPERATION}" in {_READS}) {either} ;; esac; session="{session}"; {_TAKE}',)
 
@@ -107,15 +93,9 @@ def _drift(settings: Deployments, name: str, stack: Deployment, after: pulumi.Re
     """The schedule, which needs the deployment settings first."""
     if stack.drift is None:
         return
-    cloud.DriftSchedule(
-        name,
-        organization=settings.organization,
-        project=PROJECT,
-        stack=name,
-        schedule_cron=stack.drift.schedule,
-        auto_remediate=stack.drift.auto_remediate,
-        opts=pulumi.ResourceOptions(depends_on=[after]),
-    )
+    of = {"organization": settings.organization, "project": PROJECT, "stack": name}
+    how = {"schedule_cron": stack.drift.schedule, "auto_remediate": stack.drift.auto_remediate}
+    cloud.DriftSchedule(name, **of, **how, opts=pulumi.ResourceOptions(depends_on=[after]))
 
 
 def _approval(organization: str, name: str, approval: Approval) -> None:

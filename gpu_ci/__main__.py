@@ -10,15 +10,13 @@ from pathlib import Path
 # lands in somebody's environment.
 _HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(next(folder for folder in (_HERE / "_tree", _HERE.parent) if folder.is_dir())))
+_DOCUMENTS = ("inventory", "policies", "policy-config", "policy-pack", "schema", "settings")
 _MODULES = {
     "--version": "gpu_ci.app",
     "accept": "gpu_ci.acceptance.cli",
     "image": "gpu_ci.image",
-    **dict.fromkeys(
-        ("inventory", "policies", "policy-config", "policy-pack", "schema", "settings"), "gpu_ci.offline.commands.documents"
-    ),
-    "smoke": "gpu_ci.submit.cli",
-    "submit": "gpu_ci.submit.cli",
+    **dict.fromkeys(_DOCUMENTS, "gpu_ci.offline.commands.documents"),
+    **dict.fromkeys(("smoke", "submit"), "gpu_ci.submit.cli"),
     "world": "gpu_ci.world.cli",
 }
 """The module of each command that is in no file of its own name."""

@@ -10,10 +10,8 @@ import pulumi_aws as aws
 
 from components.component import Component
 from components.eks.in_cluster import InCluster
-from fleet.providers.eks.build_caches import AUDIENCE, ISSUER, RIGHTS, bucket_policy, permissions, trust
+from fleet.providers.eks.build_caches import AUDIENCE, CLOSED, ISSUER, RIGHTS, bucket_policy, permissions, trust
 from fleet.settings.build_caches import BuildCache as Settings, BuildCaches
-
-_CLOSED = ("block_public_acls", "block_public_policy", "ignore_public_acls", "restrict_public_buckets")
 
 
 class BuildCache(Component[InCluster, BuildCaches]):
@@ -50,8 +48,7 @@ class BuildCache(Component[InCluster, BuildCaches]):
         # A cache can be built again, so its objects keep only the bucket of a protected cluster from being deleted.
         storage = aws.s3.Bucket(name, bucket=bucket, force_destroy=not self._here.settings.protect, opts=self._child)
         of_bucket = {"bucket": storage.id, "opts": self._child}
-        closed = dict.fromkeys(_CLOSED, True)
-        blocked = aws.s3.BucketPublicAccessBlock(f"{name}-block", **closed, **of_bucket)
+        blocked = aws.s3.BucketPublicAccessBlock(f"{name}-block", **dict.fromkeys(CLOSED, True), **of_bucket)
         encryption = {"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}
         aws.s3.BucketServerSideEncryptionConfiguration(f"{name}-encryption", rules=[encryption], **of_bucket)
         expiry: Mapping[str, Any] = {"id": "expire", "status": "Enabled", "filter": {"prefix": ""}}

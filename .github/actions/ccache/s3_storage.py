@@ -33,12 +33,8 @@ def signed(method: str, host: str, path: str, body: bytes, region: str, keys: Ma
     """
     digest = hashlib.sha256(body).hexdigest()
     stamp, day = f"{now:%Y%m%dT%H%M%SZ}", f"{now:%Y%m%d}"
-    headers = {
-        "host": host,
-        "x-amz-content-sha256": digest,
-        "x-amz-date": stamp,
-        "x-amz-security-token": keys["AWS_SESSION_TOKEN"],
-    }
+    token = keys["AWS_SESSION_TOKEN"]
+    headers = {"host": host, "x-amz-content-sha256": digest, "x-amz-date": stamp, "x-amz-security-token": token}
     names = ";".join(headers)
     request = "\n".join([method, path, "", *(f"{name}:{value}" for name, value in headers.items()), "", names, digest])
     scope = f"{day}/{region}/s3/aws4_request"

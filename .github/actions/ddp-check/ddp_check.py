@@ -29,10 +29,8 @@ def shared(uuids: Sequence[str]) -> str:
     for rank, uuid in enumerate(uuids):
         first = uuids.index(uuid)
         if first != rank:
-            return (
-                f"processes {first} and {rank} share one GPU, {uuid}; time slices are not separate GPUs: use a machine that has "
-                f"{len(uuids)}"
-            )
+            why = f"processes {first} and {rank} share one GPU, {uuid}; time slices are not separate GPUs"
+            return f"{why}: use a machine that has {len(uuids)}"
     return ""
 
 

@@ -27,6 +27,9 @@ PULL = 1500
 """Seconds that one image may take: JAX's has several gigabytes."""
 
 
+_READ = "read the notebook of this commit and update its blueprint"
+
+
 class BlueprintError(Exception):
     """The notebook does not have the expected contents, or its job failed. The message says how to fix it."""
 
@@ -72,15 +75,11 @@ def prepared(notebook: dict[str, Any], blueprint: Blueprint) -> dict[str, Any]:
     text = "\n".join(source(cell) for cell in cells)
     for expected in blueprint.holds:
         if expected not in text:
-            raise BlueprintError(
-                f"{blueprint.notebook} has no {expected}; read the notebook of this commit and update its blueprint"
-            )
+            raise BlueprintError(f"{blueprint.notebook} has no {expected}; {_READ}")
     for old, new in blueprint.changes.items():
         having = [cell for cell in cells if old in source(cell)]
         if len(having) != 1 or source(having[0]).count(old) != 1:
-            raise BlueprintError(
-                f"{blueprint.notebook} has not {old} once; read the notebook of this commit and update its blueprint"
-            )
+            raise BlueprintError(f"{blueprint.notebook} has not {old} once; {_READ}")
         having[0]["source"] = source(having[0]).replace(old, new)
     return notebook
 
@@ -150,7 +149,7 @@ def hold(blueprint: Blueprint, output: Path) -> None:
     """Check that the jobs are complete and that the outputs show the GPU."""
     jobs = run(["kubectl", "get", JOBS, "--output=name"], 60, "the TrainJobs cannot be listed").split()
     if not jobs:
-        raise BlueprintError("the notebook created no TrainJob; read the notebook of this commit and update its blueprint")
+        raise BlueprintError(f"the notebook created no TrainJob; {_READ}")
     waiting = ["kubectl", "wait", JOBS, "--all", "--for=condition=Complete", "--timeout=120s"]
     run(waiting, 150, "a TrainJob is not complete")
     if blueprint.prints and not re.search(blueprint.prints, printed(json.loads(output.read_text(encoding="utf-8")))):

@@ -375,11 +375,8 @@ class Wakes:
             return
         query = f"event=workflow_dispatch&created={urllib.parse.quote(f'>={_now() - timedelta(days=2):{_TIME}}')}"
         listed = self.api.pages(f"/actions/workflows/{WAKE_FILE}/runs?{query}", "workflow_runs")
-        self.runs = [
-            (int(run["id"]), run["display_title"], _time(run["created_at"]), run["status"] == "queued")
-            for run in listed
-            if _by_us(run)
-        ]
+        ours = filter(_by_us, listed)
+        self.runs = [(int(run["id"]), run["display_title"], _time(run["created_at"]), run["status"] == "queued") for run in ours]
 
     def queue(self, identity: int, attempt: int) -> Queue:
         """What waits for a runner in this attempt of a run."""
@@ -594,17 +591,10 @@ def inputs(environment: Mapping[str, str]) -> Inputs:
         raise RefusedError(f"wake-labels must have at most {_MOST_TITLE} characters; got {len(environment['RERUN_WAKE_LABELS'])}")
     if environment["RERUN_RERUNS"] not in ("1", "2"):
         raise RefusedError(f"reruns must be 1, or 2 for classes with rerunFirstOn; got {environment['RERUN_RERUNS']}")
-    hours = _number(environment["RERUN_HOURS"], 24 * 29, "hours", "GitHub reruns for 30 days")
+    back = timedelta(hours=_number(environment["RERUN_HOURS"], 24 * 29, "hours", "GitHub reruns for 30 days"))
     minutes = _number(environment["RERUN_WAKE_MINUTES"], 60, "wake-minutes", "the hourly sweep looks again")
-    return Inputs(
-        workflows,
-        frozenset(labels),
-        int(environment["RERUN_RERUNS"]),
-        timedelta(hours=hours),
-        frozenset(wake_labels),
-        timedelta(minutes=minutes),
-        environment["RERUN_DRY_RUN"] == "true",
-    )
+    reruns, dry = int(environment["RERUN_RERUNS"]), environment["RERUN_DRY_RUN"] == "true"
+    return Inputs(workflows, frozenset(labels), reruns, back, frozenset(wake_labels), timedelta(minutes=minutes), dry)
 
 
 _MOST_TITLE = 200

@@ -11,6 +11,8 @@ AUDIENCE = "sts.amazonaws.com"
 """The audience that aws-actions/configure-aws-credentials asks for."""
 RIGHTS = ("read", "write")
 """A cache has a role for each."""
+CLOSED = ("block_public_acls", "block_public_policy", "ignore_public_acls", "restrict_public_buckets")
+"""What closes a bucket to the public."""
 _READ = ["s3:GetObject", "s3:ListBucket"]
 """Without ListBucket S3 answers 403 for a missing object instead of 404 (S3 API, GetObject), and sccache does not start."""
 
