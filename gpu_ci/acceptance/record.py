@@ -11,7 +11,7 @@ from typing import Any
 from fleet.facts.credentials import HIDDEN, mask
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
-from gpu_ci.acceptance.runner import Run, Shell, StepError
+from gpu_ci.acceptance.runner import Result, Run, Shell, StepError
 
 FOLDER = Path("docs/acceptance")
 _IDENTIFIERS = re.compile(r"\b[0-9]{12}\b|\bocid1\.[\w.-]+")
@@ -27,6 +27,8 @@ def document(run: Run, fleet: Fleet, day: date, environment: Mapping[str, str]) 
     """The record. `cloud` is false if the environment attaches simulated providers to the engine."""
     providers = _providers(fleet)
     packages = ("pulumi", "pulumi-kubernetes", *(package for name in providers for package in PROVIDERS[name].packages))
+    own = {"python": platform.python_version(), "pulumi CLI": _said(run.shell, "pulumi", "version").removeprefix("v")}
+    bounds = {"longest hours": run.script.hours(run.most), "bound USD": run.script.bound(run.worst, run.most)}
     return {
         "date": day.isoformat(),
         "commit": _said(run.shell, "git", "rev-parse", "HEAD"),
@@ -35,29 +37,21 @@ def document(run: Run, fleet: Fleet, day: date, environment: Mapping[str, str]) 
         "ok": run.ok,
         "providers": providers,
         "regions": sorted({getattr(cluster, "region", "") for _, cluster in fleet.clusters_by_name()}),
-        "versions": {
-            "python": platform.python_version(),
-            "pulumi CLI": _said(run.shell, "pulumi", "version").removeprefix("v"),
-            **{package: importlib.metadata.version(package) for package in packages},
-        },
+        "versions": own | {package: importlib.metadata.version(package) for package in packages},
         "cost": {
             "worst hour USD": round(run.worst, 3),
-            "longest hours": round(run.script.hours(run.most), 2),
-            "bound USD": round(run.script.bound(run.worst, run.most), 2),
+            **{key: round(value, 2) for key, value in bounds.items()},
             "budget USD": run.budget,
             "kept": run.keep,
         },
-        "steps": [
-            {
-                "name": result.step.name,
-                "proves": result.step.proves,
-                "status": result.status,
-                "seconds": round(result.seconds, 1),
-                **({"why": _IDENTIFIERS.sub(HIDDEN, mask(result.why))} if result.why else {}),
-            }
-            for result in run.all_results
-        ],
+        "steps": [_step(result) for result in run.all_results],
     }
+
+
+def _step(result: Result) -> dict[str, Any]:
+    name, proves, *_ = result.step
+    step = {"name": name, "proves": proves, "status": result.status, "seconds": round(result.seconds, 1)}
+    return step | ({"why": _IDENTIFIERS.sub(HIDDEN, mask(result.why))} if result.why else {})
 
 
 def _providers(fleet: Fleet) -> list[str]:

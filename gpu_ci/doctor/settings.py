@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from fleet.facts.groups import grouped
+from fleet.facts.tables import beside
 from fleet.loading.example_values import example_values
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.finding import Finding, ok, wrong
@@ -10,13 +11,7 @@ from fleet.providers.fleet import NAMESPACE, Fleet
 from gpu_ci.doctor import backend
 
 AREA = "settings"
-SHOWS = {
-    "an example id of GitHub": "gh api orgs/<organization>/installations --jq '.installations[] | [.app_slug, .app_id, .id]'",
-    "a reserved network, which clouds refuse": "curl https://checkip.amazonaws.com",
-    "an example OCID": "oci iam compartment list --compartment-id-in-subtree true --all",
-    "the prefix of an example tenancy": "oci iam availability-domain list",
-    "an example AWS account": "aws sts get-caller-identity --query Account",
-}
+SHOWS: dict[str, str] = beside(__file__, "shows.toml")
 """The command that shows values of your own, by the meaning of the example."""
 
 

@@ -17,8 +17,7 @@ from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.objects import Kind, text
 
 SECRETS = Kind("v1", "secrets", namespaced=False)
-_STATES = "deployed,failed,pending-install,pending-rollback,pending-upgrade"
-_SELECTOR = f"owner=helm,status in ({_STATES})"
+_SELECTOR = "owner=helm,status in (deployed,failed,pending-install,pending-rollback,pending-upgrade)"
 
 
 class Release(Record):

@@ -194,14 +194,8 @@ class Cluster:
         request, method, path = target
         headers = {"Accept": "application/json"} | ({"Content-Type": "application/json"} if body is not None else {})
         try:
-            serialized = self.api.param_serialize(
-                method=method,
-                resource_path=path,
-                query_params=list((query or {}).items()),
-                header_params=headers,
-                body=body,
-                auth_settings=["BearerToken"],
-            )
+            asked = {"query_params": list((query or {}).items()), "header_params": headers, "body": body}
+            serialized = self.api.param_serialize(method, path, **asked, auth_settings=["BearerToken"])
             response = self.api.call_api(*serialized, _request_timeout=self.timeouts).response
         except ApiException as error:
             # The client raises this for a failed TLS handshake.

@@ -9,16 +9,11 @@ from typing import NamedTuple
 
 from fleet.facts.nested import part, parts
 from fleet.facts.scheduling import QUEUE_LABEL
+from fleet.facts.tables import beside
 from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.objects import Object, condition, containers, explanation, name, number, text, true_condition, uid
 
-DISRUPTIONS: Mapping[str, str] = {
-    "PreemptionByScheduler": "preempted: the scheduler gave its place to a pod of higher priority",
-    "DeletionByTaintManager": "evicted: its node got a taint that it does not tolerate, for example because the node was lost",
-    "EvictionByEvictionAPI": "evicted: its node is being drained, for example because the cloud interrupts a spot node",
-    "DeletionByPodGC": "lost: its node is gone",
-    "TerminationByKubelet": "ended by its node, which shuts down or runs out of resources",
-}
+DISRUPTIONS: Mapping[str, str] = beside(__file__, "messages.toml")["disruptions"]
 """Reasons of the pod condition DisruptionTarget (kubernetes.io, Disruptions)."""
 
 HOPELESS = ("InvalidImageName", "ErrImageNeverPull")

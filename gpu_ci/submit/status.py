@@ -9,20 +9,15 @@ from typing import NamedTuple
 
 from fleet.facts.nested import part, parts
 from fleet.facts.scheduling import POD_JOB_LABEL, QUEUED_JOB_LABEL
+from fleet.facts.tables import beside
 from gpu_ci.submit import objects, pods
 from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import ApiError, SubmitError
 from gpu_ci.submit.objects import Object, containers, explanation, name, number, text, true_condition, uid
 from gpu_ci.submit.runs import Outcome, RunOptions
 
-_EVENTS: dict[str, str | None] = {
-    "TriggeredScaleUp": "a node starts for it",
-    "NotTriggerScaleUp": "no node can be started for it",
-    "Nominated": "a node is reserved for it",
-    "Pulling": "",
-    "Pulled": "",
-    "FailedCreate": "its pod cannot be created",
-} | dict.fromkeys(("FailedScheduling", "Failed", "BackOff", "BackoffLimitExceeded", "DeadlineExceeded"))
+_REPEATED = ("FailedScheduling", "Failed", "BackOff", "BackoffLimitExceeded", "DeadlineExceeded")
+_EVENTS: dict[str, str | None] = beside(__file__, "messages.toml")["events"] | dict.fromkeys(_REPEATED)
 """Events that are shown, with the words before their message; None: not shown, because it only repeats the status of the pod or
 Job. TriggeredScaleUp and NotTriggerScaleUp come from the Cluster Autoscaler, Nominated from Karpenter."""
 _NOT_SHOWN = {objects.PODS: "pods and logs are not shown", objects.EVENTS: "events are not shown"}

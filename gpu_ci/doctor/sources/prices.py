@@ -7,15 +7,8 @@ from itertools import chain, dropwhile, islice
 from fleet.providers.finding import SourceError
 from gpu_ci.doctor.sources.web import ADDRESSES, Web
 
-_ROW = {
-    "TermType": "OnDemand",
-    "Unit": "Hrs",
-    "Currency": "USD",
-    "Tenancy": "Shared",
-    "Operating System": "Linux",
-    "CapacityStatus": "Used",
-    "Pre Installed S/W": "NA",
-}
+_ROW = {"TermType": "OnDemand", "Unit": "Hrs", "Currency": "USD", "Tenancy": "Shared", "Operating System": "Linux"}
+_ROW |= {"CapacityStatus": "Used", "Pre Installed S/W": "NA"}
 
 
 def on_demand(web: Web, region: str, types: Collection[str]) -> dict[str, float]:
