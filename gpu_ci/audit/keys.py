@@ -1,5 +1,6 @@
 """A value of somebody's file, with its place. It notes what was read, so that an audit can list every other key."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -60,10 +61,10 @@ class Keys:
         return {str(key): self._below((*path, key), value) for key, value in part(self.value, *path).items()}
 
     def each(self, path: str) -> "list[Keys]":
-        """The values at a path of keys, in which `[]` stands for every item of a list: "terms[].id"."""
+        """The values at a path such as "terms[].id": `[]` stands for every item of a list, `\\.` for a dot in a key."""
         found = [self]
-        for key in path.replace("[]", ".[]").split("."):
-            found = [one for at_ in found for one in (at_.items() if key == "[]" else [at_.get(key)])]
+        for key in re.split(r"(?<!\\)\.", path.replace("[]", ".[]")):
+            found = [one for at_ in found for one in (at_.items() if key == "[]" else [at_.get(key.replace("\\.", "."))])]
         return found
 
     def texts(self, *path: str) -> tuple[str, ...]:

@@ -6,11 +6,11 @@ reads through `Keys`: a key that no reader takes is listed as unread.
 
 from collections.abc import Callable, Iterator
 
-from gpu_ci.audit.formats import arc, karpenter, manifests
+from gpu_ci.audit.formats import arc, groups, karpenter, manifests
 from gpu_ci.audit.keys import Keys
 from gpu_ci.audit.model import Seen
 
-READERS: tuple[Callable[[Keys, Seen], bool], ...] = (arc.read, karpenter.read, manifests.read)
+READERS: tuple[Callable[[Keys, Seen], bool], ...] = (arc.read, karpenter.read, groups.read, manifests.read)
 """The first that knows a document reads it."""
 FINISHERS: tuple[Callable[[Seen], None], ...] = (karpenter.finish, manifests.finish)
 """Each joins what several documents say, once all are read."""
