@@ -25,6 +25,18 @@ RUNNER_IMAGE = "ghcr.io/actions/actions-runner:latest"
 """The image of a scale set that names none (values.yaml of gha-runner-scale-set 0.14.2)."""
 
 
+class Overhead(Record):
+    """What a job's pod needs beside the job: `cpu` in millicores, `memory` in MiB. `name` says who counted it.
+
+    `daemon_sets`: the DaemonSets of the node are in it.
+    """
+
+    name: str
+    cpu: int
+    memory: int
+    daemon_sets: bool
+
+
 class Pool(Record, kw_only=True):
     """Nodes that a file declares. Their machine is one of `types`, the first that is bought first; empty if the file names none.
 
@@ -40,7 +52,8 @@ class Pool(Record, kw_only=True):
     a GPU. `choices` are labels whose value a pod chooses among these when Karpenter makes the node; without values, any.
     `kubelet` is the kubelet's configuration, `disruption` that of Karpenter. `expires` is the age at which Karpenter replaces a
     node, such as 720h. `instance_store`: pods have the machine's own disks as their ephemeral storage. `nodes` counts those that
-    an export of the cluster has.
+    an export of the cluster has. `regions` has all regions of a definition that several clusters share, `region` first.
+    `kubernetes` is the version of the cluster or its nodes as the file has it.
     """
 
     at: Keys
@@ -76,6 +89,7 @@ class Pool(Record, kw_only=True):
     expires: str = ""
     instance_store: bool = False
     nodes: int = 0
+    regions: tuple[str, ...] = ()
 
     @property
     def from_zero(self) -> bool:
@@ -104,7 +118,8 @@ class RunnerClass(Record, kw_only=True):
     that are machines. `any_label`: one label of a job is enough (terraform-aws-github-runner without exactMatch).
     `needs_container`: it takes no job without `container`. `maximum` is None without a limit. `url` is the address at GitHub.
     `values` are the chart's values, or else what the file says of the class: the edits of a fix are below it, those of the pod
-    at `pod_at`.
+    at `pod_at`. `cluster` and `regions` have all clusters of a definition that several share. `overheads` are figures that
+    disagree: a rule tries each.
     """
 
     at: Keys
@@ -130,6 +145,8 @@ class RunnerClass(Record, kw_only=True):
     ephemeral: bool = True
     pod_at: tuple[str, ...] | None = None
     hook_template: str = ""
+    regions: tuple[str, ...] = ()
+    overheads: tuple[Overhead, ...] = ()
 
     @property
     def place(self) -> str:

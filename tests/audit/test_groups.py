@@ -56,7 +56,7 @@ def test_a_group_of_eksctl_is_a_pool(tmp_path):
         ("nodeGroups", "instanceType: mixed\n  instancesDistribution: {instanceTypes: [g5.xlarge]}", "types", ("g5.xlarge",)),
         ("nodeGroups", "instancesDistribution: {onDemandPercentageAboveBaseCapacity: 0}", "capacities", ("spot",)),
         ("nodeGroups", "instancesDistribution: {onDemandPercentageAboveBaseCapacity: 30}", "capacities", ("spot", "on-demand")),
-        ("nodeGroups", "instancesDistribution: {%s: 0, onDemandBaseCapacity: 1}" % SHARE, "capacities", ("on-demand", "spot")),
+        ("nodeGroups", f"instancesDistribution: {{{SHARE}: 0, onDemandBaseCapacity: 1}}", "capacities", ("on-demand", "spot")),
         ("nodeGroups", "instancesDistribution: {onDemandPercentageAboveBaseCapacity: 100}", "capacities", ("on-demand",)),
         ("nodeGroups", "kubeletExtraConfig: {maxPods: 9}", "kubelet", {"maxPods": 9}),
         ("nodeGroups", "propagateASGTags: true", "tags", {"k8s.io/cluster-autoscaler/node-template/label/team": "ml"}),
@@ -196,7 +196,9 @@ def test_groups_of_terraform_are_pools(tmp_path, top):
     size = {"min_size": 1, "max_size": 6, "desired_size": 1}
     taint = [{"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}]
     named = {"node_group_name": "a", "cluster_name": "ci", "instance_types": ["g6.xlarge"], "scaling_config": [size]}
-    nodes = resource("aws_eks_node_group", **named, taint=taint, labels={"x": "y"}, capacity_type="ON_DEMAND", disk_size=50, odd=1)  # fmt: skip
+    nodes = resource(
+        "aws_eks_node_group", **named, taint=taint, labels={"x": "y"}, capacity_type="ON_DEMAND", disk_size=50, odd=1
+    )
     override = {"launch_template": [{"override": [{"instance_type": "g5.xlarge"}]}]}
     auto = resource("aws_autoscaling_group", name="b", min_size=0, max_size=2, mixed_instances_policy=[override], tag=[])
     tags = [

@@ -117,6 +117,7 @@ def pool(at: Keys, form: Mapping[str, Any], top: Keys, document: Mapping[str, An
         capacities=capacities,
         region=region,
         zones=zones,
+        kubernetes=str(first("version", top) or first("version") or ""),
         group=str(first("group", top) or first("group") or ""),
         disk=int(quantity(first("disk")) or form.get("default-disk", 0)),
         kubelet=at.mapping(*form["kubelet"].split(".")) if "kubelet" in form else {},

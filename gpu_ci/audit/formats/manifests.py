@@ -70,6 +70,7 @@ def _nodes(seen: Seen) -> None:
                 nodes=len(nodes),
                 zones=tuple(sorted(zones)),
                 region=first.text("metadata", "labels", REGION_LABEL),
+                kubernetes=first.text("status", "nodeInfo", "kubeletVersion"),
                 capacities=(*capacity, ON_DEMAND)[:1],
             )
         )
