@@ -17,7 +17,7 @@ from fleet.facts.hardware import Machine
 from fleet.facts.nested import items, part, parts
 from fleet.facts.quantities import quantity
 from fleet.facts.record import Record
-from fleet.facts.requests import amounts, requested, resources
+from fleet.facts.requests import amounts, requested, requests_of, resources
 from fleet.facts.scheduling import GPU_RESOURCE, STORAGE_TAG, TEMPLATE, Effect, Taint, Toleration, is_gpu_resource
 from fleet.facts.tables import beside, toml
 from fleet.prove import topology
@@ -359,6 +359,9 @@ def _smaller(pod: Pod, name: str, excess: Fraction, free: Mapping[str, Fraction]
     whole, who = requested(container).get(name, Fraction(0)), f"container {container.get('name')}"
     if name in requested(pod.spec):
         path, container, whole, who = ("spec", "resources"), dict(pod.spec), requested(pod.spec)[name], "the pod"
+        # The pod as a whole requests at least what its containers do.
+        if whole - excess < requests_of({**pod.spec, "resources": {}}).get(name, 0):
+            return
     left = _amount(name, whole - excess)
     sizes = {field: resources(container, field) for field in ("requests", "limits")}
     if quantity(left) and whole > excess:
@@ -396,13 +399,16 @@ def _spread(pod: Pod, node: Node, nodes: Sequence[Node]) -> Iterator[Refusal]:
     spread = [each for each in nodes if all(one.get("topologyKey") in each.labels for _, one in rows)]
     for index, one in rows:
         path, key = ("spec", "topologySpreadConstraints", index), str(one.get("topologyKey"))
-        looser = _change((*path, "whenUnsatisfiable"), "ScheduleAnyway")
+        # The API server takes minDomains with DoNotSchedule only.
+        soft = {name: part for name, part in one.items() if name != "minDomains"} | {"whenUnsatisfiable": "ScheduleAnyway"}
+        looser = _change(path, soft, f"set {_dotted((*path, 'whenUnsatisfiable'))}: ScheduleAnyway")
         if key not in node.labels:
             yield _say("SpreadKey", looser, by="PodTopologySpread", index=index, key=key)
             continue
         selector, counts = _selector(one, pod.labels), dict[str, int]()
         for each in (each for each in spread if _counted(pod, each, one)):
-            theirs = sum(other.place == pod.place and _selects(selector, other.labels) for other in each.pods)
+            # The scheduler counts 0 for a selector that is empty.
+            theirs = sum(bool(selector) and other.place == pod.place and _selects(selector, other.labels) for other in each.pods)
             counts[each.labels[key]] = counts.get(each.labels[key], 0) + theirs
         fewest = min(counts.values(), default=2**31) if len(counts) >= int(one.get("minDomains") or 1) else 0
         skew = counts.get(node.labels[key], 0) + _selects(selector, pod.labels) - fewest
