@@ -183,6 +183,7 @@ lock: .venv/dev ## Renew the locks: those of Python programs from pyproject.toml
 	$(LOCK) --python-version 3.11 -o package/requirements.txt -c requirements.txt --group package
 	for cloud in kubernetes eks oci; do \
 	  $(LOCK) --python-version 3.11 -o package/$$cloud/requirements.txt -c requirements.txt --group package-$$cloud || exit; done
+	$(LOCK) --python-version 3.11 -o .ci/requirements/core.txt -c requirements.txt pyproject.toml
 	$(LOCK) --python-version 3.11 -o .ci/requirements/doctor.txt -c requirements.txt pyproject.toml --extra doctor
 	$(LOCK) --python-version 3.11 -o .ci/requirements/dev.txt -c requirements.txt -c deployments/requirements.txt pyproject.toml --extra doctor --group dev
 	$(LOCK) --python-version 3.11 -o .ci/requirements/release.txt -c .ci/requirements/dev.txt --group release

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -110,11 +112,19 @@ def test_a_command_of_a_job_takes_no_stack_as_an_argument(name):
 
 # -- in processes --------------------------------------------------------------------------------------------------------
 
-SDK = ("pulumi", "pulumi_policy", "pulumi_aws", "pulumi_kubernetes", "google", "grpc")
+
+def outside() -> list[str]:
+    """What programs of this environment can import, and an installation of gpu-ci without extras cannot."""
+    lock = (ROOT / ".ci" / "requirements" / "core.txt").read_text()
+    core = set(re.findall(r"^([\w-]+)==", lock, re.MULTILINE))
+    names = packages_distributions()
+    return sorted(name for name, of in names.items() if core.isdisjoint(re.sub("[-_.]+", "-", one).lower() for one in of))
+
+
 FORKS = f"""
 {FORKED}
 import gpu_ci.__main__
-first, with_sdk, sdk, without_sdk = json.loads(sys.argv[1])
+first, whole, missing, core = json.loads(sys.argv[1])
 ended = []
 def run(words):
     def act(modules):
@@ -134,16 +144,16 @@ if first:
 else:
     # Every command loads it.
     import fleet.loading.config
-for words in with_sdk:
+for words in whole:
     run(words)
-for name in sdk:
+for name in missing:
     sys.modules[name] = None
 import gpu_ci.offline.commands.plan
-for words in without_sdk:
+for words in core:
     run(words)
 print(json.dumps(ended))
 """
-"""`gpu-ci`: one command, then each of others in a fork, some of them with the SDK. Of the last no import of the SDK succeeds."""
+"""`gpu-ci`: one command, then each of others in a fork. The last can import nothing that needs an extra, such as Pulumi's SDK."""
 INSTALL = "resources and policies not judged: install gpu-ci[pulumi]"
 
 
@@ -158,9 +168,9 @@ class Ended:
     """JSON of the names of the modules that it had loaded."""
 
 
-def arguments(first: Words, with_sdk: Sequence[Words], without_sdk: Sequence[Words]) -> str:
+def arguments(first: Words, whole: Sequence[Words], core: Sequence[Words]) -> str:
     """The argument of `FORKS`."""
-    return json.dumps([first, with_sdk, SDK, without_sdk])
+    return json.dumps([first, whole, outside(), core])
 
 
 def results(stdout: str) -> list[Ended]:
@@ -172,7 +182,16 @@ MATRIX = ("image", "matrix", "staging")
 PRINT = ("submit", "print", "--task-id", "a", "--image", "a:1")
 PLAN = ("plan", "homelab")
 WORKFLOWS = ("check", "prod", ".github/workflows")
-NEEDING = (("render", "staging", "--out", "build/none"), ("check", "staging", "homelab"))
+MANIFESTS = ("check", "staging", "homelab", "--json")
+AUDIT = ("audit", ".github")
+NEEDING = (("render", "staging", "--out", "build/none"), ("agree", "staging"))
+
+
+POD = """apiVersion: v1
+kind: Pod
+metadata: {name: a, namespace: gpu-jobs}
+spec: {containers: [{name: a, image: "a:1", resources: {limits: {nvidia.com/gpu: 1}}}]}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -183,11 +202,14 @@ def done(tmp_path_factory) -> dict[Words, Ended]:
     path.write_text(text.replace("memory: 128Gi", "memory: 8Gi"))
     assert path.read_text() != text
     small = (*PLAN, "--file", str(path))
-    without_sdk = (PLAN, (*PLAN, "--json"), (*PLAN, "--markdown"), small, WORKFLOWS, *NEEDING)
-    command = [sys.executable, "-c", FORKS, arguments((), (MATRIX, PRINT), without_sdk)]
+    (pod := path.with_name("pod.yaml")).write_text(POD)
+    explain = ("explain", "staging", str(pod))
+    core = (PLAN, (*PLAN, "--json"), (*PLAN, "--markdown"), small, explain, WORKFLOWS, MANIFESTS, AUDIT, *NEEDING)
+    command = [sys.executable, "-c", FORKS, arguments((), (MATRIX, PRINT, MANIFESTS), core)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
     assert ran.returncode == 0, ran.stderr
-    return dict(zip((MATRIX, PRINT, *without_sdk[:3], ("small",), WORKFLOWS, *NEEDING), results(ran.stdout), strict=True))
+    names = (MATRIX, PRINT, ("whole",), *core[:3], ("small",), ("explain",), *core[5:])
+    return dict(zip(names, results(ran.stdout), strict=True))
 
 
 def test_a_command_loads_no_other_command(done):
@@ -239,10 +261,21 @@ def test_a_command_without_the_sdk_fails_for_what_has_no_place_and_says_what_to_
         assert (done[words].status, done[words].stdout, done[words].stderr) == (2, "", said)
 
 
-def test_a_check_of_workflows_needs_no_sdk(done):
+def test_a_check_of_workflows_and_of_manifests_needs_no_sdk(done):
     checked = done[WORKFLOWS]
     assert (checked.status, checked.stderr) == (0, "")
     assert "gpu-ddp.yml:17: job ddp: runs on oracle-vm-gpu-a10-2 of sjc\n" in checked.stdout
+    judged, whole = done[MANIFESTS], done["whole",]
+    assert (judged.status, judged.stdout) == (whole.status, whole.stdout), "the policies say the same with and without the SDK"
+    assert len(json.loads(judged.stdout)["policies"]) > 10
+
+
+def test_audit_and_explain_need_no_extra(done):
+    explained, audited = done["explain",], done[AUDIT]
+    assert (explained.status, explained.stderr) == (1, ""), "it tolerates no taint of a GPU node"
+    assert "t4-spot" in explained.stdout
+    assert audited.status in (0, 1), audited.stderr
+    assert "jobs" in audited.stdout
 
 
 # -- from a wheel, and in a bare clone -----------------------------------------------------------------------------------

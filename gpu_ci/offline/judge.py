@@ -171,7 +171,7 @@ def _configured(policy: AnyRule, general: Level | None, entry: object, as_of: da
         raise InputError("\n".join(f"policy config: {fault}; correct the value" for fault in wrong))
     if wrong := [*unbounded(config, as_of)]:
         raise InputError("\n".join(f"policy config: {policy.id}.{fault}" for fault in wrong))
-    return Configured(policy, own or general or policy.level, MappingProxyType(_as_sent(config)), as_of)
+    return Configured(policy, own or general or policy.level, MappingProxyType(wire.as_sent(config)), as_of)
 
 
 def _entry(name: str, entry: object) -> tuple[Level | None, dict[str, Any]]:
@@ -189,15 +189,6 @@ def _level(name: str, level: object) -> Level:
         why = f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {quoted(level)}"
         raise InputError(f"{why}; {instead(str(level), _LEVELS, 'correct it')}")
     return _LEVELS[level]
-
-
-def _as_sent(value: Any) -> Any:
-    """A part of a config as a policy gets it over gRPC: every number is a float."""
-    if isinstance(value, Mapping):
-        return {key: _as_sent(value[key]) for key in sorted(value)}
-    if isinstance(value, list | tuple):
-        return list(map(_as_sent, value))
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def record_of(resource: Resource, props: Mapping[str, Any]) -> records.Resource:

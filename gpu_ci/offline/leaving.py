@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 from fleet.facts.pricing import Money
 from fleet.facts.remark import costs, todo
@@ -11,6 +12,7 @@ from fleet.providers.fleet import Fleet
 from fleet.settings.model import Nodes
 from gpu_ci.offline.judge import resources_of
 from gpu_ci.offline.recording import Recording, Resource
+from gpu_ci.offline.wire import raw
 from policies.rules.groups import LEFT, groups
 from policies.rules.read import Later
 from policies.rules.stack_cost_ceiling import RULE as COST, bill, sums
@@ -27,8 +29,7 @@ def beside(after: Recording, before: Recording, urns: Collection[str]) -> Record
 
 
 def _left(resource: Resource, names: Mapping[str, str]) -> Resource:
-    wire = type(resource.wire)()
-    wire.CopyFrom(resource.wire)
+    wire: dict[str, Any] = raw(resource.wire)  # a copy, as it comes from a Struct
     if "taints" in wire:
         wire["taints"].append({"key": LEAVING.key, "value": LEAVING.value, "effect": LEAVING.effect.name})
     if most := resource.inputs.get("freeformTags", {}).get(MOST_NODES_TAG):

@@ -25,8 +25,8 @@ class Resource:
     """One resource as the program declared it.
 
     `parent`, `dependencies` and `property_dependencies` are URNs; `provider` is "<urn>::<id>" or "". `wire` is the Struct of the
-    inputs: do not change it. `read` marks a resource that is looked up, not created. `id` is "" if only the cloud decides it.
-    `aliases` are messages of the SDK, serialized.
+    inputs, or what `wire.as_sent` makes of a manifest: do not change it. `read` marks a resource that is looked up, not created.
+    `id` is "" if only the cloud decides it. `aliases` are messages of the SDK, serialized.
     """
 
     urn: str
@@ -37,7 +37,7 @@ class Resource:
     remote: bool
     read: bool
     id: str
-    wire: "struct_pb2.Struct" = field(repr=False)
+    wire: "struct_pb2.Struct | dict[str, Any]" = field(repr=False)
     provider: str = ""
     providers: Mapping[str, str] = field(default_factory=dict)
     provider_resource: "Resource | None" = field(default=None, repr=False)

@@ -8,7 +8,7 @@ sdk/go/common/resource/properties.go (signatures) and pkg/resource/plugin/rpc.go
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fleet.facts.places import dotted, leaves
 from policies.rules.record import SECRET, SIGNATURE, UNKNOWN as _UNKNOWN_TEXT, UNKNOWNS
@@ -58,8 +58,13 @@ class Secret(str):
         return self._inner
 
 
-def raw(struct: "struct_pb2.Struct") -> dict[str, object]:
-    """The Struct as json_format.MessageToDict returns it (floats, sentinels, signatures), with sorted keys."""
+def raw(struct: "struct_pb2.Struct | dict[str, Any]") -> dict[str, object]:
+    """The Struct as json_format.MessageToDict returns it (floats, sentinels, signatures), with sorted keys.
+
+    A dictionary is what `as_sent` returned: manifests are data, and need no SDK.
+    """
+    if isinstance(struct, dict):
+        return struct
     fields = struct.fields
     # A Struct makes a new text of a key each time, and thousands of resources have the same few keys.
     return {sys.intern(key): _raw(fields[key]) for key in sorted(fields)}
@@ -72,6 +77,15 @@ def _raw(value: "struct_pb2.Value") -> object:
     if kind == "list_value":
         return [_raw(item) for item in value.list_value.values]
     return None if kind in (None, "null_value") else getattr(value, kind)
+
+
+def as_sent(value: Any) -> Any:
+    """Plain data as a policy gets it over gRPC: every number is a float. Raises OverflowError for a number that no float is."""
+    if isinstance(value, Mapping):
+        return {key: as_sent(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return list(map(as_sent, value))
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def analyzed(properties: Mapping[str, object]) -> dict[str, object]:

@@ -10,12 +10,18 @@ from pathlib import Path
 from tests.builders import ROOT
 
 
-def unpacked(folder: Path) -> Path:
-    """A folder like an environment's, with the built wheel in it. The build needs no network."""
+def built(folder: Path) -> Path:
+    """The wheel. Its build needs no network."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (built,) = folder.glob("gpu_ci-*-py3-none-any.whl")
+    (wheel,) = folder.glob("gpu_ci-*-py3-none-any.whl")
+    return wheel
+
+
+def unpacked(folder: Path) -> Path:
+    """A folder like an environment's, with the built wheel in it."""
+    wheel = built(folder)
     site = folder / "site"
-    with zipfile.ZipFile(built) as archive:
+    with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     return site

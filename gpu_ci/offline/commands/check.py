@@ -11,7 +11,6 @@ from gpu_ci.offline import workflows
 from gpu_ci.offline.annotations import of_input, print_annotations
 from gpu_ci.offline.manifests.check import make_check
 from gpu_ci.offline.manifests.report import annotated, report, to_json
-from gpu_ci.offline.plan import require_sdk
 from gpu_ci.offline.progress import Progress
 
 
@@ -42,7 +41,6 @@ def check(
             if with_annotations:
                 print_annotations(workflows.annotated(jobs, strict))
             raise typer.Exit(0 if jobs.passes(strict) else 1)
-        require_sdk("check")
         with Progress() as progress:
             judged = make_check(folder, stack, ROOT, progress, day_of(as_of))
         if as_json:

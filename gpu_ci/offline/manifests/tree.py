@@ -3,6 +3,7 @@
 The type of a resource is Pulumi's (`kubernetes:apps/v1:Deployment`); `urns.py` defines its URN.
 """
 
+import json
 import os
 import re
 from collections import Counter
@@ -22,7 +23,7 @@ from gpu_ci.offline.folders import files
 from gpu_ci.offline.layout import one_line
 from gpu_ci.offline.manifests.urns import urn_of
 from gpu_ci.offline.recording import Resource
-from gpu_ci.offline.wire import is_reserved
+from gpu_ci.offline.wire import as_sent, is_reserved
 
 PROGRAMS = (".jsonnet",)
 """Programs that ArgoCD evaluates. A check does not."""
@@ -227,15 +228,14 @@ def _named(where: str, body: Mapping[str, Any]) -> tuple[str, str]:
 def _resource(where: str, urn: str, token: str, name: str, body: Mapping[str, Any]) -> Resource:
     if is_reserved(body):
         raise InputError(f"{where}: contains a string that Pulumi reserves for secrets and unknown values; write another text")
-    from google.protobuf import struct_pb2  # noqa: PLC0415 - Pulumi's SDK brings it
-
-    struct = struct_pb2.Struct()
     try:
-        struct.update(body)
-    except (UnicodeEncodeError, ValueError, OverflowError):
+        sent = as_sent(body)
+        # What JSON cannot write, no API server stores.
+        json.dumps(sent, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, OverflowError):
         why = f"{where}: contains half of a surrogate pair, or a number that is too large"
         raise InputError(f"{why}; write whole characters and numbers below 2^63") from None
-    return Resource(urn, token, name, parent="", custom=True, remote=False, read=False, id="", wire=struct)
+    return Resource(urn, token, name, parent="", custom=True, remote=False, read=False, id="", wire=sent)
 
 
 def _line(document: Document, keys: Keys) -> int:
