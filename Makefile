@@ -152,11 +152,11 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, wo
 	$(BIN)/mypy $(if $(wildcard .mypy_cache),,--cache-dir=/dev/null)
 	$(BIN)/yamllint --strict -c .ci/yamllint.yaml *.yaml package/*.yaml package/*/*.yaml policies deployments bootstrap examples .github
 	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs $(CODE)
-	$(BIN)/shellcheck .ci/run .ci/plans deployments/take-role.sh components/oci/node.sh fleet/providers/oke/machine/bootstrap.sh fleet/providers/eks/recipe/*.sh .github/actions/*/*.sh
+	$(BIN)/shellcheck .ci/run .ci/plans deployments/take-role.sh components/oci/node.sh fleet/providers/oke/machine/bootstrap.sh fleet/providers/eks/recipe/*.sh .github/actions/*/*.sh .github/scripts/*.sh
 	$(BIN)/shellcheck --shell=bash components/oci/local-disks.sh
 	$(BIN)/shellcheck --shell=sh gpu_ci/world/enter.sh
 	$(BIN)/python .ci/size.py
-	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
+	$(BIN)/zizmor --offline --quiet --persona auditor action.yml .github/workflows .github/actions
 
 size: .venv/dev ## Count the lines of code outside tests, by folder
 	@$(BIN)/python .ci/size.py

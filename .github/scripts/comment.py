@@ -104,10 +104,14 @@ def comment(api: Api, repository: str, run: Run, keys: str = "") -> str:
     """Create or update the comment of a run's pull request; return a line that says which. `keys` is what the base says."""
     files = unpacked(download(api, repository, run))
     number = pull_request(api, repository, run, about(files[ABOUT], run))
-    body = written(decoded(files[TEXT], TEXT), run, repository, keys)
+    return posted(api, repository, number, written(decoded(files[TEXT], TEXT), run, repository, keys), MARKER)
+
+
+def posted(api: Api, repository: str, number: int, body: str, marker: str) -> str:
+    """Create or update the bot's comment that starts with `marker`, as `body` does; return a line that says which."""
     there = f"/repos/{repository}/issues"
     for old in comments(api, f"{there}/{number}/comments"):
-        if is_ours(old):
+        if is_ours(old, marker):
             api.ask("PATCH", f"{there}/comments/{int(old['id'])}", {"body": body})
             return f"updated the comment at #{number}"
     api.ask("POST", f"{there}/{number}/comments", {"body": body})
@@ -204,10 +208,10 @@ def comments(api: Api, path: str) -> Iterator[Mapping[str, Any]]:
     raise RefusedError(f"there are more than {_PAGE * _MOST_PAGES} comments, and the bot's comment was not found in them")
 
 
-def is_ours(entry: Mapping[str, Any]) -> bool:
+def is_ours(entry: Mapping[str, Any], marker: str = MARKER) -> bool:
     """Whether this script created a comment. A user's name cannot contain brackets, so no user can have the bot's name."""
     author = entry.get("user") or {}
-    return author.get("login") == BOT and author.get("type") == "Bot" and str(entry.get("body") or "").startswith(MARKER)
+    return author.get("login") == BOT and author.get("type") == "Bot" and str(entry.get("body") or "").startswith(marker)
 
 
 # -- the text ----------------------------------------------------------------------------------------------------------
