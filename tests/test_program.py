@@ -366,9 +366,10 @@ def test_nothing_depends_on_the_seed_of_hashes():
     assert stdout == json.dumps(order()) + "\n", "order and content are the same in every process"
 
 
-def test_the_root_has_at_most_30_entries():
+def test_the_root_has_at_most_31_entries():
     listed = subprocess.run([shutil.which("git") or "git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("a release has no git checkout")
     entries = {line.split("/")[0] for line in listed.stdout.splitlines()}
-    assert 0 < len(entries) <= 30, sorted(entries)
+    # GitHub and pre-commit look for action.yml and .pre-commit-hooks.yaml in the root alone.
+    assert 0 < len(entries) <= 31, sorted(entries)

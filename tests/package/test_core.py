@@ -57,7 +57,7 @@ def test_each_file_of_the_core_has_a_hash():
 @pytest.mark.skipif(os.environ.get("GPU_CI_NETWORK") != "1", reason="GPU_CI_NETWORK=1 is not set: no network")
 def test_the_recorded_sizes_are_those_of_the_index(tmp_path):
     lock = tmp_path / "pylock.toml"
-    command = [ROOT / ".venv/bin/uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "-c", str(LOCK)]
+    command = [str(ROOT / ".venv/bin/uv"), "pip", "compile", "-q", "--universal", "--python-version", "3.11", "-c", str(LOCK)]
     subprocess.run([*command, "--format", "pylock.toml", "-o", str(lock), "pyproject.toml"], cwd=ROOT, check=True)
     hashes = LOCK.read_text()
     rows = []
