@@ -148,3 +148,23 @@ def test_the_job_that_attests_runs_no_test():
     assert (test["permissions"], build["needs"]) == ({"contents": "read"}, "test")
     assert [step["run"].splitlines() for step in test["steps"] if "run" in step] == [["make test", "make test-pages"]]
     assert not [step for step in build["steps"] if "test" in step.get("run", "")]
+
+
+def test_the_job_that_publishes_on_pypi_has_no_code_and_no_token_and_builds_nothing():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())["jobs"]
+    job = jobs["pypi"]
+    assert (job["permissions"], job["environment"]["name"], job["needs"]) == ({"id-token": "write"}, "pypi", "publish")
+    assert {name for name, each in jobs.items() if "id-token" in each["permissions"]} == {"build", "pypi"}
+    assert [step["uses"].partition("@")[0] for step in job["steps"] if "uses" in step] == [
+        "actions/download-artifact",
+        "pypa/gh-action-pypi-publish",
+    ]
+    assert "secrets." not in str(job)
+    assert "vars.PYPI_PUBLISHER" in job["if"], "a repository without a publisher on PyPI releases as before"
+    assert job["steps"][-1]["with"] == {"packages-dir": "dist", "attestations": True}
+
+
+def test_the_wheel_of_a_release_is_the_one_that_pypi_gets(artifacts):
+    assert [name for name in artifacts if name.startswith("gpu_ci-") and name.endswith("-py3-none-any.whl")] == [
+        "gpu_ci-0.1.0-py3-none-any.whl"
+    ]
