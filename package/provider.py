@@ -41,6 +41,14 @@ LANGUAGES: Mapping[str, Mapping[str, Any]] = {
 }
 """What generated SDKs are called, and what they need. The names by default have `gpu-ci` twice."""
 
+REGISTRY: Mapping[str, Any] = {
+    "description": _PROJECT["description"],
+    "keywords": ["category/infrastructure", "kind/component"],
+    "license": _PROJECT["license"],
+    "publisher": NAME,
+}
+"""What Pulumi's registry reads (pulumi/registry, tools/resourcedocsgen/cmd/metadata.go). `publisher` is required."""
+
 _ANY = PropertyDefinition()
 
 
@@ -77,7 +85,7 @@ class PackageProvider(ComponentProvider):
         super().__init__(list(packaged(*folders)), NAME, NAMESPACE, VERSION)
         schema = _published(json.loads(self.schema or "{}"))
         # `pulumi package gen-sdk` then writes the same SDK as `pulumi package add`: Go's has a go.mod and imports that resolve.
-        schema["meta"] = {"supportPack": True}
+        schema |= {"meta": {"supportPack": True}, **REGISTRY}
         for language, own in LANGUAGES.items():
             schema["language"][language] |= own
         self.schema = json.dumps(schema)

@@ -12,7 +12,9 @@ from gpu_ci.offline.policyconfig import STACKS
 from tests.docs.markdown import ROOT, Fence, fences
 from tests.docs.snippets import HEAD, Snippet, planned, snippets
 
+HOOKS = {hook["id"] for hook in YAML(typ="safe").load(ROOT / ".pre-commit-hooks.yaml")}
 EXAMPLES = {path.read_text() for path in (ROOT / "examples").glob("Pulumi.*.yaml")}
+PROGRAMS = {path.read_text() for path in (ROOT / "examples" / "components").glob("*/Pulumi.yaml")}
 ALL = [pytest.param(snippet, id=snippet.place) for snippet in snippets()]
 
 
@@ -33,6 +35,8 @@ def kinds(fence: Fence) -> list[str]:
         "stack file": fence.text in EXAMPLES,
         "manifest": "apiVersion" in body,
         "workflow": bool({"jobs", "steps"} & body.keys()),
+        "program": fence.text in PROGRAMS,
+        "pre-commit": "repos" in body and {hook["id"] for repository in body["repos"] for hook in repository["hooks"]} <= HOOKS,
     }
     return [kind for kind, is_one in found.items() if is_one]
 

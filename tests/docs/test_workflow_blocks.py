@@ -21,8 +21,8 @@ from tests.docs.snippets import HEAD, snippets
 ZIZMOR = Path(sys.executable).parent / "zizmor"
 HOSTED = "ubuntu-24.04"
 """The label of GitHub's own runners that pages use."""
-OURS = re.compile(r"OWNER/REPOSITORY/(\.github/[\w./-]+)@COMMIT")
-"""An action or workflow of this repository."""
+OURS = re.compile(r"OWNER/REPOSITORY(?:/(\.github/[\w./-]+))?@COMMIT")
+"""An action or workflow of this repository; without a path the action at its root."""
 
 
 def read(text: str) -> Any:
@@ -44,21 +44,22 @@ def action_faults(where: dict[str, Any], outputs: dict[str, set[str]]) -> Iterat
     """What a step or a job that uses something of our own gives and that does not take. GitHub's own may take anything."""
     if re.fullmatch(r"actions/[\w-]+@COMMIT", where["uses"]):
         return
-    path = OURS.fullmatch(where["uses"])
-    if path is None:
+    used = OURS.fullmatch(where["uses"])
+    if used is None:
         yield f"{where['uses']}: write OWNER/REPOSITORY/path@COMMIT"
         return
-    file = ROOT / path[1] if path[1].endswith(".yml") else ROOT / path[1] / "action.yml"
+    path = used[1] or "."
+    file = ROOT / path if path.endswith(".yml") else ROOT / path / "action.yml"
     if not file.is_file():
-        yield f"no file {path[1]}"
+        yield f"no file {path}"
         return
     declared = read(file.read_text())
     declared = declared["on"]["workflow_call"] if "on" in declared else declared
     inputs = declared.get("inputs") or {}
     given = where.get("with") or {}
-    yield from (f"{path[1]} has no input {name}" for name in given.keys() - inputs.keys())
+    yield from (f"{path} has no input {name}" for name in given.keys() - inputs.keys())
     needed = {name for name, held in inputs.items() if held.get("required") and "default" not in held}
-    yield from (f"{path[1]} needs the input {name}" for name in needed - given.keys())
+    yield from (f"{path} needs the input {name}" for name in needed - given.keys())
     outputs[where.get("id", "")] = set(declared.get("outputs") or {})
 
 
