@@ -1,8 +1,8 @@
 """GPUs that a mix of jobs strands: idle GPUs on nodes whose rest cannot hold the next job.
 
-`compare` runs one stream of jobs on a pool that grows and shrinks, once for each way to choose a node: what filling saves. `pack`
-places jobs for good, as FGD's authors do. A policy is deterministic, and so is a seed. Stranded is what FGD calls a fragment
-(Weng et al., USENIX ATC 2023, section 3.2): what is free on a node, for each class that the rest cannot hold, by its share.
+`compare` runs one stream of jobs on a pool that grows and shrinks, once for each way to choose a node: it shows what filling
+saves. The same seed gives the same numbers. FGD calls stranded GPUs a fragment (Weng et al., USENIX ATC 2023, section 3.2): what
+is free on a node, for each class that the rest cannot hold, by the class's share.
 """
 
 import random
@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
-from itertools import chain, count
+from itertools import count
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -41,6 +41,10 @@ class Node(Record):
     cpu: int
     memory: int
     usd: float = 0
+
+    def empty(self, kind: int = 0) -> "Rest":
+        """All of it."""
+        return Rest(self.cpu, self.memory, (_WHOLE,) * self.gpus, kind)
 
 
 class Rest(NamedTuple):
@@ -134,35 +138,6 @@ def fragment(jobs: Sequence[Job]) -> Callable[[Rest], float]:
     return stranded
 
 
-# -- for good ----------------------------------------------------------------------------------------------------------
-
-
-def pack(jobs: Iterable[Job], nodes: Sequence[Node], policy: Callable[[Sequence[Node]], Policy]) -> list[int | None]:
-    """The place of each job's node in `nodes`, for good; None if no node has room. The policy gets the kinds of nodes.
-
-    Of nodes that suit equally well the first one gets the job, as in FGD's simulator.
-    """
-    kinds = list(dict.fromkeys(nodes))
-    choose, free = policy(kinds), list(map(_empty, nodes, map(kinds.index, nodes)))
-    known: defaultdict[Job, dict[Rest, tuple[float, Rest] | None]] = defaultdict(dict)
-    placed: list[int | None] = []
-    for job in jobs:
-        scores, best = known[job], None
-        for at, rest in enumerate(free):
-            if rest not in scores:
-                scores[rest] = choose(rest, job)
-            if (found := scores[rest]) is not None and (best is None or found[0] < best[0]):
-                best = (*found, at)
-        if best is not None:
-            free[best[2]] = best[1]
-        placed.append(None if best is None else best[2])
-    return placed
-
-
-def _empty(node: Node, kind: int = 0) -> Rest:
-    return Rest(node.cpu, node.memory, (_WHOLE,) * node.gpus, kind)
-
-
 # -- a stream of jobs --------------------------------------------------------------------------------------------------
 
 
@@ -193,7 +168,7 @@ def compare(
     `load` is the GPU-time of the jobs as a share of that of all nodes. A job runs between half and one and a half times its
     class's seconds. A node starts at once when a job has no room, and goes when it was empty for ten minutes.
     """
-    if wrong := [job.name for job in jobs if not [*_empty(node).after(job)]]:
+    if wrong := [job.name for job in jobs if not [*node.empty().after(job)]]:
         raise ValueError(f"{', '.join(wrong)}: no node of the pool has room; leave out classes that do not fit")
     dice = random.Random(seed)  # noqa: S311 - no secret
     shares = [job.share for job in jobs]
@@ -212,59 +187,65 @@ class _Pool:
     """Nodes by number with what is free on each, when each got empty, the jobs that wait, and what happens later."""
 
     def __init__(self, node: Node, most: int, choose: Policy) -> None:
-        self.node, self.most, self.choose, self.now = node, most, choose, 0.0
+        self.node, self.most, self.choose, self.now, self.order = node, most, choose, 0.0, count()
+        self.new = node.empty()
         self.free: dict[int, Rest] = {}
         self.emptied: dict[int, float] = {}
         self.waiting: list[tuple[Job, float, float]] = []
         self.waits: defaultdict[str, list[float]] = defaultdict(list)
         self.events: list[tuple[float, int, Callable[[], object]]] = []
-        self.order = count()
 
     def run(self, drawn: Iterable[tuple[Job, float, float]], lost: Callable[[Rest], float]) -> Stranded:
-        """Count from the tenth part of the jobs until the last one came."""
+        """Count from the first tenth of the jobs until the last one came."""
         at, times = 0.0, []
         for job, gap, seconds in drawn:
             times.append(at := at + gap)
             self._later(at, partial(self.waiting.append, (job, at, seconds)))
-        paid = useful = stranded = 0.0
+        nodes = useful = stranded = 0.0
         begin, peak = times[len(times) // 10], 0
         while self.events:
             before, (self.now, _, do) = self.now, heappop(self.events)
             hours = max(0, min(self.now, at) - max(before, begin)) / 3600
-            paid += hours * self.node.gpus * len(self.free)
+            nodes += hours * len(self.free)
             useful += hours * sum(self.node.gpus - sum(rest.gpus) / _WHOLE for rest in self.free.values())
             stranded += hours * sum(map(lost, self.free.values())) / _WHOLE
             do()
             self._place()
             peak = max(peak, len(self.free))
         waits = {name: sum(each) / len(each) for name, each in self.waits.items()}
-        return Stranded(paid, useful, stranded, paid / self.node.gpus * self.node.usd, waits, peak)
+        return Stranded(nodes * self.node.gpus, useful, stranded, nodes * self.node.usd, waits, peak)
 
     def _later(self, at: float, do: Callable[[], object]) -> None:
         heappush(self.events, (at, next(self.order), do))
 
     def _place(self) -> None:
-        """Place every job that has room. A job that has none keeps its turn, and others pass it."""
-        stay: dict[Job, list[tuple[Job, float, float]]] = {}
-        for job, came, seconds in self.waiting:
-            rooms = [] if job in stay else [(found, at) for at, rest in self.free.items() if (found := self.choose(rest, job))]
-            if not rooms and job not in stay and len(self.free) < self.most and (found := self.choose(_empty(self.node), job)):
-                rooms = [(found, next(self.order))]
-            if not rooms:
-                stay.setdefault(job, []).append((job, came, seconds))
+        """Place every job that has room. Others pass a job that has none."""
+        waiting, full = self.waiting[:], set[Job]()
+        self.waiting.clear()
+        for job, came, seconds in waiting:
+            room = None if job in full else self._room(job)
+            if room is None:
+                full.add(job)
+                self.waiting.append((job, came, seconds))
                 continue
-            (_, then), at = min(rooms, key=lambda room: room[0][0])
-            self.free[at] = then
+            _, at, self.free[room[1]] = room
             self.emptied.pop(at, None)
             self.waits[job.name].append(self.now - came)
             self._later(self.now + seconds, partial(self._end, at, job))
-        self.waiting[:] = sorted(chain(*stay.values()), key=itemgetter(1))
+
+    def _room(self, job: Job) -> tuple[float, int, Rest] | None:
+        """Score and number of the best node, maybe a new one, and what is free there then. None if no node has room."""
+        free = self.free.items()
+        rooms = [(found[0], at, found[1]) for at, rest in free if (found := self.choose(rest, job)) is not None]
+        if not rooms and len(free) < self.most and (found := self.choose(self.new, job)) is not None:
+            return found[0], next(self.order), found[1]
+        return min(rooms, key=itemgetter(0), default=None)
 
     def _end(self, at: int, job: Job) -> None:
         rest = self.free[at]
         gpus = rest.gpus[job.gpus :] + (_WHOLE,) * job.gpus
         self.free[at] = Rest(rest.cpu + job.cpu, rest.memory + job.memory, gpus, rest.kind)
-        if self.free[at] == _empty(self.node):
+        if self.free[at] == self.new:
             self.emptied[at] = self.now
             self._later(self.now + _IDLE, partial(self._leave, at, self.now))
 

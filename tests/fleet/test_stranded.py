@@ -8,7 +8,8 @@ from itertools import combinations, product
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fleet.prove.stranded import POLICIES, Job, Node, Rest, compare, fragment, pack
+from fleet.prove.stranded import POLICIES, Job, Node, Rest, compare, fragment
+from tests.fleet.packing import pack
 
 NODE = Node(8, 96_000, 768 * 1024, 20.0)
 """About a machine with eight GPUs."""
