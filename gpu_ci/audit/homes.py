@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from fleet.facts import hardware, pricing
 from fleet.facts.nested import parts
@@ -22,6 +21,8 @@ from gpu_ci.audit.model import RunnerClass, Seen
 
 _ZONE = "topology.kubernetes.io/zone"
 _MEBIBYTE = 2**20
+_FEW = 3
+"""Machine types of a pool that are listed."""
 _ROOT_GIB = 20
 """The root disk of a group that names none (EKS user guide, managed node groups: 20 GiB)."""
 
@@ -38,7 +39,9 @@ class Home(Record):
     @property
     def words(self) -> str:
         """Its machine, and how many jobs a node of it holds."""
-        kind = self.machine.name if self.machine else ", ".join(self.pool.types) or "unknown machine"
+        more = len(self.pool.types) - _FEW
+        types = ", ".join(self.pool.types[:_FEW]) + (f" and {more} more" if more > 0 else "")
+        kind = self.machine.name if self.machine else types or "unknown machine"
         return f"{self.held} on {kind}" if self.held is not None else kind
 
     def node_price(self, region: str) -> Money:
@@ -64,10 +67,17 @@ def answer(one: RunnerClass, seen: Seen) -> reach.Reach | None:
         return None
     if (known := seen.reached.get(id(one))) is None:
         pod = _pod(one)
-        daemonsets = [made for keys in seen.of_kind("DaemonSet") if (made := pod_of(keys.place, keys.mapping())) is not None]
-        near = [pool for pool in seen.pools if not one.cluster or pool.group in ("", one.cluster)]
-        known = seen.reached[id(one)] = reach.reach(pod, [_pool(pool, pod, daemonsets) for pool in near])
+        near = _near(one, [pool for pool in seen.pools if not one.cluster or pool.group in ("", one.cluster)])
+        known = seen.reached[id(one)] = reach.reach(pod, [_pool(pool, pod, seen) for pool in near])
     return known
+
+
+def _near(one: RunnerClass, pools: list[model.Pool]) -> list[model.Pool]:
+    """The pools of the innermost folder around the class that has any: a repository may have a folder for each cluster."""
+    for folder in one.at.file.path.parents:
+        if found := [pool for pool in pools if pool.at.file.path.is_relative_to(folder)]:
+            return found
+    return pools
 
 
 def homes(one: RunnerClass, seen: Seen) -> list[Home]:
@@ -96,9 +106,9 @@ def _pod(one: RunnerClass) -> Pod:
     return Pod("class", one.name, "", one.where, "", 1, False)
 
 
-def _pool(pool: model.Pool, pod: Pod, daemonsets: list[Pod]) -> reach.Pool:
+def _pool(pool: model.Pool, pod: Pod, seen: Seen) -> reach.Pool:
     """A pool as the proof takes it. Startup taints are left out: they are gone once a node is ready."""
-    nodes = [node for kind in pool.types or ("",) for node in _nodes(pool, kind, pod, daemonsets)]
+    nodes = [node for kind in pool.types or ("",) for node in _nodes(pool, kind, pod, seen)]
     ceilings = {} if pool.maximum is None else {"maximum": pool.maximum}
     if pool.most_gpus is not None and (gpus := max((node.machine.gpus for node in nodes if node.machine), default=0)):
         ceilings[f"limits.{GPU_RESOURCE}"] = pool.most_gpus // gpus
@@ -116,7 +126,7 @@ def _pool(pool: model.Pool, pod: Pod, daemonsets: list[Pod]) -> reach.Pool:
     )
 
 
-def _nodes(pool: model.Pool, kind: str, pod: Pod, daemonsets: list[Pod]) -> Iterator[reach.Node]:
+def _nodes(pool: model.Pool, kind: str, pod: Pod, seen: Seen) -> Iterator[reach.Node]:
     """A node of one type: several if the pod may choose the value of a label that it asks for."""
     machine = hardware.find(kind)
     free: Mapping[str, Fraction] | None = amounts(pool.allocatable) or None
@@ -129,8 +139,7 @@ def _nodes(pool: model.Pool, kind: str, pod: Pod, daemonsets: list[Pod]) -> Iter
     asked = {key: values for key, values in (dict(pool.choices) | zones).items() if key in _asked(pod)}
     for values in itertools.product(*(values or tuple(_asked(pod)[key]) for key, values in asked.items())):
         node = reach.Node(kind or pool.name, labels | dict(zip(asked, values, strict=True)), pool.taints, None, machine=machine)
-        theirs = [one for one in daemonsets if not reach.refusals(one, node)]
-        yield replace(node, free=_less(free, theirs) if free is not None else None)
+        yield replace(node, free=_less(free, _used(pool, node, values, seen)) if free is not None else None)
 
 
 def _asked(pod: Pod) -> dict[str, set[str]]:
@@ -160,9 +169,18 @@ def _resources(cpu: int, memory: int, gpus: int) -> dict[str, Fraction]:
     return found | ({GPU_RESOURCE: Fraction(gpus)} if gpus else {})
 
 
-def _less(free: Mapping[str, Fraction], pods: list[Pod]) -> dict[str, Fraction]:
-    used: dict[str, Any] = {}
-    for pod in pods:
-        for name, amount in (pod.requests() | {"pods": Fraction(1)}).items():
-            used[name] = used.get(name, Fraction(0)) + amount
+def _used(pool: model.Pool, node: reach.Node, values: tuple[str, ...], seen: Seen) -> Mapping[str, Fraction]:
+    """What the DaemonSets request that run on a node. It is the same for all classes."""
+    key = (id(pool), node.name, values)
+    if (known := seen.used.get(key)) is None:
+        known = seen.used[key] = {}
+        for keys in seen.of_kind("DaemonSet"):
+            one = pod_of(keys.place, keys.mapping())
+            if one is not None and not reach.refusals(one, node):
+                for name, amount in (one.requests() | {"pods": Fraction(1)}).items():
+                    known[name] = known.get(name, Fraction(0)) + amount
+    return known
+
+
+def _less(free: Mapping[str, Fraction], used: Mapping[str, Fraction]) -> dict[str, Fraction]:
     return {name: amount - used.get(name, Fraction(0)) for name, amount in free.items()}

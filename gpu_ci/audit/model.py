@@ -5,6 +5,7 @@ The readers in `formats` fill it, and the rules in `rules` ask it. Every entry h
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from fleet.facts import hardware
@@ -172,7 +173,8 @@ class Seen:
     """Everything that an audit read.
 
     `objects` are Kubernetes objects, and answers of the AWS CLI, by kind; `not_read` are files that could not be read, `unread`
-    place and path of keys that no reader knows. `reached` has what `homes` proved of a class.
+    place and path of keys that no reader knows. `reached` has what `homes` proved of a class, `used` what
+    DaemonSets use of a node.
     """
 
     classes: list[RunnerClass] = field(default_factory=list)
@@ -181,6 +183,7 @@ class Seen:
     objects: dict[str, list[Keys]] = field(default_factory=dict)
     workflows: Workflows = field(default_factory=Workflows)
     reached: dict[int, "Reach"] = field(default_factory=dict)
+    used: dict[tuple[object, ...], dict[str, Fraction]] = field(default_factory=dict)
     not_read: list[str] = field(default_factory=list)
     unread: list[tuple[str, str]] = field(default_factory=list)
 

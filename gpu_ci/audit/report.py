@@ -61,7 +61,7 @@ def text(report: Report) -> Iterator[str]:
     """The audit for people and logs: a line for each class, each finding with its diff, what was not read, and the result."""
     for row in report.rows:
         yield log_line(f"class {row.one.name or '(no name)'} ({row.one.place}): {'; '.join(_facts(row))}")
-    for run in report.runs:
+    for run in (run for run in report.runs if not run.usd.unknown):
         yield log_line(f"job {run.job.name} ({run.job.place}): on {run.one.name}, at most {run.usd} USD a run")
     for finding in report.findings:
         yield log_line(f"{finding.place}: {finding.level} {finding.rule}: {finding.message}")

@@ -13,6 +13,11 @@ from policies.rules.rule import Args, Rule
 _CHART = "oci://ghcr.io/actions/actions-runner-controller-charts/gha-runner-scale-set"
 
 
+_PROVED = ("gpu-toleration-required", "gpu-node-selector")
+"""Policies of our own taints and labels. Those of the fleet are proved: `gpu_ci.audit.homes`."""
+_POD = "kubernetes:core/v1:Pod"
+
+
 def broken(classes: Iterable[RunnerClass], day: date) -> Mapping[str, tuple[str, ...]]:
     """The ids of the policies by the place of the class. A class of machines has no pod that a policy reads."""
     newest = max(row["version"] for row in rows("arc_releases.csv"))
@@ -21,7 +26,7 @@ def broken(classes: Iterable[RunnerClass], day: date) -> Mapping[str, tuple[str,
 
 def _broken(one: RunnerClass, newest: str, day: date) -> Iterator[str]:
     url = one.url or "https://github.com/organization"
-    values = {**one.values.mapping(), "template": {"spec": one.where}, "githubConfigUrl": url}
+    values = {"runnerGroup": one.group, **one.values.mapping(), "template": {"spec": one.where}, "githubConfigUrl": url}
     props = {
         "name": one.name,
         "namespace": "runners",
@@ -31,7 +36,9 @@ def _broken(one: RunnerClass, newest: str, day: date) -> Iterator[str]:
     }
     urn = f"urn:pulumi:audit::check::{RELEASE}::{one.place}#{one.name}"
     for rule in RULES:
-        if isinstance(rule, Rule) and rule.judges(RELEASE):
+        # Only the values of the chart say more than a pod.
+        judged = rule.judges(RELEASE) and (one.pod_at is not None or rule.judges(_POD))
+        if isinstance(rule, Rule) and judged and rule.id not in _PROVED:
             config = {name: words["default"] for name, words in rule.schemas.items()}
             if rule.judge(Args(type=RELEASE, props=props, urn=urn, name=one.name, config=config), day).violations:
                 yield rule.id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -36,7 +37,8 @@ def test_pools_and_classes_become_those_of_the_stack(tmp_path, project):
     )
     status, out = made(fleet(tmp_path, values=ONE, more=release, pool=SPOT), project)
     assert status == 0, out
-    (cluster,) = read_yaml(project.root / "Pulumi.acme.yaml").value["config"]["gpu-ci:clusters"].values()
+    document: Any = read_yaml(project.root / "Pulumi.acme.yaml").value
+    (cluster,) = document["config"]["gpu-ci:clusters"].values()
     assert cluster["region"] == "us-east-1"
     spot, behind = cluster["pools"].values()
     assert (spot["capacity"], spot["instanceTypes"]) == ("spot", ["g4dn.2xlarge", "g4dn.4xlarge"])
