@@ -6,15 +6,11 @@ does not have its children. Without a version, EKS installs its default version,
 
 import re
 
-from .kinds import EKS_ADDON, EKS_ADDON_COMPONENT, OKE_ADDON
+from .kinds import fields
 from .read import Faults, Later, shown, text, walk
 from .rule import Args, Rule, facts
 
-_VERSIONS = {
-    EKS_ADDON: ("addonVersion", "EKS then installs its current default version", "v1.2.3-eksbuild.1"),
-    EKS_ADDON_COMPONENT: ("addonVersion", "EKS then installs its current default version", "v1.2.3-eksbuild.1"),
-    OKE_ADDON: ("version", "OKE then updates the add-on by itself", "v1.2.3"),
-}
+_VERSIONS = fields("addon_versions")
 
 
 def _check(args: Args, later: Later) -> Faults:

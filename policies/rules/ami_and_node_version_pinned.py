@@ -97,12 +97,7 @@ def _ocid(token: str, props: Data, later: Later) -> Faults:
                 yield f"{prefix}{place}.{field} is {shown(image)}: an image is pinned by its OCID; write ocid1.image.…"
 
 
-_SOURCES = {
-    # `nodeImageId` is the deprecated property for the same image.
-    kinds.OKE_NODE_POOL: ("nodeSourceDetails", "imageId", "nodeImageId", False),
-    kinds.OCI_INSTANCE: ("sourceDetails", "sourceId", "image", False),
-    kinds.OCI_INSTANCE_CONFIGURATION: ("sourceDetails", "imageId", "bootVolumeId", True),
-}
+_SOURCES = kinds.fields("images_of_oci")
 """Where a kind has its image: the object, the field in it, the other property, and whether that is in the object too."""
 _IMAGES: dict[str, Callable[[str, Data, Later], Faults]] = {
     kinds.EKS_NODE_GROUP: _node_group,
@@ -110,6 +105,6 @@ _IMAGES: dict[str, Callable[[str, Data, Later], Faults]] = {
     **dict.fromkeys((kinds.LAUNCH_TEMPLATE, kinds.EC2_INSTANCE, kinds.SPOT_REQUEST), _ami),
     **dict.fromkeys(_SOURCES, _ocid),
 }
-_VERSION_FIELDS = {kinds.EKS_NODE_GROUP: "version", kinds.OKE_NODE_POOL: "kubernetesVersion"}
+_VERSION_FIELDS = kinds.fields("version")
 
 RULE = Rule(**facts(__name__), types=frozenset(_IMAGES), check=_check)

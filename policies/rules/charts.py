@@ -114,14 +114,7 @@ def volumes(values: Data, later: Later) -> Iterator[Mapping[str, Data]]:
             yield {"name": WORK, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
 
 
-_DOCKER: dict[str, Data] = {
-    "name": DIND,
-    "image": DIND_IMAGE,
-    "args": ["dockerd", "--host=unix:///var/run/docker.sock", "--group=$(DOCKER_GROUP_GID)"],
-    "env": [{"name": "DOCKER_GROUP_GID", "value": "123"}],
-    "securityContext": {"privileged": True},
-    "restartPolicy": "Always",
-}
+_DOCKER: dict[str, Data] = _TABLES[SCALE_SET_CHART]["docker"] | {"image": DIND_IMAGE}
 
 
 def _init_container(runners: Sequence[Data], later: Later) -> dict[str, Data]:

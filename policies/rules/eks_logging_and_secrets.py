@@ -7,11 +7,11 @@ optional: `requireKms`.
 
 import re
 
-from .kinds import EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP
+from .kinds import EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP, fields
 from .read import Data, Faults, Later, entries, shown, strings, text, true, walk, whole
 from .rule import Args, Rule, facts
 
-_KEY = {EKS_COMPONENT: ("encryptionConfigKeyArn",), EKS_CLUSTER: ("encryptionConfig", "provider", "keyArn")}
+_KEY = fields("encryption_key")
 
 
 def _check(args: Args, later: Later) -> Faults:

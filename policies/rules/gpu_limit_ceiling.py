@@ -20,7 +20,7 @@ from fleet.facts.scheduling import is_gpu_resource
 from .admission import held
 from .chart_gpus import chart_faults
 from .charts import REGULAR, Container
-from .kinds import CONFIG_MAPS, HELM, PODS, QUEUES, RUNNER_SET, kind_of, may_have_pods
+from .kinds import CONFIG_MAPS, HELM, PODS, QUEUES, RUNNER_SET, fields, kind_of, may_have_pods
 from .pods import PodSpec, containers_of, gpu_count, pod_specs
 from .read import Data, Faults, Later, bound, entries, gpus, keys, shown, text, walk, whole
 from .releases import releases
@@ -28,11 +28,7 @@ from .rule import Args, Resource, Stack, StackRule, Violations, each, facts, sai
 from .runner_sets import runner_sets
 
 # Path of the number of pods that run at once, in the object that owns the pod. Without a number it is 1.
-_COUNTS: dict[str, tuple[str, ...]] = {
-    "Job": ("spec", "parallelism"),
-    "CronJob": ("spec", "jobTemplate", "spec", "parallelism"),
-    **dict.fromkeys(("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"), ("spec", "replicas")),
-}
+_COUNTS = fields("replicas")
 _RUNNERS = {"AutoscalingRunnerSet": ("spec", "maxRunners"), **dict.fromkeys(map(kind_of, HELM), ("maxRunners",))}
 """The same for runner sets. Without a number they have no limit."""
 

@@ -20,14 +20,7 @@ from .read import Data, Faults, Later, line, strings
 from .releases import releases
 from .rule import Args, Rule, facts
 
-CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
-    kinds.CONTROLLER_CHART: ((),),
-    kinds.AUTOSCALER_CHART: ((),),
-    "karpenter": ((),),
-    "kueue": (("controllerManager",),),
-    kinds.OPERATOR_CHART: (("operator",), ("node-feature-discovery", "master"), ("node-feature-discovery", "gc")),
-    kinds.PLUGIN_CHART: (("nfd", "master"), ("nfd", "gc")),
-}
+CONTROLLERS = kinds.fields("controllers")
 """Chart to the places in its values with the tolerations of a controller. Controllers take no GPU and serve no node."""
 
 

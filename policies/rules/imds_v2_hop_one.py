@@ -16,17 +16,12 @@ from .read import Data, Faults, Later, bound, keys, shown, text, true, walk, who
 from .rule import Args, Rule, facts, said
 
 _LEGACY = "areLegacyImdsEndpointsDisabled"
-_FLAGS: dict[str, tuple[str, Data]] = {
-    kinds.OCI_INSTANCE: ("instanceOptions", True),
-    kinds.OCI_INSTANCE_CONFIGURATION: ("instanceOptions", True),
-    kinds.OKE_NODE_POOL: ("nodeMetadata", "true"),
-}
+_FLAGS = kinds.fields("legacy_metadata")
 """Where OCI has the flag, and how each kind spells it."""
 _IPV6 = ("httpProtocolIpv6", "httpProtocolIPv6")
 """The flag of metadata by IPv6, as the provider and as Karpenter spell it."""
 _INSTANCES = (kinds.EC2_INSTANCE, kinds.SPOT_REQUEST)
-_OF_EC2 = (kinds.LAUNCH_TEMPLATE, *_INSTANCES)
-_OPTIONS = {**dict.fromkeys(_OF_EC2, ("metadataOptions",)), kinds.EC2_NODE_CLASS: ("spec", "metadataOptions")}
+_OPTIONS = kinds.fields("metadata_options")
 """Where EC2 has the options."""
 
 

@@ -4,16 +4,16 @@ Components (`helm.sh/v4:Chart`, `yaml/v2:ConfigGroup`, `gpu-ci:index:*` but one,
 sees both components and their children. The children are the resources that the cloud gets, so rules judge only the children.
 """
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
-from pathlib import Path
+from typing import Any
 
 from fleet.facts.admission import SYSTEM
+from fleet.facts.tables import beside
 
 from .read import Data, Later, entries, keys, places, walk
 
-_TABLES = tomllib.loads((Path(__file__).parent / "kinds.toml").read_text(encoding="utf-8"))
+_TABLES, _FIELDS = beside(__file__, "kinds.toml"), beside(__file__, "fields.toml")
 _TEMPLATE = ("spec", "template", "spec")
 _SPEC = {"Pod": ("spec",), "PodTemplate": ("template", "spec"), "CronJob": ("spec", "jobTemplate", *_TEMPLATE)}
 
@@ -48,6 +48,11 @@ def api_tokens(group: str, versions: Iterable[str], kinds: Iterable[str], suffix
 def table(name: str) -> Mapping[str, list[str]]:
     """The lists in a table of `kinds.toml`."""
     return {key: list(names) for key, names in _TABLES[name].items()}
+
+
+def fields(name: str) -> dict[str, Any]:
+    """Where each type has what a section of `fields.toml` is about, by its token."""
+    return {token: tuple(where) if isinstance(where, list) else where for token, where in _FIELDS[name].items()}
 
 
 _RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
@@ -100,11 +105,11 @@ OCI_INSTANCE = "oci:Core/instance:Instance"
 OCI_INSTANCE_CONFIGURATION = "oci:Core/instanceConfiguration:InstanceConfiguration"
 OCI_INSTANCE_POOL = "oci:Core/instancePool:InstancePool"
 AUTO_SCALING_GROUP = "aws:autoscaling/group:Group"
-OVERRIDES = "mixedInstancesPolicy.launchTemplate.overrides"
+OVERRIDES = _FIELDS["overrides"]["aws:autoscaling/group:Group"]
 """Path of the machine types of an Auto Scaling group."""
 AUTO_SCALING_TAG = "aws:autoscaling/tag:Tag"
 EC2_FLEET = "aws:ec2/fleet:Fleet"
-_OVERRIDES = {AUTO_SCALING_GROUP: OVERRIDES, EC2_FLEET: "launchTemplateConfigs.[].overrides"}
+_OVERRIDES = fields("overrides")
 SPOT_REQUEST = "aws:ec2/spotInstanceRequest:SpotInstanceRequest"
 
 EKS_ADDON = "aws:eks/addon:Addon"

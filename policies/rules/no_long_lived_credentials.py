@@ -25,7 +25,7 @@ from .pods import containers_of, pod_specs
 from .read import Data, Faults, Later, entries, keys, line, strings, text, walk
 from .releases import Release, releases, sources, step, texts
 from .rule import Args, Rule, facts, in_files, said
-from .userdata import MACHINES, readings
+from .userdata import readings
 
 FORBIDDEN: dict[str, str] = beside(__file__, "forbidden.toml")
 """Kinds that are a credential, or a user who needs one."""
@@ -149,11 +149,7 @@ def _credentials(content: str) -> list[str]:
     return [kind for group, kind in _KINDS.items() if group in groups]
 
 
-_FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
-    **dict.fromkeys(MACHINES, (("userData",), ("userDataBase64",), ("metadata",), ("extendedMetadata",))),
-    kinds.OKE_NODE_POOL: (("nodeMetadata",),),
-    kinds.EC2_NODE_CLASS: (("spec", "userData"),),
-}
+_FIELDS = kinds.fields("texts")
 
 _TYPES = frozenset((*FORBIDDEN, *_FIELDS)) | kinds.PODS | kinds.SECRETS
 RULE = Rule(**facts(__name__), types=_TYPES, others=kinds.may_have_pods, check=_check)

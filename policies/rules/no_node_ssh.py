@@ -16,11 +16,7 @@ from .rule import Args, Rule, facts, said
 from .userdata import MACHINES, script, user_data
 
 PORTS = (22, 3389)
-KEYS = {
-    **dict.fromkeys((kinds.LAUNCH_TEMPLATE, kinds.EC2_INSTANCE, kinds.SPOT_REQUEST), ("keyName",)),
-    **dict.fromkeys((kinds.OCI_INSTANCE, kinds.OCI_INSTANCE_CONFIGURATION), ("metadata", "ssh_authorized_keys")),
-    kinds.OKE_NODE_POOL: ("sshPublicKey",),
-}
+KEYS = kinds.fields("ssh_keys")
 """Where machines have a key for SSH."""
 _OPENS = re.compile(
     r"anonymous[\"']?\s*:\s*\{?\s*[\"']?enabled[\"']?\s*:\s*[\"']?true|--anonymous-auth(?!=false)|AlwaysAllow|authorized_keys"

@@ -9,22 +9,18 @@ another.
 import re
 from collections.abc import Sequence
 
-from .kinds import EC2_INSTANCE, EKS_NODE_GROUP, IAM_ROLE, LAUNCH_TEMPLATE, SPOT_REQUEST
+from .kinds import EKS_NODE_GROUP, IAM_ROLE, fields
 from .principals import comes_from
 from .read import Data, Faults, Later, entries, keys, listed, shown, statements, strings, text, walk
 from .rule import Resource, Stack, StackRule, apart, facts
 
-ATTACHMENTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role", "aws:iam/policyAttachment:PolicyAttachment": "roles"}
+ATTACHMENTS = fields("roles_of_attachments")
 """Token to the property with the roles."""
 ROLE_POLICY = "aws:iam/rolePolicy:RolePolicy"
 IAM_POLICY = "aws:iam/policy:Policy"
 OCI_POLICY = "oci:Identity/policy:Policy"
 INSTANCE_PROFILE = "aws:iam/instanceProfile:InstanceProfile"
-HOLDERS = {
-    EKS_NODE_GROUP: ("nodeRoleArn", IAM_ROLE),
-    INSTANCE_PROFILE: ("role", IAM_ROLE),
-    **dict.fromkeys((EC2_INSTANCE, LAUNCH_TEMPLATE, SPOT_REQUEST), ("iamInstanceProfile", INSTANCE_PROFILE)),
-}
+HOLDERS = fields("role")
 """Where machines have their role, and the type of the resource that it comes from."""
 
 _FACTS = facts(__name__)

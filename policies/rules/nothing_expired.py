@@ -67,10 +67,7 @@ def _minor(token: str, props: Data) -> Iterator[Pin]:
         yield field, version, life
 
 
-_MINORS = {
-    **dict.fromkeys((kinds.EKS_CLUSTER, kinds.EKS_COMPONENT), "version"),
-    **dict.fromkeys((kinds.OKE_CLUSTER, kinds.OKE_NODE_POOL), "kubernetesVersion"),
-}
+_MINORS = kinds.fields("minor")
 
 _TYPES = frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.PODS | kinds.CLUSTER_POLICY
 RULE = StackRule(**facts(__name__), types=_TYPES, others=kinds.may_have_pods, check=apart(_faults))

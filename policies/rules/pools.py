@@ -241,44 +241,27 @@ def _labels(path: str, labels: Data, later: Later) -> Iterator[str]:
 
 
 _SIGNS = {EKS_NODE_GROUP: _eks_sign, KARPENTER_NODE_POOL: _karpenter_sign, TALOS_NODE: _talos_sign}
-_LABELS = {
-    EKS_NODE_GROUP: ("labels",),
-    KARPENTER_NODE_POOL: ("spec", "template", "metadata", "labels"),
-    TALOS_NODE: ("nodeLabels",),
-}
-_LISTED_LABELS = {
-    OKE_NODE_POOL: ("initialNodeLabels", ""),
-    # Cluster Autoscaler reads the labels of an empty group's future nodes from such tags.
-    AUTO_SCALING_GROUP: ("tags", "k8s.io/cluster-autoscaler/node-template/label/"),
-}
+_LABELS = kinds.fields("labels")
+_LISTED_LABELS = kinds.fields("listed_labels")
 """The list of labels of a kind, and the prefix of their keys."""
 _USER_DATA = ("nodeMetadata", "user_data")
 _REGISTER = re.compile(r"--register-with-taints[= ][\"']?([^\s\"'\\]+)")
-_TAINTS = {EKS_NODE_GROUP: "taints", KARPENTER_NODE_POOL: "spec.template.spec.taints"}
+_TAINTS = kinds.fields("taints")
 
 
 OKE_SIZE = ("nodeConfigDetails", "size")
 OKE_MOST = ("freeformTags", scheduling.MOST_NODES_TAG)
 """The tag with the maximum. The autoscaler's argument also has it, but with the pool's OCID, so a preview does not know it."""
 
-LEAST: dict[str, tuple[str, ...]] = {
-    EKS_NODE_GROUP: ("scalingConfig", "minSize"),
-    AUTO_SCALING_GROUP: ("minSize",),
-    OKE_NODE_POOL: OKE_SIZE,
-    KARPENTER_NODE_POOL: ("spec", "replicas"),
-}
+LEAST = kinds.fields("least")
 """The nodes that a pool always keeps. OKE's size is the first number of nodes, and the least if an autoscaler scales the pool."""
 OKE_LEAVING = ("freeformTags", scheduling.LEAVING.key)
 """The tag of a node pool of an earlier generation. It keeps no node: its size is what it has until its jobs end."""
 
-FIRST: dict[str, tuple[str, ...]] = {EKS_NODE_GROUP: ("scalingConfig", "desiredSize"), AUTO_SCALING_GROUP: ("desiredCapacity",)}
+FIRST = kinds.fields("first")
 """The nodes that it starts with, if a separate property says so."""
 
-_MOST: dict[str, tuple[str, ...]] = {
-    EKS_NODE_GROUP: ("scalingConfig", "maxSize"),
-    AUTO_SCALING_GROUP: ("maxSize",),
-    KARPENTER_NODE_POOL: ("spec", "limits", "nodes"),
-}
+_MOST = kinds.fields("most")
 
 
 def least(token: str, props: Data) -> int:
@@ -432,12 +415,7 @@ def _listed(prefix: str, holder: Data, field: str, later: Later) -> Iterator[Cho
     yield from (Choice(prefix + path, name) for path, item in entries(holder, field, later) if (name := text(item)))
 
 
-_EC2 = (AUTO_SCALING_GROUP, kinds.EC2_FLEET, kinds.EC2_INSTANCE, kinds.SPOT_REQUEST, kinds.LAUNCH_TEMPLATE)
-_TYPE_FIELDS = {
-    OKE_NODE_POOL: "nodeShape",
-    **dict.fromkeys((kinds.OCI_INSTANCE, kinds.OCI_INSTANCE_CONFIGURATION), "shape"),
-    **dict.fromkeys(_EC2, "instanceType"),
-}
+_TYPE_FIELDS = kinds.fields("machine")
 """The field of each machine that a resource describes (`kinds.bodies`)."""
 MACHINE_KINDS = frozenset((*_TYPE_FIELDS, EKS_NODE_GROUP, KARPENTER_NODE_POOL))
 """Tokens of resources that name the machine types that they buy."""

@@ -11,13 +11,9 @@ from . import kinds
 from .read import SETTLED, Data, Faults, Later, entries, items, line, places, shown, some, text, true, walk
 from .rule import Resource, Stack, StackRule, apart, facts, said
 
-_SUBNETS = {
-    kinds.EKS_NODE_GROUP: "subnetIds",
-    kinds.AUTO_SCALING_GROUP: "vpcZoneIdentifiers",
-    kinds.OKE_NODE_POOL: "nodeConfigDetails",
-}
+_SUBNETS = kinds.fields("subnets")
 _EC2 = (kinds.EC2_INSTANCE, kinds.SPOT_REQUEST)
-_VNIC_FIELDS = {kinds.OCI_INSTANCE: "createVnicDetails", kinds.OCI_INSTANCE_CONFIGURATION: "instanceDetails"}
+_VNIC_FIELDS = kinds.fields("vnic")
 _SUBNET_KINDS = (kinds.AWS_SUBNET, kinds.OCI_SUBNET)
 GATEWAY, ROUTES, ASSOCIATION = (
     f"aws:ec2/{kind[0].lower()}{kind[1:]}:{kind}" for kind in ("InternetGateway", "RouteTable", "RouteTableAssociation")

@@ -11,10 +11,11 @@ import zlib
 from collections.abc import Iterator
 from functools import lru_cache
 
-from .kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION, SPOT_REQUEST, bodies
+from .kinds import bodies, fields
 from .read import Data, Later, text
 
-MACHINES = frozenset((EC2_INSTANCE, SPOT_REQUEST, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION))
+_FIELDS = fields("user_data")
+MACHINES = frozenset(_FIELDS)
 """Kinds whose user data may set up anything. The provider writes the user data of node pools."""
 
 _LONGEST = 2**20
@@ -67,11 +68,6 @@ def script(content: str) -> str:
     """All readings of user data, without the lines that are comments."""
     lines = (line for read in readings(content) for line in read.splitlines() if not line.lstrip().startswith("#"))
     return "\n".join(lines)
-
-
-_AWS: tuple[tuple[str, ...], ...] = (("userData",), ("userDataBase64",))
-_OCI: tuple[tuple[str, ...], ...] = (("metadata", "user_data"), ("extendedMetadata", "user_data"))
-_FIELDS = {EC2_INSTANCE: _AWS, SPOT_REQUEST: _AWS, LAUNCH_TEMPLATE: _AWS, OCI_INSTANCE: _OCI, OCI_INSTANCE_CONFIGURATION: _OCI}
 
 
 def _unpacked(data: bytes) -> bytes:
