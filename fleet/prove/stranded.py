@@ -74,7 +74,7 @@ Policy = Callable[[Rest, Job], tuple[float, Rest] | None]
 
 
 def by(score: Callable[[Rest, Rest], float]) -> Policy:
-    """The policy that prefers the lowest score of what is free before and after."""
+    """The policy that prefers the lowest score. A score compares the rest of a node before and after a job."""
 
     def choose(rest: Rest, job: Job) -> tuple[float, Rest] | None:
         return min(((score(rest, then), then) for then in rest.after(job)), key=itemgetter(0), default=None)
@@ -161,9 +161,9 @@ class Stranded(Record):
 
 
 def compare(
-    jobs: Sequence[Job], node: Node, most: int, *, load: float = 0.7, arrivals: int = 1000, seed: int = 0
+    jobs: Sequence[Job], node: Node, most: int, *, least: int = 0, load: float = 0.7, arrivals: int = 1000, seed: int = 0
 ) -> dict[str, Stranded]:
-    """Each policy of POLICIES with the same jobs on a pool of up to `most` nodes. Raises ValueError if a class fits no node.
+    """Each policy of POLICIES with the same jobs on a pool of `least` to `most` nodes. Raises ValueError if a class fits no node.
 
     `load` is the GPU-time of the jobs as a share of that of all nodes. A job runs between half and one and a half times its
     class's seconds. A node starts at once when a job has no room, and goes when it was empty for ten minutes.
@@ -176,7 +176,7 @@ def compare(
     drawn = [
         (job, dice.expovariate(pace), job.seconds * dice.uniform(0.5, 1.5)) for job in dice.choices(jobs, shares, k=arrivals)
     ]
-    return {name: _Pool(node, most, policy(jobs, [node])).run(drawn, fragment(jobs)) for name, policy in POLICIES.items()}
+    return {name: _Pool(node, least, most, policy(jobs, [node])).run(drawn, fragment(jobs)) for name, policy in POLICIES.items()}
 
 
 _IDLE = 600
@@ -184,12 +184,12 @@ _IDLE = 600
 
 
 class _Pool:
-    """Nodes by number with what is free on each, when each got empty, the jobs that wait, and what happens later."""
+    """The rest of each node by its number, when each got empty, the jobs that wait, and the events to come."""
 
-    def __init__(self, node: Node, most: int, choose: Policy) -> None:
-        self.node, self.most, self.choose, self.now, self.order = node, most, choose, 0.0, count()
+    def __init__(self, node: Node, least: int, most: int, choose: Policy) -> None:
+        self.node, self.least, self.most, self.choose, self.now, self.order = node, least, most, choose, 0.0, count()
         self.new = node.empty()
-        self.free: dict[int, Rest] = {}
+        self.free = {next(self.order): self.new for _ in range(least)}
         self.emptied: dict[int, float] = {}
         self.waiting: list[tuple[Job, float, float]] = []
         self.waits: defaultdict[str, list[float]] = defaultdict(list)
@@ -234,12 +234,15 @@ class _Pool:
             self._later(self.now + seconds, partial(self._end, at, job))
 
     def _room(self, job: Job) -> tuple[float, int, Rest] | None:
-        """Score and number of the best node, maybe a new one, and what is free there then. None if no node has room."""
+        """Score and number of the best node, maybe a new one, and what is free there then. None if no node has room.
+
+        The autoscaler taints empty nodes above the minimum with PreferNoSchedule (DeletionCandidateTaint), so they come last.
+        """
         free = self.free.items()
         rooms = [(found[0], at, found[1]) for at, rest in free if (found := self.choose(rest, job)) is not None]
         if not rooms and len(free) < self.most and (found := self.choose(self.new, job)) is not None:
             return found[0], next(self.order), found[1]
-        return min(rooms, key=itemgetter(0), default=None)
+        return min(rooms, key=lambda room: (room[1] in self.emptied and len(free) > self.least, room[0]), default=None)
 
     def _end(self, at: int, job: Job) -> None:
         rest = self.free[at]
@@ -250,5 +253,5 @@ class _Pool:
             self._later(self.now + _IDLE, partial(self._leave, at, self.now))
 
     def _leave(self, at: int, since: float) -> None:
-        if self.emptied.get(at) == since:
+        if self.emptied.get(at) == since and len(self.free) > self.least:
             del self.free[at], self.emptied[at]
