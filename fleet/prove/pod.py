@@ -19,6 +19,8 @@ from fleet.facts.tables import beside
 from fleet.settings.runner import RunnerPod
 
 _DATA = beside(__file__, "pod.toml")
+SPECS = tuple(map(tuple, _DATA["paths"]))
+"""Where objects have the spec of a pod."""
 PLAIN = ("cpu", "memory", "ephemeral-storage")
 """Resources that every node has. All others are extended resources or huge pages."""
 
@@ -157,7 +159,7 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
 
     Raises InputError for a pod spec that the API server does not read.
     """
-    specs = ((".".join(path), spec) for path in _DATA["paths"] if (spec := part(body, *path)))
+    specs = ((".".join(path), spec) for path in SPECS if (spec := part(body, *path)))
     path, spec = next(((path, spec) for path, spec in specs if "containers" in spec), ("", {}))
     if not path:
         return None

@@ -4,8 +4,10 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 from fleet.facts import hardware, pricing
+from fleet.facts.errors import InputError
 from fleet.facts.nested import parts
 from fleet.facts.offer import allocatable
 from fleet.facts.pricing import Money
@@ -17,6 +19,7 @@ from fleet.prove.pod import Pod, pod_of
 from fleet.settings.kubelet import DescribedKubelet
 from gpu_ci.audit import model
 from gpu_ci.audit.formats.types import node_labels
+from gpu_ci.audit.keys import Keys
 from gpu_ci.audit.model import RunnerClass, Seen
 
 _ZONE = "topology.kubernetes.io/zone"
@@ -66,15 +69,29 @@ def answer(one: RunnerClass, seen: Seen) -> reach.Reach | None:
     if one.machines or not one.where or not seen.pools:
         return None
     if (known := seen.reached.get(id(one))) is None:
-        pod = _pod(one)
-        near = _near(one, [pool for pool in seen.pools if not one.cluster or pool.group in ("", one.cluster)])
-        known = seen.reached[id(one)] = reach.reach(pod, [_pool(pool, pod, seen) for pool in near])
+        known = seen.reached[id(one)] = prove(
+            Pod("class", one.name, "", one.where, "", 1, False), one.at.file.path, seen, one.cluster
+        )
     return known
 
 
-def _near(one: RunnerClass, pools: list[model.Pool]) -> list[model.Pool]:
-    """The pools of the innermost folder around the class that has any: a repository may have a folder for each cluster."""
-    for folder in one.at.file.path.parents:
+def pod_in(keys: Keys) -> Pod | None:
+    """The pod of an object; None if it has none that the API server reads."""
+    try:
+        return pod_of(keys.place, keys.mapping())
+    except InputError:
+        return None
+
+
+def prove(pod: Pod, file: Path, seen: Seen, cluster: str = "") -> reach.Reach:
+    """What each pool of a cluster says to a pod of a file; without a name of the cluster, each pool near the file."""
+    near = _near(file, [pool for pool in seen.pools if not cluster or pool.group in ("", cluster)])
+    return reach.reach(pod, [_pool(pool, pod, seen) for pool in near])
+
+
+def _near(file: Path, pools: list[model.Pool]) -> list[model.Pool]:
+    """The pools of the innermost folder around a file that has any: a repository may have a folder for each cluster."""
+    for folder in file.parents:
         if found := [pool for pool in pools if pool.at.file.path.is_relative_to(folder)]:
             return found
     return pools
@@ -100,10 +117,6 @@ def _home(pool: model.Pool, proved: reach.Pool, pod: Pod) -> Home:
         held = held if room is None else min(held, room)
     left = (free or {}).get(GPU_RESOURCE, Fraction(0)) - (held or 0) * wants.get(GPU_RESOURCE, Fraction(0))
     return Home(pool, not proved.minimum, node.machine, held, int(left) if held else 0)
-
-
-def _pod(one: RunnerClass) -> Pod:
-    return Pod("class", one.name, "", one.where, "", 1, False)
 
 
 def _pool(pool: model.Pool, pod: Pod, seen: Seen) -> reach.Pool:
@@ -175,7 +188,7 @@ def _used(pool: model.Pool, node: reach.Node, values: tuple[str, ...], seen: See
     if (known := seen.used.get(key)) is None:
         known = seen.used[key] = {}
         for keys in seen.of_kind("DaemonSet"):
-            one = pod_of(keys.place, keys.mapping())
+            one = pod_in(keys)
             if one is not None and not reach.refusals(one, node):
                 for name, amount in (one.requests() | {"pods": Fraction(1)}).items():
                     known[name] = known.get(name, Fraction(0)) + amount

@@ -104,7 +104,7 @@ def test_a_full_node_with_idle_gpus_is_told_with_its_price(fleet):
     assert (one["where"], one["stranded"], one["fromZero"]) == (["t4 (2 on g4dn.12xlarge)"], 2, True)
     assert one["nodeUsdPerHour"] == 2 * one["jobUsdPerHour"] > 0
     assert one["ends"] == [{"day": "2026-11-22", "what": "runner 2.338.1, at the earliest,"}]
-    assert "gpu-node-selector" in one["policies"]
+    assert "gpu-cpu-memory-limits" in one["policies"]
     (job,) = (entry for entry in json.loads(out)["jobs"] if entry["name"] == "open")
     assert job["usdPerRunAtMost"] == pytest.approx(one["jobUsdPerHour"] / 2)
 
@@ -197,3 +197,31 @@ def test_a_file_whose_form_allows_no_edit_has_no_diff(tmp_path, text):
     path.write_text(text)
     document = documents(path)[0]
     assert diff_of([Edit(Keys(File(path, document), document.value), ("b" if "&" in text else "a",), 2)]) == ""
+
+
+def test_workloads_and_flavors_that_no_pool_runs_are_told_and_those_that_run_are_not(fleet):
+    job = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: NAME}
+spec:
+  template:
+    spec:
+      nodeSelector: {pool: t4}
+TOLERATES      containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: NAME}
+spec: {nodeLabels: {pool: LABEL}}
+"""
+    good = "      tolerations: [{key: nvidia.com/gpu, operator: Exists}]\n"
+    for name, tolerates, label in (("good", good, "t4"), ("bad", "", "a100")):
+        text = job.replace("NAME", name).replace("TOLERATES", tolerates).replace("LABEL", label)
+        (fleet / f"{name}.yaml").write_text(text)
+    told = {line.subject: line for line in findings(audit(fleet), DAY) if line.rule == "no-pool" and line.subject != "gpu-t4"}
+    assert sorted(told) == ["Job bad", "bad"]
+    assert "pool=a100" in told["bad"].message
+    (fleet / "fix.diff").write_text(told["Job bad"].diff)
+    subprocess.run(["git", "apply", "fix.diff"], cwd=fleet, check=True)  # noqa: S607
+    assert "Job bad" not in {line.subject for line in findings(audit(fleet), DAY)}

@@ -12,6 +12,8 @@ RULES: tuple[Rule, ...] = (
     versions.runner_age,
     versions.arc_age,
     reachability.unreachable,
+    reachability.workloads,
+    reachability.flavors,
     reachability.stranded,
     jobs.placement,
     jobs.cuda,

@@ -1,26 +1,64 @@
-"""Runner classes that no pool can run, or that a pool could run only with nodes that never come."""
+"""Runner classes, workloads and flavors that no pool can run, or that a pool could run only with nodes that never come."""
 
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
+from fleet.facts.nested import part
+from fleet.facts.scheduling import is_gpu_resource
 from fleet.prove import reach
+from fleet.prove.pod import SPECS, Pod
 from gpu_ci.audit.finding import Edit, Finding, said
-from gpu_ci.audit.homes import answer, homes
-from gpu_ci.audit.model import RunnerClass, Seen
+from gpu_ci.audit.homes import answer, homes, pod_in, prove
+from gpu_ci.audit.keys import Keys
+from gpu_ci.audit.model import Seen
+
+_WORKLOADS = ("Pod", "Deployment", "StatefulSet", "Job", "CronJob")
+_ALL = [{"operator": "Exists"}]
 
 
 def unreachable(seen: Seen, _: date) -> Iterator[Finding]:
     """Classes without a pool, with the shortest chain of reasons, and the fix that the proof tried."""
     for one in seen.classes:
-        found = answer(one, seen)
-        if found is None or found.runs or found.nearest is None:
-            continue
-        near = found.nearest
-        why = ", and ".join(reason.text for reason in near.reasons)
-        fix = ", and ".join(edit.words for edit in found.fix) or "no change of this class or pool is enough; use another machine"
-        facts: dict[str, Any] = {"pool": near.pool.name, "its": near.pool.place, "outcome": near.text, "why": why, "fix": fix}
-        yield said("no-pool.nearest", one.at, one.name, [edit for row in found.fix for edit in _edits(one, row, found)], **facts)
+        if (found := answer(one, seen)) is not None:
+            # The template of a job in a container is in another file.
+            yield from _refused("no-pool.class", one.at, one.name, found, one.values, one.pod_at if one.job is None else None)
+
+
+def workloads(seen: Seen, _: date) -> Iterator[Finding]:
+    """Objects with a pod that asks for GPUs, and that no pool runs."""
+    for keys in seen.of_kind(*_WORKLOADS) if seen.pools else ():
+        pod = pod_in(keys)
+        if pod is not None and any(amount and is_gpu_resource(name) for name, amount in pod.requests().items()):
+            at = next(path[:-1] for path in SPECS if part(keys.value, *path) == pod.spec)
+            yield from _refused("no-pool.workload", keys, pod.label, prove(pod, keys.file.path, seen), keys, at)
+
+
+def flavors(seen: Seen, _: date) -> Iterator[Finding]:
+    """Flavors of Kueue whose labels the nodes of no pool have: jobs get quota of them and then no node."""
+    for keys in seen.of_kind("ResourceFlavor"):
+        labels = {key: str(value) for key, value in keys.mapping("spec", "nodeLabels").items()}
+        if labels and seen.pools:
+            pod = Pod(
+                "ResourceFlavor", keys.text("metadata", "name"), "", {"nodeSelector": labels, "tolerations": _ALL}, "", 1, False
+            )
+            yield from _refused("no-pool.flavor", keys, pod.name, prove(pod, keys.file.path, seen), keys, None)
+
+
+def _refused(
+    case: str, at: Keys, subject: str, found: reach.Reach, values: Keys, pod_at: tuple[str, ...] | None
+) -> Iterator[Finding]:
+    if found.runs or found.nearest is None:
+        return
+    near = found.nearest
+    why = ", and ".join(reason.text for reason in near.reasons)
+    fix = ", and ".join(edit.words for edit in found.fix) or "no change of it or of a pool is enough; use another machine"
+    facts: dict[str, Any] = {"pool": near.pool.name, "its": near.pool.place, "outcome": near.text, "why": why, "fix": fix}
+    edits = (
+        [] if pod_at is None else [Edit(values, (*pod_at, *_path(row, found)), row.value) for row in found.fix if row.on == "pod"]
+    )
+    # Of a pool the words say the fix: each tool writes it in its own way.
+    yield said(case, at, subject, edits if len(edits) == len(found.fix) else (), **facts)
 
 
 def stranded(seen: Seen, _: date) -> Iterator[Finding]:
@@ -32,11 +70,9 @@ def stranded(seen: Seen, _: date) -> Iterator[Finding]:
                 yield said("stranded.node", one.at, one.name, held=home.held, idle=home.stranded, **facts)
 
 
-def _edits(one: RunnerClass, edit: reach.Edit, found: reach.Reach) -> Iterator[Edit]:
-    """A change of the pod as one of the file. Of a pool the words say it: each tool writes them in its own way."""
-    if edit.on == "pod" and one.pod_at is not None and one.job is None:
-        path = tuple(_index(found, edit.path[:at]) if step == "-" else step for at, step in enumerate(edit.path))
-        yield Edit(one.values, (*one.pod_at, *path), edit.value)
+def _path(edit: reach.Edit, found: reach.Reach) -> tuple[str | int, ...]:
+    """The path of a change of the pod, with the index of what it adds to a list."""
+    return tuple(_index(found, edit.path[:at]) if step == "-" else step for at, step in enumerate(edit.path))
 
 
 def _index(found: reach.Reach, path: tuple[str | int, ...]) -> int:
