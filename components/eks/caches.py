@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pulumi_aws as aws
 
-from components.component import Component
+from components.component import Component, Resources, Text
 from components.eks.iam import pod_identity
 from components.eks.in_cluster import InCluster
+from components.eks.parts import declare_addon, open_port
 from components.kubernetes.in_cluster import Backing
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.providers.eks.caches import EBS_DRIVER, EFS_DRIVER, EksCache
@@ -42,8 +45,8 @@ class EksCaches(Component[InCluster]):
         for cache_name, cache in here.settings.caches.items():
             volumes, driver = cache.volumes(here.disk_tags), drivers[cache.driver]
             if cache.driver == EFS_DRIVER and doors is not None:
-                files, targets = self._files(cache_name, cache, doors)
-                self.backings[cache_name] = Backing(volumes, {"fileSystemId": files.id}, [driver, *targets])
+                file_system, targets = self._files(cache_name, cache, doors)
+                self.backings[cache_name] = Backing(volumes, {"fileSystemId": file_system}, [driver, *targets])
             else:
                 self.backings[cache_name] = Backing(volumes, ready=[driver])
 
@@ -52,35 +55,18 @@ class EksCaches(Component[InCluster]):
         (short, policy), cluster_name = DRIVERS[addon], self._here.cluster.cluster_name
         name, account = f"{self._name}-{short}", f"{short}-csi-controller-sa"
         _, before = pod_identity(name, cluster_name, KUBE_SYSTEM, account, parent=self, policy=policy)
-        return aws.eks.Addon(
-            f"{name}-addon",
-            cluster_name=cluster_name,
-            addon_name=addon,
-            addon_version=self._here.settings.kubernetes.drivers[addon],
-            resolve_conflicts_on_create="OVERWRITE",
-            resolve_conflicts_on_update="PRESERVE",
-            opts=self._below(*before, *self._here.cluster.ready),
-        )
+        version, opts = self._here.settings.kubernetes.drivers[addon], self._below(*before, *self._here.cluster.ready)
+        return declare_addon(f"{name}-addon", cluster_name, addon, version, opts)
 
     def _doors(self) -> aws.vpc.SecurityGroupIngressRule:
         """The security group of all mount targets. Only nodes reach them; the function returns its one rule."""
         about = "File systems of the cluster's caches"
         group = aws.ec2.SecurityGroup(f"{self._name}-nfs", vpc_id=self._here.cluster.vpc_id, description=about, opts=self._child)
-        return aws.vpc.SecurityGroupIngressRule(
-            f"{self._name}-nfs-from-nodes",
-            security_group_id=group.id,
-            referenced_security_group_id=self._here.cluster.security_group_id,
-            ip_protocol="tcp",
-            from_port=_NFS,
-            to_port=_NFS,
-            description="NFS from nodes",
-            opts=self._child,
-        )
+        name, nodes = f"{self._name}-nfs-from-nodes", {"referenced_security_group_id": self._here.cluster.security_group_id}
+        return open_port(name, group.id, _NFS, "NFS from nodes", self._child, **nodes)
 
-    def _files(
-        self, cache_name: str, cache: EksCache, doors: aws.vpc.SecurityGroupIngressRule
-    ) -> tuple[aws.efs.FileSystem, list[aws.efs.MountTarget]]:
-        """A file system with a mount target in each zone."""
+    def _files(self, cache_name: str, cache: EksCache, doors: aws.vpc.SecurityGroupIngressRule) -> tuple[Text, Resources]:
+        """The id of a file system with a mount target in each zone, and these."""
         settings, name = self._here.settings, f"{self._name}.{cache_name}"
         files = aws.efs.FileSystem(
             f"{name}-files",
@@ -93,14 +79,6 @@ class EksCaches(Component[InCluster]):
             tags={"Name": name},
             opts=self._below(protect=settings.protect, retain_on_delete=cache.retain),
         )
-        targets = [
-            aws.efs.MountTarget(
-                f"{name}-{zone}",
-                file_system_id=files.id,
-                subnet_id=subnet,
-                security_groups=[doors.security_group_id],
-                opts=self._below(doors),
-            )
-            for zone, subnet in self._here.cluster.subnets.items()
-        ]
-        return files, targets
+        shared: dict[str, Any] = {"file_system_id": files.id, "security_groups": [doors.security_group_id]}
+        subnets, opts = self._here.cluster.subnets.items(), self._below(doors)
+        return files.id, [aws.efs.MountTarget(f"{name}-{zone}", subnet_id=one, **shared, opts=opts) for zone, one in subnets]

@@ -2,11 +2,10 @@
 
 import json
 
-import pulumi_aws as aws
-
 from components.component import Component
 from components.eks.iam import pod_identity
 from components.eks.in_cluster import InCluster
+from components.eks.parts import declare_addon
 from fleet.charts.cloudwatch import AGENT, CLOUDWATCH, NAMESPACE, cloudwatch_values
 
 
@@ -16,14 +15,7 @@ class CloudWatch(Component[InCluster]):
     def declare(self, name: str, here: InCluster) -> None:
         cluster_name = here.cluster.cluster_name
         _, before = pod_identity(name, cluster_name, NAMESPACE, AGENT, parent=self, policy="CloudWatchAgentServerPolicy")
-        aws.eks.Addon(
-            f"{name}-addon",
-            cluster_name=cluster_name,
-            addon_name=CLOUDWATCH,
-            addon_version=here.settings.kubernetes.cloudwatch,
-            configuration_values=json.dumps(cloudwatch_values(here.settings.system_selector), sort_keys=True),
-            resolve_conflicts_on_create="OVERWRITE",
-            # Another value could start a second exporter on each GPU node.
-            resolve_conflicts_on_update="OVERWRITE",
-            opts=self._below(*before, *here.cluster.ready),
-        )
+        values = json.dumps(cloudwatch_values(here.settings.system_selector), sort_keys=True)
+        version, opts = here.settings.kubernetes.cloudwatch, self._below(*before, *here.cluster.ready)
+        # Other values could start a second exporter on each GPU node.
+        declare_addon(f"{name}-addon", cluster_name, CLOUDWATCH, version, opts, values, on_update="OVERWRITE")

@@ -21,6 +21,7 @@ from components.eks.launch import joining, launch_template
 from components.eks.live_sizes import LiveSizes
 from components.eks.managed_nodes import managed_nodes
 from components.eks.network import EksNetwork
+from components.eks.parts import declare_addon, open_port
 from components.kubernetes.provider import kubernetes_provider
 from fleet.facts.manifest import filled
 from fleet.facts.record import Record
@@ -260,14 +261,9 @@ class EksGpuCluster(PackagedComponent[Read]):
         """
         policy, tags, before = settings.upgrade_policy, {**settings.tags, STACK_TAG: self._stack}, self._after
         if settings.log_types:
-            logs = aws.cloudwatch.LogGroup(
-                f"{name}-control-plane-logs",
-                name=control_plane_logs(self._cluster_name),
-                retention_in_days=settings.log_retention_days,
-                deletion_protection_enabled=settings.protect,
-                tags=tags,
-                opts=self._below(*before, protect=settings.protect),
-            )
+            called, opts = control_plane_logs(self._cluster_name), self._below(*before, protect=settings.protect)
+            kept = {"retention_in_days": settings.log_retention_days, "deletion_protection_enabled": settings.protect}
+            logs = aws.cloudwatch.LogGroup(f"{name}-control-plane-logs", name=called, **kept, tags=tags, opts=opts)
             before = [*before, logs]
         return eks.Cluster(
             f"{name}-control-plane",
@@ -298,19 +294,9 @@ class EksGpuCluster(PackagedComponent[Read]):
 
     def _access(self, name: str, settings: EksCluster, control_plane: eks.Cluster) -> list[pulumi.Resource]:
         """Access of the program to a private endpoint. The cluster's own security group allows its members only."""
-        return [
-            aws.vpc.SecurityGroupIngressRule(
-                f"{name}-api-from-{source}",
-                security_group_id=control_plane.cluster_security_group_id,
-                cidr_ipv4=source,
-                ip_protocol="tcp",
-                from_port=443,
-                to_port=443,
-                description="Kubernetes API from where the program runs",
-                opts=self._child,
-            )
-            for source in settings.private_sources
-        ]
+        group, why = control_plane.cluster_security_group_id, "Kubernetes API from where the program runs"
+        sources = {f"{name}-api-from-{source}": source for source in settings.private_sources}
+        return [open_port(called, group, 443, why, self._child, cidr_ipv4=source) for called, source in sources.items()]
 
     def _principals(self, name: str, kind: str, principals: Sequence[str]) -> None:
         """An access entry with the access policy of the kind for each principal."""
@@ -319,27 +305,15 @@ class EksGpuCluster(PackagedComponent[Read]):
             who = principal.removeprefix("arn:aws:iam::").replace(":", "-").replace("/", "-")
             called = f"{name}-{kind}-{who}"
             entry = aws.eks.AccessEntry(called, cluster_name=self.cluster_name, principal_arn=principal, opts=self._child)
-            aws.eks.AccessPolicyAssociation(
-                called,
-                cluster_name=self.cluster_name,
-                principal_arn=entry.principal_arn,
-                policy_arn=f"arn:aws:eks::aws:cluster-access-policy/{_ACCESS_POLICIES[kind]}",
-                access_scope={"type": "cluster"},
-                opts=self._child,
-            )
+            of: dict[str, Any] = {"cluster_name": self.cluster_name, "principal_arn": entry.principal_arn}
+            policy = f"arn:aws:eks::aws:cluster-access-policy/{_ACCESS_POLICIES[kind]}"
+            scope: dict[str, Any] = {"access_scope": {"type": "cluster"}}
+            aws.eks.AccessPolicyAssociation(called, **of, policy_arn=policy, **scope, opts=self._child)
 
     def _addon(self, name: str, addon: str, settings: EksCluster, after: list[pulumi.Resource]) -> aws.eks.Addon:
         values = _ADDON_VALUES.get(addon)
-        return aws.eks.Addon(
-            f"{name}-addon-{addon}",
-            cluster_name=self.cluster_name,
-            addon_name=addon,
-            addon_version=settings.kubernetes.addons[addon],
-            configuration_values=json.dumps(values) if values else None,
-            resolve_conflicts_on_create="OVERWRITE",
-            resolve_conflicts_on_update="PRESERVE",
-            opts=self._below(*after),
-        )
+        version, text = settings.kubernetes.addons[addon], json.dumps(values) if values else None
+        return declare_addon(f"{name}-addon-{addon}", self.cluster_name, addon, version, self._below(*after), text)
 
     def _system_pool(self, name: str, settings: EksClusterSettings, live: LiveSizes | None) -> aws.eks.NodeGroup:
         """One node group over the control plane's zones, so that no change of `zones` replaces it.

@@ -23,15 +23,10 @@ def govern(name: str, budget: Budget | None, stack: str, vcpus: Mapping[str, int
     if budget is not None:
         filters = [{"name": "TagKeyValue", "values": [f"user:{STACK_TAG}${stack}"]}]
         _budget(name, budget, pulumi.ResourceOptions(parent=parent), cost_filters=filters)
+    # Every update would file a request: AWS refuses a smaller number, and a denied request would be repeated.
+    opts = pulumi.ResourceOptions(parent=parent, ignore_changes=["value"])
     for code, count in vcpus.items():
-        aws.servicequotas.ServiceQuota(
-            f"{name}-quota-{code}",
-            service_code="ec2",
-            quota_code=code,
-            value=float(count),
-            # Every update would file a request: AWS refuses a smaller number, and a denied request would be repeated.
-            opts=pulumi.ResourceOptions(parent=parent, ignore_changes=["value"]),
-        )
+        aws.servicequotas.ServiceQuota(f"{name}-quota-{code}", service_code="ec2", quota_code=code, value=float(count), opts=opts)
 
 
 def govern_pools(name: str, budgets: Mapping[str, PoolBudget], stack: str, *, parent: pulumi.Resource) -> None:
@@ -49,22 +44,9 @@ def govern_pools(name: str, budgets: Mapping[str, PoolBudget], stack: str, *, pa
 
 def _budget(name: str, budget: Budget, opts: pulumi.ResourceOptions, **counted: Any) -> None:
     """The budget `<name>-budget` with its two alarms. `counted` says what it counts."""
-    aws.budgets.Budget(
-        f"{name}-budget",
-        budget_type="COST",
-        time_unit="MONTHLY",
-        limit_amount=str(budget.monthly_usd),
-        limit_unit="USD",
-        notifications=[
-            {
-                "comparison_operator": "GREATER_THAN",
-                "threshold": float(percent),
-                "threshold_type": "PERCENTAGE",
-                "notification_type": kind,
-                "subscriber_email_addresses": list(budget.emails),
-            }
-            for kind, percent in (("ACTUAL", ACTUAL_PERCENT), ("FORECASTED", FORECAST_PERCENT))
-        ],
-        **counted,
-        opts=opts,
-    )
+    limit = {"budget_type": "COST", "time_unit": "MONTHLY", "limit_amount": str(budget.monthly_usd), "limit_unit": "USD"}
+    exceeds = {"comparison_operator": "GREATER_THAN", "threshold_type": "PERCENTAGE"}
+    alarm = {**exceeds, "subscriber_email_addresses": [*budget.emails]}
+    percents = {"ACTUAL": ACTUAL_PERCENT, "FORECASTED": FORECAST_PERCENT}
+    alarms: list[Any] = [{**alarm, "threshold": float(now), "notification_type": kind} for kind, now in percents.items()]
+    aws.budgets.Budget(f"{name}-budget", **limit, notifications=alarms, **counted, opts=opts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pulumi
 import pulumi_aws as aws
 from pulumi_aws import imagebuilder as builder
@@ -54,15 +56,9 @@ class GpuAmi(Component[InCluster, str]):
         component = builder.Component(f"{name}-component", platform="Linux", version="1.0.0", data=document, opts=self._child)
         gib = self._settings.disk // 1024
         disk = {"volume_size": gib, "volume_type": "gp3", "encrypted": "true", "delete_on_termination": "true"}
-        return builder.ImageRecipe(
-            f"{name}-recipe",
-            name=self._physical_name,
-            version=version,
-            parent_image=parent,
-            components=[{"component_arn": component.arn}],
-            block_device_mappings=[{"device_name": "/dev/xvda", "ebs": disk}],
-            opts=self._child,
-        )
+        disks, parts = [{"device_name": "/dev/xvda", "ebs": disk}], [{"component_arn": component.arn}]
+        made_of: dict[str, Any] = {"parent_image": parent, "components": parts, "block_device_mappings": disks}
+        return builder.ImageRecipe(f"{name}-recipe", name=self._physical_name, version=version, **made_of, opts=self._child)
 
     def _machine(self, name: str) -> builder.InfrastructureConfiguration:
         """The machine that builds and the one that tests: no way in, IMDSv2, and deleted also after a failure."""
@@ -71,18 +67,14 @@ class GpuAmi(Component[InCluster, str]):
         role, _ = service_role(f"{name}-build", "ec2.amazonaws.com", (*_BUILD_POLICIES, *pulls), parent=self)
         self.reader_arns = [role.arn] if from_ecr else []
         profile = aws.iam.InstanceProfile(f"{name}-profile", role=role.name, opts=self._child)
-        group = aws.ec2.SecurityGroup(
-            f"{name}-group",
-            vpc_id=self._here.cluster.vpc_id,
-            description="Machines that build a node image: https out, nothing in",
-            egress=[{"protocol": "tcp", "from_port": 443, "to_port": 443, "cidr_blocks": ["0.0.0.0/0"]}],
-            opts=self._child,
-        )
+        about, cluster = "Machines that build a node image: https out, nothing in", self._here.cluster
+        out: list[Any] = [{"protocol": "tcp", "from_port": 443, "to_port": 443, "cidr_blocks": ["0.0.0.0/0"]}]
+        group = aws.ec2.SecurityGroup(f"{name}-group", vpc_id=cluster.vpc_id, description=about, egress=out, opts=self._child)
         return builder.InfrastructureConfiguration(
             f"{name}-machine",
             instance_profile_name=profile.name,
             instance_types=[self._settings.build_type],
-            subnet_id=next(iter(self._here.cluster.subnets.values())),
+            subnet_id=next(iter(cluster.subnets.values())),
             security_group_ids=[group.id],
             instance_metadata_options={"http_tokens": "required", "http_put_response_hop_limit": 1},
             terminate_instance_on_failure=True,

@@ -23,14 +23,9 @@ def interfaces(machine: Machine, efa: int, security_group: pulumi.Input[str] | N
     """
     first = max(machine.network_cards - machine.efa_interfaces, 0)
     others = range(first, efa + first) if first else range(1, efa)
+    shared: dict[str, Any] = {"security_groups": [security_group], "delete_on_termination": "true"}
     return [
-        {
-            "network_card_index": card,
-            "device_index": device,
-            "interface_type": kind,
-            "security_groups": [security_group],
-            "delete_on_termination": "true",
-        }
+        {"network_card_index": card, "device_index": device, "interface_type": kind, **shared}
         for card, device, kind in ((0, 0, "interface" if first else "efa"), *((card, 1, "efa-only") for card in others))
     ]
 

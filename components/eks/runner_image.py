@@ -34,6 +34,7 @@ class RunnerImage(Component[InCluster, EcrRegistry, Text, Sequence[Text]]):
         opts = self._below(protect=here.settings.protect)
         about = f"Images of {name}"
         self._key = aws.kms.Key(f"{name}-key", description=about, enable_key_rotation=True, deletion_window_in_days=30, opts=opts)
+        self._encrypted: dict[str, Any] = {"encryption_configurations": [{"encryption_type": "KMS", "kms_key": self._key.arn}]}
         readers = [here.cluster.node_role_arn, *others, *([registry.push_role] if registry.push_role else [])]
         self._readers = pulumi.Output.all(*readers).apply(pull_policy)
         # The workflow gives the image in use a tag `used-…`, which no later rule expires.
@@ -48,14 +49,8 @@ class RunnerImage(Component[InCluster, EcrRegistry, Text, Sequence[Text]]):
             self._caches(name, here, registry, node_role)
 
     def _repository(self, logical_name: str, name: str, expiry: str) -> aws.ecr.Repository:
-        repository = aws.ecr.Repository(
-            logical_name,
-            name=name,
-            image_tag_mutability="IMMUTABLE",
-            image_scanning_configuration={"scan_on_push": True},
-            encryption_configurations=[{"encryption_type": "KMS", "kms_key": self._key.arn}],
-            opts=self._child,
-        )
+        fixed: dict[str, Any] = {"image_tag_mutability": "IMMUTABLE", "image_scanning_configuration": {"scan_on_push": True}}
+        repository = aws.ecr.Repository(logical_name, name=name, **fixed, **self._encrypted, opts=self._child)
         aws.ecr.LifecyclePolicy(f"{logical_name}-lifecycle", repository=repository.name, policy=expiry, opts=self._child)
         aws.ecr.RepositoryPolicy(f"{logical_name}-readers", repository=repository.name, policy=self._readers, opts=self._child)
         return repository
@@ -82,7 +77,7 @@ class RunnerImage(Component[InCluster, EcrRegistry, Text, Sequence[Text]]):
                 applied_fors=["PULL_THROUGH_CACHE"],
                 custom_role_arn=role.arn,
                 image_tag_mutability="MUTABLE",
-                encryption_configurations=[{"encryption_type": "KMS", "kms_key": self._key.arn}],
+                **self._encrypted,
                 # ECR fetches an expired image again when a node needs it.
                 lifecycle_policy=lifecycle(_newest("images", KEPT_IMAGES, tagStatus="any")),
                 repository_policy=self._readers,
@@ -90,13 +85,8 @@ class RunnerImage(Component[InCluster, EcrRegistry, Text, Sequence[Text]]):
                 opts=self._below(rights),
             )
             # A repository that exists before its template would never get its settings.
-            aws.ecr.PullThroughCacheRule(
-                f"{name}-{host}",
-                ecr_repository_prefix=prefix,
-                upstream_registry_url=UPSTREAMS[host],
-                credential_arn=upstream.secret,
-                opts=self._below(template),
-            )
+            source = {"upstream_registry_url": UPSTREAMS[host], "credential_arn": upstream.secret}
+            aws.ecr.PullThroughCacheRule(f"{name}-{host}", ecr_repository_prefix=prefix, **source, opts=self._below(template))
 
 
 def creation_rights(repositories: Sequence[str], region: str, account: str) -> str:

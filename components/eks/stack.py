@@ -26,16 +26,14 @@ from components.outputs import Built, EksOutputs
 from fleet.providers.eks.bill import eks_quotas
 from fleet.providers.eks.build_caches import role_arn
 from fleet.providers.eks.cluster import EksCluster
-from fleet.providers.eks.existing import ExistingEksCluster as SettingsOfExisting
+from fleet.providers.eks.existing import ExistingEksCluster as ExistingSettings
 from fleet.providers.eks.nodes import EksPool
 from fleet.providers.fleet import Fleet
 from fleet.settings.health import Health
 from fleet.settings.namespaces import jobs_namespace, runner_namespace
 
 
-def build(
-    name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet, context: Context, private_keys: PrivateKeys
-) -> Built:
+def build(name: str, settings: EksCluster | ExistingSettings, fleet: Fleet, context: Context, private_keys: PrivateKeys) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
     here = _cluster(name, settings, fleet, context)
     cluster, backings = here.cluster, dict[str, Backing]()
@@ -84,7 +82,7 @@ def build(
     return Built(outputs, cluster.kubeconfig)
 
 
-def _cluster(name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet, context: Context) -> InCluster:
+def _cluster(name: str, settings: EksCluster | ExistingSettings, fleet: Fleet, context: Context) -> InCluster:
     """The cluster, new or existing, and its providers."""
     cloud: list[pulumi.ProviderResource] = [
         aws.Provider(

@@ -9,7 +9,7 @@ from components.component import Resources
 
 
 def custom(
-    name: str, manifest: Mapping[str, Any], *, parent: pulumi.Resource, depends_on: Resources, replace_on: Sequence[str] = ()
+    name: str, manifest: Mapping[str, Any], *, parent: pulumi.Resource, depends_on: Resources = (), replace_on: Sequence[str] = ()
 ) -> pulumi.CustomResource:
     """Declare a manifest's object, with the Kubernetes provider of `parent`.
 

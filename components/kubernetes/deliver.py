@@ -39,6 +39,8 @@ def deliver(
     """
     if git is not None:
         return custom(logical_name, application(chart, git), parent=parent, depends_on=depends_on)
+    waits = pulumi.ResourceOptions(parent=parent, depends_on=[*depends_on], replace_on_changes=[*replace_on])
+    waits.ignore_changes, waits.delete_before_replace = [*keeps], True
     oci, options = chart.repository.startswith("oci://"), pulumi.ResourceOptions()
     if value := replace_on_items:
         options = unordered(f"values.{value}", chart.values[value])
@@ -55,16 +57,7 @@ def deliver(
         cleanup_on_fail=True,
         skip_await=not awaits,
         disable_openapi_validation=None if validate else True,
-        opts=pulumi.ResourceOptions.merge(
-            options,
-            pulumi.ResourceOptions(
-                parent=parent,
-                depends_on=list(depends_on),
-                replace_on_changes=list(replace_on),
-                ignore_changes=list(keeps),
-                delete_before_replace=True,
-            ),
-        ),
+        opts=pulumi.ResourceOptions.merge(options, waits),
     )
     if value:
         deployed = release.values.apply(lambda values: None if values is None else values.get(value, ()))

@@ -34,15 +34,14 @@ class GitTree(Component[Inside, Fleet, GitOps]):
         for chart in PROVIDERS[inside.settings.provider].charts(inside.settings, inside.physical_name, github):
             self._deliver(name, inside, chart)
         if not deployable:
-            custom(f"{name}-applicationset", applicationset(git), parent=self, depends_on=())
+            custom(f"{name}-applicationset", applicationset(git), parent=self)
         for set_name, runner in inside.settings.runners.items() if deployable else ():
             namespace, scope = runner_namespace(set_name), inside.settings.scope_of(runner)
             for manifest in github_app(namespace, github.every[scope], git, inside.settings.secrets_of(scope)):
-                custom(f"{name}.{namespace}.github-app", manifest, parent=self, depends_on=())
+                custom(f"{name}.{namespace}.github-app", manifest, parent=self)
             if isinstance(runner, PodRunner):
-                self._deliver(
-                    name, inside, pod_set(inside.settings, set_name, runner, github, waiting_per_node(inside.settings, runner))
-                )
+                per_node = waiting_per_node(inside.settings, runner)
+                self._deliver(name, inside, pod_set(inside.settings, set_name, runner, github, per_node))
 
     def _deliver(self, name: str, inside: Inside, chart: Chart) -> None:
         """Dots precede names from the settings, because a runner set may have the name of a chart."""

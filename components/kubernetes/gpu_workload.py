@@ -64,18 +64,13 @@ class GpuJob(Component[Manifest, Resources]):
             # The name is free at once, and the pods end in the background.
             DELETION_PROPAGATION: "background",
         }
+        # Without the time to live: stacks of version 0.1.0 have one, and its removal must not run their Jobs again.
+        reruns = [*(f"spec.{field}" for field in _RERUN_ON), "metadata.labels", "metadata.annotations"]
         job = kubernetes.batch.v1.Job(
             f"{name}-job",
             metadata=metadata | {"annotations": metadata.get("annotations", {}) | waits},
             spec=_kept(manifest)["spec"],
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=list(ready),
-                delete_before_replace=True,
-                # Without the time to live: stacks of version 0.1.0 have one, and its removal must not run their Jobs again.
-                replace_on_changes=[*(f"spec.{field}" for field in _RERUN_ON), "metadata.labels", "metadata.annotations"],
-                # Kueue owns it once the Job exists. A refresh that finds the Job admitted must not run it again.
-                ignore_changes=["spec.suspend"],
-            ),
+            # Kueue owns `suspend` once the Job exists. A refresh that finds the Job admitted must not run it again.
+            opts=self._below(*ready, delete_before_replace=True, replace_on_changes=reruns, ignore_changes=["spec.suspend"]),
         )
         self.job_name = job.metadata.apply(lambda metadata: metadata.name)

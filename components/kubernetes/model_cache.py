@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.component import Component
@@ -29,10 +28,8 @@ class ModelCache(Component[Inside, str, Mapping[str, kubernetes.core.v1.Namespac
     def declare(self, name: str, inside: Inside, cache: str, spaces: Mapping[str, kubernetes.core.v1.Namespace]) -> None:
         self.storage_class = self._storage_class(f"{name}-class", inside, cache)
         # The dot keeps logical names with names from the settings distinct.
-        self.claims = {
-            namespace: self._claim(f"{name}.{namespace}", inside, cache, spaces[namespace])
-            for namespace in inside.settings.caches[cache].namespaces
-        }
+        homes = inside.settings.caches[cache].namespaces
+        self.claims = {space: self._claim(f"{name}.{space}", inside, cache, spaces[space]) for space in homes}
 
     def _storage_class(self, name: str, inside: Inside, cache: str) -> kubernetes.storage.v1.StorageClass:
         settings, backing = inside.settings, inside.backings[cache]
@@ -45,13 +42,10 @@ class ModelCache(Component[Inside, str, Mapping[str, kubernetes.core.v1.Namespac
             reclaim_policy="Retain" if settings.caches[cache].retain else "Delete",
             volume_binding_mode=volumes.binding,
             allow_volume_expansion=volumes.grows,
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=list(backing.ready),
-                # These two are immutable, but the provider would try to update them in place
-                # (pulumi/pulumi-kubernetes, provider/pkg/provider/diff.go). Existing volumes stay as they are.
-                replace_on_changes=["reclaimPolicy", "volumeBindingMode"],
-                delete_before_replace=True,
+            # These two are immutable, but the provider would try to update them in place
+            # (pulumi/pulumi-kubernetes, provider/pkg/provider/diff.go). Existing volumes stay as they are.
+            opts=self._below(
+                *backing.ready, replace_on_changes=["reclaimPolicy", "volumeBindingMode"], delete_before_replace=True
             ),
         )
 
@@ -59,6 +53,8 @@ class ModelCache(Component[Inside, str, Mapping[str, kubernetes.core.v1.Namespac
         self, name: str, inside: Inside, cache: str, space: kubernetes.core.v1.Namespace
     ) -> kubernetes.core.v1.PersistentVolumeClaim:
         settings = inside.settings.caches[cache]
+        # If volumes cannot grow, the API server rejects a larger claim. File systems have no size anyway.
+        ignored = None if inside.backings[cache].volumes.grows else ["spec.resources"]
         return kubernetes.core.v1.PersistentVolumeClaim(
             name,
             metadata=kubernetes.meta.v1.ObjectMetaArgs(name=cache, namespace=space.metadata.name),
@@ -68,12 +64,7 @@ class ModelCache(Component[Inside, str, Mapping[str, kubernetes.core.v1.Namespac
                 storage_class_name=class_name(cache),
                 resources=kubernetes.core.v1.VolumeResourceRequirementsArgs(requests={"storage": memory_text(settings.size)}),
             ),
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=[self.storage_class],
-                protect=inside.settings.protect,
-                delete_before_replace=True,
-                # If volumes cannot grow, the API server rejects a larger claim. File systems have no size anyway.
-                ignore_changes=None if inside.backings[cache].volumes.grows else ["spec.resources"],
+            opts=self._below(
+                self.storage_class, protect=inside.settings.protect, delete_before_replace=True, ignore_changes=ignored
             ),
         )

@@ -38,13 +38,9 @@ class Namespaces(Component[Mapping[str, Home], Resources]):
             logical_name, opts = f"{name}.{namespace}", self._below(*ready, delete_before_replace=True)
             space = kubernetes.core.v1.Namespace(logical_name, metadata=home.namespace["metadata"], opts=opts)
             self.spaces[namespace] = space
+            place, objects = {"namespace": space.metadata.name}, {"network": home.wall, "limits": home.limits}
             self.walls[namespace] = [
-                custom(
-                    f"{logical_name}-{role}",
-                    {**manifest, "metadata": manifest["metadata"] | {"namespace": space.metadata.name}},
-                    parent=self,
-                    depends_on=(),
-                )
-                for role, manifest in {"network": home.wall, "limits": home.limits}.items()
-                if manifest is not None
+                custom(f"{logical_name}-{role}", {**each, "metadata": each["metadata"] | place}, parent=self)
+                for role, each in objects.items()
+                if each is not None
             ]

@@ -15,6 +15,9 @@ def priority_class(
     logical_name: str, priority: Priority, *, parent: pulumi.Resource, depends_on: Resources
 ) -> kubernetes.scheduling.v1.PriorityClass:
     """A cluster-wide priority class. Only pods that name it have it."""
+    # Both are immutable, but the provider would try to update them in place
+    # (pulumi/pulumi-kubernetes, provider/pkg/provider/diff.go).
+    fixed = ["value", "preemptionPolicy"]
     return kubernetes.scheduling.v1.PriorityClass(
         logical_name,
         metadata=kubernetes.meta.v1.ObjectMetaArgs(name=priority.name),
@@ -22,14 +25,7 @@ def priority_class(
         preemption_policy="PreemptLowerPriority" if priority.preempts else "Never",
         global_default=False,
         description=priority.meaning,
-        opts=pulumi.ResourceOptions(
-            parent=parent,
-            depends_on=list(depends_on),
-            # Both are immutable, but the provider would try to update them in place
-            # (pulumi/pulumi-kubernetes, provider/pkg/provider/diff.go).
-            replace_on_changes=["value", "preemptionPolicy"],
-            delete_before_replace=True,
-        ),
+        opts=pulumi.ResourceOptions(parent, [*depends_on], replace_on_changes=fixed, delete_before_replace=True),
     )
 
 

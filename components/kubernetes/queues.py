@@ -85,11 +85,5 @@ class LocalQueues(Component[Mapping[str, Sequence[Manifest]], Mapping[str, Resou
     def _declare(self, name: str, manifest: Manifest, ready: Resources) -> pulumi.Resource:
         # The role of the LocalQueue with its team's name is always the same.
         role = DEFAULT_QUEUE if manifest["metadata"]["name"] == DEFAULT_QUEUE else "team"
-        return custom(
-            f"{name}.{role}",
-            manifest,
-            parent=self,
-            depends_on=ready,
-            # The field is immutable (apis/kueue/v1beta2/localqueue_types.go).
-            replace_on=["spec.clusterQueue"],
-        )
+        # The field is immutable (apis/kueue/v1beta2/localqueue_types.go).
+        return custom(f"{name}.{role}", manifest, parent=self, depends_on=ready, replace_on=["spec.clusterQueue"])

@@ -207,17 +207,11 @@ def _secret(name: str, args: ScaleSetArgs, home: Text, parent: pulumi.Resource) 
     if app is None or private_key is None:
         return []
     secret_name = args.settings.github_secret
-    secret = kubernetes.core.v1.Secret(
-        f"{name}-{secret_name if is_app_secret(secret_name) else APP_SECRET}",
-        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=secret_name, namespace=home),
-        string_data={
-            "github_app_id": app.app_id,
-            "github_app_installation_id": app.installation_id,
-            "github_app_private_key": private_key,
-        },
-        opts=pulumi.ResourceOptions(parent=parent, delete_before_replace=True),
-    )
-    return [secret]
+    logical_name = f"{name}-{secret_name if is_app_secret(secret_name) else APP_SECRET}"
+    metadata = kubernetes.meta.v1.ObjectMetaArgs(name=secret_name, namespace=home)
+    data = {"github_app_id": app.app_id, "github_app_installation_id": app.installation_id, "github_app_private_key": private_key}
+    opts = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)
+    return [kubernetes.core.v1.Secret(logical_name, metadata=metadata, string_data=data, opts=opts)]
 
 
 def _objects(name: str, args: ScaleSetArgs, home: Text, parent: pulumi.Resource) -> list[pulumi.Resource]:

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import pulumi
-import pulumi_oci as oci
 
 from components.component import Component
+from components.oci.addon import declare_addon
 from components.oci.in_cluster import InCluster
 from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, allowed
 from fleet.charts.chart import KUBE_SYSTEM
@@ -32,32 +32,17 @@ class OkeAutoscaler(Component[InCluster, Mapping[str, pulumi.Output[str]], Seque
         cluster: pulumi.Output[str] = pulumi.Output.from_input(here.cluster.cluster_id)
         why = f"The autoscaler {name} sizes the node pools of its cluster"
         rights = [
-            here.policy(
-                scope,
-                cluster.apply(partial(allowed, KUBE_SYSTEM, SERVICE_ACCOUNT, needs, compartment)),
-                compartment,
-                why,
-                parent=self,
-            )
-            for scope, (needs, compartment) in scopes.items()
+            here.policy(scope, cluster.apply(partial(allowed, KUBE_SYSTEM, SERVICE_ACCOUNT, needs, at)), at, why, parent=self)
+            for scope, (needs, at) in scopes.items()
         ]
         sizes = [f"{settings.pools[pool].nodes.min}:{settings.pools[pool].nodes.max}" for pool in pools] + ["0:0"] * len(leaving)
         nodes = pulumi.Output.all(*pools.values(), *leaving).apply(
             lambda ids: ", ".join(f"{size}:{ocid}" for size, ocid in zip(sizes, ids, strict=True))
         )
         values = addon_values(settings.idle_delay, settings.system_selector, by_priority=bool(settings.pool_orders))
-        oci.containerengine.Addon(
-            f"{name}-addon",
-            addon_name=AUTOSCALER_ADDON,
-            # Without a version Oracle chooses it.
-            version=settings.addon_versions.get(AUTOSCALER_ADDON),
-            cluster_id=here.cluster.cluster_id,
-            configurations=[{"key": key, "value": value} for key, value in ({"nodes": nodes} | values).items()],
-            override_existing=True,
-            remove_addon_resources_on_delete=True,
-            # Its pod asks for credentials when it starts, so the policy must exist before.
-            opts=self._below(*rights, *here.cluster.ready),
-        )
+        # Without a version Oracle chooses it. Its pod asks for credentials when it starts, so the policy must exist before.
+        version, opts = settings.addon_versions.get(AUTOSCALER_ADDON), self._below(*rights, *here.cluster.ready)
+        declare_addon(f"{name}-addon", here.cluster.cluster_id, AUTOSCALER_ADDON, version, {"nodes": nodes, **values}, opts)
 
 
 def addon_values(idle_delay: int, node_selector: Mapping[str, str], *, by_priority: bool) -> dict[str, str]:

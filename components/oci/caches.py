@@ -39,17 +39,11 @@ class OkeCaches(Component[NewCluster]):
         """The mount target, and all that must exist before a job can mount a file system."""
         here, settings = self._here, self._here.settings
         group = security_group(f"{self._name}-nfs", settings.compartment, here.cluster.vcn_id, here.tags, parent=self)
-        target = oci.filestorage.MountTarget(
-            f"{self._name}-files",
-            availability_domain=settings.zones[0],
-            compartment_id=settings.compartment,
-            subnet_id=here.cluster.node_subnet_id,
-            nsg_ids=[group.id],
-            display_name=self._name,
-            freeform_tags=here.tags,
-            # With it go the exports, and with them every mount.
-            opts=self._below(protect=settings.protect),
-        )
+        place = {"availability_domain": settings.zones[0], "subnet_id": here.cluster.node_subnet_id, "nsg_ids": [group.id]}
+        about = {"compartment_id": settings.compartment, "display_name": self._name, "freeform_tags": here.tags}
+        # With it go the exports, and with them every mount.
+        opts = self._below(protect=settings.protect)
+        target = oci.filestorage.MountTarget(f"{self._name}-files", **place, **about, opts=opts)
         return target, (target, *self._rules(group), *self._policies(), *here.cluster.ready)
 
     def _rules(self, group: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:

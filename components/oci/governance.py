@@ -19,30 +19,14 @@ def budget(
 
     `tenancy` is an OCID. `opts` name the provider of the tenancy's home region.
     """
-    made = oci.budget.Budget(
-        f"{name}-budget",
-        # Always the root compartment, wherever the target is (docs.oracle.com, budgets overview).
-        compartment_id=tenancy,
-        target_type="COMPARTMENT",
-        targets=[target],
-        amount=settings.monthly_usd,
-        reset_period="MONTHLY",
-        display_name=called,
-        description=f"What {called} may cost a month",
-        freeform_tags=tags,
-        opts=opts,
-    )
+    # Always the root compartment, wherever the target is (docs.oracle.com, budgets overview).
+    of = {"compartment_id": tenancy, "target_type": "COMPARTMENT", "targets": [target], "freeform_tags": tags}
+    about = {"display_name": called, "description": f"What {called} may cost a month"}
+    limit = {"amount": settings.monthly_usd, "reset_period": "MONTHLY"}
+    made = oci.budget.Budget(f"{name}-budget", **of, **about, **limit, opts=opts)
     for kind, percent, says in (("ACTUAL", ACTUAL_PERCENT, "is spent"), ("FORECAST", FORECAST_PERCENT, "will be spent")):
-        oci.budget.Rule(
-            f"{name}-budget-{kind.lower()}",
-            budget_id=made.id,
-            type=kind,
-            threshold=float(percent),
-            threshold_type="PERCENTAGE",
-            recipients=", ".join(settings.emails),
-            display_name=f"{called}-{kind.lower()}",
-            message=f"More than {percent} % of the month's budget of {called} {says}.",
-            freeform_tags=tags,
-            opts=opts,
-        )
+        message = f"More than {percent} % of the month's budget of {called} {says}."
+        sent = {"message": message, "recipients": ", ".join(settings.emails), "display_name": f"{called}-{kind.lower()}"}
+        when = {"type": kind, "threshold": float(percent), "threshold_type": "PERCENTAGE"}
+        oci.budget.Rule(f"{name}-budget-{kind.lower()}", budget_id=made.id, **when, **sent, freeform_tags=tags, opts=opts)
     return made

@@ -21,17 +21,12 @@ def launcher_objects(
 ) -> list[pulumi.Resource]:
     """The launchers' account, their program with `config` (JSON), and a CronJob that removes what lost launchers left."""
     child = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)
-    account = kubernetes.core.v1.ServiceAccount(
-        f"{name}-launcher",
-        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace),
-        # The launcher's pod mounts the token by itself.
-        automount_service_account_token=False,
-        opts=child,
-    )
+    called = kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace)
+    # The launcher's pod mounts the token by itself.
+    mounts = {"automount_service_account_token": False}
+    account = kubernetes.core.v1.ServiceAccount(f"{name}-launcher", metadata=called, **mounts, opts=child)
     data = {LAUNCHER_SETTINGS: config, LAUNCHER_PROGRAM: LAUNCHER_SOURCE}
-    program = kubernetes.core.v1.ConfigMap(
-        f"{name}-launcher", metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace), data=data, opts=child
-    )
+    program = kubernetes.core.v1.ConfigMap(f"{name}-launcher", metadata=called, data=data, opts=child)
     metadata = kubernetes.meta.v1.ObjectMetaArgs(name=SWEEP, namespace=namespace)
     opts = pulumi.ResourceOptions(parent=parent, depends_on=[account, program, *rights], delete_before_replace=True)
     sweep = kubernetes.batch.v1.CronJob(f"{name}-sweep", metadata=metadata, spec=sweep_spec(chart), opts=opts)

@@ -1,12 +1,12 @@
 """The gateway in an OKE cluster to which OCI machines push their metrics, and the only way to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
 import pulumi_oci as oci
 
-from components.component import Component, Text
+from components.component import Component, Resources, Text
 from components.kubernetes.custom import custom
 from components.oci.in_cluster import NewCluster
 from components.oci.security import IN, OUT, TCP, ports, rule, security_group
@@ -33,17 +33,10 @@ class MetricsGateway(Component[NewCluster, Gateway]):
 
     def declare(self, name: str, here: NewCluster, gateway: Gateway) -> dict[str, Any]:
         self._here, self.gateway = here, gateway
-        subnet = oci.core.Subnet(
-            f"{name}-subnet",
-            compartment_id=here.settings.compartment,
-            vcn_id=here.cluster.vcn_id,
-            cidr_block=gateway.subnet,
-            dns_label="metrics",
-            prohibit_public_ip_on_vnic=True,
-            display_name=f"{name}-subnet",
-            freeform_tags=here.tags,
-            opts=self._below(*here.cluster.ready),
-        )
+        place = {"compartment_id": here.settings.compartment, "vcn_id": here.cluster.vcn_id, "cidr_block": gateway.subnet}
+        about = {"display_name": f"{name}-subnet", "dns_label": "metrics", "freeform_tags": here.tags}
+        opts = self._below(*here.cluster.ready)
+        subnet = oci.core.Subnet(f"{name}-subnet", **place, **about, prohibit_public_ip_on_vnic=True, opts=opts)
         receiver = self._group("gateway")
         numbers, workers = gateway.ports, here.cluster.node_security_group_id
         sets = {set_name: self._group(f"set.{set_name}") for set_name in numbers}
@@ -61,9 +54,7 @@ class MetricsGateway(Component[NewCluster, Gateway]):
         self._objects(gateway_objects(gateway, here.physical_name), [*self.rules, *nodes], subnet.id, receiver.id)
         return {"setGroupIds": self.set_group_ids}
 
-    def _objects(
-        self, objects: Mapping[str, Manifest], rules: Sequence[pulumi.Resource], subnet_id: Text, group_id: Text
-    ) -> None:
+    def _objects(self, objects: Mapping[str, Manifest], rules: Resources, subnet_id: Text, group_id: Text) -> None:
         """The Kubernetes objects. The Service comes last: OKE makes the load balancer for it, and the program waits for that."""
 
         ready = self._here.cluster.ready

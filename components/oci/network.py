@@ -29,21 +29,13 @@ class OkeNetwork(Component[OkeCluster, Text, dict[str, str]]):
         # They depend only on the VCN's range, so nothing that is added later changes them. Every pod has an address of the node
         # subnet; between the two the metrics gateway has sixteen addresses, and the rest is free.
         nodes, endpoint = node_subnet(cidr)[0], endpoint_subnet(cidr)
-        self._vcn = oci.core.Vcn(
-            f"{name}-vcn",
-            cidr_blocks=[cidr],
-            # Nodes resolve each other by it; it need not differ from other VCNs'.
-            dns_label="gpuci",
-            **self._named("vcn"),
-            opts=self._below(*self._after),
-        )
+        # Nodes resolve each other by the label; it need not differ from other VCNs'.
+        ranges = {"cidr_blocks": [cidr], "dns_label": "gpuci"}
+        self._vcn = oci.core.Vcn(f"{name}-vcn", **ranges, **self._named("vcn"), opts=self._below(*self._after))
         # OCI's own default admits SSH from anywhere.
-        default = self._vcn.default_security_list_id
         no_rules: dict[str, Any] = {"ingress_security_rules": [], "egress_security_rules": []}
-        named = no_rules | self._named("closed")
-        self._closed = oci.core.DefaultSecurityList(
-            f"{name}-closed", manage_default_resource_id=default, **named, opts=self._child
-        )
+        closed = no_rules | self._named("closed") | {"manage_default_resource_id": self._vcn.default_security_list_id}
+        self._closed = oci.core.DefaultSecurityList(f"{name}-closed", **closed, opts=self._child)
         self.vcn_id = self._vcn.id
         private = self._private_routes()
         public = None if private_endpoint else self._public_routes()
@@ -75,17 +67,10 @@ class OkeNetwork(Component[OkeCluster, Text, dict[str, str]]):
 
     def _subnet(self, kind: str, cidr: str, routes: oci.core.RouteTable, *, private: bool) -> oci.core.Subnet:
         """A regional subnet: it names no availability domain."""
-        return oci.core.Subnet(
-            f"{self._name}-{kind}",
-            vcn_id=self.vcn_id,
-            cidr_block=cidr,
-            dns_label=kind,
-            prohibit_public_ip_on_vnic=private,
-            route_table_id=routes.id,
-            **self._named(kind),
-            # Nothing starts in it while the default list still admits SSH.
-            opts=self._below(self._closed),
-        )
+        of = {"vcn_id": self.vcn_id, "cidr_block": cidr, "route_table_id": routes.id, "prohibit_public_ip_on_vnic": private}
+        # Nothing starts in it while the default list still admits SSH.
+        opts = self._below(self._closed)
+        return oci.core.Subnet(f"{self._name}-{kind}", **of, dns_label=kind, **self._named(kind), opts=opts)
 
 
 def _route(destination: Text, kind: str, gateway: Text) -> oci.core.RouteTableRouteRuleArgs:

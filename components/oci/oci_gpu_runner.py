@@ -261,32 +261,23 @@ class OciGpuRunner(PackagedComponent[Read]):
             "metadata": {"user_data": encoded(settings, pushes=pushes is not None)} | address,
         }
         instance_details = {"instance_type": "compute", "launch_details": details}
-        machine = oci.core.InstanceConfiguration(
-            f"{name}-machine", display_name=name, instance_details=instance_details, **shared, opts=self._below(*self._after)
-        )
+        named, opts = {**shared, "display_name": name}, self._below(*self._after)
+        machine = oci.core.InstanceConfiguration(f"{name}-machine", instance_details=instance_details, **named, opts=opts)
         subnets = {"subnet_id": args.subnet_id}
         places = [{"availability_domain": one, "primary_vnic_subnets": subnets} for one in settings.availability_domains]
-        sized = {"size": settings.count, "display_name": name, "opts": self._below(*self._after, ignore_changes=["size"])}
+        sized = {**named, "size": settings.count, "opts": self._below(*self._after, ignore_changes=["size"])}
         return oci.core.InstancePool(
-            f"{name}-pool", instance_configuration_id=machine.id, placement_configurations=places, **shared, **sized
+            f"{name}-pool", instance_configuration_id=machine.id, placement_configurations=places, **sized
         )
 
     def _config(self, args: Read) -> pulumi.Output[str]:
         """The launcher's config as JSON, once the ids in it are known."""
         settings = args.settings
-        config = partial(
-            launcher_config,
-            settings.machine_set_name,
-            settings,
-            compartment=settings.compartment_id,
-            region=settings.region,
-            tags=self._tags,
-            metrics_url=settings.metrics_url,
-        )
-        pool = self.instance_pool_id
-        late = pulumi.Output.all(
-            subnet=args.subnet_id, security_group=args.security_group_id, pool=pool, metrics_group=args.metrics_security_group_id
-        )
+        where = {"compartment": settings.compartment_id, "region": settings.region}
+        of: dict[str, Any] = {**where, "metrics_url": settings.metrics_url, "tags": self._tags}
+        config = partial(launcher_config, settings.machine_set_name, settings, **of)
+        groups = {"security_group": args.security_group_id, "metrics_group": args.metrics_security_group_id}
+        late = pulumi.Output.all(subnet=args.subnet_id, pool=self.instance_pool_id, **groups)
         return late.apply(lambda ids: json.dumps(config(**ids), indent=2))
 
     def _rights(self, name: str, args: Read, chart: Chart) -> list[oci.identity.Policy]:

@@ -15,6 +15,7 @@ from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent, Resources, Text
 from components.kubernetes.args import TolerationArgs
 from components.kubernetes.provider import kubernetes_provider
+from components.oci.addon import declare_addon
 from components.oci.governance import budget, home_provider
 from components.oci.managed_nodes import managed_nodes, node_metadata
 from components.oci.network import OkeNetwork
@@ -302,16 +303,9 @@ class OkeGpuCluster(PackagedComponent[Read]):
     def _gpu_plugin(self, name: str, settings: OkeClusterSettings) -> None:
         """OKE's device plugin. If another one advertises the GPUs, a label of the pools keeps OKE's off their nodes."""
         tolerations = json.dumps([toleration.manifest() for toleration in settings.gpu_plugin_tolerations])
-        oci.containerengine.Addon(
-            f"{name}-gpu-plugin",
-            addon_name=PLUGIN_ADDON,
-            version=settings.gpu_plugin_version,
-            cluster_id=self.cluster_id,
-            configurations=[{"key": "tolerations", "value": tolerations}] if settings.gpu_plugin_tolerations else None,
-            override_existing=True,
-            remove_addon_resources_on_delete=True,
-            opts=self._below(*self.ready),
-        )
+        values = {"tolerations": tolerations} if settings.gpu_plugin_tolerations else {}
+        version, opts = settings.gpu_plugin_version, self._below(*self.ready)
+        declare_addon(f"{name}-gpu-plugin", self.cluster_id, PLUGIN_ADDON, version, values, opts)
 
 
 def services_cidr(settings: OkeCluster) -> str:

@@ -27,16 +27,11 @@ class OkeRunnerImage(Component[InCluster, OcirRegistry, str]):
         request = pulumi.InvokeOutputOptions(parent=self, depends_on=[group])
         actual = oci.objectstorage.get_namespace_output(compartment_id=tenancy, opts=request).namespace
         self.namespace = actual.apply(lambda namespace: same_tenancy(name, registry.namespace, namespace))
+        private = {"compartment_id": here.settings.compartment, "freeform_tags": here.tags, "is_immutable": True}
+        private["is_public"] = False
         for repository in (RUNNER_GPU_REPOSITORY, *registry.repositories):
-            oci.artifacts.ContainerRepository(
-                f"{name}-{repository}",
-                compartment_id=here.settings.compartment,
-                display_name=f"{registry.prefix}/{repository}",
-                is_immutable=True,
-                is_public=False,
-                freeform_tags=here.tags,
-                opts=self._child,
-            )
+            called = f"{registry.prefix}/{repository}"
+            oci.artifacts.ContainerRepository(f"{name}-{repository}", display_name=called, **private, opts=self._child)
         self._scan(name, here, registry)
         return {"namespace": self.namespace}
 
@@ -56,15 +51,10 @@ class OkeRunnerImage(Component[InCluster, OcirRegistry, str]):
 
     def _readers(self, name: str, here: InCluster, registry: OcirRegistry, tenancy: str) -> oci.identity.DynamicGroup:
         compartment = here.settings.compartment
-        group = oci.identity.DynamicGroup(
-            f"{name}-nodes",
-            compartment_id=tenancy,
-            name=f"{here.physical_name}-nodes",
-            description=f"Machines of the compartment of {here.physical_name}",
-            matching_rule=f"ALL {{instance.compartment.id = '{compartment}'}}",
-            freeform_tags=here.tags,
-            opts=self._below(provider=here.iam),
-        )
+        machines = f"ALL {{instance.compartment.id = '{compartment}'}}"
+        about = {"description": f"Machines of the compartment of {here.physical_name}", "freeform_tags": here.tags}
+        of = {"compartment_id": tenancy, "name": f"{here.physical_name}-nodes", "matching_rule": machines}
+        group = oci.identity.DynamicGroup(f"{name}-nodes", **of, **about, opts=self._below(provider=here.iam))
         pulls = group.name.apply(lambda called: pull_right(called, compartment, registry.prefix))
         why = f"Nodes of {here.physical_name} pull images, and the scanner reads them"
         here.policy(f"{name}-readers", [pulls, *scan_rights(compartment)], compartment, why, parent=self)
@@ -85,7 +75,5 @@ def pull_right(group: str, compartment: str, prefix: str) -> str:
 
 def scan_rights(compartment: str) -> list[str]:
     """The statements by which Vulnerability Scanning reads images (docs.oracle.com, IAM policies of that service)."""
-    return [
-        f"Allow service vulnerability-scanning-service to read {what} in compartment id {compartment}"
-        for what in ("compartments", "repos")
-    ]
+    read = "Allow service vulnerability-scanning-service to read"
+    return [f"{read} {what} in compartment id {compartment}" for what in ("compartments", "repos")]
