@@ -54,7 +54,6 @@ class Pool(Record, kw_only=True):
     `kubelet` is the kubelet's configuration, `disruption` that of Karpenter. `expires` is the age at which Karpenter replaces a
     node, such as 720h. `instance_store`: pods have the machine's own disks as their ephemeral storage. `nodes` counts those that
     an export of the cluster has. `regions` has all regions of a definition that several clusters share, `region` first.
-    `kubernetes` is the version of the cluster or its nodes as the file has it.
     """
 
     at: Keys
@@ -113,10 +112,12 @@ class Controller(Record):
 class RunnerClass(Record, kw_only=True):
     """What a `runs-on` may name: a runner scale set of ARC, or machines with a runner for each job.
 
-    `name` and `version` (of ARC) are empty if the file does not say them. `pod` is the spec of the runner's pod, `job` that of
-    the pod in which a job of a kubernetes mode runs, as far as the hook template says it; `hook_template` is the template's path
-    in the runner, empty if the runner has none. `machines` are the types of runners
-    that are machines. `any_label`: one label of a job is enough (terraform-aws-github-runner without exactMatch).
+    `by` says what makes its runners. `name` and `version` (of ARC) are empty if the file does not say them. `pod` is the spec
+    of the runner's pod, `job` that of the pod in which a job of a kubernetes mode runs, as far as the hook template says it;
+    `hook_template` is the template's path in the runner, empty if the runner has none. `machines` are the types of runners that
+    are machines, `disk` their size in GiB, 0 if unknown. `any_label`: one label of a job is enough (terraform-aws-github-runner
+    without exactMatch). `label_sets`: all labels of a job must be in one of these sets, and the name is no label; labels that
+    begin with `ignores` do not count. Of several classes that serve a job, the one with the least `priority` gets it.
     `needs_container`: it takes no job without `container`. `maximum` is None without a limit. `url` is the address at GitHub.
     `values` are the chart's values, or else what the file says of the class: the edits of a fix are below it, those of the pod
     at `pod_at`. `cluster` and `regions` have all clusters of a definition that several share. `overheads` are figures that
@@ -148,6 +149,11 @@ class RunnerClass(Record, kw_only=True):
     hook_template: str = ""
     regions: tuple[str, ...] = ()
     overheads: tuple[Overhead, ...] = ()
+    by: Literal["arc", "launcher", "terraform-aws-github-runner", "runs-on", "gpu-ci"] = "arc"
+    label_sets: tuple[frozenset[str], ...] = ()
+    ignores: str = ""
+    priority: int = 0
+    disk: int = 0
 
     @property
     def place(self) -> str:
@@ -161,11 +167,12 @@ class RunnerClass(Record, kw_only=True):
 
     def serves(self, asked: RunsOn) -> bool:
         """Whether a job with this `runs-on` may run here."""
-        held = (self.name, *self.labels)
-        if self.any_label and asked.labels:
-            lowered = {label.lower() for label in held}
-            return any(label.lower() in lowered for label in asked.labels)
-        return asked.matches(held, self.group)
+        kept = tuple(label for label in asked.labels if not (self.ignores and label.lower().startswith(self.ignores)))
+        sets = self.label_sets or (frozenset((self.name, *self.labels)),)
+        if self.any_label and kept:
+            lowered = {label.lower() for held in sets for label in held}
+            return any(label.lower() in lowered for label in kept)
+        return any(RunsOn(kept, asked.group).matches(held, self.group) for held in sets)
 
 
 @dataclass(slots=True)

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from fleet.facts.errors import InputError
-from fleet.facts.yaml_text import Document
+from fleet.facts.yaml_text import Document, text_of
 from fleet.loading.documents import documents
 from gpu_ci.audit.formats import FINISHERS, READERS, each
+from gpu_ci.audit.formats.machines import MULTI, hcl
 from gpu_ci.audit.keys import Keys
 from gpu_ci.audit.model import Seen
 from gpu_ci.offline.folders import files
@@ -17,11 +18,14 @@ _FIX = "name a folder with workflows, Helm values, node pools or manifests, or o
 def audit(root: Path) -> Seen:
     """Read a folder or one file. Raises InputError if it does not exist or has nothing that an audit knows."""
     seen, known = Seen(), []
-    for path in files("PATH", root, (".yaml", ".yml", ".json"), _FIX):
+    for path in files("PATH", root, (".yaml", ".yml", ".json", ".tf", ".tfvars"), _FIX):
         # A link may lead to another file of the machine.
         if path != root and path.is_symlink():
             continue
         try:
+            if path.suffix in (".tf", ".tfvars"):
+                seen.not_read += filter(None, (hcl(path, text_of(path)),))
+                continue
             # The text after a last `---` is an empty document.
             for document in (entry for entry in documents(path) if entry.value is not None):
                 known += _read(seen, path, document)
@@ -33,7 +37,8 @@ def audit(root: Path) -> Seen:
         finish(seen)
     seen.unread += [key for keys in known for key in keys.unread()]
     if seen.empty:
-        raise InputError(f"PATH: {root} has no workflow, nothing of ARC and no node pool; {_FIX}")
+        none = f"PATH: {root} has no workflow, nothing of ARC and no node pool; {_FIX}"
+        raise InputError("\n".join([*(line for line in seen.not_read if MULTI in line), none]))
     return seen
 
 

@@ -35,6 +35,7 @@ LOCAL = re.compile(r"[.$]/([^\0\n]*)")
 """`uses` of something in the same repository."""
 _LONGEST = 10**6
 """Minutes that stand for any longer timeout. GitHub ends every job earlier."""
+_RUN = re.compile(r"\$\{\{\s*github\.run_(?:id|attempt|number)\s*\}\}")
 _DEEPEST = 10
 """Levels of composite actions (docs.github.com, "Reusing workflow configurations": up to 10 of them nest)."""
 Needs = Literal["container", "entrypoint", "docker"]
@@ -135,6 +136,8 @@ def job_of(
     group = runs_on.get("group") or "" if isinstance(runs_on, Mapping) else ""
     labels = runs_on.get("labels") if isinstance(runs_on, Mapping) else runs_on
     texts = [as_text(label) for label in (labels if isinstance(labels, list) else [labels]) if label not in (None, "")]
+    # The number of a run tells RunsOn's machines apart, and says nothing of the machine.
+    texts = [_RUN.sub("0", text) if text.startswith("runs-on=") else text for text in texts]
     left = next((text for text in (*texts, str(group)) if is_open(text)), "")
     unresolved = f"only GitHub can evaluate {quoted(left, 200)}; name a set" if left else ""
     if not texts and not group:

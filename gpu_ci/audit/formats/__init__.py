@@ -6,13 +6,20 @@ reads through `Keys`: a key that no reader takes is listed as unread.
 
 from collections.abc import Callable, Iterator
 
-from gpu_ci.audit.formats import arc, groups, karpenter, manifests, osdc
+from gpu_ci.audit.formats import arc, groups, karpenter, machines, manifests, osdc
 from gpu_ci.audit.keys import Keys
 from gpu_ci.audit.model import Seen
 
-READERS: tuple[Callable[[Keys, Seen], bool], ...] = (arc.read, karpenter.read, groups.read, osdc.read, manifests.read)
+READERS: tuple[Callable[[Keys, Seen], bool], ...] = (
+    arc.read,
+    karpenter.read,
+    groups.read,
+    osdc.read,
+    machines.read,
+    manifests.read,
+)
 """The first that knows a document reads it."""
-FINISHERS: tuple[Callable[[Seen], None], ...] = (karpenter.finish, osdc.finish, manifests.finish)
+FINISHERS: tuple[Callable[[Seen], None], ...] = (karpenter.finish, osdc.finish, manifests.finish, machines.finish)
 """Each joins what several documents say, once all are read."""
 
 

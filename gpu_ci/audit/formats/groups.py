@@ -12,6 +12,7 @@ from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import EKS_EFFECT, Taint
 from fleet.facts.tables import beside
+from gpu_ci.audit.formats import machines
 from gpu_ci.audit.formats.types import ARCH_LABEL, cheapest, meeting, region_of
 from gpu_ci.audit.keys import Keys
 from gpu_ci.audit.model import Pool, Seen
@@ -32,6 +33,11 @@ def read(keys: Keys, seen: Seen) -> bool:
         for values in ("planned_values", "values"):
             keys.get(values).skip("outputs")
             _terraform(keys.get(values, "root_module"), seen)
+        variables = keys.get("variables")
+        variables.skip(*(name for name in variables.entries() if name != machines.MULTI))
+        machines.many(variables.get(machines.MULTI, "value"), seen)
+        for call in keys.entries("configuration", "root_module", "module_calls").values():
+            machines.many(call.get("expressions", machines.MULTI, "constant_value"), seen)
         return True
     for key, kind in _TABLE["answers"].items():
         for item in keys.items(key):

@@ -71,6 +71,7 @@ def _nodes(seen: Seen) -> None:
                 zones=tuple(sorted(zones)),
                 region=first.text("metadata", "labels", REGION_LABEL),
                 kubernetes=first.text("status", "nodeInfo", "kubeletVersion"),
+                driver=held.get(_TABLE["node"]["driver"], ""),
                 capacities=(*capacity, ON_DEMAND)[:1],
             )
         )

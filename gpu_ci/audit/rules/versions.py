@@ -29,7 +29,7 @@ def arc_age(seen: Seen, day: date) -> Iterator[Finding]:
     """The releases of ARC after that of a set or controller."""
     releases = [row for row in rows("arc_releases.csv") if date.fromisoformat(row["released"]) <= day]
     newest = max(releases, key=lambda row: numbers(row["version"]), default=None)
-    of_sets = [(one.at, one.name, one.version) for one in seen.classes if not one.machines]
+    of_sets = [(one.at, one.name, one.version) for one in seen.classes if one.by in ("arc", "launcher")]
     for at, name, version in [*of_sets, *((one.at, "", one.version) for one in seen.controllers)]:
         if newest is None:
             continue
