@@ -75,7 +75,7 @@ def text(report: Report) -> Iterator[str]:
 
 def _facts(row: Row) -> Iterator[str]:
     """What is known of a class, in short sentences."""
-    yield f"{row.gpus} GPUs a job" if row.gpus is not None else "GPUs of its machine not known"
+    yield f"{row.gpus} GPU{'s' * (row.gpus != 1)} a job" if row.gpus is not None else "GPUs of its machine not known"
     if row.where:
         yield f"runs in {', '.join(row.where)}{' from zero nodes' if row.zero else ''}"
     else:

@@ -64,7 +64,7 @@ def _served(job: Job, one: RunnerClass) -> Iterator[Finding]:
     elif job.asks.startswith("--gpus") and not gpus:
         yield said("job-gpus.none", job.place, job.name, asks=job.asks, **facts)
     if gpus and not job.timed:
-        yield said("job-timeout.none", job.place, job.name, _at(job, "timeout-minutes", 60), gpus=gpus, **facts)
+        yield said("job-timeout.none", job.place, job.name, _at(job, "timeout-minutes", 60), **facts)
     rights = privileges(one)
     if rights and (events := sorted(job.events & _STRANGERS)):
         yield said("job-trigger.stranger", job.place, job.name, events=", ".join(events), rights=rights, **facts)

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from datetime import date
 
 from fleet.facts.lifecycle import RUNNER_REPOSITORY, numbers, of_image
+from fleet.facts.nested import parts
 from fleet.facts.tables import rows
-from gpu_ci.audit.finding import Finding, said
-from gpu_ci.audit.model import Seen
+from gpu_ci.audit.finding import Edit, Finding, said
+from gpu_ci.audit.model import RunnerClass, Seen
 
 
 def runner_age(seen: Seen, day: date) -> Iterator[Finding]:
@@ -22,7 +23,17 @@ def runner_age(seen: Seen, day: date) -> Iterator[Finding]:
         if life is None or (life.last is None and life.released is None):
             yield said("runner-age.unknown", one.at, one.name, image=image)
         elif life.shown(day):
-            yield said(f"runner-age.{'ended' if life.over(day) else 'ends'}", one.at, one.name, life=life.words(day))
+            edits = [] if "@" in image else _newer(one, day)
+            yield said(f"runner-age.{'ended' if life.over(day) else 'ends'}", one.at, one.name, edits, life=life.words(day))
+
+
+def _newer(one: RunnerClass, day: date) -> Iterator[Edit]:
+    """The newest release of the day in the image of the set, if that is another one."""
+    known = (row["version"] for row in rows("runner_releases.csv") if date.fromisoformat(row["released"]) <= day)
+    newest = f"{RUNNER_REPOSITORY}:{max(known, key=numbers)}"
+    for index, container in enumerate(parts(one.pod, "containers")):
+        if container.get("name") == "runner" and newest != one.image and one.pod_at is not None:
+            yield Edit(one.values, (*one.pod_at, "spec", "containers", index, "image"), newest)
 
 
 def arc_age(seen: Seen, day: date) -> Iterator[Finding]:
