@@ -9,7 +9,7 @@ from fleet.facts.scheduling import is_gpu_resource
 
 from .read import Data, Faults, Later, gpus, items, keys, walk, whole
 from .releases import Release, step
-from .rule import said, setting
+from .rule import said
 
 _OWN_WORD = re.compile(r"(?i)(?:request|limit|num|n)?_?gpus?_?(?:count|num|request|limit|per_?\w+)?s?")
 """Numbers of GPUs in the words of single charts, as requestGPU."""
@@ -30,8 +30,7 @@ def chart_faults(release: Release, per_container: int, in_all: int, later: Later
         amounts = () if release.is_scale_set else list(_asked(release.values, release.values_path, 1, later))
         for path, number, _ in amounts:
             if number > per_container:
-                most = f"a container takes at most {per_container}"
-                yield f"{path} asks for {gpus(number)}: {most}; ask for fewer, or raise {setting('maxPerContainer')}"
+                yield said("container_values", path=path, number=gpus(number), most=per_container)
         total = min(sum(number * pods for _, number, pods in amounts), _MOST)
         if total > in_all and any(pods > 1 for *_, pods in amounts) | (len(amounts) > 1):
             yield said("chart_gpus", release=release, total=gpus(total), most=in_all)

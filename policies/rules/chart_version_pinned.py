@@ -39,8 +39,7 @@ def _check(args: Args, later: Later) -> Faults:
             pinned = _VERSION.fullmatch(text(version)) or (release.image and _DIGEST.fullmatch(text(version)))
             # The object of a chartRef has the version.
             if not (pinned or keys(walk(release.source, "chartRef"))):
-                fault = "must be one exact version, not a range; write it in full, as in 0.14.2"
-                yield f"{release.path('version')} is {shown(version)}: {fault}"
+                yield said("inexact_version", path=release.path("version"), version=version)
         with later:
             # `sources-allowed` judges the object that a release of Flux names.
             if release.reference is None:

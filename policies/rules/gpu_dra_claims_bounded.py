@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from .exceptions import matches
 from .kinds import PODS, api_tokens, each, kind_of, may_have_pods
 from .pods import PodSpec, pod_specs
-from .read import Data, Faults, Later, bound, count, entries, shown, strings, text, walk, whole
-from .rule import Args, Rule, facts, said, setting
+from .read import Data, Faults, Later, bound, count, entries, strings, text, walk, whole
+from .rule import Args, Rule, facts, said
 
 _VERSIONS = ("v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
 _SPEC = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
@@ -78,8 +78,7 @@ def _asked(path: str, body: Data, classes: Sequence[str], most: int, faults: lis
     amount = later.walk(body, "count")
     number = max(whole(amount) or 1, 1)
     if number > most:
-        limit = f"at most {most} GPUs per claim ({setting('maxCount')})"
-        faults.append(f"{path}.count is {shown(amount)}: {limit}; ask for fewer")
+        faults.append(said("large_request", path=path, amount=amount, most=most))
     return number
 
 

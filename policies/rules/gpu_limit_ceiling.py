@@ -100,8 +100,7 @@ def _check_alone(args: Args, later: Later) -> Faults:
         for (path, place), key in product(asked, ("count", "replicas")):
             number = later.walk(place, key)
             if (whole(number) or 0) > bound(config, "maxPerWorkload"):
-                fix = f"write fewer, or raise {setting('maxPerWorkload')}"
-                yield f"{path}.{key} is {shown(number)}: nodes start for so many pods; {fix}"
+                yield said("provisioned_pods", path=path, key=key, number=number)
     for pod in pod_specs(args.type, args.props, later):
         # A runner set has one listener, whatever its number of runners.
         kind = "" if pod.owner_path.endswith("listenerTemplate.") else kind_of(args.type)

@@ -63,11 +63,8 @@ def _profile(name: str) -> str:
 
 
 def _unknown(name: str, profiles: Sequence[str]) -> str:
-    there = (
-        f"has {', '.join(map(line, profiles[:8]))}" if profiles else f"has no MIG profiles, so a slice is named {GPU_RESOURCE}"
-    )
-    more = entry("profiles", line(_profile(name)))
-    return f"{shown(name)}: this stack {there}; ask for one that exists, or {more}"
+    there = ", ".join(map(line, profiles[:8])) or f"no MIG profiles, so a slice is named {GPU_RESOURCE}"
+    return f"{shown(name)}: this stack has {there}; ask for one that exists, or {entry('profiles', line(_profile(name)))}"
 
 
 def _strategies(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:

@@ -119,11 +119,9 @@ def _check_talos(props: Data, key: str, _: Later) -> Faults:
         return
     if taint is None:
         sign, hard = gpu_sign(TALOS_NODE, props, Later()), " or ".join(_KEEPS_OFF)
-        fault = said("no_talos_taint", sign=sign, key=key, hard=hard, value=_TALOS_TAINT)
+        yield said("no_talos_taint", sign=sign, key=key, hard=hard, value=_TALOS_TAINT)
     else:
-        hard = " and ".join(_KEEPS_OFF)
-        fault = f"nodeTaints[{shown(key)}] is {shown(taint)}: only {hard} keep pods off GPU nodes; write {_TALOS_TAINT}"
-    yield fault
+        yield said("weak_talos_taint", key=key, taint=taint, hard=" and ".join(_KEEPS_OFF), value=_TALOS_TAINT)
 
 
 def _check_object(_: Data, __: str, ___: Later) -> Faults:

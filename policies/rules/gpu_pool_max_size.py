@@ -74,10 +74,9 @@ def _nodes(args: Args, cap: int, later: Later) -> Faults:
     with later:
         path, value = most(args.type, args.props, args.opts)
         name = _shown_path(path)
-        nodes = whole(value)
-        if nodes is None:
-            fix = "write the maximum that the autoscaler uses" if path == OKE_MOST else "write a whole number"
-            yield f"{name} is {shown(value)}: a GPU pool needs a maximum number of nodes; {fix}"
+        if (nodes := whole(value)) is None:
+            fix = "the maximum that the autoscaler uses" if path == OKE_MOST else "a whole number"
+            yield f"{name} is {shown(value)}: a GPU pool needs a maximum number of nodes; write {fix}"
             return
         yield from _counted(name, nodes, cap, partial(choices, args.type, args.props), "maxGpusPerPool", later)
 
@@ -106,10 +105,8 @@ def _machine_set(release: Release, cap: int, later: Later) -> Faults:
         if not tuple(booted(release, unread)):
             later.join(unread)
             return
-        value = walk(release.values, "maxRunners")
-        runners = whole(value)
-        name = f"{release.values_path}.maxRunners"
-        if runners is None:
+        value, name = walk(release.values, "maxRunners"), f"{release.values_path}.maxRunners"
+        if (runners := whole(value)) is None:
             yield f"{name} is {shown(value)}: ARC then boots a GPU machine for every job; write a whole number"
         else:
             yield from _counted(name, runners, cap, partial(booted, release), "maxGpusPerMachineSet", later)
@@ -123,8 +120,7 @@ def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, late
     # If only the launch template has the type, each node of a GPU pool has at least one GPU.
     least = max(counts, default=0 if unread else 1)
     if machines * least > cap:
-        room = cap // least
-        fix = f"write {room} or less" if room else "take a smaller type"
+        fix = f"write {cap // least} or less" if cap >= least else "take a smaller type"
         unit = gpus(least) if types else "1 GPU or more"
         yield f"{name} is {machines}: {machines} times {unit} is more than {gpus(cap)}; {fix}, or raise {setting(ceiling)}"
         return

@@ -47,8 +47,7 @@ def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     yield from (said("toleration_value", pod=pod, index=index, toleration=toleration) for index, toleration in rejected)
     if later.clear(hidden) and taint is not None:
         add = ", ".join(f"{name}: {line(value)}" for name, value in _cover(taint).items())
-        must = f"a pod that takes GPUs must tolerate the taint {line(str(taint))} of GPU nodes"
-        yield f"{pod.path}.tolerations: {must}; add {{{add}}}"
+        yield said("no_toleration", pod=pod, taint=str(taint), add=add)
 
 
 def _remediate(args: Args, draft: Draft) -> None:

@@ -90,12 +90,7 @@ NODES = POOLS | {TALOS_NODE}
 """Resource types that set labels and taints of nodes."""
 
 NODE_PATCH = "kubernetes:core/v1:NodePatch"
-NODE_OBJECTS = frozenset(
-    (
-        *(NODE_PATCH, "kubernetes:core/v1:Node", "kubernetes:core/v1:NodeList", "kubernetes:core/v1:Binding"),
-        *("kubernetes:karpenter.sh/v1:NodeClaim", "kubernetes:certificates.k8s.io/v1:CertificateSigningRequest"),
-    )
-)
+NODE_OBJECTS = listed("node_objects")
 """What only the kubelet, the scheduler and Karpenter write of a node, and of the pods on it."""
 
 LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from .kinds import OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
+from .kinds import fields
 from .read import SETTLED, Data, Faults, Later, count, entries, items, keys, label, shown, some, text, walk, whole
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -14,21 +14,14 @@ IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 class _Shape(NamedTuple):
     """Where a kind has its rules ("" for a kind that is one), and in a rule its sources, its protocol and its ports."""
 
-    inside: str = ""
-    sources: tuple[str, ...] = ("cidrBlocks", "ipv6CidrBlocks")
-    protocol: str = "protocol"
-    span: tuple[str, ...] = ()
-    bounds: tuple[str, str] = ("fromPort", "toPort")
+    inside: str
+    sources: list[str]
+    protocol: str
+    span: list[str]
+    bounds: list[str]
 
 
-_OCI = _Shape(sources=("source",), span=("tcpOptions",), bounds=("min", "max"))
-_RULES = {
-    **dict.fromkeys(SECURITY_GROUPS, _Shape("ingress")),
-    SECURITY_GROUP_RULE: _Shape(),
-    SECURITY_GROUP_INGRESS: _Shape(sources=("cidrIpv4", "cidrIpv6"), protocol="ipProtocol"),
-    OCI_NSG_RULE: _OCI._replace(span=("tcpOptions", "destinationPortRange")),
-    **dict.fromkeys(OCI_SECURITY_LISTS, _OCI._replace(inside="ingressSecurityRules")),
-}
+_RULES = {token: _Shape(*row) for token, row in fields("firewall_rules").items()}
 
 
 def network(value: Data) -> IPNetwork | None:
@@ -69,7 +62,7 @@ def _is_incoming(props: Data) -> bool:
     return all(text(walk(props, field)).lower() in ("", "ingress") for field in ("type", "direction"))
 
 
-def _reached(protocol: Data, holder: Data, bounds: tuple[str, str], ports: Sequence[int]) -> list[int]:
+def _reached(protocol: Data, holder: Data, bounds: Sequence[str], ports: Sequence[int]) -> list[int]:
     """The ports in a range; a range without bounds has every port. AWS spells TCP by name or number and all as -1, OCI as all."""
     name = label(protocol).lower()
     if name not in ("tcp", "6", "-1", "all"):

@@ -12,19 +12,14 @@ from .pods import PodSpec, containers_of, volumes_of
 from .read import Data, Faults, Later, entries, keys, line, shown, text, true, walk, whole
 
 BASELINE, RESTRICTED = "baseline", "restricted"
-CAPABILITIES = frozenset(
-    (
-        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE"),
-        *("SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
-    )
-)
-"""Those that `baseline` lets a container add."""
 PROFILES = ("seccompProfile", "appArmorProfile")
 """Controls of what a program may ask of the kernel."""
 SHARED = {"hostNetwork": "network, metadata included", "hostPID": "processes", "hostIPC": "shared memory"}
 ROOT = "a kernel vulnerability could then give root on the node; write the image's own user, above 0"
 PRIVILEGED = "a privileged container is root on its node, with all GPUs, credentials and pods there"
 _TABLES = beside(__file__, "pod_security.toml")
+CAPABILITIES = frozenset(_TABLES["capabilities"])
+"""Those that `baseline` lets a container add."""
 UNCONFINED: str = _TABLES["fields"]["seccompProfile.type"]["means"]
 _FIELDS = [(tuple(name.split(".")), row["allowed"], row["means"]) for name, row in _TABLES["fields"].items()]
 """Fields of a security context with the values that `baseline` allows, and what another one does."""

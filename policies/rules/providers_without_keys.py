@@ -13,7 +13,7 @@ from fleet.facts.yaml_text import helm_values
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, IAM_ROLE, OKE_CLUSTER, TALOS_NODE, table
 from .principals import accounts_of
 from .read import Data, Faults, Later, UndeterminableError, keys, parsed, places, shown, text, walk
-from .rule import NOTHING, Stack, StackRule, Violations, facts, said, setting
+from .rule import NOTHING, Stack, StackRule, Violations, facts, said
 
 _SETTINGS = {f"pulumi:providers:{name}": {*settings, "version", "__internal"} for name, settings in table("providers").items()}
 KUBERNETES = "pulumi:providers:kubernetes"
@@ -34,8 +34,7 @@ def _check(stack: Stack, later: Later) -> Violations:
         # A provider gets nested settings as JSON.
         for path, role in places({"": parsed(text(assumed)) or assumed}, ".[].roleArn", later):
             if not accounts.has(text(role)) and later.clear(accounts.hidden):
-                fix = f"remove it, or list the account in {setting('accounts')}"
-                yield f"assumeRoles{path} is {shown(role)}, a role of another account; {fix}", provider.urn
+                yield said("other_account", path=path, role=role), provider.urn
         with later:
             identifier = walk(provider.props, "clusterIdentifier") if provider.type == KUBERNETES else None
             # A program may work in the cluster of another program alone.

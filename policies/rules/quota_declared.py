@@ -121,8 +121,7 @@ def _check_aws(stack: Stack, needs: _Needs, later: Later) -> Violations:
         if hidden:
             later.join(hidden)
         elif value is None:
-            query = f"--region {line(region)} --service-code ec2 --quota-code {code}"
-            missing.append(f"{takes}: aws service-quotas get-service-quota {query}")
+            missing.append(said("quota_query", takes=takes, region=region, code=code))
         else:
             yield f"{takes}, and {value:g} are declared; raise value to {need}, or lower nodes.max", urn
     if missing:
@@ -147,11 +146,9 @@ def _check_oci(stack: Stack, needs: _Needs, later: Later) -> Violations:
             continue
         takes = f"OCI {line(region)}: {several([name for name, _ in users])} may take {need} GPUs of quota {code}"
         if allowed is None:
-            fault = said("no_oci_quota", takes=takes, quota=OCI_QUOTA, code=code, need=need, region=region)
-            yield fault, None
+            yield said("no_oci_quota", takes=takes, quota=OCI_QUOTA, code=code, need=need, region=region), None
         else:
-            fix = f"raise the number to {need}, or lower nodes.max or scale.max"
-            yield f"{takes}, and statements allow {allowed}; {fix}", None
+            yield said("small_oci_quota", takes=takes, allowed=allowed, need=need), None
 
 
 @lru_cache(maxsize=64)
@@ -232,8 +229,7 @@ def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: La
     for name in names:
         resource = f"requests.{name}"
         if lacks(quotas, runner_set.place, partial(_limits, resource), later) and not unsure:
-            fault = said("no_resource_quota", runner_set=runner_set, quota=RESOURCE_QUOTA, resource=resource)
-            yield fault, runner_set.resource.urn
+            yield said("no_resource_quota", set=runner_set, quota=RESOURCE_QUOTA, resource=resource), runner_set.resource.urn
     later.join(unsure)
 
 

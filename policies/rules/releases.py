@@ -18,10 +18,11 @@ Values, containers and metadata have objects and texts at any depth: `objects` a
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fleet.facts.credentials import mask
 from fleet.facts.record import Record
+from fleet.facts.tables import beside
 from fleet.facts.yaml_text import helm_values
 
 from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART, kind_of
@@ -52,29 +53,17 @@ class _Form(NamedTuple):
     unread: Mapping[_Path, str] = {}
 
 
-_HELM = _Form(
-    repository=("repositoryOpts", "repo"), name=("name",), namespace=("namespace",), unread={("valueYamlFiles",): "files"}
-)
-_ARGO = _Form(
-    version=("targetRevision",),
-    repository=("repoURL",),
-    values=("helm", "valuesObject"),
-    text=("helm", "values"),
-    name=("helm", "releaseName"),
-    namespace=("helm", "namespace"),
-    unread={("helm", "valueFiles"): "files", ("helm", "fileParameters"): "files", ("helm", "parameters"): "parameters"},
-)
-_FLUX = _Form(
-    version=("chart", "spec", "version"),
-    repository=("chart", "spec", "repository"),
-    chart=("chart", "spec", "chart"),
-    reference=("chart", "spec", "sourceRef"),
-    unread={("valuesFrom",): "objects", ("chart", "spec", "valuesFiles"): "files", ("postRenderers",): "patches"},
-)
+def _form_of(row: Mapping[str, Any]) -> _Form:
+    paths = {name: tuple(path.split(".")) for name, path in row.items() if name != "unread"}
+    return _Form(**paths, unread={tuple(path.split(".")): word for path, word in row.get("unread", {}).items()})
+
+
+_BY_NAME = {name: _form_of(row) for name, row in beside(__file__, "forms.toml").items()}
+_HELM, _ARGO, _FLUX = (_BY_NAME[name] for name in ("helm", "argo", "flux"))
 _FORMS = {
     ("helm.toolkit.fluxcd.io", "HelmRelease"): _FLUX,
-    ("helm.fluxcd.io", "HelmRelease"): _Form(("chart", "version"), ("chart", "repository"), ("chart", "name")),
-    ("helm.cattle.io", "HelmChart"): _Form(text=("valuesContent",), unread={("set",): "parameters"}),
+    ("helm.fluxcd.io", "HelmRelease"): _BY_NAME["old-flux"],
+    ("helm.cattle.io", "HelmChart"): _BY_NAME["k3s"],
 }
 """Kinds of any version, of other projects, that install a chart, by group and kind. Each has the source in its `spec`."""
 

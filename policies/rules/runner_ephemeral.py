@@ -12,7 +12,7 @@ import re
 from .kinds import HELM, api_tokens
 from .read import Faults, Later
 from .releases import releases
-from .rule import Args, Rule, facts
+from .rule import Args, Rule, facts, said
 from .userdata import MACHINES, script, user_data
 
 _KINDS = ("Runner", "RunnerDeployment", "RunnerReplicaSet", "RunnerSet", "HorizontalRunnerAutoscaler")
@@ -34,8 +34,7 @@ def _check(args: Args, later: Later) -> Faults:
     for release in releases(args.type, args.props, later):
         with later:
             if release.chart_name == LEGACY_CHART:
-                fault = f'{release.chart_path} is "{LEGACY_CHART}", ARC\'s older controller: its runners may run several jobs'
-                yield f"{fault}; use gha-runner-scale-set"
+                yield said("older_chart", release=release, chart=LEGACY_CHART)
     if args.type in MACHINES:
         for path, content in user_data(args.type, args.props, later):
             yield from (f"{path} registers a runner {fault}" for fault in _faults(script(content)))

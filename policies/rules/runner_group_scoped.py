@@ -44,8 +44,7 @@ def _faults(path: str, settings: Data, owners: list[str], later: Later) -> Fault
         scope = _SCOPE.fullmatch(text(url))
         if scope is None:
             # The part before an @ may be a password.
-            written = "one with a password" if "@" in text(url) else shown(url)
-            yield said("no_owner_url", path=path, written=written)
+            yield said("no_owner_url", path=path, written="one with a password" if "@" in text(url) else shown(url))
         elif owners and (owner := f"{scope['host']}/{scope['owner']}".lower()) not in owners:
             served = line(", ".join(owners), 200)
             yield said("other_owner", path=path, url=url, owners=served, entry=entry("owners", owner))

@@ -148,9 +148,7 @@ def _check_oke(stack: Stack, jobs: Sequence[RunnerSet], later: Later) -> None:
         runner_set.name for runner_set in jobs for at in clustered([runner_set.resource], hidden) if any(map(at.near, clusters))
     ]
     if there:
-        why = "OKE enforces no NetworkPolicy until Calico is installed in the cluster"
-        isolated = f"nothing in the stack shows whether jobs of {', '.join(there)} are isolated"
-        later.note(UndeterminableError(f"{isolated}: {why}"))
+        later.note(UndeterminableError(said("no_calico", sets=", ".join(there))))
     later.join(hidden)
 
 

@@ -137,8 +137,7 @@ def _pod_faults(pod: PodSpec, breaches: Iterable[Breach], later: Later) -> Fault
         path = f"{pod.path}.{container.path}.securityContext"
         security = later.walk(container.body, "securityContext")
         if container.made and true(later.walk(security, "privileged")):
-            fix = f"leave that empty, or add the set to {setting('exempt')} and give it its own nodes"
-            yield f"{path}.privileged is true, made by {container.made}: {PRIVILEGED}; {fix}"
+            yield said("privileged_by_chart", path=path, container=container, means=PRIVILEGED)
         if is_root(security, later):
             yield f"{path}.runAsUser is 0: {ROOT}"
 

@@ -29,7 +29,7 @@ from .pods import pod_specs, pods_of, takes_gpus
 from .pools import ANNOTATIONS, FIRST, LEAST, OKE_LEAVING, bought, gpu_sign, ignored
 from .read import Data, Faults, Later, bound, keys, provided, shown, text, true, walk, whole
 from .releases import Release, releases
-from .rule import Args, Rule, facts, setting
+from .rule import Args, Rule, facts, said
 
 _WARM = {EKS_NODE_GROUP: "warmPoolConfig", AUTO_SCALING_GROUP: "warmPool"}
 _OURS = "gpu-ci:index:GpuNodeGroup$"
@@ -128,8 +128,7 @@ def _above(path: tuple[str, ...], props: Data, allowed: int, rule: str, later: L
     value = later.walk(props, *path)
     number = quantity(value)
     if number is not None and number > allowed:
-        at_most = f"{allowed} or less" if allowed else "0"
-        yield path, f"{'.'.join(path)} is {shown(value)}: {rule}; write {at_most}", True
+        yield path, f"{'.'.join(path)} is {shown(value)}: {rule}; write {f'{allowed} or less' if allowed else 0}", True
 
 
 def _warm(field: str, props: Data, later: Later) -> Iterator[_Fault]:
@@ -139,8 +138,7 @@ def _warm(field: str, props: Data, later: Later) -> Iterator[_Fault]:
             return
         prepared, least = walk(pool, "maxGroupPreparedCapacity"), walk(pool, "minSize")
         if whole(prepared) != 0 or whole(least):
-            message = f"{field} is set: it keeps machines that no job needs; remove it, or allow it by {setting('warmPool')}"
-            yield (field,), message, False
+            yield (field,), said("warm_pool", field=field), False
 
 
 def _remediate(args: Args, draft: Draft) -> None:

@@ -77,8 +77,7 @@ def _zones(token: str, props: Data, minimum: int, later: Later) -> Faults:
     for path, number, noun in _counted(token, props, later):
         if number < minimum:
             fix = _ADD_GROUP if token == EKS_NODE_GROUP else "add one"
-            few = f"{path} has {number} {noun}{'' if number == 1 else 's'}"
-            yield said("few_zones", few=few, minimum=minimum, fix=fix)
+            yield said("few_zones", path=path, has=f"{number} {noun}{'' if number == 1 else 's'}", minimum=minimum, fix=fix)
 
 
 def _counted(token: str, props: Data, later: Later) -> Iterator[tuple[str, int, str]]:

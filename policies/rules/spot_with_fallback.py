@@ -201,9 +201,8 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
     resource = fallback.at.resource
     with later:
         if least(resource.type, resource.props):
-            field = ".".join(LEAST[resource.type])
-            value = walk(resource.props, *LEAST[resource.type])
-            yield f"{field} is {shown(value)}", "it keeps no node until one is needed; write 0"
+            path = LEAST[resource.type]
+            yield f"{'.'.join(path)} is {shown(walk(resource.props, *path))}", "it keeps no node until one is needed; write 0"
     with later:
         path, value = most(resource.type, resource.props, resource.opts)
         if value is None and resource.type == KARPENTER_NODE_POOL:
@@ -212,9 +211,7 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
             value = walk(resource.props, *path)
         nodes = whole(value)
         if nodes is None or nodes > limit:
-            allowed = f"{limit} node{'' if limit == 1 else 's'}"
-            fix = f"it has at most {allowed}; write {limit}, or raise {setting('maxFallback')}"
-            yield f"{'.'.join(path)} is {shown(value)}", fix
+            yield f"{'.'.join(path)} is {shown(value)}", said("large_fallback", limit=limit, s="" if limit == 1 else "s")
 
 
 def _missing(spot: _Pool, user: _Set | None) -> str:

@@ -35,7 +35,7 @@ from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, region_of, re
 from .kinds import ADDRESS, CLAIM, EKS_CLUSTER, EKS_COMPONENT, KMS_KEY, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, UNPRICED
 from .read import Later, UndeterminableError, count, line, text, walk
 from .record import Resource
-from .rule import NOTHING, Stack, StackRule, Violations, facts, setting
+from .rule import NOTHING, Stack, StackRule, Violations, facts, said, setting
 from .volumes import claimed, claims
 
 HOURS = 730
@@ -88,8 +88,7 @@ def _budgets(stack: Stack, later: Later) -> Violations:
             usd = quantity(walk(budget.props, BUDGETS[budget.type])) or 0
             most = _limit(stack, "worstUsdPerHour") * HOURS * _MONTHS.get(text(walk(budget.props, "timeUnit")), 1)
             if usd > most and text(walk(budget.props, "budgetType")) in ("", "COST"):
-                fault = f"{BUDGETS[budget.type]} is {float(usd):.0f}: it never rings, because the stack costs at most {most:.0f}"
-                yield f"{fault}; lower it, or raise {setting('worstUsdPerHour')}", budget.urn
+                yield said("deaf_budget", field=BUDGETS[budget.type], usd=float(usd), most=most), budget.urn
 
 
 def _limit(stack: Stack, name: str) -> float:

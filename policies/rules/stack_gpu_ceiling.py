@@ -13,7 +13,7 @@ from fleet.facts.scheduling import is_gpu_resource
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
 from .kinds import RESOURCE_QUOTA
 from .pools import gpus_each
-from .read import Later, bound, keys, shown, whole
+from .read import Later, bound, keys, whole
 from .rule import Stack, StackRule, Violations, facts, said, setting
 
 FAR = 10
@@ -40,8 +40,7 @@ def _check(stack: Stack, later: Later) -> Violations:
         for name in filter(lambda name: is_gpu_resource(name.removeprefix("requests.")), keys(hard)):
             admits = whole(later.walk(hard, name)) or 0
             if admits > FAR * max(limit, 1):
-                fault = f"spec.hard[{shown(name)}] is {admits}, more than {FAR} times the {limit} GPUs that the stack may have"
-                yield f"{fault}; lower it, or raise {setting('maxGpus')}", quota.urn
+                yield said("far_quota", name=name, admits=admits, far=FAR, limit=limit), quota.urn
 
 
 def _holders(counted: list[tuple[int, Group]]) -> str:

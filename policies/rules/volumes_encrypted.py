@@ -15,17 +15,15 @@ from collections.abc import Iterator
 
 from . import kinds
 from .draft import Draft
-from .read import Data, Faults, Later, entries, keys, shown, text, true, walk
+from .read import Data, Faults, Later, entries, keys, text, true, walk
 from .record import steps
-from .rule import Args, Rule, facts
+from .rule import Args, Rule, facts, said
 
 EBS_VOLUME = "aws:ebs/volume:Volume"
 FILE_SYSTEM = "aws:efs/fileSystem:FileSystem"
 
 _TRANSIT = "isPvEncryptionInTransitEnabled"
-_NO_MAPPING = (
-    "has no volume: nodes then get the image's own volume, which may not be encrypted; write a mapping with ebs.encrypted true"
-)
+_NO_MAPPING = said("no_mapping")
 _MAPPINGS = {kinds.LAUNCH_TEMPLATE: "blockDeviceMappings", kinds.EC2_NODE_CLASS: "spec.blockDeviceMappings"}
 _OF_AWS = frozenset((*_MAPPINGS, kinds.EC2_INSTANCE, kinds.SPOT_REQUEST, EBS_VOLUME, FILE_SYSTEM, kinds.STORAGE_CLASS))
 _OF_OCI = frozenset((kinds.OCI_INSTANCE, kinds.OCI_INSTANCE_CONFIGURATION, kinds.OKE_NODE_POOL))
@@ -56,8 +54,7 @@ def _faults(args: Args, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
         with later:
             encrypted = walk(disk, "encrypted")
             if not true(encrypted):
-                why = "data that a job leaves on the disk can be read from a snapshot"
-                yield f"{prefix}encrypted", f"is {shown(encrypted)}: {why}; write true"
+                yield f"{prefix}encrypted", said("open_disk", encrypted=encrypted)
         with later:
             if kms and not text(walk(disk, "kmsKeyId")):
                 yield f"{prefix}kmsKeyId", "is not set: this stack requires its own key; set the ARN of a KMS key"
@@ -90,9 +87,7 @@ def _transit(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]
             if true(walk(details, _TRANSIT)) or true(walk(details, "launchOptions", _TRANSIT)):
                 continue
             if not text(walk(body, "nodeShape" if of_pool else "shape")).startswith("BM."):
-                value = walk(details, _TRANSIT)
-                why = "the machine's disk data crosses the network unencrypted"
-                yield f"{prefix}{_TRANSIT}", f"is {shown(value)}: {why}; write true"
+                yield f"{prefix}{_TRANSIT}", said("open_transit", value=walk(details, _TRANSIT))
 
 
 RULE = Rule(**facts(__name__), types=_OF_AWS | _OF_OCI, check=_check, remedy=_remediate)

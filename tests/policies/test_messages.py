@@ -32,7 +32,7 @@ def test_every_row_is_said_with_its_fields() -> None:
 
 def test_a_row_says_its_fields_as_it_asks() -> None:
     row, path = "few_zones", rule.stack_file("clusters.<cluster>.pools.<pool>.zones")
-    assert rule.said(row, few="zones has 1 zone", minimum=2, fix="add one") == (
+    assert rule.said(row, path="zones", has="1 zone", minimum=2, fix="add one") == (
         f"zones has 1 zone: a spot GPU pool needs 2 zones or more; add one ({path})"
     )
     assert rule.said("monitor_namespaces") == MESSAGES["monitor_namespaces"]
