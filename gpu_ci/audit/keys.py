@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from typing import Any
 
 from fleet.facts.nested import at, items, part
@@ -91,6 +92,20 @@ class Keys:
         self.whole()
         return Keys(self.file, value, self.path, inner=True)
 
+    def instead(self, value: object) -> "Keys":
+        """Another value in this place."""
+        return Keys(self.file, value, self.path, self._read, inner=True)
+
+    def laid(self, parts: "list[Keys]") -> "Keys":
+        """Values laid over each other as Helm does, the last over the first."""
+        nothing: object = {}
+        return Keys(self.file, reduce(_over, [part.value for part in parts], nothing), self.path, inner=True)
+
+    def note(self, merged: "Keys") -> None:
+        """Count as read here what was read of values that this is a part of."""
+        start = len(merged.path)
+        self._read.update([(*self.path, *path[start:]) for path in merged._read if path[:start] == merged.path])
+
     def _below(self, path: Path, value: object) -> "Keys":
         return Keys(self.file, value, (*self.path, *path), self._read, self.inner)
 
@@ -109,3 +124,9 @@ class Keys:
                 yield from self._unread(deeper, below)
             elif any(leaf not in (None, {}, []) for _, leaf in leaves(below)):
                 yield self.file.place(*deeper), dotted(deeper)
+
+
+def _over(under: object, over: object) -> object:
+    if not isinstance(under, Mapping) or not isinstance(over, Mapping):
+        return over
+    return {**under, **{key: _over(under[key], value) if key in under else value for key, value in over.items()}}

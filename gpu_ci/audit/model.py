@@ -6,7 +6,8 @@ The readers in `formats` fill it, and the rules in `rules` ask it. Every entry h
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from fleet.facts import hardware
 from fleet.facts.hardware import ON_DEMAND
@@ -109,6 +110,16 @@ class Controller(Record):
         return self.at.place
 
 
+class Release(NamedTuple):
+    """A release of a Helm chart. `parts` are its values, the last over the first; one with a text is a file with values."""
+
+    at: Keys
+    chart: str
+    version: str
+    name: str
+    parts: tuple[Keys, ...]
+
+
 class RunnerClass(Record, kw_only=True):
     """What a `runs-on` may name: a runner scale set of ARC, or machines with a runner for each job.
 
@@ -121,7 +132,7 @@ class RunnerClass(Record, kw_only=True):
     `needs_container`: it takes no job without `container`. `maximum` is None without a limit. `url` is the address at GitHub.
     `values` are the chart's values, or else what the file says of the class: the edits of a fix are below it, those of the pod
     at `pod_at`. `cluster` and `regions` have all clusters of a definition that several share. `overheads` are figures that
-    disagree: a rule tries each.
+    disagree: a rule tries each. `listener` is what the values say of the listener's pod.
     """
 
     at: Keys
@@ -154,6 +165,7 @@ class RunnerClass(Record, kw_only=True):
     ignores: str = ""
     priority: int = 0
     disk: int = 0
+    listener: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
@@ -181,16 +193,20 @@ class Seen:
 
     `objects` are Kubernetes objects, and answers of the AWS CLI, by kind; `not_read` are files that could not be read, `unread`
     place and path of keys that no reader knows. `reached` has what `homes` proved of a class, `used` what
-    DaemonSets use of a node.
+    DaemonSets use of a node. `releases` and `files`, the documents that may be values, are what `formats.arc` joins;
+    `read` are the documents that a reader knew.
     """
 
     classes: list[RunnerClass] = field(default_factory=list)
     pools: list[Pool] = field(default_factory=list)
     controllers: list[Controller] = field(default_factory=list)
+    releases: list[Release] = field(default_factory=list)
     objects: dict[str, list[Keys]] = field(default_factory=dict)
     workflows: Workflows = field(default_factory=Workflows)
     reached: dict[int, "Reach"] = field(default_factory=dict)
     used: dict[tuple[object, ...], dict[str, Fraction]] = field(default_factory=dict)
+    files: dict[Path, Keys] = field(default_factory=dict)
+    read: list[Keys] = field(default_factory=list)
     not_read: list[str] = field(default_factory=list)
     unread: list[tuple[str, str]] = field(default_factory=list)
 

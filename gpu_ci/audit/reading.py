@@ -17,7 +17,7 @@ _FIX = "name a folder with workflows, Helm values, node pools or manifests, or o
 
 def audit(root: Path) -> Seen:
     """Read a folder or one file. Raises InputError if it does not exist or has nothing that an audit knows."""
-    seen, known = Seen(), []
+    seen = Seen()
     for path in files("PATH", root, (".yaml", ".yml", ".json", ".tf", ".tfvars"), _FIX):
         # A link may lead to another file of the machine.
         if path != root and path.is_symlink():
@@ -28,14 +28,14 @@ def audit(root: Path) -> Seen:
                 continue
             # The text after a last `---` is an empty document.
             for document in (entry for entry in documents(path) if entry.value is not None):
-                known += _read(seen, path, document)
+                seen.read += _read(seen, path, document)
         except InputError as error:
             seen.not_read += str(error).splitlines()
         except OSError as error:
             seen.not_read.append(f"{path}: cannot be read ({error.strerror})")
     for finish in FINISHERS:
         finish(seen)
-    seen.unread += [key for keys in known for key in keys.unread()]
+    seen.unread += dict.fromkeys(key for keys in seen.read for key in keys.unread())
     if seen.empty:
         none = f"PATH: {root} has no workflow, nothing of ARC and no node pool; {_FIX}"
         raise InputError("\n".join([*(line for line in seen.not_read if MULTI in line), none]))

@@ -19,7 +19,7 @@ READERS: tuple[Callable[[Keys, Seen], bool], ...] = (
     manifests.read,
 )
 """The first that knows a document reads it."""
-FINISHERS: tuple[Callable[[Seen], None], ...] = (karpenter.finish, osdc.finish, manifests.finish, machines.finish)
+FINISHERS: tuple[Callable[[Seen], None], ...] = (arc.finish, karpenter.finish, osdc.finish, manifests.finish, machines.finish)
 """Each joins what several documents say, once all are read."""
 
 
