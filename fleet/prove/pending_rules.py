@@ -9,20 +9,20 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from fleet.facts.hardware import OWNED
-from fleet.facts.nested import parts
 from fleet.facts.quantities import quantity
 from fleet.facts.record import Record
 from fleet.facts.requests import requested, resources
-from fleet.facts.scheduling import DEFAULT_QUEUE, QUEUE_LABEL, RUNNER_PRIORITY, RUNTIME_CLASS, Toleration, is_gpu_resource
+from fleet.facts.scheduling import DEFAULT_QUEUE, QUEUE_LABEL, RUNNER_PRIORITY, RUNTIME_CLASS, is_gpu_resource
 from fleet.prove.namespace_limits import limit_range, resource_quota, team_limit_range
 from fleet.prove.nodes import Nodes
 from fleet.prove.placement import NUMA, Fit, disk_for, fit, shortage, smallest
 from fleet.prove.pod import PLAIN, Pod, PodAsk
 from fleet.prove.quota import barred
-from fleet.prove.reach import matches, shown
+from fleet.prove.reach import intolerance, several, term_holds, term_words
 from fleet.prove.room import standing
 from fleet.providers.installed import image_of, installed
 from fleet.settings.enablement import GPU_OPERATOR
@@ -193,23 +193,11 @@ def _mismatch(nodes: Nodes, key: str, value: str) -> str:
 
 def _affinity(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     """At least one term of the required node affinity must match on every machine type of the pool."""
-    terms = pod.terms
-    if terms and not all(any(_term(nodes, index, term) for term in terms) for index in range(len(nodes.labels))):
-        words = " or ".join(" and ".join(map(shown, _expressions(term))) for term in terms)
+    rows = [partial(nodes.values, index) for index in range(len(nodes.labels))]
+    if pod.terms and not all(any(term_holds(term, values, None) for term in pod.terms) for values in rows):
+        words = " or ".join(map(term_words, pod.terms))
         fix = f"pod: set the required node affinity to {_pairs(_target(nodes))}"
         yield Reason(f"its required node affinity does not match the nodes: {words}", fix)
-
-
-def _expressions(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return parts(term, "matchExpressions")
-
-
-def _term(nodes: Nodes, index: int, term: Mapping[str, Any]) -> bool:
-    """Whether one term matches. A term without expressions matches nothing; the names of nodes (matchFields) are not known."""
-    expressions = _expressions(term)
-    return bool(expressions or term.get("matchFields")) and all(
-        matches(nodes.values(index, str(expression.get("key"))), expression) for expression in expressions
-    )
 
 
 def _taints(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
@@ -217,14 +205,10 @@ def _taints(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     imagined = [(taint, " that the autoscaler assumes for an empty pool, so no first node starts") for taint in nodes.imagined]
     keys = set()
     for taint, where in [*((taint, "") for taint in nodes.taints), *(imagined if nodes.starts_empty else ())]:
-        if taint.key in keys or any(toleration.covers(taint) for toleration in pod.tolerations):
-            continue
-        keys.add(taint.key)
-        has, fix = "", f"add toleration {{{_pairs(Toleration(taint.key, effect=taint.effect).manifest())}}}"
-        if alike := [row for row in pod.tolerations if row.key == taint.key and row.effect in ("", taint.effect)]:
-            has = f" (its toleration has the value {alike[0].value!r})"
-            fix = f"set operator: Exists, without a value, in the toleration of {taint.key}"
-        yield Reason(f"it does not tolerate the taint {taint}{where}{has}", f"pod: {fix}")
+        if taint.key not in keys and not any(toleration.covers(taint) for toleration in pod.tolerations):
+            keys.add(taint.key)
+            lack = intolerance(pod, taint, where)
+            yield Reason(lack.text, lack.edits[0].words)
 
 
 def _devices(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
@@ -243,11 +227,8 @@ def _devices(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
         if is_gpu_resource(name) or "gpu" in name.lower():
             fix = f"ask for {'1 ' if one_alone and amount > 1 else ''}{offered} instead of {name}"
         yield Reason(f"it asks for {name}, the nodes offer {offered}{unit}", f"pod: {fix}", 1)
-    for container in pod.containers if one_alone else ():
-        if (count := requested(container).get(offered, 0)) > 1:
-            who = container.get("name")
-            why = f"{who} asks for {count} shares, and the device plugin gives a container 1 (UnexpectedAdmissionError)"
-            yield Reason(why, f"pod: ask for 1 {offered} in {who}", 1)
+    for lack in several(pod, offered) if one_alone else ():
+        yield Reason(lack.text, lack.edits[0].words, 1)
 
 
 def _ask(pod: Pod, nodes: Nodes) -> PodAsk:

@@ -17,7 +17,7 @@ from fleet.facts.hardware import Machine
 from fleet.facts.nested import items, part, parts
 from fleet.facts.quantities import quantity
 from fleet.facts.record import Record
-from fleet.facts.requests import amounts, requested, requests_of, resources
+from fleet.facts.requests import amounts, requested, resources
 from fleet.facts.scheduling import GPU_RESOURCE, STORAGE_TAG, TEMPLATE, Effect, Taint, Toleration, is_gpu_resource
 from fleet.facts.tables import beside, toml
 from fleet.prove import topology
@@ -26,6 +26,7 @@ from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import cpu_text, memory_text
 
 _WORDS = beside(__file__, "reach.toml")
+_ANY = "0.0.0.0"  # noqa: S104 - the address of a host port without one
 _ZONE = "topology.kubernetes.io/zone"
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", Effect.NO_SCHEDULE)
 _DAEMONSET = tuple(Toleration(key, effect=effect) for effect, keys in _WORDS["daemonset"].items() for key in keys)
@@ -34,8 +35,9 @@ _NODE_TERMS = ("spec", "affinity", "nodeAffinity", _REQUIRED)
 _LIFTED = ("ephemeral-storage", "pods")
 """What more of a node's resources a setting gives to pods: a larger disk, another maxPods. Of others the machine decides."""
 MOST_EDITS = 6
-_BEAM = 60
+_BEAM = 30
 """The most edits that a fix has, and the most states that the search for one keeps for each number of edits."""
+_State = tuple[tuple["Edit", ...], Pod, "Pool", tuple["Refusal", ...]]
 
 Values = frozenset[str] | None
 """The possible values of a label; none if the nodes do not have it. None: it exists, and its value is not known."""
@@ -60,9 +62,7 @@ class Node(Record):
 
     def values(self, key: str) -> Values:
         """The value of a label, as `matches` takes it."""
-        if self.only is not None and key not in self.only:
-            return None
-        return frozenset((self.labels[key],)) if key in self.labels else frozenset()
+        return None if self.only is not None and key not in self.only else _value(self.labels, key)
 
     def has(self, key: str) -> str:
         """The label for people."""
@@ -124,11 +124,6 @@ class Verdict(Record):
         start = "on nodes that always run" if self.pool.minimum else "from zero nodes"
         return str(_WORDS["outcome"][self.outcome].format(start=start))
 
-    @property
-    def distance(self) -> tuple[object, ...]:
-        """Sort key, the nearest first: every reason has a change, few reasons, and few of them about size."""
-        return not all(reason.edits for reason in self.reasons), sum(_weight(reason) for reason in self.reasons)
-
 
 class Reach(Record):
     """The verdicts of all pools in their order, and the smallest fix for the nearest if no pool runs the pod."""
@@ -150,24 +145,23 @@ class Reach(Record):
 
     def lines(self) -> Iterator[str]:
         """The proof for people."""
-        if self.runs:
-            yield f"{self.pod.label}: {'; '.join(f'{verdict.pool.name} {verdict.text}' for verdict in self.runs)}"
+        if self.runs or self.nearest is None:
+            where = "; ".join(f"{verdict.pool.name} {verdict.text}" for verdict in self.runs)
+            yield f"{self.pod.label}: {where or 'there is no pool'}"
             return
         yield f"{self.pod.label}: no pool runs it"
-        if self.nearest is None:
-            return
         pool = self.nearest.pool
         yield f"nearest: {pool.name}{f' ({pool.place})' if pool.place else ''}: {self.nearest.text}"
         yield from (f"  because {reason.text}" for reason in self.nearest.reasons)
-        yield from (f"  fix: {edit.words}" for edit in self.fix)
-        if not self.fix:
-            yield "  fix: none with these pools"
+        yield from (f"  fix: {words}" for words in [edit.words for edit in self.fix] or ["none with these pools"])
         others = (verdict for verdict in self.verdicts if verdict is not self.nearest)
-        yield from (f"  {verdict.pool.name}: {verdict.text}: {verdict.reasons[0].text}" for verdict in others)
+        yield from (f"other pool: {verdict.pool.name}: {verdict.text}: {verdict.reasons[0].text}" for verdict in others)
 
 
-def _weight(reason: Refusal) -> int:
-    return 2 if reason.filter == "NodeResourcesFit" else 1
+def _distance(reasons: Sequence[Refusal]) -> tuple[bool, int]:
+    """Sort key, the nearest first: every reason has a change, few reasons, and few of them about size."""
+    weights = [2 if reason.filter == "NodeResourcesFit" else 1 for reason in reasons]
+    return not all(reason.edits for reason in reasons), sum(weights)
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------
@@ -180,10 +174,9 @@ def matches(values: Values, expression: Mapping[str, Any]) -> bool:
         return bool(values is None or values) == (operator == "Exists")
     if values is None:
         return True
-    if operator == "In":
-        return any(value in values for value in allowed)
-    if operator == "NotIn":
-        return not values or any(value not in allowed for value in values)
+    if operator in ("In", "NotIn"):
+        found = [value in allowed for value in values]
+        return any(found) if operator == "In" else not found or not all(found)
     numbers: list[int] = [int(value) for value in (*values, *allowed) if value.lstrip("-").isdecimal()]
     if operator not in ("Gt", "Lt") or not values or len(numbers) != len(values) + 1:
         return False
@@ -200,8 +193,7 @@ def shown(expression: Mapping[str, Any]) -> str:
 
 def _selector(source: Mapping[str, Any], labels: Mapping[str, str]) -> list[Mapping[str, Any]] | None:
     """The expressions of a label selector; None if it selects nothing. `labels` are those of the pod that has it."""
-    selector = source.get("labelSelector")
-    if selector is None:
+    if (selector := source.get("labelSelector")) is None:
         return None
     found = [{"key": key, "operator": "In", "values": [value]} for key, value in part(selector, "matchLabels").items()]
     # The API server merges these keys into the selector.
@@ -211,11 +203,12 @@ def _selector(source: Mapping[str, Any], labels: Mapping[str, str]) -> list[Mapp
     return [*found, *parts(selector, "matchExpressions")]
 
 
-def _selects(expressions: Sequence[Mapping[str, Any]] | None, labels: Mapping[str, str]) -> bool:
-    def values(key: str) -> Values:
-        return frozenset((labels[key],)) if key in labels else frozenset()
+def _value(labels: Mapping[str, str], key: object) -> frozenset[str]:
+    return frozenset((labels[str(key)],)) if key in labels else frozenset()
 
-    return expressions is not None and all(matches(values(str(one.get("key"))), one) for one in expressions)
+
+def _selects(expressions: Sequence[Mapping[str, Any]] | None, labels: Mapping[str, str]) -> bool:
+    return expressions is not None and all(matches(_value(labels, one.get("key")), one) for one in expressions)
 
 
 # -- what the scheduler compares ---------------------------------------------------------------------------------------
@@ -225,13 +218,10 @@ def _say(rule: str, *edits: Edit, by: str = "", **context: object) -> Refusal:
     return Refusal(by or rule, _WORDS["text"][rule].format(**context), edits)
 
 
-def _change(path: Sequence[str | int], value: Any, words: str = "") -> Edit:
+def _change(path: tuple[str | int, ...], value: Any, words: str = "") -> Edit:
     """A change of the pod."""
-    text, shown_value = _dotted(path), json.dumps(value)
-    usual = f"remove {text}" if value is None else f"set {text}: {shown_value}"
-    if path[-1] == "-":
-        usual = f"add to {_dotted(path[:-1])}: {shown_value}"
-    return Edit("pod", tuple(path), value, f"pod: {words or usual}")
+    usual = f"remove {_dotted(path)}" if value is None else f"set {_dotted(path)}: {json.dumps(value)}"
+    return Edit("pod", path, value, f"pod: {words or usual}")
 
 
 def _dotted(path: Sequence[str | int]) -> str:
@@ -243,17 +233,14 @@ def _node(value: Any, *path: str) -> Edit:
     return Edit("node", path, value, "")
 
 
-def _tolerations(pod: Pod) -> tuple[Toleration, ...]:
-    return (*pod.tolerations, *(_DAEMONSET if pod.kind == "DaemonSet" else ()))
-
-
-def _untolerated(pod: Pod, taints: Iterable[Taint]) -> list[Taint]:
-    keeps_off = (taint for taint in taints if taint.effect != Effect.PREFER_NO_SCHEDULE)
-    return [taint for taint in keeps_off if not any(one.covers(taint) for one in _tolerations(pod))]
+def _covered(pod: Pod, taint: Taint) -> bool:
+    """Whether the scheduler passes over a taint: the pod tolerates it, or it only prefers other pods."""
+    tolerations = (*pod.tolerations, *(_DAEMONSET if pod.kind == "DaemonSet" else ()))
+    return taint.effect == Effect.PREFER_NO_SCHEDULE or any(one.covers(taint) for one in tolerations)
 
 
 def _cordoned(pod: Pod, node: Node, _: Sequence[Node]) -> Iterator[Refusal]:
-    if node.unschedulable and _untolerated(pod, (_CORDON,)):
+    if node.unschedulable and not _covered(pod, _CORDON):
         yield _say("NodeUnschedulable", _node(False, "unschedulable"), taint=_CORDON)
 
 
@@ -263,128 +250,116 @@ def _named(pod: Pod, node: Node, _: Sequence[Node]) -> Iterator[Refusal]:
 
 
 def _taints(pod: Pod, node: Node, _: Sequence[Node]) -> Iterator[Refusal]:
-    for taint in _untolerated(pod, node.taints):
-        alike = [index for index, one in enumerate(pod.tolerations) if one.key == taint.key and one.effect in ("", taint.effect)]
-        has = f"; that of {taint.key} has the value {pod.tolerations[alike[0]].value!r}" if alike else ""
-        path = ("spec", "tolerations", alike[0] if alike else "-")
-        edit = _change(path, Toleration(taint.key, effect=taint.effect).manifest())
-        yield _say("TaintToleration", edit, taint=taint, alike=has)
+    yield from (intolerance(pod, taint) for taint in node.taints if not _covered(pod, taint))
+
+
+def intolerance(pod: Pod, taint: Taint, where: str = "") -> Refusal:
+    """The reason of a taint that the pod does not tolerate. `where` is more about the taint."""
+    wanted = Toleration(taint.key, effect=taint.effect).manifest()
+    for index, row in enumerate(pod.tolerations):
+        if row.key == taint.key and row.effect in ("", taint.effect):
+            words = f"set operator: Exists, without a value, in the toleration of {taint.key}"
+            where += f" (its toleration has the value {row.value!r})"
+            return _say("TaintToleration", _change(("spec", "tolerations", index), wanted, words), taint=taint, where=where)
+    pairs = ", ".join(f"{key}: {value}" for key, value in wanted.items())
+    edit = _change(("spec", "tolerations", "-"), wanted, f"add toleration {{{pairs}}}")
+    return _say("TaintToleration", edit, taint=taint, where=where)
 
 
 def _labels(pod: Pod, node: Node, _: Sequence[Node]) -> Iterator[Refusal]:
     for key, value in pod.selector.items():
-        if (values := node.values(key)) is None or value in values:
-            continue
-        path = ("spec", "nodeSelector", key)
-        edits = [_change(path, node.labels[key])] if key in node.labels else [_node(value, "labels", key)]
-        yield _say("NodeSelector", *edits, _change(path, None), by="NodeAffinity", key=key, value=value, has=node.has(key))
-    if pod.terms and not any(_term(node, term) for term in pod.terms):
-        wrong = [one for term in pod.terms for one in parts(term, "matchExpressions") if not _expression(node, one)]
-        asked = " or ".join(" and ".join(map(shown, _expressions(term))) or "nothing" for term in pod.terms)
-        has = ", ".join(dict.fromkeys(node.has(str(one.get("key"))) for one in wrong)) or f"the name {node.name}"
+        if (values := node.values(key)) is not None and value not in values:
+            path = ("spec", "nodeSelector", key)
+            edits = [_change(path, node.labels[key])] if key in node.labels else [_node(value, "labels", key)]
+            yield _say("NodeSelector", *edits, _change(path, None), by="NodeAffinity", key=key, value=value, has=node.has(key))
+    if pod.terms and not any(term_holds(term, node.values, node.name) for term in pod.terms):
+        keys = dict.fromkeys(str(one.get("key")) for term in pod.terms for one in parts(term, "matchExpressions"))
+        asked = " or ".join(term_words(term) or "nothing" for term in pod.terms)
+        has = ", ".join(map(node.has, keys)) or f"the name {node.name}"
         yield _say("NodeAffinity", *_term_edits(pod, node), asked=asked, has=has)
 
 
-def _expressions(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [*parts(term, "matchExpressions"), *parts(term, "matchFields")]
+def term_holds(term: Mapping[str, Any], values: Callable[[str], Values], name: str | None) -> bool:
+    """Whether one term of a node affinity matches. One without expressions matches nothing. An unknown name (None) matches."""
+    by_label, by_field = parts(term, "matchExpressions"), parts(term, "matchFields")
+    named = name is None or all(matches(frozenset((name,)), one) for one in by_field)
+    return bool(by_label or by_field) and named and all(matches(values(str(one.get("key"))), one) for one in by_label)
 
 
-def _expression(node: Node, expression: Mapping[str, Any]) -> bool:
-    return matches(node.values(str(expression.get("key"))), expression)
-
-
-def _term(node: Node, term: Mapping[str, Any]) -> bool:
-    """Whether one term of a node affinity matches. A term without expressions matches nothing. Fields know the name alone."""
-    by_label = all(_expression(node, one) for one in parts(term, "matchExpressions"))
-    by_name = all(matches(frozenset((node.name,)), one) for one in parts(term, "matchFields"))
-    return bool(_expressions(term)) and by_label and by_name
+def term_words(term: Mapping[str, Any]) -> str:
+    """A term for people."""
+    return " and ".join(map(shown, (*parts(term, "matchExpressions"), *parts(term, "matchFields"))))
 
 
 def _term_edits(pod: Pod, node: Node) -> Iterator[Edit]:
     """The single changes after which one term matches, then no affinity at all."""
     for number, term in enumerate(pod.terms):
-        wrong = [(index, one) for index, one in enumerate(parts(term, "matchExpressions")) if not _expression(node, one)]
-        if len(wrong) != 1:
-            continue
-        index, one = wrong[0]
-        path = (*_NODE_TERMS, "nodeSelectorTerms", number, "matchExpressions", index)
-        key, has_values = str(one.get("key")), one.get("values") or ["true"]
-        if one.get("operator") == "In" and key in node.labels:
-            yield _change((*path, "values", "-"), node.labels[key])
-        elif one.get("operator") in ("In", "Exists"):
-            yield _node(str(has_values[0]), "labels", key)
-        if len(_expressions(term)) > 1:
-            yield _change(path, None)
+        rows = enumerate(parts(term, "matchExpressions"))
+        wrong = [(index, str(one.get("key")), one) for index, one in rows if not matches(node.values(str(one.get("key"))), one)]
+        for index, key, one in wrong if len(wrong) == 1 else ():
+            if one.get("operator") == "In" and key in node.labels:
+                path = (*_NODE_TERMS, "nodeSelectorTerms", number, "matchExpressions", index, "values", "-")
+                yield _change(path, node.labels[key])
+            elif one.get("operator") in ("In", "Exists"):
+                yield _node(str((one.get("values") or ["true"])[0]), "labels", key)
     yield _change(_NODE_TERMS, None)
 
 
-def _ports(pod: Pod) -> Iterator[tuple[tuple[str | int, ...], str, str, str, int]]:
-    """(path, container, address, protocol, port) of each host port. On the host's network every port is one."""
+def _ports(pod: Pod) -> Iterator[tuple[tuple[str | int, ...], tuple[int, str], str]]:
+    """(path, port and protocol, address) of each host port. On the host's network every port is one."""
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(pod.each(kind)):
-            if kind == "initContainers" and container.get("restartPolicy") != "Always":
-                continue
-            for number, port in enumerate(parts(container, "ports")):
-                key = "hostPort" if port.get("hostPort") else "containerPort"
-                if key == "hostPort" or pod.spec.get("hostNetwork"):
-                    path = ("spec", kind, index, "ports", number)
-                    protocol, address = str(port.get("protocol") or "TCP"), str(port.get("hostIP") or "0.0.0.0")  # noqa: S104
-                    yield path, str(container.get("name")), address, protocol, int(port.get(key) or 0)
+            stays = kind == "containers" or container.get("restartPolicy") == "Always"
+            for number, port in enumerate(parts(container, "ports") if stays else ()):
+                if taken := port.get("hostPort") or (pod.spec.get("hostNetwork") and port.get("containerPort")):
+                    what = int(taken), str(port.get("protocol") or "TCP")
+                    yield ("spec", kind, index, "ports", number), what, str(port.get("hostIP") or _ANY)
 
 
 def _host_ports(pod: Pod, node: Node, _: Sequence[Node]) -> Iterator[Refusal]:
-    for path, container, address, protocol, port in _ports(pod):
+    for path, asked, address in _ports(pod):
         for other in node.pods:
-            taken = ((one, theirs) for _, _, theirs, *one in _ports(other))
-            if any(one == [protocol, port] and (address == theirs or "0.0.0.0" in (address, theirs)) for one, theirs in taken):  # noqa: S104
-                edit = _change(path, None)
-                yield _say("NodePorts", edit, port=port, protocol=protocol, container=container, other=other.label)
+            if any(asked == taken and (address == theirs or _ANY in (address, theirs)) for _, taken, theirs in _ports(other)):
+                yield _say("NodePorts", _change(path, None), port=asked[0], protocol=asked[1], other=other.label)
 
 
 def _room(pod: Pod, node: Node, _: Sequence[Node]) -> Iterator[Refusal]:
-    if node.free is None:
-        return
-    for name, amount in {"pods": Fraction(1), **pod.requests()}.items():
-        free = max(node.free.get(name, Fraction(0)), Fraction(0))
+    for name, amount in {"pods": Fraction(1), **pod.requests()}.items() if node.free is not None else ():
+        free = max((node.free or {}).get(name, Fraction(0)), Fraction(0))
         if amount > free:
-            lift, less = _node(amount, "free", name), () if name == "pods" else _smaller(pod, name, amount - free, node.free)
-            yield _say("NodeResourcesFit", lift, *less, amount=_amount(name, amount), name=name, free=_amount(name, free))
+            edits, by = (_node(amount, "free", name), *_smaller(pod, name, amount - free, node)), "NodeResourcesFit"
+            needs, has = _amount(name, amount), _amount(name, free)
+            yield _say("NodePods" if name == "pods" else by, *edits, by=by, amount=needs, name=name, free=has)
 
 
-def _smaller(pod: Pod, name: str, excess: Fraction, free: Mapping[str, Fraction]) -> Iterator[Edit]:
+def _smaller(pod: Pod, name: str, excess: Fraction, node: Node) -> Iterator[Edit]:
     """The request of the largest container lowered by `excess`, or made for the accelerator that the node has."""
     found = [(kind, index, one) for kind in ("containers", "initContainers") for index, one in enumerate(pod.each(kind))]
     kind, index, container = max(found, key=lambda row: requested(row[2]).get(name, Fraction(0)))
-    path: tuple[str | int, ...] = ("spec", kind, index, "resources")
-    whole, who = requested(container).get(name, Fraction(0)), f"container {container.get('name')}"
-    if name in requested(pod.spec):
-        path, container, whole, who = ("spec", "resources"), dict(pod.spec), requested(pod.spec)[name], "the pod"
-        # The pod as a whole requests at least what its containers do.
-        if whole - excess < requests_of({**pod.spec, "resources": {}}).get(name, 0):
-            return
-    left = _amount(name, whole - excess)
-    sizes = {field: resources(container, field) for field in ("requests", "limits")}
-    if quantity(left) and whole > excess:
+    whole, path = requested(container).get(name, Fraction(0)), ("spec", kind, index, "resources")
+    sizes = {field: texts for field in ("requests", "limits") if (texts := resources(container, field))}
+    # A smaller container makes no pod smaller that requests as a whole.
+    if quantity(left := _amount(name, whole - excess)) and whole > excess and name not in requested(pod.spec):
         # The limit of an extended resource is its request.
-        lowered = {key: {**texts, name: left} for key, texts in sizes.items() if key == "requests" or name not in PLAIN}
-        words = f"lower {name} of {who} from {_amount(name, whole)} to {left}"
-        yield _change(path, {key: texts for key, texts in (sizes | lowered).items() if texts}, words)
-    for other in free if is_gpu_resource(name) else ():
-        if other != name and is_gpu_resource(other) and free[other] >= whole:
-            there = {key: texts for key, texts in sizes.items() if name in texts}
+        lowered = {field: {**sizes.get(field, {}), name: left} for field in ("requests", *(sizes if name not in PLAIN else ()))}
+        yield _change(
+            path, sizes | lowered, f"lower {name} of container {container.get('name')} from {_amount(name, whole)} to {left}"
+        )
+    for other, free in (node.free or {}).items() if is_gpu_resource(name) else ():
+        if other != name and is_gpu_resource(other) and free >= whole > 0:
             renamed = {
-                key: {one: text for one, text in texts.items() if one != name} | {other: texts[name]}
-                for key, texts in there.items()
+                each: {other: text} | {key: texts[key] for key in texts if key != name}
+                for each, texts in sizes.items()
+                if (text := texts.get(name))
             }
-            yield _change(path, sizes | renamed, f"ask for {other} instead of {name} in {who}")
+            yield _change(path, sizes | renamed, f"ask for {other} instead of {name}")
 
 
 def _amount(name: str, amount: Fraction) -> str:
     """An amount as Kubernetes writes it, rounded down."""
     if name == "cpu":
         return cpu_text(math.floor(amount * 1000))
-    mebibytes = math.floor(amount / 2**20)
-    return memory_text(mebibytes) if name != "cpu" and name in PLAIN and mebibytes else str(math.floor(amount))
+    return memory_text(mebibytes) if name in PLAIN and (mebibytes := math.floor(amount / 2**20)) else str(math.floor(amount))
 
 
 def _zones(pod: Pod, node: Node, _: Sequence[Node]) -> Iterator[Refusal]:
@@ -394,8 +369,11 @@ def _zones(pod: Pod, node: Node, _: Sequence[Node]) -> Iterator[Refusal]:
 
 
 def _spread(pod: Pod, node: Node, nodes: Sequence[Node]) -> Iterator[Refusal]:
-    rows = list(enumerate(pod.each("topologySpreadConstraints")))
-    rows = [(index, one) for index, one in rows if one.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"]
+    rows = [
+        (index, one)
+        for index, one in enumerate(pod.each("topologySpreadConstraints"))
+        if one.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"
+    ]
     spread = [each for each in nodes if all(one.get("topologyKey") in each.labels for _, one in rows)]
     for index, one in rows:
         path, key = ("spec", "topologySpreadConstraints", index), str(one.get("topologyKey"))
@@ -413,16 +391,14 @@ def _spread(pod: Pod, node: Node, nodes: Sequence[Node]) -> Iterator[Refusal]:
         fewest = min(counts.values(), default=2**31) if len(counts) >= int(one.get("minDomains") or 1) else 0
         skew = counts.get(node.labels[key], 0) + _selects(selector, pod.labels) - fewest
         if skew > (most := int(one.get("maxSkew") or 1)):
-            edits = _change((*path, "maxSkew"), skew), looser
-            value = node.labels[key]
+            edits, value = (_change((*path, "maxSkew"), skew), looser), node.labels[key]
             yield _say("PodTopologySpread", *edits, index=index, key=key, value=value, skew=skew, most=most)
 
 
 def _counted(pod: Pod, node: Node, constraint: Mapping[str, Any]) -> bool:
     """Whether a constraint counts a node: by the pod's own selectors unless told otherwise, by taints only if told."""
-    if constraint.get("nodeTaintsPolicy") == "Honor" and _untolerated(pod, node.taints):
-        return False
-    return constraint.get("nodeAffinityPolicy") == "Ignore" or not any(_labels(pod, node, ()))
+    tolerated = constraint.get("nodeTaintsPolicy") != "Honor" or not any(_taints(pod, node, ()))
+    return tolerated and (constraint.get("nodeAffinityPolicy") == "Ignore" or not any(_labels(pod, node, ())))
 
 
 def _neighbours(pod: Pod, node: Node, nodes: Sequence[Node]) -> Iterator[Refusal]:
@@ -433,19 +409,18 @@ def _neighbours(pod: Pod, node: Node, nodes: Sequence[Node]) -> Iterator[Refusal
     counted = any(term.get("topologyKey") in each.labels for each, _ in matching for term in terms)
     is_first = not counted and all(_term_takes(pod, term, pod) for term in terms)
     for index, term in enumerate(terms):
-        key, path = str(term.get("topologyKey")), ("spec", "affinity", "podAffinity", _REQUIRED, index)
-        beside_it = any(_same(node, each, key) for each, _ in matching)
-        if key not in node.labels or not (is_first or beside_it):
+        key, edit = str(term.get("topologyKey")), _change(("spec", "affinity", "podAffinity", _REQUIRED, index), None)
+        if key not in node.labels or not (is_first or any(_same(node, each, key) for each, _ in matching)):
             asked = " and ".join(map(shown, _selector(term, pod.labels) or ())) or "any labels"
-            yield _say("PodAffinity", _change(path, None), by="InterPodAffinity", index=index, asked=asked, key=key)
+            yield _say("PodAffinity", edit, by="InterPodAffinity", index=index, asked=asked, key=key)
     for index, term in enumerate(_pod_terms(pod, "podAntiAffinity")):
-        key, path = str(term.get("topologyKey")), ("spec", "affinity", "podAntiAffinity", _REQUIRED, index)
-        if found := [other for each, other in near if _same(node, each, key) and _term_takes(pod, term, other)]:
-            yield _say("PodAntiAffinity", _change(path, None), by="InterPodAffinity", index=index, other=found[0].label, key=key)
+        key, edit = str(term.get("topologyKey")), _change(("spec", "affinity", "podAntiAffinity", _REQUIRED, index), None)
+        found = [other for each, other in near if _same(node, each, key) and _term_takes(pod, term, other)]
+        for other in found[:1]:
+            yield _say("PodAntiAffinity", edit, by="InterPodAffinity", index=index, other=other.label, key=key)
     for each, other in near:
         for term in _pod_terms(other, "podAntiAffinity"):
-            key = str(term.get("topologyKey"))
-            if _same(node, each, key) and _term_takes(other, term, pod):
+            if _same(node, each, key := str(term.get("topologyKey"))) and _term_takes(other, term, pod):
                 yield _say("OtherAntiAffinity", by="InterPodAffinity", other=other.label, key=key)
 
 
@@ -466,17 +441,7 @@ def _term_takes(owner: Pod, term: Mapping[str, Any], other: Pod) -> bool:
     return (other.place in spaces or by_label) and _selects(_selector(term, owner.labels), other.labels)
 
 
-_FILTERS: tuple[Callable[[Pod, Node, Sequence[Node]], Iterator[Refusal]], ...] = (
-    _cordoned,
-    _named,
-    _taints,
-    _labels,
-    _host_ports,
-    _room,
-    _zones,
-    _spread,
-    _neighbours,
-)
+_FILTERS = (_cordoned, _named, _taints, _labels, _host_ports, _room, _zones, _spread, _neighbours)
 
 
 def refusals(pod: Pod, node: Node, nodes: Sequence[Node] = ()) -> tuple[Refusal, ...]:
@@ -491,66 +456,63 @@ def refusals(pod: Pod, node: Node, nodes: Sequence[Node] = ()) -> tuple[Refusal,
 def judge(pod: Pod, pool: Pool, running: Sequence[Node] = ()) -> Verdict:
     """Whether a pool runs a pod. `running`: the nodes of the cluster with their pods, for affinity and spread."""
     real = [_of_pool(pool, ("nodes", index), refusals(pod, node, running)) for index, node in enumerate(pool.nodes)]
-    refused = [reasons for reasons in real if reasons]
-    if pool.chooses and len(refused) < len(real):
-        refused = []
+    refused = sorted(filter(None, real), key=_distance) if all(real) or not pool.chooses else []
     # A DaemonSet starts no node.
-    empty = not pool.minimum and pod.kind != "DaemonSet"
-    assumed: tuple[Refusal, ...] = ()
-    if empty and pool.template is not None:
-        assumed = _of_pool(pool, ("template",), refusals(pod, pool.template, running))
-    worst = min(refused, key=lambda reasons: sum(map(_weight, reasons)), default=())
-    if worst:
-        endless = empty and pool.template is not None and not assumed
-        known = {reason.text for reason in worst}
-        return Verdict(
-            pool,
-            "endless" if endless else "refused",
-            (*worst, *(reason for reason in assumed if reason.text not in known)),
-        )
-    if assumed:
-        return Verdict(pool, "never", assumed)
-    if late := tuple(_after(pod, pool)):
-        return Verdict(pool, "rejected", late)
-    if empty and (reached := tuple(_ceilings(pool))):
-        return Verdict(pool, "ceiling", reached)
+    guess = pool.template if not pool.minimum and pod.kind != "DaemonSet" else None
+    assumed = _of_pool(pool, ("template",), refusals(pod, guess, running)) if guess else ()
+    new = [reason for reason in assumed if reason.text not in {one.text for one in (refused or [()])[0]}]
+    unlike = tuple(replace(reason, text=f"the template node: {reason.text}") for reason in new)
+    if refused:
+        return Verdict(pool, "endless" if guess and not assumed else "refused", (*refused[0], *unlike))
+    full = [name for name, left in pool.ceilings.items() if left < 1 and not pool.minimum and pod.kind != "DaemonSet"]
+    limits = tuple(_say("Ceiling", _lift(pool, 1, "ceilings", name), name=name) for name in full)
+    for outcome, reasons in (("never", unlike), ("rejected", tuple(_after(pod, pool))), ("ceiling", limits)):
+        if reasons:
+            return Verdict(pool, outcome, reasons)
     return Verdict(pool, "runs")
 
 
 def _of_pool(pool: Pool, place: tuple[str | int, ...], reasons: Iterable[Refusal]) -> tuple[Refusal, ...]:
-    """The reasons of a node of the pool; a change of the node that nothing can make is left out."""
+    """The reasons of a node of the pool, with changes of the node as changes of the pool."""
+    by = pool.scaler if place == ("template",) and pool.scaler in _WORDS["edit"] else "pool"
 
     def edits(reason: Refusal) -> Iterator[Edit]:
         for edit in reason.edits:
-            key = str(edit.path[-1])
-            what = "zone" if key == _ZONE else str(edit.path[0])
-            assumed = place == ("template",) and pool.scaler in _WORDS["edit"]
+            key, domain = edit.path[-1], f".{str(edit.path[-1]).rpartition('/')[0]}"
+            # Kubelet and the cloud set labels of these domains, and the machine decides what is free; a zone is a group's.
+            fixed = domain.endswith((".kubernetes.io", ".k8s.io")) if edit.path[0] == "labels" else key not in _LIFTED
             if edit.on == "pod":
                 yield edit
-            elif assumed or what in ("zone", "unschedulable") or (key in _LIFTED if what == "free" else _settable(key)):
-                words = _WORDS["edit"][pool.scaler if assumed else "pool"].get(what, _WORDS["edit"]["pool"][what])
-                value = _amount(key, edit.value) if what == "free" else edit.value
-                text = words.format(pool=pool.name, key=key, value=value, node=pool.nodes[0].name)
-                yield Edit("pool", (*place, *edit.path), edit.value, f"pool: {text}")
+            elif by != "pool" or key in (_ZONE, "unschedulable") or not fixed:
+                yield _lift(pool, edit.value, *place, *edit.path, by=by)
 
-    words = "the template node: " if place == ("template",) else ""
-    return tuple(replace(reason, text=words + reason.text, edits=tuple(edits(reason))) for reason in reasons)
+    return tuple(replace(reason, edits=tuple(edits(reason))) for reason in reasons)
 
 
-def _settable(key: str) -> bool:
-    """Whether people give nodes this label; kubelet and the cloud set the others."""
-    domain = f".{key.rpartition('/')[0]}"
-    return not domain.endswith((".kubernetes.io", ".k8s.io"))
+def _lift(pool: Pool, value: Any, *path: str | int, by: str = "pool") -> Edit:
+    """A change of the pool, in the words of `by`: a table of `[edit]` in reach.toml."""
+    key, usual = str(path[-1]), _WORDS["edit"]["pool"]
+    what = "zone" if key == _ZONE else str(next(each for each in path if each in usual))
+    amount = _amount(key, value) if what == "free" else value
+    words = (usual | _WORDS["edit"][by])[what].format(pool=pool.name, key=key, value=amount, node=pool.nodes[0].name)
+    return Edit("pool", path, value, f"pool: {words}")
+
+
+def several(pod: Pod, single: str) -> Iterator[Refusal]:
+    """The reason of each container that asks for several units of a resource of which the device plugin gives it one."""
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(pod.each(kind)):
+            if (amount := requested(container).get(single, Fraction(0))) > 1:
+                sizes, who = container["resources"], container.get("name")
+                one = {key: {**texts, single: "1"} if single in texts else texts for key, texts in sizes.items()}
+                edit = _change(("spec", kind, index, "resources"), one, f"ask for 1 {single} in {who}")
+                yield _say("Sharing", edit, container=who, amount=amount)
 
 
 def _after(pod: Pod, pool: Pool) -> Iterator[Refusal]:
     """What kubelet refuses after the scheduler: several shares of a GPU, and NUMA nodes."""
-    for index, container in enumerate(pod.each("containers")):
-        if (amount := requested(container).get(pool.single, Fraction(0))) > 1:
-            who, sizes = container.get("name"), container["resources"]
-            one = {key: {**texts, pool.single: "1"} if pool.single in texts else texts for key, texts in sizes.items()}
-            less = _change(("spec", "containers", index, "resources"), one, f"ask for 1 {pool.single} in container {who}")
-            yield _say("Sharing", less, _lift(pool, "", "single"), container=who, amount=amount, name=pool.single)
+    for one in several(pod, pool.single):
+        yield replace(one, edits=(*one.edits, _lift(pool, "", "single")))
     name = next(filter(is_gpu_resource, pod.requests()), GPU_RESOURCE)
     for node in pool.nodes if pool.managers else ():
         units = int((node.free or {}).get(name, 0))
@@ -559,55 +521,37 @@ def _after(pod: Pod, pool: Pool) -> Iterator[Refusal]:
             yield _say("TopologyAffinity", _lift(pool, looser, "managers"), why=why)
 
 
-def _ceilings(pool: Pool) -> Iterator[Refusal]:
-    for name, left in pool.ceilings.items():
-        if left < 1:
-            yield _say("Ceiling", _lift(pool, 1, "ceilings", name), name=name, left=left)
-
-
-def _lift(pool: Pool, value: Any, *path: str) -> Edit:
-    """A change of the pool itself."""
-    return Edit("pool", path, value, "pool: " + _WORDS["edit"]["pool"][path[0]].format(key=path[-1], pool=pool.name))
-
-
 def reach(pod: Pod, pools: Sequence[Pool], running: Sequence[Node] = ()) -> Reach:
     """Which pools run a pod. If none does: the nearest with the fewest reasons that a fix removes, and that fix."""
     verdicts = tuple(judge(pod, pool, running) for pool in pools)
-    by_distance = sorted(verdicts, key=lambda verdict: verdict.distance)
-    if not verdicts or not by_distance[0].reasons:
-        return Reach(pod, verdicts, by_distance[0] if verdicts else None)
-    for verdict in by_distance:
+    nearest = sorted(verdicts, key=lambda verdict: _distance(verdict.reasons))
+    for verdict in nearest if all(verdict.reasons for verdict in verdicts) else ():
         if fix := repair(pod, verdict.pool, running):
             return Reach(pod, verdicts, verdict, fix)
-    return Reach(pod, verdicts, by_distance[0])
+    return Reach(pod, verdicts, next(iter(nearest), None))
 
 
 def repair(pod: Pod, pool: Pool, running: Sequence[Node] = ()) -> tuple[Edit, ...]:
-    """The fewest changes after which the pool runs the pod, each proved on a copy; empty if no few of them are enough.
-
-    Every fix must remove the first reason, so only its changes are tried next.
-    """
-    states: list[tuple[tuple[Edit, ...], Pod, Pool]] = [((), pod, pool)]
+    """The fewest changes after which the pool runs the pod, each proved on a copy; empty if no few of them are enough."""
+    states: dict[frozenset[str], _State] = {frozenset(): ((), pod, pool, judge(pod, pool, running).reasons)}
     for _ in range(MOST_EDITS):
-        changed = []
-        for edits, now, place in states:
-            for edit in judge(now, place, running).reasons[0].edits:
-                after = (*edits, edit)
-                state = after, *applied((edit,), now, place)
-                if not judge(*state[1:], running).reasons:
-                    return after
-                changed.append(state)
-        states = changed[:_BEAM]
+        changed: dict[frozenset[str], _State] = {}
+        for edits, now, place, reasons in states.values():
+            # A reason that no change removes leaves no fix.
+            for edit in (edit for reason in reasons for edit in reason.edits if all(one.edits for one in reasons)):
+                if (after := frozenset(one.words for one in (*edits, edit))) not in changed:
+                    fixed = applied((edit,), now, place)
+                    changed[after] = (*edits, edit), *fixed, judge(*fixed, running).reasons
+                    if not changed[after][-1]:
+                        return changed[after][0]
+        states = dict(sorted(changed.items(), key=lambda row: len(row[1][-1]))[:_BEAM])
     return ()
 
 
 def applied(edits: Iterable[Edit], pod: Pod, pool: Pool) -> tuple[Pod, Pool]:
     """The pod and the pool after changes."""
     for edit in edits:
-        if edit.on == "pod":
-            pod = _put(pod, edit.path, edit.value)
-        else:
-            pool = _put(pool, edit.path, edit.value)
+        pod, pool = (_put(pod, edit.path, edit.value), pool) if edit.on == "pod" else (pod, _put(pool, edit.path, edit.value))
     return pod, pool
 
 
@@ -615,19 +559,16 @@ def _put(whole: Any, path: Sequence[str | int], value: Any) -> Any:
     """A copy in which the value at the path is another one, or is gone if that is None."""
     if not path:
         return value
-    key, *rest = path
+    key, rest, gone = path[0], path[1:], value is None and len(path) == 1
     if isinstance(whole, Record):
         return replace(whole, **{str(key): _put(getattr(whole, str(key)), rest, value)})
-    if isinstance(whole, (list, tuple)):
-        one = len(whole) if key == "-" else int(key)
-        new = [] if value is None and not rest else [_put(whole[one] if key != "-" else None, rest, value)]
-        return type(whole)([*whole[:one], *new, *whole[one + 1 :]])
-    if key == "-":
-        return [_put(None, rest, value)]
-    gone = value is None and not rest
-    return {**{name: old for name, old in (whole or {}).items() if name != key}} | (
-        {} if gone else {key: _put((whole or {}).get(key), rest, value)}
-    )
+    if key == "-" or isinstance(whole, (list, tuple)):
+        rows = list(whole or ())
+        index = len(rows) if key == "-" else int(key)
+        rows[index : index + 1] = [] if gone else [_put(rows[index] if index < len(rows) else None, rest, value)]
+        return tuple(rows) if isinstance(whole, tuple) else rows
+    others = {name: old for name, old in (whole or {}).items() if name != key}
+    return others if gone else others | {key: _put((whole or {}).get(key), rest, value)}
 
 
 # -- what stands for a pool --------------------------------------------------------------------------------------------
@@ -648,22 +589,18 @@ def template(
     group of one's own, of which only `tags` say them.
     """
     facts = toml("nodes.toml")["providers"][provider]["template"]
-    own = ("kubernetes.io/arch", "kubernetes.io/os", "kubernetes.io/hostname", "topology.kubernetes.io/region", *facts["labels"])
-    told = {tag.removeprefix(TEMPLATE): text for tag, text in tags.items() if tag.startswith(TEMPLATE)} if facts["tags"] else {}
-
-    def of(kind: str) -> dict[str, str]:
-        return {tag.removeprefix(f"{kind}/"): text for tag, text in told.items() if tag.startswith(f"{kind}/")}
-
-    storage = {"ephemeral-storage": tags[STORAGE_TAG]} if not facts["tags"] and STORAGE_TAG in tags else {}
+    own = ("kubernetes.io/arch", "kubernetes.io/os", "topology.kubernetes.io/region", *facts["labels"])
+    rows = [(*tag.removeprefix(TEMPLATE).partition("/"), text) for tag, text in tags.items() if tag.startswith(TEMPLATE)]
+    told: dict[str, dict[str, str]] = {"label": {}, "taint": {}, "resources": {}}
+    for kind, _, key, text in rows if facts["tags"] else ():
+        told.setdefault(kind, {})[key] = text
+    storage = {"ephemeral-storage": tags[STORAGE_TAG]} if STORAGE_TAG in tags and not facts["tags"] else {}
     machine = {name: amount for name, amount in capacity.items() if name != "ephemeral-storage"}
-    known = [Taint.read(f"{key}={text}") for key, text in of("taint").items() if text.partition(":")[2] in list(Effect)]
-    gpus = map(Taint.read, facts["gpu-taints"] if capacity.get(GPU_RESOURCE) else ())
-    return Node(
-        f"template of {node.name}",
-        {key: node.labels[key] for key in own if key in node.labels} | {**labels, **of("label")},
-        tuple(dict.fromkeys((*taints, *known, *gpus))),
-        machine | {"pods": Fraction(facts["pods"])} | amounts(of("resources") | storage),
-    )
+    known = (f"{key}={text}" for key, text in told["taint"].items() if text.partition(":")[2] in list(Effect))
+    seen = dict.fromkeys((*taints, *map(Taint.read, (*known, *(facts["gpu-taints"] if capacity.get(GPU_RESOURCE) else ())))))
+    free = machine | {"pods": Fraction(facts["pods"])} | amounts(told["resources"] | storage)
+    names = {key: node.labels[key] for key in own if key in node.labels} | {**labels, **told["label"]}
+    return Node("template", {**names, "kubernetes.io/hostname": "template"}, tuple(seen), free)
 
 
 def flavor(name: str, labels: Mapping[str, str], taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Pool:
