@@ -365,7 +365,7 @@ def _amount(name: str, amount: Fraction) -> str:
 def _zones(pod: Pod, node: Node, _: Sequence[Node]) -> Iterator[Refusal]:
     for zone in pod.zones:
         if node.labels.get(_ZONE) != zone:
-            yield _say("VolumeZone", _node(zone, "labels", _ZONE), zone=zone, has=node.has(_ZONE))
+            yield _say("VolumeBinding", _node(zone, "labels", _ZONE), zone=zone, has=node.has(_ZONE))
 
 
 def _spread(pod: Pod, node: Node, nodes: Sequence[Node]) -> Iterator[Refusal]:

@@ -7,6 +7,7 @@ in one cluster, and none changes the verdict on another.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
@@ -19,6 +20,7 @@ from fleet.prove.reach import Node
 
 Object = dict[str, Any]
 SPACES = ("one", "two")
+ZONE = "topology.kubernetes.io/zone"
 FLEET = "fleet"
 """Label of the nodes: the name of their fleet."""
 ASKS = "asks"
@@ -33,7 +35,11 @@ def fleet(seed: int) -> tuple[Pod, tuple[Node, ...]]:
     dice = Random(seed)  # noqa: S311 - the same fleets in every run
     name = f"f{seed:05}"
     nodes = tuple(_node(dice, name, number) for number in range(dice.randint(1, 6)))
-    return _pod(dice, name, "asks", {FLEET: name}), nodes
+    pod = _pod(dice, name, "asks", {FLEET: name})
+    if _some(dice, 0.1):
+        volume = {"name": "cache", "persistentVolumeClaim": {"claimName": f"{name}-cache"}}
+        pod = replace(pod, spec={**pod.spec, "volumes": [volume]}, zones=(dice.choice(_VALUES),))
+    return pod, nodes
 
 
 def _some(dice: Random, share: float) -> bool:
@@ -44,6 +50,7 @@ def _node(dice: Random, name: str, number: int) -> Node:
     labels = {FLEET: name} | {key: dice.choice(_VALUES) for key in _KEYS if _some(dice, 0.8)}
     labels |= {"gen": str(dice.randint(1, 9))} if _some(dice, 0.7) else {}
     labels |= {f"{name}.io/zone": dice.choice(_VALUES)} if _some(dice, 0.9) else {}
+    labels |= {ZONE: dice.choice(_VALUES)} if _some(dice, 0.9) else {}
     labels |= {f"{name}.io/host": str(number)} if _some(dice, 0.95) else {}
     taints = dice.sample(_TAINTS, dice.choice((0, 0, 0, 1, 1, 2)))
     # Kubernetes takes a key and an effect once.
@@ -125,7 +132,7 @@ def _container(dice: Random, name: str) -> Object:
     container: Object = {"name": name, "image": "x", "resources": {"requests": amounts | gpus, "limits": gpus}}
     if _some(dice, 0.1):
         container["resources"] = {"limits": amounts | gpus}
-    if _some(dice, 0.12):
+    if _some(dice, 0.2):
         port: Object = {"containerPort": 80, "hostPort": dice.choice((80, 81)), "protocol": dice.choice(("TCP", "UDP"))}
         container["ports"] = [port | ({"hostIP": dice.choice(("10.0.0.1", "10.0.0.2"))} if _some(dice, 0.4) else {})]
     return container
@@ -241,3 +248,28 @@ def pod_object(pod: Pod, node: str = "") -> Object:
         "metadata": {"name": pod.name, "namespace": pod.place, "labels": {**pod.labels} | ({} if node else {ASKS: "yes"})},
         "spec": {**pod.spec} | ({"nodeName": node} if node else {}),
     }
+
+
+def volume_objects(pod: Pod) -> Iterator[Object]:
+    """The volume of each claim of the pod, as a CSI driver makes it in one zone, and the claim that is bound to it."""
+    for claim, zone in zip(pod.claims, pod.zones, strict=True):
+        size = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+        place = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]}
+        yield {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": claim},
+            "spec": size
+            | {
+                "capacity": {"storage": "1Gi"},
+                "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": claim},
+                "claimRef": {"namespace": pod.place, "name": claim},
+                "nodeAffinity": {"required": place},
+            },
+        }
+        yield {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": claim, "namespace": pod.place, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+            "spec": size | {"volumeName": claim, "resources": {"requests": {"storage": "1Gi"}}},
+        }

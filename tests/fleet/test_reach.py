@@ -202,7 +202,7 @@ FILTERS: list[Any] = [
     pytest.param(
         replace(asks(), zones=("b",)),
         node(),
-        "VolumeZone",
+        "VolumeBinding",
         f"a volume of it is bound in zone b, and the node has {ZONE}=a",
         "pool: give p nodes in zone b",
         id="volume",
@@ -264,7 +264,7 @@ def test_the_filters_come_in_the_order_of_the_scheduler() -> None:
     alone = [SPREAD | {"minDomains": 2, "nodeAffinityPolicy": "Ignore"}]
     pod = asks({"memory": "15Gi"}, nodeSelector={"gpu": "t4"}, topologySpreadConstraints=alone, labels={"app": "web"})
     found = [one.filter for one in refusals(replace(pod, zones=("b",)), node(taints=(TAINT,), pods=(WEB,), unschedulable=True))]
-    order = ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeZone", "PodTopologySpread"]
+    order = ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread"]
     assert found == order
 
 

@@ -18,7 +18,7 @@ from fleet.facts.manifest import manifest
 from fleet.prove.pod import Pod
 from fleet.prove.reach import Node, Pool, applied, reach, refusals
 from tests.conftest import SUMMARY
-from tests.fleet.random_nodes import ASKS, SPACES, Object, fleet, named, node_object, pod_object
+from tests.fleet.random_nodes import ASKS, SPACES, Object, fleet, named, node_object, pod_object, volume_objects
 from tests.kwok.server import ServerApi, api_server, apply, missing, running
 
 FLEETS = 1000
@@ -87,6 +87,7 @@ def scheduled(folder: Path, fleets: Iterable[Fleet]) -> Iterator[dict[str, str]]
     rows = list(fleets)
     with api_server(folder) as api:
         apply(api, [manifest("v1", "Namespace", space) | {"metadata": {"name": space}} for space in SPACES])
+        apply(api, (volume for pod, _ in rows for volume in volume_objects(pod)))
         send(api, folder, (("/api/v1/nodes", node_object(node)) for _, nodes in rows for node in nodes))
         on_nodes = ((pod, node.name) for _, nodes in rows for node in nodes for pod in node.pods)
         pods = [*on_nodes, *((pod, "") for pod, _ in rows)]
