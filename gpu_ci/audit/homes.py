@@ -65,7 +65,7 @@ def price_of(name: str, region: str, capacities: Iterable[str]) -> Money:
 
 
 def answer(one: RunnerClass, seen: Seen) -> reach.Reach | None:
-    """What each pool of its cluster says to the pod of a class. None for machines, and if the files declare no pool."""
+    """What each pool of its cluster says to the pod of a class. None for machines, and if the files declare no such pool."""
     if one.machines or not one.where or not seen.pools:
         return None
     if (known := seen.reached.get(id(one))) is None:
@@ -85,16 +85,27 @@ def pod_in(keys: Keys) -> Pod | None:
 
 def prove(pod: Pod, file: Path, seen: Seen, cluster: str = "") -> reach.Reach:
     """What each pool of a cluster says to a pod of a file; without a name of the cluster, each pool near the file."""
-    near = _near(file, [pool for pool in seen.pools if not cluster or pool.group in ("", cluster)])
+    near = _near(file, [pool for pool in seen.pools if not cluster or pool.group in ("", cluster)], seen)
     return reach.reach(pod, [_pool(pool, pod, seen) for pool in near])
 
 
-def _near(file: Path, pools: list[model.Pool]) -> list[model.Pool]:
-    """The pools of the innermost folder around a file that has any: a repository may have a folder for each cluster."""
+def _near(file: Path, pools: list[model.Pool], seen: Seen) -> list[model.Pool]:
+    """The pools of the innermost folder around a file that has any: a repository may have a folder for each cluster.
+
+    Pools in a folder beside that of the file are left out if classes are there, too: then it is another cluster's.
+    """
     for folder in file.parents:
-        if found := [pool for pool in pools if pool.at.file.path.is_relative_to(folder)]:
-            return found
-    return pools
+        if inside := [pool for pool in pools if pool.at.file.path.is_relative_to(folder)]:
+            paths = (one.at.file.path for one in seen.classes if one.at.file.path.is_relative_to(folder))
+            others = {_below(folder, path) for path in paths} - {"", _below(folder, file)}
+            return [pool for pool in inside if _below(folder, pool.at.file.path) not in others]
+    return []
+
+
+def _below(folder: Path, file: Path) -> str:
+    """The folder in `folder` that a file is in; empty if it is directly in `folder`."""
+    first, *more = file.relative_to(folder).parts
+    return first if more else ""
 
 
 def homes(one: RunnerClass, seen: Seen) -> list[Home]:

@@ -90,7 +90,7 @@ def rules(path: Path) -> dict[str, list[str]]:
 
 def test_a_class_that_no_pool_runs_has_the_chain_and_a_diff_that_helps(fleet):
     (line,) = (line for line in findings(audit(fleet), DAY) if line.rule == "no-pool")
-    assert "no toleration covers the node's taint nvidia.com/gpu=true:NoSchedule" in line.message
+    assert "taint nvidia.com/gpu=true:NoSchedule" in line.message
     (fleet / "fix.diff").write_text(line.diff)
     subprocess.run(["git", "apply", "fix.diff"], cwd=fleet, check=True, capture_output=True)  # noqa: S607
     assert "no-pool" not in rules(fleet), "the diff applies, and the class then has a pool"
@@ -225,3 +225,17 @@ spec: {nodeLabels: {pool: LABEL}}
     (fleet / "fix.diff").write_text(told["Job bad"].diff)
     subprocess.run(["git", "apply", "fix.diff"], cwd=fleet, check=True)  # noqa: S607
     assert "Job bad" not in {line.subject for line in findings(audit(fleet), DAY)}
+
+
+def test_the_pools_of_another_cluster_in_the_repository_do_not_count(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "clusters/a/set.yaml": VALUES.replace("gpu-t4", "in-a"),
+        "clusters/b/set.yaml": VALUES.replace("    nodeSelector", TOLERATES).replace("gpu-t4", "in-b"),
+        "clusters/b/pool.yaml": POOL,
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert "no-pool" not in rules(tmp_path), "cluster a declares its pools elsewhere"
+    (tmp_path / "clusters/b/set.yaml").unlink()
+    assert rules(tmp_path)["no-pool"] == ["error"], "a folder with pools alone is that of the fleet's pools"
