@@ -152,18 +152,32 @@ def _pool(pool: model.Pool, pod: Pod, seen: Seen) -> reach.Pool:
 
 def _nodes(pool: model.Pool, kind: str, pod: Pod, seen: Seen) -> Iterator[reach.Node]:
     """A node of one type: several if the pod may choose the value of a label that it asks for."""
+    zones = {_ZONE: pool.zones} if pool.zones or pool.scaler == "karpenter" else {}
+    wanted = _asked(pod)
+    asked = {key: values or tuple(wanted[key]) for key, values in (dict(pool.choices) | zones).items() if key in wanted}
+    for values in itertools.product(*asked.values()):
+        chosen = tuple(zip(asked, values, strict=True))
+        key = id(pool), kind, chosen
+        if key not in seen.nodes:
+            seen.nodes[key] = _node(pool, kind, dict(chosen), seen)
+        yield seen.nodes[key]
+
+
+def _node(pool: model.Pool, kind: str, chosen: Mapping[str, str], seen: Seen) -> reach.Node:
+    """A node of one type with these labels, and what kubelet and the DaemonSets that run on it leave free."""
     machine = hardware.find(kind)
-    free: Mapping[str, Fraction] | None = amounts(pool.allocatable) or None
-    labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", INSTANCE_TYPE_LABEL: kind} | dict(pool.labels)
+    free: dict[str, Fraction] | None = amounts(pool.allocatable) or None
+    labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"} | ({INSTANCE_TYPE_LABEL: kind} if kind else {})
     if machine is not None:
         domain = "karpenter.k8s.aws/" if pool.scaler == "karpenter" and machine.cloud == "aws" else ""
-        labels = {key if "/" in key else domain + key: value for key, value in node_labels(machine).items()} | labels
+        labels |= {key if "/" in key else domain + key: value for key, value in node_labels(machine).items()}
         free = free or _free(machine, pool.disk or _ROOT_GIB, pool.instance_store)
-    zones = {_ZONE: pool.zones} if pool.zones or pool.scaler == "karpenter" else {}
-    asked = {key: values for key, values in (dict(pool.choices) | zones).items() if key in _asked(pod)}
-    for values in itertools.product(*(values or tuple(_asked(pod)[key]) for key, values in asked.items())):
-        node = reach.Node(kind or pool.name, labels | dict(zip(asked, values, strict=True)), pool.taints, None, machine=machine)
-        yield replace(node, free=_less(free, _used(pool, node, values, seen)) if free is not None else None)
+    node = reach.Node(kind or pool.name, labels | dict(pool.labels) | dict(chosen), pool.taints, None, machine=machine)
+    for one in map(pod_in, seen.of_kind("DaemonSet")) if free else ():
+        if free and one is not None and not reach.refusals(one, node):
+            for name, amount in (one.requests() | {"pods": Fraction(1)}).items():
+                free[name] = free.get(name, Fraction(0)) - amount
+    return replace(node, free=free)
 
 
 def _asked(pod: Pod) -> dict[str, set[str]]:
@@ -191,20 +205,3 @@ def _capacity(machine: hardware.Machine) -> dict[str, Fraction]:
 def _resources(cpu: int, memory: int, gpus: int) -> dict[str, Fraction]:
     found = {"cpu": Fraction(cpu, 1000), "memory": Fraction(memory * _MEBIBYTE)}
     return found | ({GPU_RESOURCE: Fraction(gpus)} if gpus else {})
-
-
-def _used(pool: model.Pool, node: reach.Node, values: tuple[str, ...], seen: Seen) -> Mapping[str, Fraction]:
-    """What the DaemonSets request that run on a node. It is the same for all classes."""
-    key = (id(pool), node.name, values)
-    if (known := seen.used.get(key)) is None:
-        known = seen.used[key] = {}
-        for keys in seen.of_kind("DaemonSet"):
-            one = pod_in(keys)
-            if one is not None and not reach.refusals(one, node):
-                for name, amount in (one.requests() | {"pods": Fraction(1)}).items():
-                    known[name] = known.get(name, Fraction(0)) + amount
-    return known
-
-
-def _less(free: Mapping[str, Fraction], used: Mapping[str, Fraction]) -> dict[str, Fraction]:
-    return {name: amount - used.get(name, Fraction(0)) for name, amount in free.items()}

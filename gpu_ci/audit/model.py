@@ -5,7 +5,6 @@ The readers in `formats` fill it, and the rules in `rules` ask it. Every entry h
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -21,7 +20,7 @@ from gpu_ci.workflows.job import Job
 from gpu_ci.workflows.reader import Workflows
 
 if TYPE_CHECKING:
-    from fleet.prove.reach import Reach
+    from fleet.prove.reach import Node, Reach
 
 RUNNER_IMAGE = "ghcr.io/actions/actions-runner:latest"
 """The image of a scale set that names none (values.yaml of gha-runner-scale-set 0.14.2)."""
@@ -192,8 +191,8 @@ class Seen:
     """Everything that an audit read.
 
     `objects` are Kubernetes objects, and answers of the AWS CLI, by kind; `not_read` are files that could not be read, `unread`
-    place and path of keys that no reader knows. `reached` has what `homes` proved of a class, `used` what
-    DaemonSets use of a node. `releases` and `files`, the documents that may be values, are what `formats.arc` joins;
+    place and path of keys that no reader knows. `reached` has what `homes` proved of a class, `nodes`
+    the nodes of the pools. `releases` and `files`, the documents that may be values, are what `formats.arc` joins;
     `read` are the documents that a reader knew.
     """
 
@@ -204,7 +203,7 @@ class Seen:
     objects: dict[str, list[Keys]] = field(default_factory=dict)
     workflows: Workflows = field(default_factory=Workflows)
     reached: dict[int, "Reach"] = field(default_factory=dict)
-    used: dict[tuple[object, ...], dict[str, Fraction]] = field(default_factory=dict)
+    nodes: dict[tuple[object, ...], "Node"] = field(default_factory=dict)
     files: dict[Path, Keys] = field(default_factory=dict)
     read: list[Keys] = field(default_factory=list)
     not_read: list[str] = field(default_factory=list)
