@@ -8,9 +8,9 @@ import pulumi_kubernetes as kubernetes
 
 from components.component import Component
 from components.kubernetes.in_cluster import Inside
+from fleet.facts.quantities import memory_text
 from fleet.facts.scheduling import REGION
 from fleet.settings.caches import class_name
-from fleet.settings.model import memory_text
 
 
 class ModelCache(Component[Inside, str, Mapping[str, kubernetes.core.v1.Namespace]]):

@@ -7,11 +7,11 @@ from fleet.charts import kept_jobs
 from fleet.charts.chart import Chart, Pod, fixed, manifests, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount, shared_memory
 from fleet.facts.pricing import USD_PER_HOUR
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.scheduling import GPU_RESOURCE, SYSTEM_SELECTOR, Toleration
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.settings.cluster import Cluster
 from fleet.settings.existing import Controller
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import RunnerPod
 
 NAMESPACE = "arc-systems"

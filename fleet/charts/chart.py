@@ -15,11 +15,11 @@ from typing import Any, Literal, cast
 
 from fleet.facts import versions
 from fleet.facts.pods import Amount, Level, Requests
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.record import Record
 from fleet.facts.scheduling import Toleration
 from fleet.facts.tables import beside, entries
 from fleet.facts.yaml_text import read_yaml
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.registry import Mirror
 
 KUBE_SYSTEM = "kube-system"

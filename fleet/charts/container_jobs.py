@@ -11,9 +11,10 @@ from typing import Any
 from fleet.charts.arc import agent
 from fleet.charts.chart import Pod, fixed
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.scheduling import CONTAINER_JOBS, NO_GPU, SAFE_TO_EVICT
 from fleet.settings.container_jobs import ContainerFields, Services
-from fleet.settings.model import CpuSpan, MemorySpan, cpu_text, memory_text
+from fleet.settings.model import CpuSpan, MemorySpan
 from fleet.settings.pod_template import CaBundle, PodFields
 from fleet.settings.runner import PodRunner, RunnerPod
 

@@ -7,8 +7,8 @@ import re
 
 from fleet.charts.chart import Chart, Pod, fixed, pods_of, requests, resources
 from fleet.facts import scheduling
+from fleet.facts.quantities import memory_text
 from fleet.settings.cluster import Cluster
-from fleet.settings.model import memory_text
 from fleet.settings.monitoring import Monitoring
 
 STACK = "kube-prometheus-stack"

@@ -28,3 +28,13 @@ def quantity(value: Any) -> Fraction | None:
     if suffix in _SUFFIXES:
         return number * _SUFFIXES[suffix]
     return number * Fraction(10) ** int(suffix[1:])
+
+
+def cpu_text(millicores: int) -> str:
+    """Millicores as Kubernetes writes them: 4000 → "4", 500 → "500m"."""
+    return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
+
+
+def memory_text(mebibytes: int) -> str:
+    """MiB as Kubernetes writes them: 16384 → "16Gi", 512 → "512Mi"."""
+    return f"{mebibytes // 1024}Gi" if mebibytes % 1024 == 0 else f"{mebibytes}Mi"

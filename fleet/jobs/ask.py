@@ -2,12 +2,12 @@
 
 import math
 
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.record import Record
 from fleet.facts.scheduling import GPU_RESOURCE, SHARED_SUFFIX
 from fleet.jobs.arguments import AskArguments
 from fleet.jobs.profiles import PROFILES
 from fleet.prove.pod import Request
-from fleet.settings.model import cpu_text, memory_text
 
 MEMORY_A_GPU = 4096
 """The least memory request for each GPU, in MiB: the default of policy gpu-cpu-memory-limits."""

@@ -7,13 +7,14 @@ from typing import Any
 from fleet.charts.chart import amounts, manifests, part
 from fleet.facts import scheduling
 from fleet.facts.pods import CONFINED, CONFINED_POD, Mount, claimed, shared_memory
+from fleet.facts.quantities import memory_text
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, refused
 from fleet.jobs.profiles import PROFILES
 from fleet.jobs.spec import GpuJobSpec
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import Target
-from fleet.settings.model import is_label_value, memory_text
+from fleet.settings.model import is_label_value
 
 Manifest = dict[str, Any]
 REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"

@@ -11,6 +11,7 @@ from typing import Any
 from fleet.facts import hardware
 from fleet.facts.errors import shown
 from fleet.facts.pricing import Money
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.record import Record
 from fleet.facts.scheduling import FALLBACK, FLAVOR_LABEL
 from fleet.jobs.ask import GpuAsk
@@ -23,7 +24,6 @@ from fleet.prove.quota import barred, queue_of
 from fleet.providers.fleet import Fleet
 from fleet.providers.target import Target, pool_target
 from fleet.settings.cluster import Cluster
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.pool import Pool
 from fleet.settings.refusals import words
 

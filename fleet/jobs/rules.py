@@ -15,13 +15,13 @@ from pydantic_core import ErrorDetails
 from fleet.facts import hardware
 from fleet.facts.credentials import holds_credential
 from fleet.facts.errors import instead, shown
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.scheduling import VISIBLE_DEVICES
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.ask import MEMORY_A_GPU, cpu_of, is_shared, memory_of, settled
 from fleet.jobs.errors import JobError, JobProblem, refused
 from fleet.jobs.profiles import PROFILES
 from fleet.prove.placement import Host, fit, shortage
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.reading import hint
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"

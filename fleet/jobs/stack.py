@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fleet.facts.errors import Problem
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.jobs import GpuJobSpec, JobError, JobPlacement, JobProblem, gpu_job, place_job
 from fleet.jobs.place import agreed, options_of
 from fleet.jobs.rules import IN_PYTHON
@@ -15,7 +16,6 @@ from fleet.prove.room import Refusal
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.settings.cluster import Cluster
 from fleet.settings.jobs import StackJob
-from fleet.settings.model import cpu_text, memory_text
 
 _ARGUMENT = {"gpus": "gpu_count", "priority": "priority_class"}
 """The arguments for fields of `StackJob` with another name."""

@@ -13,8 +13,9 @@ from fleet.facts.pricing import Line, Money, average, quoted, span, units
 from fleet.facts.record import Record
 from fleet.facts.remark import costs
 from fleet.prove.placement import Fit, Host, Placement, fit, per_node, pool_hosts
-from fleet.prove.pod import PodAsk, runner_ask
+from fleet.prove.pod import PodAsk
 from fleet.prove.room import fits, standing
+from fleet.prove.runner_pods import runner_ask
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import cpu_part
 from fleet.providers.registry import PROVIDERS

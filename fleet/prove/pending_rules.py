@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from fleet.facts.hardware import OWNED
-from fleet.facts.quantities import quantity
+from fleet.facts.quantities import cpu_text, memory_text, quantity
 from fleet.facts.record import Record
 from fleet.facts.requests import requested, resources
 from fleet.facts.scheduling import DEFAULT_QUEUE, QUEUE_LABEL, RUNNER_PRIORITY, RUNTIME_CLASS, is_gpu_resource
@@ -27,7 +27,6 @@ from fleet.prove.room import standing
 from fleet.providers.installed import image_of, installed
 from fleet.settings.enablement import GPU_OPERATOR
 from fleet.settings.jobs import team_of
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.queues import units
 
 

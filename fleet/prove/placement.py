@@ -20,6 +20,7 @@ from fleet.facts.groups import grouped
 from fleet.facts.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
 from fleet.facts.pods import Requests
 from fleet.facts.pricing import Money
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.record import Record
 from fleet.facts.remark import Remark, costs, said
 from fleet.facts.scheduling import SYSTEM_POOL
@@ -27,14 +28,13 @@ from fleet.facts.versions import daemonsets, runner_gpu
 from fleet.prove import topology
 from fleet.prove.image_fit import node_driver, unrunnable
 from fleet.prove.launchers import launcher_room, system_room
-from fleet.prove.pod import runner_ask
+from fleet.prove.runner_pods import runner_ask
 from fleet.prove.topology import Ask
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import gpu_node_pods
 from fleet.settings.cluster import Cluster
 from fleet.settings.health import nodes_at_once
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner, Runner, request_text
 from fleet.settings.sharing import AnySharing, resource_of, units_of
 

@@ -6,17 +6,14 @@ from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
-from fleet.charts.arc import runner_pod
-from fleet.charts.container_jobs import service_size
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.nested import part
 from fleet.facts.pods import Amount
 from fleet.facts.quantities import quantity
 from fleet.facts.record import Record
 from fleet.facts.requests import amounts, requested, requests_of, resources
-from fleet.facts.scheduling import GPU_RESOURCE, QUEUE_LABEL, Toleration
+from fleet.facts.scheduling import QUEUE_LABEL, Toleration
 from fleet.facts.tables import beside
-from fleet.settings.runner import RunnerPod
 
 _DATA = beside(__file__, "pod.toml")
 SPECS = tuple(map(tuple, _DATA["paths"]))
@@ -132,22 +129,6 @@ class Pod(Record):
         )
         sizes = Request(cores, cores * limited), Request(mebibytes, mebibytes * limited)
         return PodAsk(math.ceil(requests.get(resource, 0)), *sizes, _mebibytes(scratch))
-
-
-def runner_ask(runner: RunnerPod) -> RunnerPod | PodAsk:
-    """What each job of a class reserves on a node: its own sizes, or those of its whole pod if it has more than them.
-
-    A job in a container has its services beside it, and one container action at a time.
-    """
-    if not (runner.volumes or runner.template or runner.in_containers):
-        return runner
-    spec = runner_pod(runner)
-    if runner.in_containers:
-        # A container action has a pod of its own, on the same nodes.
-        beside = {"resources": service_size(runner.services)}
-        spec = spec | {"containers": [*spec["containers"], *([beside] * (runner.services.most + 1))]}
-    pod = pod_of(runner.kind, {"spec": spec})
-    return pod.ask(GPU_RESOURCE) if pod is not None else runner
 
 
 def _mebibytes(amount: Fraction) -> int:

@@ -4,13 +4,13 @@ Jobs of other teams end at some time, so only limits count: the team's quota, an
 """
 
 from fleet.facts.offer import for_runners
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.record import Record
 from fleet.facts.scheduling import DEFAULT_QUEUE
 from fleet.prove.placement import Host, pool_host
 from fleet.prove.topology import Ask
 from fleet.settings.cluster import Cluster
 from fleet.settings.jobs import team_of
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.queues import Queues, Quota
 
 

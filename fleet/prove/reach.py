@@ -15,15 +15,13 @@ from typing import Any
 
 from fleet.facts.hardware import Machine
 from fleet.facts.nested import items, part, parts
-from fleet.facts.quantities import quantity
+from fleet.facts.quantities import cpu_text, memory_text, quantity
 from fleet.facts.record import Record
 from fleet.facts.requests import amounts, requested, resources
 from fleet.facts.scheduling import GPU_RESOURCE, STORAGE_TAG, TEMPLATE, Effect, Taint, Toleration, is_gpu_resource
 from fleet.facts.tables import beside, toml
 from fleet.prove import topology
 from fleet.prove.pod import PLAIN, Pod
-from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import cpu_text, memory_text
 
 _WORDS = beside(__file__, "reach.toml")
 _ANY = "0.0.0.0"  # noqa: S104 - the address of a host port without one
@@ -108,7 +106,7 @@ class Pool(Record):
     scaler: str = ""
     chooses: bool = False
     single: str = ""
-    managers: ResourceManagers | None = None
+    managers: topology.Managers | None = None
 
 
 class Verdict(Record):
@@ -517,7 +515,7 @@ def _after(pod: Pod, pool: Pool) -> Iterator[Refusal]:
     for node in pool.nodes if pool.managers else ():
         units = int((node.free or {}).get(name, 0))
         if node.machine and pool.managers and (why := topology.rejection(pod.ask(name), node.machine, units, pool.managers)):
-            looser = pool.managers.model_copy(update={"topology_manager_policy": "best-effort"})
+            looser = topology.Policies("best-effort", pool.managers.cpu_manager_policy)
             yield _say("TopologyAffinity", _lift(pool, looser, "managers"), why=why)
 
 

@@ -10,6 +10,7 @@ from fleet.charts.container_jobs import OWN_POD
 from fleet.facts.groups import grouped
 from fleet.facts.hardware import Machine
 from fleet.facts.offer import Offer
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.remark import Remark, costs, said, todo
 from fleet.prove import same_sets, topology
 from fleet.prove.launchers import system_room
@@ -18,7 +19,6 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.installed import monitoring_pods
 from fleet.providers.phases import prepare_timeout
 from fleet.providers.registry import provider_of
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner, Runner
 
 PAGE = "docs/troubleshooting.md#by-name-it-runs-by-labels-it-waits"

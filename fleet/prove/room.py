@@ -8,7 +8,8 @@ from fleet.facts.remark import todo
 from fleet.prove import topology
 from fleet.prove.image_fit import node_driver, pinned_image, unbuilt, unrunnable
 from fleet.prove.placement import doubts, fit, per_node, pool_host, unfit
-from fleet.prove.pod import PodAsk, Request, runner_ask
+from fleet.prove.pod import PodAsk, Request
+from fleet.prove.runner_pods import runner_ask
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
 from fleet.settings.queues import units

@@ -14,13 +14,13 @@ from fleet.charts.container_jobs import own_runner
 from fleet.facts.flow import taken
 from fleet.facts.hardware import SPOT
 from fleet.facts.pricing import span
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.record import Record
 from fleet.prove.placement import Host, fit, pool_hosts
-from fleet.prove.pod import runner_ask
+from fleet.prove.runner_pods import runner_ask
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import runner_prices
 from fleet.settings.cluster import Cluster
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.pod_template import PodFields
 from fleet.settings.runner import PodRunner, Runner
 

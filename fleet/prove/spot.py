@@ -8,7 +8,7 @@ from fleet.facts.hardware import SPOT, Machine
 from fleet.facts.remark import below, costs, said, todo
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, history, spread
 from fleet.prove.placement import fit, pool_host
-from fleet.prove.pod import runner_ask
+from fleet.prove.runner_pods import runner_ask
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import provider_of
 from fleet.settings.cluster import Cluster

@@ -19,7 +19,6 @@ from fleet.facts.offer import allocatable
 from fleet.facts.pods import Amount
 from fleet.facts.record import Record
 from fleet.facts.tables import rows
-from fleet.settings.kubelet import ResourceManagers
 
 STRICT = ("restricted", "single-numa-node")
 """Policies of the topology manager that reject pods. The others admit whatever the node has room for."""
@@ -68,6 +67,22 @@ class Ask(Protocol):
     def scratch(self) -> int: ...
 
 
+class Managers(Protocol):
+    """Policies of kubelet: `none`, `best-effort`, … of the topology manager, `none` or `static` of the CPU manager."""
+
+    @property
+    def topology_manager_policy(self) -> str | None: ...
+    @property
+    def cpu_manager_policy(self) -> str | None: ...
+
+
+class Policies(Record):
+    """The same as plain data."""
+
+    topology_manager_policy: str | None
+    cpu_manager_policy: str | None = None
+
+
 class Aligned(Record):
     """What kubelet aligns of a pod: `gpus` units, and `cpus` that it has alone. 0: this resource has no say."""
 
@@ -79,7 +94,7 @@ def _counted(count: int, name: str) -> str:
     return f"{count} {name}{'' if count == 1 else 's'}"
 
 
-def aligned(ask: Ask, managers: ResourceManagers) -> Aligned:
+def aligned(ask: Ask, managers: Managers) -> Aligned:
     """What kubelet aligns of a pod under these policies."""
     guaranteed = ask.cpu.request == ask.cpu.limit and ask.memory.request == ask.memory.limit
     whole = managers.cpu_manager_policy == "static" and guaranteed and ask.cpu.request % 1000 == 0
@@ -177,13 +192,13 @@ def empty(machine: Machine, units: int) -> Nodes | None:
     return Nodes(total, replace(total, cpus=free), "GPU" if units == machine.gpus else "share")
 
 
-def strict(managers: ResourceManagers | None) -> str:
+def strict(managers: Managers | None) -> str:
     """The policy of the topology manager if it can reject pods, or an empty string."""
     policy = managers.topology_manager_policy if managers else None
     return policy if policy in STRICT else ""
 
 
-def room(ask: Ask, machine: Machine, units: int, managers: ResourceManagers | None) -> int | None:
+def room(ask: Ask, machine: Machine, units: int, managers: Managers | None) -> int | None:
     """How many equal pods one node admits for certain. None: nothing limits them, or its NUMA nodes are not known."""
     policy, nodes = strict(managers), empty(machine, units)
     if not policy or managers is None or nodes is None:
@@ -192,7 +207,7 @@ def room(ask: Ask, machine: Machine, units: int, managers: ResourceManagers | No
     return nodes.certain(pod, policy) if nodes.sizes(pod) else None
 
 
-def undeterminable(ask: Ask, machine: Machine, count: int, managers: ResourceManagers | None) -> str:
+def undeterminable(ask: Ask, machine: Machine, count: int, managers: Managers | None) -> str:
     """Why it is undetermined whether kubelet admits `count` pods on a node; empty if it is determined.
 
     One GPU alone is on one NUMA node of any layout. `restricted` admits the only pod of a node if GPUs alone decide.
@@ -210,7 +225,7 @@ def undeterminable(ask: Ask, machine: Machine, count: int, managers: ResourceMan
     return f"undeterminable: topologyManagerPolicy {policy} may reject it ({ERROR}): {_unknown(machine)}"
 
 
-def rejection(ask: Ask, machine: Machine, units: int, managers: ResourceManagers | None) -> str:
+def rejection(ask: Ask, machine: Machine, units: int, managers: Managers | None) -> str:
     """Why an empty node rejects a pod, and the smallest changes that work. Empty if it does not, or if that is unknown."""
     policy, nodes = strict(managers), empty(machine, units)
     if managers is None or nodes is None or nodes.admits(pod := aligned(ask, managers), policy):

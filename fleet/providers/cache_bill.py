@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from fleet.facts.pricing import Line, bundle
+from fleet.facts.quantities import memory_text
 from fleet.settings.caches import Cache, class_name
 from fleet.settings.cluster import Cluster
-from fleet.settings.model import memory_text
 from fleet.settings.workloads import PoolWorkload
 
 

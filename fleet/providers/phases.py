@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from fleet.charts.cluster_autoscaler import PROVISION_MINUTES
 from fleet.facts.disks import write_seconds
 from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.quantities import memory_text
 from fleet.facts.record import Record
 from fleet.facts.scheduling import GPU_RESOURCE
 from fleet.facts.tables import entry, rows
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
-from fleet.settings.model import memory_text
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 from fleet.facts.manifest import Manifest
 from fleet.facts.pods import CONFINED
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.scheduling import PLACEHOLDER_PRIORITY
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.prove.room import placeholder
 from fleet.providers.target import pool_target
 from fleet.render.workloads import parts
 from fleet.settings.cluster import Cluster
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE
 
 

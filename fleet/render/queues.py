@@ -10,13 +10,13 @@ from typing import Any
 
 from fleet.charts.chart import manifests, part
 from fleet.facts.manifest import Manifest, manifest
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.record import Record
 from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES, NAMESPACE_NAME_LABEL, WAIT_FOR, SchedulingProfile, flavor_labels
 from fleet.prove.placement import pool_hosts
 from fleet.prove.quota import Share, share
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.pool import Pool
 from fleet.settings.queues import Queues, Quota, Team
 

@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from fleet.facts.quantities import memory_text
 from fleet.facts.record import Record
-from fleet.settings.model import DnsLabel, Memory, Model, memory_text
+from fleet.settings.model import DnsLabel, Memory, Model
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.refusals import between, problem, refusal, refuse
 

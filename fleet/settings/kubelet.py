@@ -9,7 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from fleet.settings.model import DURATION, Memory, Model, go_duration, memory_text, seconds_of
+from fleet.facts.quantities import memory_text
+from fleet.settings.model import DURATION, Memory, Model, go_duration, seconds_of
 from fleet.settings.refusals import limited, problem, refusal, refuse
 
 _GO_DURATION = re.compile(r"(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic.types import Discriminator
 
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.settings.refusals import Form, matching, problem, refusal, refuse, refuse_if, words
 
 
@@ -73,16 +74,6 @@ QuotedText = Annotated[str, BeforeValidator(_quoted)]
 
 
 AccountId = Annotated[QuotedText, matching("account_id", "[0-9]{12}")]
-
-
-def cpu_text(millicores: int) -> str:
-    """Millicores as Kubernetes writes them: 4000 → "4", 500 → "500m"."""
-    return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
-
-
-def memory_text(mebibytes: int) -> str:
-    """MiB as Kubernetes writes them: 16384 → "16Gi", 512 → "512Mi"."""
-    return f"{mebibytes // 1024}Gi" if mebibytes % 1024 == 0 else f"{mebibytes}Mi"
 
 
 _CPU = re.compile(r"([0-9]{1,9})m|([0-9]{1,6}(?:\.[0-9]{1,3})?)")

@@ -9,10 +9,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from fleet.facts.pods import Mount, claimed
+from fleet.facts.quantities import memory_text
 from fleet.settings.environment import EnvName, EnvValue
 from fleet.settings.github import is_app_secret
 from fleet.settings.gitops import ObjectName
-from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Memory, Model, memory_text
+from fleet.settings.model import IN_ANY_ORDER, DnsLabel, Memory, Model
 from fleet.settings.refusals import Form, accepted, matching, problem, refusal, refuse, refuse_if, refuses, require_once, words
 from fleet.settings.template import Template
 

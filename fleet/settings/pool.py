@@ -11,10 +11,11 @@ from pydantic.alias_generators import to_camel
 from fleet.facts import hardware
 from fleet.facts.offer import Offer
 from fleet.facts.pricing import Money, quoted
+from fleet.facts.quantities import cpu_text
 from fleet.facts.remark import said
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Taint, Toleration, own_labels, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import DnsLabel, Duration, Labels, Memory, Model, Nodes, cpu_text
+from fleet.settings.model import DnsLabel, Duration, Labels, Memory, Model, Nodes
 from fleet.settings.refusals import Form, Reason, between, problem, refusal, refuse, refuse_if, require_once
 from fleet.settings.schedules import PoolSchedules
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of

@@ -11,12 +11,13 @@ from fleet.facts.cloud_limits import limit
 from fleet.facts.github import DEFAULT_TIMEOUT
 from fleet.facts.hardware import Machine
 from fleet.facts.pods import Amount
+from fleet.facts.quantities import memory_text
 from fleet.facts.record import Record
 from fleet.settings.compatibility import CudaFields
 from fleet.settings.container_jobs import HOOK_CONTAINERS, HOOK_FOLDERS, HOOK_VOLUMES, ContainerFields
 from fleet.settings.github import RunnerGroup
 from fleet.settings.kept_jobs import KeepFailed
-from fleet.settings.model import YAML_WORDS, CpuSpan, DnsLabel, Duration, Memory, MemorySpan, Model, Scale, memory_text
+from fleet.settings.model import YAML_WORDS, CpuSpan, DnsLabel, Duration, Memory, MemorySpan, Model, Scale
 from fleet.settings.pod_template import PodFields
 from fleet.settings.refusals import Form, between, limited, matching, problem, refusal, refuse, refuse_if, refuses, require_once
 from fleet.settings.schedules import RunnerSchedules

@@ -16,7 +16,6 @@ from fleet.facts.requests import amounts
 from fleet.facts.scheduling import GPU_RESOURCE, INSTANCE_TYPE_LABEL
 from fleet.prove import reach, topology
 from fleet.prove.pod import Pod, pod_of
-from fleet.settings.kubelet import DescribedKubelet
 from gpu_ci.audit import model
 from gpu_ci.audit.formats.types import node_labels
 from gpu_ci.audit.keys import Keys
@@ -136,9 +135,7 @@ def _pool(pool: model.Pool, pod: Pod, seen: Seen) -> reach.Pool:
     ceilings = {} if pool.maximum is None else {"maximum": pool.maximum}
     if pool.most_gpus is not None and (gpus := max((node.machine.gpus for node in nodes if node.machine), default=0)):
         ceilings[f"limits.{GPU_RESOURCE}"] = pool.most_gpus // gpus
-    managers = (
-        DescribedKubelet.model_validate({"topologyManagerPolicy": pool.topology}) if pool.topology in topology.STRICT else None
-    )
+    managers = topology.Policies(pool.topology) if pool.topology in topology.STRICT else None
     template = None
     if pool.from_zero and pool.scaler in ("managed group", "group") and (first := nodes[0]).machine is not None:
         provider = "oke" if first.machine.cloud == "oci" else "eks"

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Literal, NamedTuple
 
+from fleet.facts.quantities import memory_text
 from fleet.facts.tables import beside
-from fleet.settings.model import memory_text
 from fleet.settings.runner import RunnerPod
 from gpu_ci.workflows.containers import Container, mebibytes
 from gpu_ci.workflows.expressions import is_open

@@ -53,7 +53,8 @@ def test_nodes_that_are_alike_are_one_pool(tmp_path):
      ("karpenter.sh/capacity-type", "reserved", "reserved"), ("team", "x", "on-demand")],
 )  # fmt: skip
 def test_a_node_says_how_it_was_bought(tmp_path, label, value, capacity):
-    (pool,) = seen(tmp_path, node_json=exported(node("a", **{label: value}))).pools
+    labels: dict[str, Any] = {label: value}
+    (pool,) = seen(tmp_path, node_json=exported(node("a", **labels))).pools
     assert pool.capacities == (capacity,)
 
 

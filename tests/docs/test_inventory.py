@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.scheduling import is_gpu_resource, node_choice, pool_selector
 from fleet.facts.versions import IMAGES, KUBERNETES, LAUNCHER_IMAGE, OPERATOR_DRIVER
 from fleet.loading.config import fleet_of, load as load_fleet
@@ -18,7 +19,6 @@ from fleet.prove.placement import place
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.cluster import Cluster
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload
 from gpu_ci.offline.inventory.page import JOBS, document, set_charts, users

@@ -12,10 +12,10 @@ import kubernetes_validate
 import pytest
 from ruamel.yaml import YAML
 
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.jobs import JobOptions
 from fleet.jobs.arguments import JobArguments
 from fleet.jobs.profiles import PROFILES
-from fleet.settings.model import cpu_text, memory_text
 from tests.docs.markdown import ROOT, Fence, fences
 from tests.fleet.jobs.test_sizes import SMALLEST
 from tests.fleet.test_isolation import MINORS

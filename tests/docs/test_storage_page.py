@@ -12,11 +12,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from fleet.facts.errors import FleetError
+from fleet.facts.quantities import memory_text
 from fleet.loading.config import load
 from fleet.providers.eks.caches import EksCache
 from fleet.providers.oke.caches import OkeCache
 from fleet.settings.jobs import StackJob
-from fleet.settings.model import memory_text
 from tests.builders import cluster, config, oke_cluster, pool
 from tests.docs.markdown import ROOT, fences
 

@@ -10,6 +10,7 @@ import pytest
 from fleet.facts.errors import InputError
 from fleet.facts.hardware import machine
 from fleet.facts.offer import for_runners
+from fleet.facts.quantities import cpu_text
 from fleet.jobs import gpu_job, place_job
 from fleet.loading.config import load
 from fleet.prove.nodes import cluster_nodes
@@ -17,7 +18,6 @@ from fleet.prove.pending import Answer, Explanation, explain
 from fleet.prove.placement import pool_host
 from fleet.prove.pod import Pod, pod_of
 from fleet.providers.fleet import Fleet
-from fleet.settings.model import cpu_text
 from fleet.settings.runner import PodRunner
 from tests.builders import (
     ROOT,

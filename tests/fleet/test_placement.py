@@ -12,13 +12,13 @@ from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
 from fleet.facts.offer import allocatable, least
 from fleet.facts.pods import Requests
+from fleet.facts.quantities import cpu_text
 from fleet.jobs.stack import require
 from fleet.loading.config import load
 from fleet.prove.launchers import launcher_room
 from fleet.prove.placement import Host, Placement, PlacementError, fit, overbooked, place, pool_host, smallest
 from fleet.providers.provider import Provider
 from fleet.providers.registry import PROVIDERS
-from fleet.settings.model import cpu_text
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner
 from tests.builders import (

@@ -21,7 +21,7 @@ from fleet.facts.tables import rows
 from fleet.loading.config import load
 from fleet.prove.namespace_limits import limit_range
 from fleet.prove.placement import place
-from fleet.prove.pod import runner_ask
+from fleet.prove.runner_pods import runner_ask
 from fleet.prove.same_sets import Set, difference
 from fleet.prove.works import github_server
 from fleet.providers.installed import pod_set

@@ -12,11 +12,12 @@ from hypothesis import example, given, settings, strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from fleet.facts.errors import FleetError, Problem, shown
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.loading.config import CONFIG_KEYS, check_keys, load
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.github import PRIVATE_KEY
-from fleet.settings.model import Cpu, Duration, Memory, cpu_text, go_duration, memory_text
+from fleet.settings.model import Cpu, Duration, Memory, go_duration
 from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, staging, vm, vm_per_job
 from tests.cases import cases
 from tests.examples import WHOLE, examples

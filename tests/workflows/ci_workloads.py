@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.prove.placement import Placement, place
 from fleet.prove.runs_on import RunsOn
 from fleet.prove.same_sets import class_of
 from fleet.providers.fleet import Fleet
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner
 
 

@@ -10,13 +10,13 @@ from datetime import date
 from fleet.facts.bill import Paid, assumption
 from fleet.facts.hardware import CAPACITY_BLOCK, Machine
 from fleet.facts.pricing import Line, nodes, units
+from fleet.facts.quantities import memory_text
 from fleet.facts.remark import todo
 from fleet.providers.cache_bill import cache_lines
 from fleet.providers.eks.capacity import billed
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.ecr import KEPT_IMAGES
 from fleet.providers.provider import Need, needs
-from fleet.settings.model import memory_text
 from fleet.settings.pool import Capacity
 
 SNAPSHOT = "ebs-snapshot-gb"

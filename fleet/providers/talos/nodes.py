@@ -6,9 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.hardware import OWNED
+from fleet.facts.quantities import memory_text
 from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.settings.kubelet import KubeletConfig, owned_fields, unowned
-from fleet.settings.model import DnsLabel, Memory, Model, Nodes, memory_text, without
+from fleet.settings.model import DnsLabel, Memory, Model, Nodes, without
 from fleet.settings.pool import MachineName, Pool, require_own_labels
 from fleet.settings.refusals import Form, matching, problem, refusal, refuse, refuse_if, words
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from fleet.charts.chart import part
 from fleet.facts.manifest import Manifest
 from fleet.facts.pods import Mount, claimed
+from fleet.facts.quantities import memory_text
 from fleet.facts.scheduling import HIGH_PRIORITY, MEDIUM_PRIORITY, RUNNER_PRIORITY, Toleration, per_node_annotation
 from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import fits
@@ -18,7 +19,6 @@ from fleet.render.isolation import in_namespace
 from fleet.render.workloads import parts
 from fleet.settings import workloads
 from fleet.settings.cluster import Cluster
-from fleet.settings.model import memory_text
 from fleet.settings.namespaces import runner_namespace
 
 _RUN = Path(__file__).parent / "run"

@@ -14,12 +14,14 @@ from fleet.charts.container_jobs import own_runner
 from fleet.facts.hardware import Machine
 from fleet.facts.lifecycle import numbers
 from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.record import Record
 from fleet.facts.scheduling import JOB_TEMPLATE, QUEUE_LABEL
 from fleet.facts.versions import IMAGES, Image
 from fleet.jobs.stack import place_stack_job
 from fleet.prove.image_fit import node_driver
-from fleet.prove.pod import PodAsk, pod_of, runner_ask
+from fleet.prove.pod import PodAsk, pod_of
+from fleet.prove.runner_pods import runner_ask
 from fleet.prove.topology import Ask
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set, pod_set_of
@@ -29,7 +31,6 @@ from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import advertisers
-from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.queues import units
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload, PoolWorkload

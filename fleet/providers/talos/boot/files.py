@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fleet.facts.manifest import filled
+from fleet.facts.quantities import memory_text
 from fleet.facts.yaml_text import yaml_text
 from fleet.providers.talos.boot.groups import PLAIN, Group, groups
 from fleet.providers.talos.boot.patch import Document, Patch, document
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.providers.talos.nodes import Host, UserVolume
-from fleet.settings.model import memory_text
 
 _LEAST = "1GiB"
 """Talos requires a minimum. The volume grows to all free space (siderolabs/talos v1.13.9, volume_config.go `Validate`)."""
