@@ -20,7 +20,7 @@ from typing import Any
 
 from cyclonedx.model import HashAlgorithm, HashType
 from cyclonedx.model.bom import Bom
-from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.model.component import Component, ComponentType as Kind
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
@@ -67,23 +67,18 @@ def sbom(root: Path = ROOT) -> str:
             version = f"sha256:{parts['digest']}" if parts["digest"] else parts["tag"]
             where = {"repository_url": parts["name"]} | ({"tag": parts["tag"]} if parts["tag"] else {})
             name = parts["name"].rpartition("/")[2]
-            bom.components.add(_component("oci", name, version, parts["digest"], where, ComponentType.CONTAINER))
+            bom.components.add(_component("oci", name, version, parts["digest"], where, Kind.CONTAINER))
     text = JsonV1Dot6(bom).output_as_string(indent=2)
     # A random number and the time would give other bytes for the same commit.
     return re.sub(r'\s*"(?:serialNumber|timestamp)": "[^"]*",?', "", text)
 
 
 def _component(
-    kind: str,
-    name: str,
-    version: str,
-    sha256: str | None,
-    where: Mapping[str, str] | None = None,
-    component: ComponentType = ComponentType.LIBRARY,
+    kind: str, name: str, version: str, sha256: str | None, where: Mapping[str, str] | None = None, what: Kind = Kind.LIBRARY
 ) -> Component:
     url = PackageURL(kind, name=name, version=version, qualifiers=dict(where or {}))
     hashes = [HashType(alg=HashAlgorithm.SHA_256, content=sha256)] if sha256 else []
-    return Component(name=name, version=version, type=component, purl=url, bom_ref=str(url), hashes=hashes)
+    return Component(name=name, version=version, type=what, purl=url, bom_ref=str(url), hashes=hashes)
 
 
 def _images(value: Any) -> Iterator[str]:

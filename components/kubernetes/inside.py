@@ -58,21 +58,17 @@ MachineSet = Callable[[str, Any, Arc], RunnerSet]
 
 
 def install(
-    inside: Inside,
-    fleet: Fleet,
-    private_keys: PrivateKeys,
-    machine_set: MachineSet | None = None,
-    removed_machines: Owner | None = None,
+    inside: Inside, fleet: Fleet, private_keys: PrivateKeys, machine_set: MachineSet | None = None, owner: Owner | None = None
 ) -> dict[str, RunnerSetOutputs]:
     """Declare a cluster's contents. Returns the outputs of each runner set, by its name.
 
-    `private_keys` are those of the GitHub Apps. `machine_set` declares a set whose runners are VMs, and `removed_machines` what
+    `private_keys` are those of the GitHub Apps. `machine_set` declares a set whose runners are VMs, and `owner` what
     one of a removed class needs. Raises TypeError for a runner class that is not a pod and has no builder.
     """
     if inside.settings.gitops is None:
         arc = furnish(inside, fleet, private_keys)
         sets = runner_sets(arc, machine_set)
-        leave(inside, arc.after, removed_machines)
+        leave(inside, arc.after, owner)
         declare_sweeps(arc, sets)
     else:
         sets = _bootstrap(inside, fleet, inside.settings.gitops, private_keys, machine_set)

@@ -27,11 +27,11 @@ class OkeRunnerImage(Component[InCluster, OcirRegistry, str]):
         request = pulumi.InvokeOutputOptions(parent=self, depends_on=[group])
         actual = oci.objectstorage.get_namespace_output(compartment_id=tenancy, opts=request).namespace
         self.namespace = actual.apply(lambda namespace: same_tenancy(name, registry.namespace, namespace))
-        private = {"compartment_id": here.settings.compartment, "freeform_tags": here.tags, "is_immutable": True}
-        private["is_public"] = False
+        of = {"compartment_id": here.settings.compartment, "freeform_tags": here.tags}
+        private = {"is_immutable": True, "is_public": False}
         for repository in (RUNNER_GPU_REPOSITORY, *registry.repositories):
             called = f"{registry.prefix}/{repository}"
-            oci.artifacts.ContainerRepository(f"{name}-{repository}", display_name=called, **private, opts=self._child)
+            oci.artifacts.ContainerRepository(f"{name}-{repository}", display_name=called, **of, **private, opts=self._child)
         self._scan(name, here, registry)
         return {"namespace": self.namespace}
 

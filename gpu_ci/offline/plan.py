@@ -1,11 +1,12 @@
 """A plan: the fleet of one stack, proved without Pulumi's engine and without a cloud."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, partial
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ from gpu_ci.offline.manifests.urns import means_manifests
 from gpu_ci.offline.naming import named, require_accepted
 from gpu_ci.offline.policyconfig import configured_for, policy_settings, policy_values, require_current, with_owners
 from gpu_ci.offline.progress import Stages, quiet
-from gpu_ci.offline.recording import Answer, Recording, Resource, joined
+from gpu_ci.offline.recording import Answer, Cloud, Recording, Resource, joined
 from policies.rules import RULES
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
 from policies.rules.no_silent_eviction import RULE as EVICTION
@@ -151,30 +152,19 @@ class Plan:
         yield from works.remarks(self.fleet, self.as_of)
         yield from self.reach
         yield from billing.remarks(self.fleet, self.as_of)
-        yield from remarks.quotas(self.fleet)
-        yield from remarks.capacity(self.fleet)
-        yield from spot.remarks(self.fleet)
+        yield from _each(self.fleet, remarks.quotas, remarks.capacity, spot.remarks)
         for name in self.fleet.shared_names:
             yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
         for placement in self.placements:
             yield from (below(f"{placement.cluster}/{placement.pods}", remark) for remark in placement.remarks)
         yield from image_fit.remarks(self.fleet, self.as_of)
-        yield from remarks.labels(self.fleet)
-        yield from remarks.scopes(self.fleet)
-        yield from trust.remarks(self.fleet)
-        yield from remarks.renames(self.fleet)
-        yield from remarks.reruns(self.fleet)
-        yield from remarks.fallback(self.fleet)
+        yield from _each(self.fleet, remarks.labels, remarks.scopes, trust.remarks)
+        yield from _each(self.fleet, remarks.renames, remarks.reruns, remarks.fallback)
         yield from self.overbooked
-        yield from remarks.full_pools(self.fleet)
-        yield from remarks.own_pods(self.fleet)
-        yield from remarks.kept_jobs(self.fleet)
+        yield from _each(self.fleet, remarks.full_pools, remarks.own_pods, remarks.kept_jobs)
         yield from remarks.fragmented(self.placements)
-        yield from room.remarks(self.fleet)
-        yield from remarks.monitoring(self.fleet)
-        yield from stack_jobs.remarks(self.fleet)
-        yield from self._idle_exceptions()
-        yield from self._spot_only()
+        yield from _each(self.fleet, room.remarks, remarks.monitoring, stack_jobs.remarks)
+        yield from (*self._idle_exceptions(), *self._spot_only())
         if self.recording is not None:
             messages = (line for line in self.recording.messages if not line.text.startswith(works.REFUSED))
             yield from (f"{message.severity}: {message.text}" for message in messages)
@@ -240,16 +230,18 @@ class Plan:
         return not (self.refused or self.written or self.blocked(strict))
 
 
+def _each(fleet: Fleet, *kinds: Callable[[Fleet], Iterable[str]]) -> Iterator[str]:
+    """The remarks of these kinds, in their order."""
+    return chain.from_iterable(kind(fleet) for kind in kinds)
+
+
 def outcomes_of(
-    policies: Iterable[Configured],
-    resources: Iterable[Resource],
-    verdicts: Sequence[Verdict],
-    remediations: Iterable[Remediation] = (),
+    policies: Iterable[Configured], resources: Iterable[Resource], verdicts: Sequence[Verdict], done: Iterable[Remediation] = ()
 ) -> Iterator[Outcome]:
     """The result of each of the policies for the judged resources, in their order."""
     types = Counter((resource.type, has_pods(resource.type, resource.inputs)) for resource in resources if not resource.read)
     kinds = Counter((verdict.rule, verdict.kind) for verdict in verdicts)
-    changed = Counter(remediation.rule for remediation in remediations)
+    changed = Counter(remediation.rule for remediation in done)
     for configured in policies:
         rule, level = configured.policy, configured.level
         judged = 0 if level is Level.DISABLED else sum(number for kind, number in types.items() if rule.counts(*kind))
@@ -288,19 +280,11 @@ def make_plan(
         require_current(stack, root)
     policies = configured_for(RULES, with_owners(policy_settings(stack, judging), fleet), stack, judging, day)
     placements = placing.place(fleet)
-    plan = Plan(
-        config,
-        fleet,
-        placements,
-        overbooked=(*placing.overbooked(placements), *placing.unfilled(fleet, placements)),
-        bill=billing.bill(fleet, day),
-        policies=policies,
-        policy_config=policy_values(stack, judging),
-        as_of=day,
-        reach=reach,
-        refused=tuple(stack_jobs.refusals(fleet, placements)),
-        judged=has_sdk(),
-    )
+    overbooked = (*placing.overbooked(placements), *placing.unfilled(fleet, placements))
+    bill, settings = billing.bill(fleet, day), policy_values(stack, judging)
+    refused = tuple(stack_jobs.refusals(fleet, placements))
+    proved = (config, fleet, placements, overbooked, bill, policies, settings)
+    plan = Plan(*proved, day, reach=reach, refused=refused, judged=has_sdk())
     if plan.refused or not plan.judged:
         return plan
     progress("building resources")
@@ -342,13 +326,7 @@ def require_sdk(command: str) -> None:
 
 
 def declared(
-    root: Path,
-    config: StackConfig,
-    fleet: Fleet,
-    remedy: Remedies | None = None,
-    *,
-    preview: bool = True,
-    answers: Mapping[str, Answer] | None = None,
+    root: Path, config: StackConfig, fleet: Fleet, remedy: Remedies | None = None, *, preview: bool = True, answers: Cloud = None
 ) -> tuple[Recording | None, Recording | None]:
     """(what `pulumi up` registers, what is in Git) of a stack. None if Pulumi does not deploy it, and if Git has nothing.
 

@@ -31,7 +31,7 @@ from pulumi.runtime.proto import engine_pb2, resource_pb2
 
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline import private, wire
-from gpu_ci.offline.recording import STACK_TYPE, Answer, Message, ProgramError, Recording, Resource
+from gpu_ci.offline.recording import STACK_TYPE, Answer, Cloud, Message, ProgramError, Recording, Resource
 
 Program = Path | str | Callable[[], object]
 NOTHING_THERE: Mapping[str, Answer] = {
@@ -52,12 +52,7 @@ def made_id(token: str, name: str) -> str:
 
 
 def record(
-    program: Program,
-    config: StackConfig,
-    *,
-    preview: bool = True,
-    answers: Mapping[str, Answer] | None = None,
-    remedy: Remedy | None = None,
+    program: Program, config: StackConfig, *, preview: bool = True, answers: Cloud = None, remedy: Remedy | None = None
 ) -> Recording:
     """Run the program with one stack's configuration.
 
@@ -92,18 +87,10 @@ def _run(program: Program, engine: "_Engine") -> None:
         # Start the registrations: then the SDK waits for each of them, which is faster than waiting for all outputs.
         await asyncio.sleep(0)
 
-    settings.configure(
-        settings.Settings(
-            project=config.project,
-            stack=config.stack,
-            monitor=engine,
-            engine=engine,
-            dry_run=engine.preview,
-            legacy_apply_enabled=False,
-            organization="organization",  # the CLI's value for a backend without organizations
-            root_directory=str(config.path.parent),
-        )
-    )
+    # The organization is the CLI's value for a backend without organizations.
+    of_stack: dict[str, Any] = {"organization": "organization", "project": config.project, "stack": config.stack}
+    of_run: dict[str, Any] = {"monitor": engine, "engine": engine, "dry_run": engine.preview, "legacy_apply_enabled": False}
+    settings.configure(settings.Settings(**of_stack, **of_run, root_directory=str(config.path.parent)))
     settings.ROOT.set(None)
     settings.SETTINGS.callbacks = cast("Any", engine)
     pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
@@ -271,19 +258,11 @@ class _Engine(mocks.MockMonitor):
 
     def _resource(self, request: Any, urn: str, identity: str, inputs: struct_pb2.Struct, **fields: Any) -> Resource:
         """The resource of a registration or a lookup; `fields` are those that the two requests do not share."""
-        return Resource(
-            urn=urn,
-            type=request.type,
-            name=request.name,
-            parent=request.parent,
-            id=identity,
-            wire=inputs,
-            provider=request.provider,
-            provider_resource=self._recorded.get(request.provider.rpartition("::")[0]),
-            dependencies=tuple(sorted(request.dependencies)),
-            additional_secret_outputs=tuple(request.additionalSecretOutputs),
-            **fields,
-        )
+        same = {key: getattr(request, key) for key in ("type", "name", "parent", "provider")}
+        same["provider_resource"] = self._recorded.get(request.provider.rpartition("::")[0])
+        same["dependencies"] = tuple(sorted(request.dependencies))
+        same["additional_secret_outputs"] = tuple(request.additionalSecretOutputs)
+        return Resource(urn=urn, id=identity, wire=inputs, **same, **fields)
 
     def _add(self, resource: Resource) -> None:
         if resource.urn in self._recorded:
@@ -302,10 +281,7 @@ def _apply(transform: pulumi.ResourceTransform, request: Any) -> None:
     result = transform(pulumi.ResourceTransformArgs(request.custom, request.type, request.name, properties, options))
     if result is None:
         return
-    if (
-        not isinstance(result, pulumi.ResourceTransformResult)
-        or result.opts is not options
-        or properties.keys() - result.props.keys()
-    ):
+    own = result.props if isinstance(result, pulumi.ResourceTransformResult) and result.opts is options else None
+    if own is None or properties.keys() - own.keys():
         raise ProgramError(f"a transform of {request.type} {request.name!r} may only set properties here; set options directly")
-    request.object.update({key: value for key, value in result.props.items() if value is not properties.get(key)})
+    request.object.update({key: value for key, value in own.items() if value is not properties.get(key)})

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 STACK_TYPE = "pulumi:pulumi:Stack"
 Answer = Callable[[Mapping[str, object]], Mapping[str, object]]
 """Answers one invoke: takes its arguments, returns its result, both with wire (camelCase) names."""
+Cloud = Mapping[str, Answer] | None
+"""What a cloud answers, by the token of the invoke."""
 
 
 class ProgramError(Exception):

@@ -100,15 +100,13 @@ def _units(host: Host, machine: Machine) -> dict[str, int]:
 def _node(
     name: str, labels: dict[str, str], taints: tuple[Taint, ...], address: str, offers: tuple[Offer, Offer], units: dict[str, int]
 ) -> Object:
+    marks = [{"key": taint.key, "value": taint.value, "effect": str(taint.effect)} for taint in taints]
     capacity, free = ({**offered(offer, units), "pods": str(offer.pods)} for offer in offers)
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels, "annotations": {FAKE_NODE: "fake"}},
-        "spec": {
-            "taints": [{"key": taint.key, "value": taint.value, "effect": str(taint.effect)} for taint in taints],
-            "providerID": address,
-        },
+        "spec": {"taints": marks, "providerID": address},
         "status": {"capacity": capacity, "allocatable": free},
     }
 

@@ -241,12 +241,8 @@ def talos(ask: Asking) -> Iterator[Edit]:
             continue
         url = f"{ADDRESSES['files']}/{PROJECTS['talos-extensions']}/v{newest.version}/nvidia-gpu/vars.yaml"
         text = ask.web.get(url, 1_000_000).body.decode(errors="replace")
-        names = {
-            "production": "NVIDIA_DRIVER_PRODUCTION_VERSION",
-            "lts": "NVIDIA_DRIVER_LTS_VERSION",
-            "toolkit": "CONTAINER_TOOLKIT_VERSION",
-        }
-        drivers = {key: re.search(rf"^{name}: v?({_NUMBER})$", text, re.MULTILINE) for key, name in names.items()}
+        names = {"production": "NVIDIA_DRIVER_PRODUCTION", "lts": "NVIDIA_DRIVER_LTS", "toolkit": "CONTAINER_TOOLKIT"}
+        drivers = {key: re.search(rf"^{name}_VERSION: v?({_NUMBER})$", text, re.MULTILINE) for key, name in names.items()}
         if missing := [key for key, match in drivers.items() if match is None]:
             ask.notes.append(f"talos.{minor}: v{newest.version} is newer, but {url} names no {missing[0]}; not taken")
             continue
