@@ -13,22 +13,10 @@ from fleet.facts.tables import toml
 HIDDEN = "***"
 """The replacement for a credential."""
 
-GITHUB_TOKEN = "gh[pousr]_"  # noqa: S105 - a prefix
-GITHUB_FINE_GRAINED_TOKEN = "github_pat_"  # noqa: S105 - a prefix
-AWS_KEY_ID = "(?:AKIA|ASIA)[A-Z0-9]{16}"
-PRIVATE_KEY = "-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY-----"
-
-_NAMED = {
-    "github-token": GITHUB_TOKEN,
-    "fine-grained-token": GITHUB_FINE_GRAINED_TOKEN,
-    "aws-key-id": AWS_KEY_ID,
-    # In a quoted text a line break is \n, whose letter is not part of the next word.
-    "edge": r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))",
-    "pem": r"[A-Za-z0-9+/=\s\\:,.-]*",
-    # A user and a colon. A number after the colon would be a port.
-    "user": r"[^/?#\s@:\"'<>]*:(?![0-9]{1,5}(?:[/?#]|$))",
-}
+_NAMED: dict[str, str] = toml("credentials.toml")["patterns"]
 """Patterns that the forms name."""
+GITHUB_TOKEN, GITHUB_FINE_GRAINED_TOKEN = _NAMED["github-token"], _NAMED["fine-grained-token"]
+AWS_KEY_ID, PRIVATE_KEY = _NAMED["aws-key-id"], _NAMED["private-key"]
 
 _Form = tuple[str, re.Pattern[str]]
 """A form of credential: what every text with it contains in lower case, and its pattern. The group `head` may be shown."""

@@ -287,13 +287,9 @@ class Term(Record):
     @property
     def refusal(self) -> str:
         """Why a stack file may not set this label, and what to do instead."""
-        why = {
-            Standing.OURS: "is set by the program",
-            Standing.ALIAS: "is set by the program as an alias",
-            Standing.PROVIDER: "is set by the provider",
-            Standing.REFUSED: "is refused",
-        }[self.standing]
-        return f"label {self.key} {why}; remove it" + (f" and use {self.instead}" if self.instead else "")
+        by = {"ours": "set by the program", "alias": "set by the program as an alias", "provider": "set by the provider"}
+        why = by.get(self.standing, "refused")
+        return f"label {self.key} is {why}; remove it" + (f" and use {self.instead}" if self.instead else "")
 
 
 VOCABULARY = tuple(entry(Term, row, standing=Standing(row["standing"])) for row in rows("vocabulary.csv"))

@@ -154,8 +154,7 @@ class Deployments(Model):
 
     def require_reach(self, stack: str, fleet: fleet_settings.Fleet) -> None:
         """Raise FleetError, with the lines of the stack file, for private endpoints that the stack's runs cannot reach."""
-        fix = f"name an agentPool at stacks.{stack} in {FILE}, or set publicCidrs here"
-        message = f"Pulumi's own runners deploy stack {stack} and cannot reach a private endpoint; {fix}"
+        message = said("private_endpoint", stack=stack, file=FILE)
         names = [name for name, endpoint in self._hosted_endpoints(stack, fleet) if endpoint.private]
         if names:
             paths = ((f"{PROJECT}:clusters", name, "endpoint", "private") for name in names)

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from fleet.facts.errors import InputError
 from fleet.facts.places import Lines
+from fleet.facts.remark import said
 from fleet.facts.yaml_text import Document, kubernetes_documents, text_of
 
 _FIRST_LINE = Lines(1)
@@ -35,8 +36,7 @@ def _yaml(path: Path, text: str) -> tuple[Document, ...]:
             raise
         at = _LINE.search(str(error), len(str(path)))
         where = f"{path}:{at['line']}" if at else str(path)
-        why = f"{where}: not YAML, because it contains an unrendered template ({{{{ … }}}})"
-        raise InputError(f"{why}; render the chart with `helm template`, and check its output") from None
+        raise InputError(said("unrendered", where=where)) from None
 
 
 def _json(path: Path, text: str) -> tuple[Document, ...]:

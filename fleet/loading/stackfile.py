@@ -17,6 +17,7 @@ from fleet.facts.credentials import HIDDEN, holds_credential, mask
 from fleet.facts.errors import MOST_PROBLEMS, Fault, FleetError, InputError, Problem, instead, quoted
 from fleet.facts.places import Keys, Lines, Place
 from fleet.facts.record import Record
+from fleet.facts.remark import said
 from fleet.loading import home
 from fleet.loading.files import ConfigFile, from_here, listed, meant
 from fleet.loading.project import Declared, Project, fits, type_name
@@ -210,20 +211,18 @@ class _StackFile:
             elif key.startswith(f"{self._project.name}:"):
                 beside = "; values of ESC environments are not seen offline" if esc else ""
                 self._require_no_slip(key)
-                why = f"{from_here(self._project.path)}:{declared.line} declares it without a default{beside}"
-                fix = "add it under `config:` or give it a default"
-                raise InputError(f"{from_here(self._file.path)}: {key} must be set, because {why}; {fix}")
+                file, project = from_here(self._file.path), from_here(self._project.path)
+                raise InputError(said("key_not_set", file=file, key=key, project=project, declared=declared, beside=beside))
             else:
                 return
         if kind is None or key in self._secret:
             return
         where = f"{from_here(self._file.path)}:{Lines((1, self._places)).get((key,)) or declared.line}: {key}"
         if declared.secret:
-            rule, fix = "is declared secret and must be encrypted", f"run `pulumi config set --secret {key}`"
-            raise InputError(f"{where}: {rule}; got 'plain text'; {fix}")
+            raise InputError(said("key_in_clear", where=where, key=key))
         if not fits(kind, declared.items, self._objects[key]):
-            rule = f"must be of type {type_name(kind, declared.items)}"
-            raise InputError(f"{where}: {rule}; got {quoted(self._objects[key])}; correct the value")
+            wanted, got = type_name(kind, declared.items), quoted(self._objects[key])
+            raise InputError(f"{where}: must be of type {wanted}; got {got}; correct the value")
 
 
 def _hidden(value: object) -> object:

@@ -11,7 +11,7 @@ from fleet.charts.container_jobs import own_runner
 from fleet.facts import bill as counting, hardware
 from fleet.facts.pricing import Line, Money, average, quoted, span, units
 from fleet.facts.record import Record
-from fleet.facts.remark import costs
+from fleet.facts.remark import costs, said
 from fleet.prove.placement import Fit, Host, Placement, fit, per_node, pool_hosts
 from fleet.prove.pod import PodAsk
 from fleet.prove.room import fits, standing
@@ -63,9 +63,7 @@ def remarks(fleet: Fleet, day: date) -> Iterator[str]:
 def _low(what: str, budget: Budget, watched: Iterable[Line], counted: str) -> Iterator[str]:
     """The warning about a budget that is lower than the cost of these lines without jobs."""
     if (month := average(watched).usd * MONTH) > budget.monthly_usd:
-        text = f"without jobs, {month:.0f} USD a month are spent on {counted}"
-        fix = f"and monthlyUsd is {budget.monthly_usd}; raise monthlyUsd, or the alarm is sent every month"
-        yield costs(f"{what}: {text}, {fix}", act=True)
+        yield costs(said("low_budget", what=what, month=month, counted=counted, budget=budget), act=True)
 
 
 def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:

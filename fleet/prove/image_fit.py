@@ -11,6 +11,7 @@ from typing import TypeVar
 from fleet.facts import hardware
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.record import Record
+from fleet.facts.remark import said
 from fleet.facts.tables import entry, rows
 from fleet.facts.versions import RUNNER_GPU, Image, image_cuda, minor
 from fleet.providers.fleet import Fleet
@@ -59,19 +60,15 @@ def unrunnable(image: Image | None, machines: Iterable[hardware.Machine], driver
         if image is None:
             continue
         least, most, has = image.least_capability, image.most_capability, machine.gpu.compute_capability
-        gpu = f"the {machine.gpu.name} of {machine.name} has {has}"
         if wrong := unbuilt(image, (machine,)):
             return wrong
         if least and minor(has) < minor(least):
-            fix = "set another image, or use another pool"
-            return f"its image has code for compute capability {least} and newer, {gpu}; {fix}"
+            return said("image_too_new", image=image, machine=machine)
         # Code for a capability also runs on later minors of the same major (NVIDIA, Blackwell compatibility guide, 1.2).
         if most and minor(has)[0] > minor(most)[0]:
-            fix = "set an image with a newer CUDA, or use another pool"
-            return f"its image has or builds code for compute capability {most} and older, {gpu}; {fix}"
+            return said("image_too_old", image=image, machine=machine)
     if image is not None and image.least_driver is not None and driver is not None and branch(driver) < image.least_driver:
-        fix = "set an image with an older CUDA, or use nodes with a newer driver"
-        return f"its image needs driver branch R{image.least_driver} or newer, the nodes have {driver}; {fix}"
+        return said("image_driver", image=image, driver=driver)
     return ""
 
 

@@ -86,10 +86,8 @@ def reruns(fleet: Fleet) -> Iterator[str]:
         for name, runner in settings.pod_runners.items():
             if again := runner.reruns_on:
                 twice = f"reruns: 2; labels: {' '.join(dict.fromkeys((name, again[0])))}; " if len(again) > 1 else ""
-                yield (
-                    f"{cluster}/{name}: interrupted jobs run again on {', then on '.join(again)} with runs-on: "
-                    f"{runs_on(name, *again)}; {twice}wake-labels: {' '.join(again)}"
-                )
+                on, then, woken = runs_on(name, *again), ", then on ".join(again), " ".join(again)
+                yield said("reruns", cluster=cluster, name=name, then=then, on=on, twice=twice, woken=woken)
 
 
 def fallback(fleet: Fleet) -> Iterator[str]:

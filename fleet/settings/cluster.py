@@ -392,13 +392,10 @@ class Cluster(Model):
         """
         if self.found is not None or self.by_git:
             return
-        why = "the first pulumi up of a cluster that this stack creates finds no Prometheus operator and fails"
         if self.monitoring is not None and not (self.monitoring.installs or self.monitoring.operator_installed):
-            fix = "write prometheus: install, or operatorInstalled: true once you have installed the operator"
-            yield Remark(f"monitoring: prometheus: {why}; {fix}", CANNOT_WORK, parts=("",))
+            yield Remark(said("no_operator"), CANNOT_WORK, parts=("",))
         if self.monitoring is None and self.operator is not None and self.operator.service_monitor:
-            fix = "remove it; monitoring has a ServiceMonitor of its own"
-            yield Remark(f"operator: serviceMonitor: {why}; {fix}", CANNOT_WORK, parts=("",))
+            yield Remark(said("no_operator_for_exporter"), CANNOT_WORK, parts=("",))
 
     def _remarks(self) -> Iterator[str]:
         """Warnings about unused pools, unknown storage classes and MIG naming."""
@@ -491,10 +488,9 @@ class Cluster(Model):
             raise problem("program_sops", at=("gitops", "secrets", "by"))
         for name, secrets in (self.gitops.scope_secrets if self.gitops is not None else {}).items():
             if secrets.by != self.secrets_by.by or isinstance(secrets, ByProgram):
-                message = f"the keys of all scopes come the same way, here {self.secrets_by.by}; write by: {self.secrets_by.by}"
-                if isinstance(self.secrets_by, ByProgram):
-                    message = "pulumi up writes the keys of all scopes of this cluster; remove it, or set gitops.secrets"
-                raise problem("scope_secrets", message, at=("gitops", "scopeSecrets", name, "by"), value=secrets.by)
+                at = ("gitops", "scopeSecrets", name, "by")
+                refuse_if("scope_secrets__program", isinstance(self.secrets_by, ByProgram), at=at, value=secrets.by)
+                raise problem("scope_secrets", at=at, value=secrets.by, way=self.secrets_by.by)
 
     @refusal
     def _monitoring_rules(self) -> None:

@@ -50,13 +50,9 @@ def lacks_cuda(version: str, machines: Iterable[hardware.Machine], driver: str |
     for machine in machines:
         gpu = machine.gpu
         if gpu is not None and cuda.least_capability and minor(gpu.compute_capability) < minor(cuda.least_capability):
-            has = f"{gpu.name} ({machine.name}, {gpu.architecture}) has compute capability {gpu.compute_capability}"
-            needs = f"CUDA {cuda.major} supports {cuda.least_capability} and newer"
-            return f"{has}, and {needs}; use images with an older CUDA, or another GPU"
-    if driver is not None and branch(driver) < cuda.least_driver:
-        needs = f"CUDA {version} needs driver branch R{cuda.least_driver} or newer (NVIDIA, minor version compatibility)"
-        return f"{needs}, and the nodes have {driver}; use images with an older CUDA, or nodes with a newer driver"
-    return ""
+            return said("old_gpu", gpu=gpu, machine=machine, cuda=cuda)
+    old = driver is not None and branch(driver) < cuda.least_driver
+    return said("old_driver", version=version, cuda=cuda, driver=driver) if old else ""
 
 
 def cuda_unknown(version: str, where: str) -> str:

@@ -383,11 +383,8 @@ def require_own_pool(name: str, pools: Mapping[str, Pool], *, at: tuple[str, ...
     """Refuse a pool for the runners' own pods that the cluster does not have, and one with GPUs. Raises a settings problem."""
     if name not in pools:
         require_pool("own_pool", name, pools, at=at)
-    if pools[name].has_gpus:
-        fix = "name a pool of types without GPU such as m6i.2xlarge, or remove this for the system pool"
-        if pools[name].ALWAYS_GPUS:
-            fix = "remove this for the system pool: only EKS has pools without GPUs (docs/cpu-classes.md)"
-        raise problem("own_pool_gpus", at=at, fix=fix)
+    refuse_if("own_pool_gpus__always", pools[name].ALWAYS_GPUS, at=at)
+    refuse_if("own_pool_gpus", pools[name].has_gpus, at=at)
 
 
 def require_pool(rule: str, name: str, pools: Mapping[str, Pool], *, at: tuple[str, ...], gpus: int = 1) -> None:
@@ -399,13 +396,8 @@ def require_pool(rule: str, name: str, pools: Mapping[str, Pool], *, at: tuple[s
         message = f"no pool of that name in this cluster; name one of: {', '.join(pools)}"
         raise problem(rule, message if pools else "the cluster has no pool; add one", at=at)
     refuse(*at, pool_without_gpus=gpus and not pools[name].has_gpus)
-    if not gpus and pools[name].has_gpus:
-        why = "the pool has GPUs, and the class has gpus: 0"
-        fix = "name a pool of types without GPU such as m6i.2xlarge, or write gpus: 1"
-        if pools[name].ALWAYS_GPUS:
-            why = "the class has gpus: 0, and only EKS has pools without GPUs (docs/cpu-classes.md)"
-            fix = "write gpus: 1, or move the class to a cluster on EKS"
-        raise problem("pool_with_gpus", at=at, why=why, fix=fix)
+    refuse_if("pool_with_gpus__always", not gpus and pools[name].ALWAYS_GPUS, at=at)
+    refuse_if("pool_with_gpus", not gpus and pools[name].has_gpus, at=at)
 
 
 def require_same_gpus(rule: str, name: str, first: str, pools: Mapping[str, Pool], *, at: tuple[str, ...]) -> None:

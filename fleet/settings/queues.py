@@ -191,17 +191,15 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
             if flavor := queues.flavor_of(quota.pool):
                 raise problem("queue_pool_in_flavor", at=(*at, "pool"), flavor=flavor)
         elif quota.flavor not in queues.flavors:
-            names = ", ".join(queues.flavors)
-            fix = f"name one of: {names}" if names else "there is none; add one to queues.flavors"
+            fix = f"name one of: {', '.join(queues.flavors)}" if queues.flavors else "there is none; add one to queues.flavors"
             raise problem("queue_flavor", at=(*at, "flavor"), fix=fix)
         members = queues.pools_of(quota.name)
         handed[quota.name] += quota.nominal
         most = sum(units(pools[pool]) for pool in members)
         if handed[quota.name] > most:
-            title = f"pool {quota.name}" if quota.pool is not None else f"flavor {quota.name}"
-            why = f"teams have {handed[quota.name]} of {title} together, which has {most} {pools[members[0]].resource} at most"
-            message = f"{why}; lower nominal, or raise nodes.max of {'the pool' if quota.pool is not None else 'its pools'}"
-            raise problem("queue_nominal", message, at=(*at, "nominal"))
+            kind, whose = ("flavor", "its pools") if quota.pool is None else ("pool", "the pool")
+            title, size = f"{kind} {quota.name}", f"{most} {pools[members[0]].resource}"
+            raise problem("queue_nominal", at=(*at, "nominal"), handed=handed[quota.name], title=title, size=size, whose=whose)
 
 
 def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:

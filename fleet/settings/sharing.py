@@ -111,9 +111,8 @@ class Mig(Model):
         name = machine.gpu.name if machine.gpu else machine.name
         refuse_if("mig_gpu", not names, at=("sharing", "strategy"), name=name, machine=machine.name)
         if self.profile not in names:
-            fix = f"use one of: {', '.join(names)}"
-            message = f"{name} of {machine.gpu_memory_mib / 1024:.0f} GiB ({machine.name}) does not have this profile; {fix}"
-            raise problem("mig_profile", message, at=("sharing", "profile"))
+            gpu = f"{name} of {machine.gpu_memory_mib / 1024:.0f} GiB ({machine.name})"
+            raise problem("mig_profile", at=("sharing", "profile"), gpu=gpu, names=", ".join(names))
 
 
 def profiles(machine: hardware.Machine) -> dict[str, int]:

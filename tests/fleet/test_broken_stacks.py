@@ -135,6 +135,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "pulumi up writes the keys of all scopes of this cluster; remove it, or set gitops.secrets",
         '"external-secrets"',
     ),
+    "scope-secret-another-way": (
+        "gpu-ci:clusters.usw2.gitops.scopeSecrets.research.by",
+        "the keys of all scopes come the same way, here external-secrets; write by: external-secrets",
+        '"sops"',
+    ),
     "scope-secret-missing": (
         "gpu-ci:clusters.usw2.gitops.scopeSecrets",
         "scope research needs its own entry, because secrets has the key of another App or installation; add it",
@@ -391,6 +396,14 @@ BROKEN: dict[str, tuple[str, str, str]] = {
             "remove this for the system pool"
         ),
         '"t4"',
+    ),
+    "containers-pool-of-a-homelab": (
+        "gpu-ci:clusters.home.runners.gpu-3090.runnerPool",
+        (
+            "the pool has GPUs, and the runners' own pods need none; remove this for the system pool: only EKS has pools without "
+            "GPUs (docs/cpu-classes.md)"
+        ),
+        '"gpu"',
     ),
     "containers-more-than-the-pool": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.scale.max",

@@ -11,7 +11,7 @@ from fleet.facts.bill import Paid, assumption
 from fleet.facts.hardware import CAPACITY_BLOCK, Machine
 from fleet.facts.pricing import Line, nodes, units
 from fleet.facts.quantities import memory_text
-from fleet.facts.remark import todo
+from fleet.facts.remark import said, todo
 from fleet.providers.cache_bill import cache_lines
 from fleet.providers.eks.capacity import billed
 from fleet.providers.eks.cluster import EksCluster, EksPools
@@ -109,9 +109,8 @@ def quota_remarks(clusters: Collection[EksPools]) -> Iterator[str]:
         requests = any(other_cluster.declare_quotas for other_cluster in clusters if other_cluster.region == region)
         if missing := [code for code in needed if code not in account]:
             full = " and ".join(f"{needed[code]} vCPUs of quota {code}" for code in missing)
-            show = f"aws service-quotas get-service-quota {_of(region, missing[0] if len(missing) == 1 else '<code>')}"
-            advice = "write what the account has in accountQuotas"
-            yield todo(f"AWS {region}: full pools need {full}; {advice}: {show} --query Quota.Value")
+            shown = _of(region, missing[0] if len(missing) == 1 else "<code>")
+            yield todo(said("unknown_quotas", region=region, full=full, shown=shown))
         for code, vcpus in needed.items():
             if code in account and vcpus > account[code] and not requests:
                 yield todo(

@@ -35,13 +35,11 @@ def window(pool: EksPool, day: date) -> Iterator[str]:
     noun = "capacity block" if block else "reservation"
     if reservation.start_date is not None and day.isoformat() < reservation.start_date:
         waits = f"its {noun} starts on {reservation.start_date}; until then no node starts and jobs wait"
-        refused = f"{waits}, and EC2 refuses the {pool.nodes.min} of nodes.min; set it to 0 until that day"
-        yield Remark(refused, CANNOT_WORK) if pool.nodes.min else waits
+        yield Remark(said("least_too_early", waits=waits, pool=pool), CANNOT_WORK) if pool.nodes.min else waits
     if reservation.end_date is None:
         return
     if reservation.end_date < day.isoformat():
-        over = f"its {noun} ended on {reservation.end_date}, and no node starts; change capacity and reservation"
-        yield Remark(over, CANNOT_WORK)
+        yield Remark(said("reservation_over", noun=noun, reservation=reservation), CANNOT_WORK)
         return
     # EKS user guide, managed node groups with Capacity Blocks.
     drained = "; EKS removes its nodes 40 minutes before, also those that run a job" if block else ""

@@ -285,15 +285,13 @@ class EksPools(Cluster):
         for name, sizes in groups.items():
             yield from (below(f"pool {name}: warm", remark) for remark in warm_remarks(self.pools[name], sizes))
         if self.build_caches is not None and self.own_cidr is None:
-            endpoint = f"Name=service-name,Values=com.amazonaws.{self.region}.s3"
-            yield said("s3_endpoint", region=self.region, endpoint=endpoint)
+            yield said("s3_endpoint", region=self.region)
         yield from self._tied_to_a_zone(groups)
         yield from self._ami_remarks()
         for name, pool in self.gpu_pools.items():
             image = self.image_id(name) or self.kubernetes.ami_release
             if self.image_driver(name) is None:
-                fix = f"run nvidia-smi on a node of {image} first"
-                yield f"pool {name}: {compatibility.undeterminable(pool.machines, fix)}"
+                yield f"pool {name}: {compatibility.undeterminable(pool.machines, f'run nvidia-smi on a node of {image} first')}"
             if pool.cdi and self._image(name)[2] is None:
                 yield said("cdi_toolkit", name=name, image=image)
 

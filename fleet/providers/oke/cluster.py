@@ -262,9 +262,9 @@ class OkePools(Cluster):
         oldest = _minor_of(of_oracle) if of_oracle else newest
         if version is None or versions.minor(oldest) <= versions.minor(_minor_of(version)) <= versions.minor(newest):
             return
-        fix = f"write {of_oracle or 'one that `oci ce addon-option list` shows for it'}"
-        message = f"Kubernetes {newest} needs {AUTOSCALER_ADDON} {' to '.join(dict.fromkeys((oldest, newest)))}; {fix}"
-        raise problem("addon_minor", message, at=("addonVersions", AUTOSCALER_ADDON))
+        minors = " to ".join(dict.fromkeys((oldest, newest)))
+        write = of_oracle or "one that `oci ce addon-option list` shows for it"
+        raise problem("addon_minor", at=("addonVersions", AUTOSCALER_ADDON), newest=newest, minors=minors, write=write)
 
     @refusal
     def _oke_enablement(self) -> None:
@@ -412,14 +412,9 @@ class OkeCluster(OkePools):
     @refusal
     def _oke_plugin(self) -> None:
         """Refuse a setting of OKE's device plugin that contradicts the enablement."""
-        by_addon = self.enablement == GPU_PLUGIN_ADDON
-        if self.gpu_plugin_addon is not None and self.gpu_plugin_addon != by_addon:
-            reason = (
-                f"OKE's add-on and enablement {self.enablement} would both advertise the GPUs"
-                if self.gpu_plugin_addon
-                else "nothing would advertise the GPUs"
-            )
-            raise problem("addon_advertiser", at=("gpuPluginAddon",), reason=reason)
+        by_addon, at = self.enablement == GPU_PLUGIN_ADDON, ("gpuPluginAddon",)
+        refuse_if("addon_advertiser__both", self.gpu_plugin_addon and not by_addon, at=at, enablement=self.enablement)
+        refuse_if("addon_advertiser", self.gpu_plugin_addon is False and by_addon, at=at)
 
     @refusal
     def _oke_volumes_and_addresses(self) -> None:
