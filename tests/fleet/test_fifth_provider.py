@@ -145,6 +145,7 @@ PLACES = {
     "components/outputs.py": "its outputs",
     "components/git.py": "only if Pulumi does not deploy it",
     "components/kubernetes/stack.py": "only if it has no resources of a cloud",
+    "gpu_ci/audit/formats/types.py": "the labels that Karpenter puts on its nodes",
     "gpu_ci/offline/freshen/tasks.py": "what renews its rows",
     "gpu_ci/offline/report.py": "one line for each type of its resources",
     "gpu_ci/offline/effects.py": "which of its edits end jobs",

@@ -6,7 +6,7 @@ reads through `Keys`: a key that no reader takes is listed as unread.
 
 from collections.abc import Callable, Iterator
 
-from gpu_ci.audit.formats import arc, groups, karpenter, machines, manifests, osdc
+from gpu_ci.audit.formats import arc, groups, karpenter, machines, manifests, osdc, stacks
 from gpu_ci.audit.keys import Keys
 from gpu_ci.audit.model import Seen
 
@@ -16,6 +16,7 @@ READERS: tuple[Callable[[Keys, Seen], bool], ...] = (
     groups.read,
     osdc.read,
     machines.read,
+    stacks.read,
     manifests.read,
 )
 """The first that knows a document reads it."""

@@ -31,7 +31,7 @@ def read(keys: Keys, seen: Seen) -> bool:
     """Read a document of ARC, or a release of one of its charts."""
     if keys.text("kind") == "AutoscalingRunnerSet":
         version = keys.text("metadata", "labels", "app.kubernetes.io/version")
-        seen.classes.append(_set(keys.get("spec"), version, keys.text("metadata", "name")))
+        seen.classes.append(scale_set(keys.get("spec"), version, keys.text("metadata", "name")))
         keys.skip("apiVersion", "metadata", "status")
         return True
     if keys.file.path.name == "Chart.yaml" and keys.items("dependencies"):
@@ -130,7 +130,7 @@ def finish(seen: Seen) -> None:
                 part.whole()
             continue
         merged = given[0] if len(given) == 1 else release.at.laid(given)
-        seen.classes.append(_set(merged, release.version, release.name, None if merged is release.parts[0] else release.at))
+        seen.classes.append(scale_set(merged, release.version, release.name, None if merged is release.parts[0] else release.at))
         for part in given:
             part.note(merged)
 
@@ -162,7 +162,7 @@ def _last(chart: str) -> str:
     return chart.rpartition("/")[2]
 
 
-def _set(values: Keys, version: str, release: str, at: Keys | None = None) -> RunnerClass:
+def scale_set(values: Keys, version: str, release: str, at: Keys | None = None) -> RunnerClass:
     """A runner scale set from the values of its chart, or from the spec of its resource."""
     pod, mode = values.mapping("template", "spec"), values.text("containerMode", "type")
     environment = variables(pod)

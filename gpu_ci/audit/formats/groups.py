@@ -10,7 +10,7 @@ from typing import Any
 
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
 from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import EKS_EFFECT, Taint
+from fleet.facts.scheduling import Effect, Taint
 from fleet.facts.tables import beside
 from gpu_ci.audit.formats import machines
 from gpu_ci.audit.formats.types import ARCH_LABEL, cheapest, meeting, region_of
@@ -21,7 +21,6 @@ NODE_TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
 """Prefix of the tags by which Cluster Autoscaler knows labels, taints and resources of a group without nodes."""
 _TABLE = beside(__file__, "groups.toml")
 _RESOURCES = {row["resource"]: row["pools"][0] for row in _TABLE["document"] if "resource" in row}
-_KUBERNETES = {eks: effect for effect, eks in EKS_EFFECT.items()}
 _SELECTED = {"gpus": "instance-gpu-count", "vCPUs": "instance-cpu", "cpuArchitecture": ARCH_LABEL}
 """Keys of eksctl's `instanceSelector` and the labels of a node that they ask for."""
 
@@ -109,7 +108,7 @@ def pool(at: Keys, form: Mapping[str, Any], top: Keys, document: Mapping[str, An
         capacities = (ON_DEMAND, SPOT) if base else (SPOT, ON_DEMAND)
     selector = at.get(form.get("selector", "selector"))
     asked = [(label, "In", selector.texts(key)) for key, label in _SELECTED.items() if key in selector]
-    types = cheapest(meeting("aws", asked), region, capacities[0]) if asked else texts("types")
+    types = cheapest(meeting(form["cloud"], asked), region, capacities[0]) if asked else texts("types")
     minimum, maximum = first("minimum"), first("maximum")
     made = Pool(
         at=at,
@@ -176,7 +175,7 @@ def _written(keys: Keys) -> Iterator[str]:
             yield item.text()
             continue
         effect = item.text("effect")
-        yield f"{item.text('key')}={item.text('value')}:{_KUBERNETES.get(effect, effect)}"
+        yield f"{item.text('key')}={item.text('value')}:{Effect.__members__.get(effect, effect)}"
 
 
 def _pairs(keys: Keys) -> dict[str, str]:

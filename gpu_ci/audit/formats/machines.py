@@ -160,7 +160,7 @@ def _types(shape: Mapping[str, list[str]]) -> tuple[str, ...]:
     found: list[str] = []
     for family in shape.get("family", []):
         exact = "." in family and "*" not in family
-        types = ((family,) if exact else by_prefix("aws", [family.replace("*", "")])) or (family,)
+        types = ((family,) if exact else by_prefix([family.replace("*", "")])) or (family,)
         found += [name for name in types if find(name) is None or _within(name, shape)]
     return cheapest(found, capacity=SPOT)
 

@@ -83,10 +83,10 @@ def meeting(cloud: str, requirements: Iterable[tuple[str, str, tuple[str, ...]]]
     return tuple(name for name, labels in table.items() if all(meets(labels, *one) for one in kept))
 
 
-def by_prefix(cloud: str, prefixes: Iterable[str]) -> tuple[str, ...]:
+def by_prefix(prefixes: Iterable[str]) -> tuple[str, ...]:
     """The types of the table whose names begin with one of these."""
     starts = tuple(prefixes)
-    return tuple(machine.name for machine in machines(cloud) if machine.name.startswith(starts))
+    return tuple(machine.name for machine in machines() if machine.name.startswith(starts))
 
 
 def cheapest(names: Iterable[str], region: str = "", capacity: str = ON_DEMAND) -> tuple[str, ...]:
