@@ -87,6 +87,12 @@ class Keys:
         """Keys that say nothing that an audit judges count as read."""
         self._read.update((*self.path, key) for key in keys)
 
+    def pass_over(self, *paths: str) -> None:
+        """The same for paths as `each` takes them."""
+        for above, _, key in (path.rpartition(".") for path in paths):
+            for one in self.each(above) if above else [self]:
+                one.skip(key)
+
     def parsed(self, value: object) -> "Keys":
         """What the text here holds."""
         self.whole()

@@ -55,7 +55,7 @@ def releases(keys: Keys) -> Iterator[Release]:
             elements = [one.mapping() for one in spec.each("generators[].list.elements[]")] or [{}]
             for element in elements:
                 template = spec.get("template")
-                yield from _application(template.instead(_filled(template.value, element)))
+                yield from _application(template.instead(filled(template.value, element)))
         case "HelmRelease":
             chart = spec.get("chart", "spec")
             _skip(keys, spec, "release")
@@ -102,12 +102,12 @@ def _known(name: str) -> str:
     return "" if "{{" in name else name
 
 
-def _filled(value: Any, element: Mapping[str, Any]) -> Any:
+def filled(value: Any, element: Mapping[str, Any]) -> Any:
     """A template of an ApplicationSet with the values of one element of its list generator."""
     if isinstance(value, Mapping):
-        return {key: _filled(inner, element) for key, inner in value.items()}
+        return {key: filled(inner, element) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_filled(inner, element) for inner in value]
+        return [filled(inner, element) for inner in value]
     return _HOLE.sub(lambda hole: str(element.get(hole[1], hole[0])), value) if isinstance(value, str) else value
 
 

@@ -92,8 +92,7 @@ def pool(at: Keys, form: Mapping[str, Any], top: Keys, document: Mapping[str, An
         found = (one.text() for path in form.get(field, ()) for one in at.each(path))
         return tuple(dict.fromkeys(text for text in found if text and text != "mixed"))
 
-    for path in form["skip"]:
-        at.get(*path.split(".")[:-1]).skip(path.split(".")[-1])
+    at.pass_over(*form["skip"])
     name, size = str(first("name") or ""), form.get("default-size")
     zones, arn = texts("zones"), first("region", top) or first("region")
     region = re.split(":", str(arn))[3] if str(arn).startswith("arn:") else str(arn or region_of(*zones))

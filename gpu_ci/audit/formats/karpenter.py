@@ -19,7 +19,8 @@ from gpu_ci.audit.model import Pool, Seen, taints
 
 ZONE_LABEL, REGION_LABEL = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 POOL_LABEL, CAPACITY_LABEL = "karpenter.sh/nodepool", "karpenter.sh/capacity-type"
-_CLASSES: dict[str, dict[str, Any]] = {row["kind"]: row for row in beside(__file__, "karpenter.toml")["class"]}
+_TABLE = beside(__file__, "karpenter.toml")
+_CLASSES: dict[str, dict[str, Any]] = {row["kind"]: row for row in _TABLE["class"]}
 _ORDER = (RESERVED, SPOT, ON_DEMAND)
 """Karpenter buys in this order what the requirements allow (docs, NodePools, "Capacity Type")."""
 _KNOWN = frozenset(key for name in ("g4dn.metal", "BM.GPU.H100.8") for key in node_labels(machine(name)))
@@ -35,7 +36,7 @@ def read(keys: Keys, seen: Seen) -> bool:
     if group != ("karpenter.sh" if kind == "NodePool" else _CLASSES.get(kind, {}).get("group")):
         return False
     seen.add(kind, keys)
-    keys.skip("metadata", "status")
+    keys.pass_over("metadata", "status", *_TABLE["skip"])
     return True
 
 
@@ -45,7 +46,6 @@ def finish(seen: Seen) -> None:
     for keys in seen.of_kind("NodePool"):
         ref = keys.get("spec", "template", "spec", "nodeClassRef")
         kind, name = ref.text("kind") or "EC2NodeClass", ref.text("name")
-        ref.skip("group", "apiVersion")
         same = [one for one in classes if one.text("kind") == kind and one.text("metadata", "name") == name]
         row = _CLASSES.get(kind, {"cloud": ""})
         # Folders of several clusters may have a class of the same name: the nearest file has the pool's.
@@ -81,9 +81,6 @@ def _pool(keys: Keys, cloud: str, of_class: dict[str, Any]) -> Pool:
     if cpus is not None and gpu_types:
         most.append(max(int(cpus // one.vcpus) * one.gpus for one in gpu_types))
     own = {key: values_of.get(key, ()) for key, operator, _ in asked if _own(key) and operator in ("In", "Exists")}
-    spec.skip("disruption")
-    node.skip("terminationGracePeriod")
-    spec.get("template", "metadata").skip("annotations")
     return Pool(
         at=keys.get("metadata", "name"),
         name=name,
@@ -128,7 +125,7 @@ def _requirements(entries: Iterable[Keys]) -> Iterator[_Requirement]:
 
 def _class(spec: Keys, row: dict[str, Any]) -> dict[str, Any]:
     """The fields of a pool that its node class says."""
-    spec.skip(*row["skip"])
+    spec.pass_over(*row["skip"])
     images, of_kubelet = [found.text() for path in row["images"] for found in spec.each(path)], row["kubelet"]
     image = next(filter(None, images), "")
     found: dict[str, Any] = {
@@ -141,8 +138,6 @@ def _class(spec: Keys, row: dict[str, Any]) -> dict[str, Any]:
     if "disk" in row:
         return found | {"disk": _gib(spec.each(row["disk"])[0].whole())}
     volumes = spec.items("blockDeviceMappings")
-    for volume in volumes:
-        volume.skip("deviceName", "rootVolume", "ebs")
     # The order of `ephemeralStorage` in karpenter-provider-aws pkg/providers/instancetype/types.go.
     device = "/dev/xvdb" if image.lower().startswith("bottlerocket") else "/dev/xvda"
     of_pods = sorted(volumes, key=lambda one: (one.flag("rootVolume") or False, one.text("deviceName") == device))

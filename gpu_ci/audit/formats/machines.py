@@ -70,7 +70,7 @@ def finish(seen: Seen) -> None:
 def _multi(keys: Keys, name: str) -> RunnerClass:
     runner, match = keys.get("runner_config"), keys.get("matcherConfig")
     keys.skip(*_TABLE["terraform"]["around"])
-    runner.skip(*_TABLE["terraform"]["skip"])
+    runner.pass_over(*_TABLE["terraform"]["skip"])
     strict = True in (match.flag("exactMatch"), match.flag("bidirectionalLabelMatch"))
     sets = tuple(frozenset(one.texts()) for one in match.items("labelMatchers"))
     spot = (runner.text("instance_target_capacity_type") or SPOT) == SPOT
@@ -80,14 +80,10 @@ def _multi(keys: Keys, name: str) -> RunnerClass:
         types = cheapest(types, capacity=SPOT if spot else ON_DEMAND)
     idle = [one.count("idleCount") or 0 for one in runner.items("idle_config")]
     warm = [one.count("size") or 0 for one in runner.items("pool_config")]
-    for one in (*runner.items("idle_config"), *runner.items("pool_config")):
-        one.skip("cron", "timeZone", "evictionStrategy", "schedule_expression", "schedule_expression_timezone")
     sizes = [one.count("volume_size") for one in runner.items("block_device_mappings")]
-    runner.skip("ami", "block_device_mappings", "runner_architecture", "runner_disable_default_labels", "runner_extra_labels")
     most = runner.count("runners_maximum_count")
     priority = match.count("priority")
     zone = runner.text("placement", "availability_zone")
-    runner.skip("placement")
     return RunnerClass(
         at=runner,
         name=name,
@@ -120,10 +116,8 @@ def _runs_on_file(keys: Keys, seen: Seen) -> None:
         seen.classes.append(_shaped(name, parts_, runner, runner))
     named = {one.name: one for one in seen.classes if one.by == "runs-on"}
     for name, pool in keys.entries("pools").items():
-        pool.skip(*_TABLE["runs-on"]["pool-skip"])
+        pool.pass_over(*_TABLE["runs-on"]["pool-skip"])
         hot = [one.count("hot") or 0 for one in pool.items("schedule")]
-        for one in pool.items("schedule"):
-            one.skip("name", "stopped", "match")
         made = named.get(pool.text("runner")) or _shaped(pool.text("runner") or name, {}, pool, pool)
         held = (frozenset((f"pool={name}",)),)
         seen.classes.append(

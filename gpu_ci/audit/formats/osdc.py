@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from fleet.facts.hardware import ON_DEMAND, find, price
 from fleet.facts.scheduling import GPU_RESOURCE, Taint
 from fleet.facts.tables import beside, entry
+from gpu_ci.audit.formats.arc import filled
 from gpu_ci.audit.keys import Keys
 from gpu_ci.audit.model import Overhead, Pool, RunnerClass, Seen
 
@@ -73,8 +74,7 @@ def _clusters(keys: Keys) -> Iterator[_Cluster]:
     defaults = keys.get("defaults")
     for name, one in keys.entries("clusters").items():
         for of in (one, defaults):
-            of.skip(*_TABLE["clusters"]["skip"])
-            of.get("arc").skip(*_TABLE["clusters"]["skip-arc"])
+            of.pass_over(*_TABLE["clusters"]["skip"])
         yield _Cluster(name, one, one.texts("modules"), defaults)
 
 
@@ -195,7 +195,7 @@ def _class(runner: Keys, holding: tuple[_Cluster, ...], machines: list[_Machine]
         minimum=sum(min(kept, _limit(one)) for one in serving),
         maximum=_most(runner, serving),
         url=first.keys.text("arc-runners", "github_config_url") if first else "",
-        pod=_runner_pod(),
+        pod=_TABLE["runner"],
         job=_job_pod(runner, fleet, first),
         hook_template=_TABLE["hook-template"],
         region=next((region for region in known if region in regions), next(iter(regions), "")),
@@ -222,41 +222,17 @@ def _most(runner: Keys, serving: tuple[_Cluster, ...]) -> int | None:
     return sum(numbers) if numbers and len(numbers) == len(counts) else None
 
 
-def _tolerations(fleet: str, gpu: bool) -> list[dict[str, str]]:
-    equal = {_FLEET: fleet, **({GPU_RESOURCE: "true"} if gpu else {})}
-    found = [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"} for key, value in equal.items()]
-    return [*found, {"key": _TYPE, "operator": "Exists", "effect": "NoSchedule"}]
-
-
-def _runner_pod() -> dict[str, Any]:
-    fleet, size = _TABLE["runner-fleet"], dict(_TABLE["runner"])
-    return {
-        "priorityClassName": "arc-runner",
-        "nodeSelector": {"workload-type": _TABLE["workload"], _FLEET: fleet},
-        "tolerations": _tolerations(fleet, gpu=False),
-        "containers": [{"name": "runner", "resources": {"requests": size, "limits": size}}],
-    }
-
-
 def _job_pod(runner: Keys, fleet: str, cluster: _Cluster | None) -> dict[str, Any]:
     """The pod of a job as the template of the project has it: the class's size, on the nodes of its fleet."""
     gpus, release = runner.count("gpu") or 0, runner.text("runner_class")
     disk = f"{gib}Gi" if (gib := runner.count("disk_size")) is not None else _TABLE["disk"]
+    spec: dict[str, Any] = filled(_TABLE["job"], {"fleet": fleet})
     size = {"cpu": runner.text("vcpu"), "memory": runner.text("memory"), "ephemeral-storage": disk}
     size |= {GPU_RESOURCE: str(gpus)} if gpus else {}
-    isolated = {"key": _CLASS, "operator": "In", "values": [release]} if release else {"key": _CLASS, "operator": "DoesNotExist"}
-    wanted = [{"key": _FLEET, "operator": "In", "values": [fleet]}]
+    spec["containers"] = [{"name": "$job", "resources": {"requests": size, "limits": size}}]
+    spec["tolerations"] += [{"key": GPU_RESOURCE, "operator": "Equal", "value": "true", "effect": "NoSchedule"}] if gpus else []
+    isolated = {"operator": "In", "values": [release]} if release else {"operator": "DoesNotExist"}
+    terms = [{"matchExpressions": [{"key": _CLASS, **isolated}]}]
+    spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
     scheduler = runner.text("scheduler_name") or (cluster.keys.text("arc-runners", "scheduler_name") if cluster else "")
-    return {
-        "priorityClassName": "arc-workflow",
-        **({"schedulerName": scheduler} if cluster and scheduler in cluster.modules else {}),
-        "affinity": {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [isolated]}]},
-                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 50, "preference": {"matchExpressions": wanted}}],
-            }
-        },
-        "tolerations": _tolerations(fleet, gpu=gpus > 0),
-        "containers": [{"name": "$job", "resources": {"requests": size, "limits": size}}],
-        "volumes": [{"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": _TABLE["shared-memory"]}}],
-    }
+    return spec | ({"schedulerName": scheduler} if cluster and scheduler in cluster.modules else {})

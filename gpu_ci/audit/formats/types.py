@@ -1,8 +1,9 @@
 """Machine types as other projects ask for them: by the labels of their nodes, by family, by a prefix of the name."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
+from operator import ge, gt, le, lt
 
 from fleet.facts.hardware import ON_DEMAND, Machine, find, machines, price
 from fleet.facts.scheduling import INSTANCE_TYPE_LABEL
@@ -15,12 +16,7 @@ _DEAREST = 1e9
 """An order for types without a price: after all others."""
 _ANY_REGION = "us-east-1"
 """The region whose prices order the types if the file names none: it has most prices of the table."""
-_NUMBERS: dict[str, Callable[[int, int], bool]] = {
-    "Gt": lambda has, asked: has > asked,
-    "Gte": lambda has, asked: has >= asked,
-    "Lt": lambda has, asked: has < asked,
-    "Lte": lambda has, asked: has <= asked,
-}
+_NUMBERS = {"Gt": gt, "Gte": ge, "Lt": lt, "Lte": le}
 
 
 def node_labels(machine: Machine) -> dict[str, str]:
