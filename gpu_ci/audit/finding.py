@@ -73,8 +73,10 @@ def _of_file(path: Path, edits: list[Edit]) -> str:
         return ""
     before = text_of(path)
     after = before
+    # The last item of a list goes first, so that the places of the others stay.
+    removed = [edit for edit in reversed(edits) if edit.value is None]
     try:
-        for edit in edits:
+        for edit in (*(edit for edit in edits if edit.value is not None), *removed):
             after = _edited(path, after, edit)
     except InputError:
         return ""
@@ -109,6 +111,7 @@ def _apply(draft: Draft, keys: Keys_, value: Any) -> None:
     holder = draft.value(parent)
     if isinstance(key, int) and isinstance(holder, list) and 0 < len(holder) <= key:
         draft.append(parent, _flow(value))
+        draft.value(parent)[-1] = value
     elif value is None:
         draft.remove(keys)
     elif holder and draft.value(keys) is not None:

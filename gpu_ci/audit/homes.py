@@ -13,9 +13,9 @@ from fleet.facts.offer import allocatable
 from fleet.facts.pricing import Money
 from fleet.facts.record import Record
 from fleet.facts.requests import amounts
-from fleet.facts.scheduling import GPU_RESOURCE, INSTANCE_TYPE_LABEL
+from fleet.facts.scheduling import GPU_RESOURCE, INSTANCE_TYPE_LABEL, is_gpu_resource
 from fleet.prove import reach, topology
-from fleet.prove.pod import Pod, pod_of
+from fleet.prove.pod import PLAIN, Pod, pod_of
 from gpu_ci.audit import model
 from gpu_ci.audit.formats.types import node_labels
 from gpu_ci.audit.keys import Keys
@@ -23,6 +23,7 @@ from gpu_ci.audit.model import RunnerClass, Seen
 
 _ZONE = "topology.kubernetes.io/zone"
 _MEBIBYTE = 2**20
+_EFA = "vpc.amazonaws.com/efa"
 _FEW = 3
 """Machine types of a pool that are listed."""
 _ROOT_GIB = 20
@@ -84,11 +85,11 @@ def pod_in(keys: Keys) -> Pod | None:
 
 def prove(pod: Pod, file: Path, seen: Seen, cluster: str = "") -> reach.Reach:
     """What each pool of a cluster says to a pod of a file; without a name of the cluster, each pool near the file."""
-    near = _near(file, [pool for pool in seen.pools if not cluster or pool.group in ("", cluster)], seen)
-    return reach.reach(pod, [_pool(pool, pod, seen) for pool in near])
+    near = pools_near(file, [pool for pool in seen.pools if not cluster or pool.group in ("", cluster)], seen)
+    return reach.reach(pod, [proved(pool, pod, seen) for pool in near])
 
 
-def _near(file: Path, pools: list[model.Pool], seen: Seen) -> list[model.Pool]:
+def pools_near(file: Path, pools: list[model.Pool], seen: Seen) -> list[model.Pool]:
     """The pools of the innermost folder around a file that has any: a repository may have a folder for each cluster.
 
     Pools in a folder beside that of the file are left out if classes are there, too: then it is another cluster's.
@@ -111,8 +112,9 @@ def homes(one: RunnerClass, seen: Seen) -> list[Home]:
     """The pools that run a class, the first choice first."""
     if (known := answer(one, seen)) is None:
         return []
-    by_name = {pool.name: pool for pool in seen.pools}
-    found = [_home(by_name[verdict.pool.name], verdict.pool, known.pod) for verdict in known.runs]
+    # Two clusters may have a pool of one name.
+    pools = {(pool.name, pool.at.place): pool for pool in seen.pools}
+    found = [_home(pools[verdict.pool.name, verdict.pool.place], verdict.pool, known.pod) for verdict in known.runs]
     return sorted(found, key=lambda home: (-home.pool.weight, home.machine is None))
 
 
@@ -129,13 +131,14 @@ def _home(pool: model.Pool, proved: reach.Pool, pod: Pod) -> Home:
     return Home(pool, not proved.minimum, node.machine, held, int(left) if held else 0)
 
 
-def _pool(pool: model.Pool, pod: Pod, seen: Seen) -> reach.Pool:
+def proved(pool: model.Pool, pod: Pod, seen: Seen) -> reach.Pool:
     """A pool as the proof takes it. Startup taints are left out: they are gone once a node is ready."""
     nodes = [node for kind in pool.types or ("",) for node in _nodes(pool, kind, pod, seen)]
     ceilings = {} if pool.maximum is None else {"maximum": pool.maximum}
     if pool.most_gpus is not None and (gpus := max((node.machine.gpus for node in nodes if node.machine), default=0)):
         ceilings[f"limits.{GPU_RESOURCE}"] = pool.most_gpus // gpus
-    managers = topology.Policies(pool.topology) if pool.topology in topology.STRICT else None
+    cpus = "static" if pool.kubelet.get("cpuManagerPolicy") == "static" else "none"
+    managers = topology.Policies(pool.topology, cpus) if pool.topology in topology.STRICT else None
     template = None
     if pool.from_zero and pool.scaler in ("managed group", "group") and (first := nodes[0]).machine is not None:
         provider = "oke" if first.machine.cloud == "oci" else "eks"
@@ -157,7 +160,9 @@ def _nodes(pool: model.Pool, kind: str, pod: Pod, seen: Seen) -> Iterator[reach.
         key = id(pool), kind, chosen
         if key not in seen.nodes:
             seen.nodes[key] = _node(pool, kind, dict(chosen), seen)
-        yield seen.nodes[key]
+        node = seen.nodes[key]
+        more = _of_plugins(node.machine, pod) if node.machine is not None and node.free else {}
+        yield replace(node, free={**node.free, **more}) if more and node.free else node
 
 
 def _node(pool: model.Pool, kind: str, chosen: Mapping[str, str], seen: Seen) -> reach.Node:
@@ -193,6 +198,13 @@ def _free(machine: hardware.Machine, disk: int, instance_store: bool) -> dict[st
         "ephemeral-storage": Fraction(offer.storage * _MEBIBYTE),
         "pods": Fraction(offer.pods),
     }
+
+
+def _of_plugins(machine: hardware.Machine, pod: Pod) -> dict[str, Fraction]:
+    """What the pod asks of device plugins: EFA as the machine has it. No table has what the plugins of other resources offer."""
+    asked = (row for row in pod.requests().items() if row[0] not in PLAIN and not is_gpu_resource(row[0]))
+    efa = {_EFA: Fraction(machine.efa_interfaces)} if machine.cloud == "aws" else {}
+    return {name: efa.get(name, amount * _MEBIBYTE) for name, amount in asked}
 
 
 def _capacity(machine: hardware.Machine) -> dict[str, Fraction]:

@@ -154,6 +154,7 @@ class RunnerClass(Record, kw_only=True):
     capacities: tuple[str, ...] = (ON_DEMAND,)
     region: str = ""
     cluster: str = ""
+    namespace: str = ""
     ephemeral: bool = True
     pod_at: tuple[str, ...] | None = None
     hook_template: str = ""

@@ -31,7 +31,7 @@ def read(keys: Keys, seen: Seen) -> bool:
     """Read a document of ARC, or a release of one of its charts."""
     if keys.text("kind") == "AutoscalingRunnerSet":
         version = keys.text("metadata", "labels", "app.kubernetes.io/version")
-        seen.classes.append(scale_set(keys.get("spec"), version, keys.text("metadata", "name")))
+        seen.classes.append(scale_set(keys.get("spec"), version, keys.text("metadata", "name"), namespace=_namespace(keys)))
         keys.skip("apiVersion", "metadata", "status")
         return True
     if keys.file.path.name == "Chart.yaml" and keys.items("dependencies"):
@@ -130,7 +130,8 @@ def finish(seen: Seen) -> None:
                 part.whole()
             continue
         merged = given[0] if len(given) == 1 else release.at.laid(given)
-        seen.classes.append(scale_set(merged, release.version, release.name, None if merged is release.parts[0] else release.at))
+        place = None if merged is release.parts[0] else release.at
+        seen.classes.append(scale_set(merged, release.version, release.name, place, _namespace(_object(release.at))))
         for part in given:
             part.note(merged)
 
@@ -162,7 +163,20 @@ def _last(chart: str) -> str:
     return chart.rpartition("/")[2]
 
 
-def scale_set(values: Keys, version: str, release: str, at: Keys | None = None) -> RunnerClass:
+def _object(at: Keys) -> Keys:
+    """The object that a value is in: an item of a List of Kubernetes, or the document."""
+    top = Keys(at.file, at.file.document.value)
+    number = at.path[1] if at.path[:1] == ("items",) else None
+    return top.items("items")[number] if isinstance(number, int) else top
+
+
+def _namespace(keys: Keys) -> str:
+    """The namespace into which a release of Argo CD or Flux goes, or that of an object."""
+    target = keys.text("spec", "destination", "namespace") or keys.text("spec", "targetNamespace")
+    return target or keys.text("metadata", "namespace")
+
+
+def scale_set(values: Keys, version: str, release: str, at: Keys | None = None, namespace: str = "") -> RunnerClass:
     """A runner scale set from the values of its chart, or from the spec of its resource."""
     pod, mode = values.mapping("template", "spec"), values.text("containerMode", "type")
     environment = variables(pod)
@@ -185,6 +199,7 @@ def scale_set(values: Keys, version: str, release: str, at: Keys | None = None) 
         url=values.text("githubConfigUrl"),
         pod=pod,
         pod_at=("template",),
+        namespace=namespace,
         listener=values.mapping("listenerTemplate", "spec"),
         values=values,
     )

@@ -11,7 +11,7 @@ from fleet.prove.pod import SPECS, Pod
 from gpu_ci.audit.finding import Edit, Finding, said
 from gpu_ci.audit.homes import answer, homes, pod_in, prove
 from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import Seen
+from gpu_ci.audit.model import RunnerClass, Seen, gpus_of
 
 _WORKLOADS = ("Pod", "Deployment", "StatefulSet", "Job", "CronJob")
 _ALL = [{"operator": "Exists"}]
@@ -20,9 +20,15 @@ _ALL = [{"operator": "Exists"}]
 def unreachable(seen: Seen, _: date) -> Iterator[Finding]:
     """Classes without a pool, with the shortest chain of reasons, and the fix that the proof tried."""
     for one in seen.classes:
-        if (found := answer(one, seen)) is not None:
+        if (found := answer(one, seen)) is not None and _concerned(one, found):
             # The template of a job in a container is in another file.
             yield from _refused("no-pool.class", one.at, one.name, found, one.values, one.pod_at if one.job is None else None)
+
+
+def _concerned(one: RunnerClass, found: reach.Reach) -> bool:
+    """Whether the pools are about a class: it asks for a GPU or names a label of theirs. Others may run on nodes of no file."""
+    labels = {key for verdict in found.verdicts for node in verdict.pool.nodes for key in node.labels}
+    return bool(gpus_of(one)) or not labels.isdisjoint(part(one.where, "nodeSelector"))
 
 
 def workloads(seen: Seen, _: date) -> Iterator[Finding]:

@@ -45,7 +45,7 @@ class Draft:
             if isinstance(value, dict):
                 value = value.get(key)
             else:
-                value = value[key] if isinstance(value, list) and isinstance(key, int) else None
+                value = value[key] if isinstance(value, list) and isinstance(key, int) and key < len(value) else None
         return value
 
     def lines_of(self, path: Keys) -> list[str]:
@@ -199,7 +199,9 @@ class Draft:
             line = f"{self._eol}{' ' * self._column(last.at)}" if self._line(last.at) > holder.start else " "
             self._replace(last.end, last.end, f",{line}{_in_braces(lines)}")
             return
-        column = self._column(parts[0].at)
+        # The first key of an item of a list stands behind its dash.
+        ahead = self.text[self._line(parts[0].at) : parts[0].at]
+        column = _indent(ahead) if ahead.strip(" -") else len(ahead)
         if all(part.kind == "flow" and part.parts for part in parts):
             head = [line for line in lines if line.startswith("#")]
             short = [*head, _in_braces(lines)]
