@@ -5,7 +5,19 @@ from datetime import date
 
 from gpu_ci.audit.finding import Finding, sorted_findings
 from gpu_ci.audit.model import Seen
-from gpu_ci.audit.rules import jobs, reachability, versions
+from gpu_ci.audit.rules import (
+    changes,
+    credentials,
+    daemons,
+    defects,
+    jobs,
+    limits,
+    nodes,
+    placement,
+    reachability,
+    reservations,
+    versions,
+)
 
 Rule = Callable[[Seen, date], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
@@ -17,6 +29,27 @@ RULES: tuple[Rule, ...] = (
     reachability.stranded,
     jobs.placement,
     jobs.cuda,
+    reservations.reservations,
+    defects.defects,
+    changes.arc_versions,
+    changes.labels_changed,
+    changes.operator_changes,
+    placement.shared,
+    placement.overheads,
+    placement.types,
+    placement.modes,
+    placement.disruption,
+    limits.maxima,
+    limits.namespaces,
+    limits.clouds,
+    limits.queues,
+    nodes.tags,
+    nodes.images,
+    nodes.boot,
+    nodes.repair,
+    daemons.daemons,
+    nodes.efa,
+    credentials.tokens,
 )
 
 

@@ -1,0 +1,121 @@
+"""Versions with known defects: `known_defects.csv` has them, each with the condition under which it harms."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+
+from fleet.facts.hardware import RESERVED, SPOT
+from fleet.facts.lifecycle import numbers
+from fleet.facts.places import leaves
+from fleet.facts.tables import rows
+from fleet.facts.yaml_text import text_of
+from gpu_ci.audit.finding import Edit, Finding, said
+from gpu_ci.audit.keys import Keys
+from gpu_ci.audit.model import RunnerClass, Seen
+from gpu_ci.audit.rules.pools import above, installed, reached
+
+_IN_WORKFLOWS = re.compile(r"\b(nvidia-container-toolkit)(?:=|@|:|_VERSION:? ?[\"']?)v?(\d+\.\d+\.\d+)")
+_IMAGES = {
+    "karpenter/controller": "karpenter",
+    "k8s/container-toolkit": "nvidia-container-toolkit",
+    "kindest/node": "kubernetes",
+}
+"""The component of an image by the end of its repository."""
+_Found = tuple[str, str, Keys | str, RunnerClass | None]
+
+
+def defects(seen: Seen, _: date) -> Iterator[Finding]:
+    """Each version in the files that has a known defect under the conditions of the files."""
+    for component, text, at, one in _versions(seen):
+        version = numbers(text.partition("-")[0])
+        for row in rows("known_defects.csv"):
+            first, fixed = numbers(row["from"]), numbers(row["before"])
+            affected = row["component"] == component and first <= version and not (fixed and version >= fixed)
+            if version and affected and (cause := _CONDITIONS[row["with"]](seen, one)):
+                facts = {key: row[key] for key in ("component", "effect", "fix", "source")}
+                edits = [*upgrade(at, row["before"])]
+                if row["with"] == "ghes-labels" and one:
+                    edits = [Edit(one.values, ("scaleSetLabels",), None)]
+                yield said("known-defect.affected", at, one.name if one else "", edits, version=text, cause=cause, **facts)
+
+
+def upgrade(at: Keys | str, version: str) -> Iterator[Edit]:
+    """The edit of the version of a release, if one has the fix."""
+    holder = above(at) if isinstance(at, Keys) and at.path else None
+    key = next((key for key in ("version", "targetRevision") if holder and key in holder), "")
+    if holder and key and version:
+        yield Edit(holder, (key,), version)
+
+
+def _versions(seen: Seen) -> Iterator[_Found]:
+    """Component, version, place and class of each version in the files."""
+    for one in seen.classes:
+        yield "arc", one.version, one.at, one
+    yield from (("arc", controller.version, controller.at, None) for controller in seen.controllers)
+    for at, chart, version, _, values in installed(seen):
+        yield chart, version, at, None
+        yield "nvidia-container-toolkit", values.text("toolkit", "version").removeprefix("v"), at, None
+    for keys in seen.of_kind("Node"):
+        kubelet = keys.get("status", "nodeInfo", "kubeletVersion")
+        yield "kubernetes", str(kubelet.value or ""), kubelet, None
+    yield from (("kubernetes", pool.kubernetes, pool.at, None) for pool in seen.pools)
+    for keys in seen.of_kind("Deployment", "DaemonSet", "Cluster"):
+        for path, leaf in leaves(keys.value):
+            name, _, tag = str(leaf).partition("@")[0].rpartition(":")
+            component = next((component for end, component in _IMAGES.items() if name.endswith(end)), "")
+            if path and path[-1] == "image" and component:
+                yield component, tag, keys.file.place(*keys.path, *path), None
+    for file in _workflows(seen):
+        for number, line in enumerate(text_of(file).splitlines(), 1):
+            yield from ((match[1], match[2], f"{file}:{number}", None) for match in _IN_WORKFLOWS.finditer(line))
+
+
+def _workflows(seen: Seen) -> list[Path]:
+    return list(dict.fromkeys(Path(job.place.rpartition(":")[0]) for job in seen.jobs))
+
+
+def _ghes(one: RunnerClass) -> bool:
+    host = re.match(r"https?://([^/]+)", one.url)
+    return host is not None and host[1] != "github.com" and not host[1].endswith(".ghe.com")
+
+
+def _with_reserved(seen: Seen, _: RunnerClass | None) -> str:
+    found = (pool for pool in seen.pools if RESERVED in pool.capacities or pool.reservations)
+    return next((f"pool {pool.name} has reserved capacity" for pool in found), "")
+
+
+def _with_ghes(seen: Seen, one: RunnerClass | None) -> str:
+    found = (each for each in ([one] if one else seen.classes) if _ghes(each))
+    return next((f"set {each.name} is of a GitHub Enterprise Server" for each in found), "")
+
+
+def _with_ghes_labels(seen: Seen, one: RunnerClass | None) -> str:
+    return f"set {one.name} has scaleSetLabels and is of a GitHub Enterprise Server" if one and _ghes(one) and one.labels else ""
+
+
+def _with_spot(seen: Seen, one: RunnerClass | None) -> str:
+    pools = reached(one, seen) if one else []
+    return next((f"set {one.name} runs on spot nodes of {pool.name}" for pool in pools if one and SPOT in pool.capacities), "")
+
+
+def _with_dra(seen: Seen, _: RunnerClass | None) -> str:
+    kinds = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
+    found = ((keys.text("kind"), keys.text("metadata", "name")) for keys in seen.of_kind(*kinds))
+    return next((f"{kind} {name} uses dynamic resource allocation" for kind, name in found), "")
+
+
+def _with_nvkind(seen: Seen, _: RunnerClass | None) -> str:
+    return next((f"{path.name} starts nvkind" for path in _workflows(seen) if re.search(r"\bnvkind\b", text_of(path))), "")
+
+
+_CONDITIONS: dict[str, Callable[[Seen, RunnerClass | None], str]] = {
+    "": lambda seen, one: "the files use it",
+    "reserved": _with_reserved,
+    "ghes": _with_ghes,
+    "ghes-labels": _with_ghes_labels,
+    "spot": _with_spot,
+    "dra": _with_dra,
+    "nvkind": _with_nvkind,
+}
+"""The conditions of the table: each says what of the files meets it, or nothing."""
