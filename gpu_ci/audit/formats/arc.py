@@ -131,7 +131,7 @@ def finish(seen: Seen) -> None:
             continue
         merged = given[0] if len(given) == 1 else release.at.laid(given)
         place = None if merged is release.parts[0] else release.at
-        seen.classes.append(scale_set(merged, release.version, release.name, place, _namespace(_object(release.at))))
+        seen.classes.append(scale_set(merged, release.version, release.name, place, _namespace(object_of(release.at))))
         for part in given:
             part.note(merged)
 
@@ -163,7 +163,7 @@ def _last(chart: str) -> str:
     return chart.rpartition("/")[2]
 
 
-def _object(at: Keys) -> Keys:
+def object_of(at: Keys) -> Keys:
     """The object that a value is in: an item of a List of Kubernetes, or the document."""
     top = Keys(at.file, at.file.document.value)
     number = at.path[1] if at.path[:1] == ("items",) else None

@@ -6,9 +6,10 @@ from datetime import date
 from fleet.facts.lifecycle import numbers
 from fleet.facts.nested import text_at
 from gpu_ci.audit.finding import Edit, Finding, said
+from gpu_ci.audit.formats.arc import object_of
 from gpu_ci.audit.model import RunnerClass, Seen
-from gpu_ci.audit.rules.defects import upgrade
-from gpu_ci.audit.rules.pools import above, installed
+from gpu_ci.audit.rules.defects import ARC_CHARTS, upgrade
+from gpu_ci.audit.rules.pools import installed
 
 
 def arc_versions(seen: Seen, _: date) -> Iterator[Finding]:
@@ -17,7 +18,7 @@ def arc_versions(seen: Seen, _: date) -> Iterator[Finding]:
     for one in seen.classes:
         if versions and numbers(one.version) and one.version not in versions:
             where = next(controller.place for controller in seen.controllers if controller.version == versions[-1])
-            edits = upgrade(one.at, versions[-1])
+            edits = upgrade(one.at, one.version, versions[-1], *ARC_CHARTS)
             yield said("arc-versions.differ", one.at, one.name, edits, version=one.version, other=versions[-1], where=where)
 
 
@@ -33,7 +34,8 @@ def labels_changed(seen: Seen, _: date) -> Iterator[Finding]:
 
 def _is_live(one: RunnerClass) -> bool:
     """Whether a set is the answer of a cluster: the API server gives each object a uid."""
-    return bool(text_at(above(above(one.at)).value, "metadata", "uid"))
+    value = object_of(one.at).value
+    return text_at(value, "kind") == "AutoscalingRunnerSet" and bool(text_at(value, "metadata", "uid"))
 
 
 def operator_changes(seen: Seen, _: date) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from fleet.facts.hardware import RESERVED, SPOT
 from fleet.facts.lifecycle import numbers
@@ -11,9 +12,10 @@ from fleet.facts.places import leaves
 from fleet.facts.tables import rows
 from fleet.facts.yaml_text import text_of
 from gpu_ci.audit.finding import Edit, Finding, said
+from gpu_ci.audit.formats.arc import CONTROLLER_CHART, SET_CHART
 from gpu_ci.audit.keys import Keys
 from gpu_ci.audit.model import RunnerClass, Seen
-from gpu_ci.audit.rules.pools import above, installed, reached
+from gpu_ci.audit.rules.pools import installed, reached
 
 _IN_WORKFLOWS = re.compile(r"\b(nvidia-container-toolkit)(?:=|@|:|_VERSION:? ?[\"']?)v?(\d+\.\d+\.\d+)")
 _IMAGES = {
@@ -22,6 +24,7 @@ _IMAGES = {
     "kindest/node": "kubernetes",
 }
 """The component of an image by the end of its repository."""
+ARC_CHARTS = (SET_CHART, CONTROLLER_CHART)
 _Found = tuple[str, str, Keys | str, RunnerClass | None]
 
 
@@ -34,18 +37,23 @@ def defects(seen: Seen, _: date) -> Iterator[Finding]:
             affected = row["component"] == component and first <= version and not (fixed and version >= fixed)
             if version and affected and (cause := _CONDITIONS[row["with"]](seen, one)):
                 facts = {key: row[key] for key in ("component", "effect", "fix", "source")}
-                edits = [*upgrade(at, row["before"])]
+                charts = ARC_CHARTS if component == "arc" else (component,)
+                edits = [*upgrade(at, text, row["before"], *charts)] if isinstance(at, Keys) else []
                 if row["with"] == "ghes-labels" and one:
                     edits = [Edit(one.values, ("scaleSetLabels",), None)]
                 yield said("known-defect.affected", at, one.name if one else "", edits, version=text, cause=cause, **facts)
 
 
-def upgrade(at: Keys | str, version: str) -> Iterator[Edit]:
-    """The edit of the version of a release, if one has the fix."""
-    holder = above(at) if isinstance(at, Keys) and at.path else None
-    key = next((key for key in ("version", "targetRevision") if holder and key in holder), "")
-    if holder and key and version:
-        yield Edit(holder, (key,), version)
+def upgrade(at: Keys, old: str, new: str, *charts: str) -> Iterator[Edit]:
+    """The edits that give releases of these charts in the document of a value another version."""
+    top = Keys(at.file, at.file.document.value)
+    for path, leaf in leaves(top.value) if new else ():
+        if path and path[-1] in ("version", "targetRevision") and str(leaf) == old:
+            holder: Any = top.value
+            for key in path[:-1]:
+                holder = holder[key]
+            if any(str(value).endswith(charts) for value in holder.values()):
+                yield Edit(top, path, new)
 
 
 def _versions(seen: Seen) -> Iterator[_Found]:

@@ -1,7 +1,6 @@
 """Questions about pools that several rules ask."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from fleet.facts.hardware import find
 from fleet.facts.quantities import quantity
@@ -37,16 +36,6 @@ def installed(seen: Seen) -> Iterator[tuple[Keys, str, str, str, Keys]]:
     """Place, chart, version, name and values in the same file of every release of a Helm chart that is not of ARC."""
     for keys in seen.of_kind("Application", "HelmRelease", "Kustomization"):
         yield from ((one.at, one.chart, one.version, one.name, one.parts[-1]) for one in releases(keys))
-
-
-def above(at: Keys) -> Keys:
-    """The mapping or list that has a value. A mapping in a list is its own."""
-    if isinstance(at.value, dict) and at.path and isinstance(at.path[-1], int):
-        return at
-    value: Any = at.file.document.value
-    for key in at.path[:-1]:
-        value = value[key]
-    return Keys(at.file, value, at.path[:-1])
 
 
 def most_gpus(pool: Pool) -> int:
