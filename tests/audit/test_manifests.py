@@ -1,6 +1,7 @@
 """Kubernetes' objects: nodes become pools, hook templates the pods of jobs, and the others are kept whole."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,9 @@ from tests.audit.reading import seen, unread
 TAINT = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
 
 
-def node(name: str, type_: str = "g4dn.xlarge", zone: str = "us-east-1a", taints: tuple = (TAINT,), **labels: str) -> dict:
+def node(
+    name: str, type_: str = "g4dn.xlarge", zone: str = "us-east-1a", taints: tuple[Any, ...] = (TAINT,), **labels: str
+) -> dict[str, Any]:
     plain = {"node.kubernetes.io/instance-type": type_, "kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}
     return {
         "apiVersion": "v1",
@@ -60,7 +63,8 @@ def test_a_node_says_how_it_was_bought(tmp_path, label, value, capacity):
 
 def test_nodes_of_a_declared_pool_are_counted_there(tmp_path):
     pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpu"}, "spec": {"template": {"spec": {}}}}
-    nodes = [node(name, **{"karpenter.sh/nodepool": "gpu"}) for name in "ab"]
+    label: dict[str, Any] = {"karpenter.sh/nodepool": "gpu"}
+    nodes = [node(name, **label) for name in "ab"]
     (found,) = seen(tmp_path, all_json=exported(*nodes, pool)).pools
     assert (found.name, found.scaler, found.nodes) == ("gpu", "karpenter", 2)
 

@@ -1,6 +1,7 @@
 """What an audit says of classes and jobs, in every form, and the stack file that `init --from` makes of a fleet."""
 
 import json
+import re
 import subprocess
 from datetime import date
 from pathlib import Path
@@ -239,3 +240,17 @@ def test_the_pools_of_another_cluster_in_the_repository_do_not_count(tmp_path, m
     assert "no-pool" not in rules(tmp_path), "cluster a declares its pools elsewhere"
     (tmp_path / "clusters/b/set.yaml").unlink()
     assert rules(tmp_path)["no-pool"] == ["error"], "a folder with pools alone is that of the fleet's pools"
+
+
+def test_classes_of_several_sizes_on_one_pool_are_told_what_filling_nodes_saves(fleet):
+    small = VALUES.replace("    nodeSelector", TOLERATES).replace("cpu: 20", "cpu: 4")
+    big = small.replace("gpu-t4", "gpu-t4-4").replace("nvidia.com/gpu: 1, cpu: 4", "nvidia.com/gpu: 4, cpu: 16")
+    (fleet / "values.yaml").write_text(small)
+    assert not [line for line in findings(audit(fleet), DAY) if line.rule == "stranded"]
+    (fleet / "big.yaml").write_text(big)
+    (line,) = (line for line in findings(audit(fleet), DAY) if line.rule == "stranded")
+    spread, filled = map(float, re.findall(r"(?: at |costs )([0-9.]+[0-9])", line.message))
+    assert (line.subject, spread > filled > 0) == ("t4", True)
+    for name, text in (("values", small), ("big", big)):
+        (fleet / f"{name}.yaml").write_text(text.replace("    nodeSelector", "    schedulerName: packs\n    nodeSelector"))
+    assert not [line for line in findings(audit(fleet), DAY) if line.rule == "stranded"], "their scheduler may fill nodes"

@@ -27,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     reachability.workloads,
     reachability.flavors,
     reachability.stranded,
+    reachability.mixes,
     jobs.placement,
     jobs.cuda,
     reservations.reservations,

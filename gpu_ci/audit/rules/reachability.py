@@ -4,10 +4,14 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
+from fleet.facts.groups import grouped
 from fleet.facts.nested import part
+from fleet.facts.offer import allocatable
+from fleet.facts.requests import requests_of
 from fleet.facts.scheduling import is_gpu_resource
 from fleet.prove import reach
 from fleet.prove.pod import SPECS, Pod
+from fleet.prove.stranded import Job, Node, compare
 from gpu_ci.audit.finding import Edit, Finding, said
 from gpu_ci.audit.homes import answer, homes, pod_in, prove
 from gpu_ci.audit.keys import Keys
@@ -15,6 +19,11 @@ from gpu_ci.audit.model import RunnerClass, Seen, gpus_of
 
 _WORKLOADS = ("Pod", "Deployment", "StatefulSet", "Job", "CronJob")
 _ALL = [{"operator": "Exists"}]
+_DEFAULT = "default-scheduler"
+_NODES, _DISK = 10, 200 * 1024
+"""Nodes of a pool without a maximum in the comparison, and MiB of a disk that limits nothing."""
+_ANY_REGION = "us-east-1"
+"""For pools whose files name no region: the comparison is about the ratio."""
 
 
 def unreachable(seen: Seen, _: date) -> Iterator[Finding]:
@@ -49,6 +58,34 @@ def flavors(seen: Seen, _: date) -> Iterator[Finding]:
                 "ResourceFlavor", keys.text("metadata", "name"), "", {"nodeSelector": labels, "tolerations": _ALL}, "", 1, False
             )
             yield from _refused("no-pool.flavor", keys, pod.name, prove(pod, keys.file.path, seen), keys, None)
+
+
+def mixes(seen: Seen, _: date) -> Iterator[Finding]:
+    """What classes of several sizes strand of a pool if the default scheduler spreads them, and what filling nodes would save."""
+    homes_of = grouped((home.pool.name, (one, home)) for one in seen.classes for home in homes(one, seen)[:1] if home.held)
+    for pool, pairs in homes_of.items():
+        machine, sizes = pairs[0][1].machine, {gpus_of(one) or 0 for one, _ in pairs}
+        price = pairs[0][1].node_price(_ANY_REGION)
+        fills = any(one.where.get("schedulerName", _DEFAULT) != _DEFAULT for one, _ in pairs)
+        if machine is None or machine.gpus < 2 or len(sizes) < 2 or fills:
+            continue
+        offer = allocatable(machine, _DISK)
+        jobs = [_job(one) for one, _ in pairs if gpus_of(one)]
+        found = compare(
+            jobs, Node(offer.gpus, offer.cpu, offer.memory, price.usd), pairs[0][1].pool.maximum or _NODES, arrivals=400
+        )
+        wide, full = found["spread"], found["fill"]
+        if wide.stranded > full.stranded and wide.usd_per_useful > full.usd_per_useful:
+            facts: dict[str, Any] = {"pool": pool, "names": ", ".join(one.name for one, _ in pairs), "machine": machine.name}
+            facts |= {"lost": wide.stranded / wide.paid, "dear": wide.usd_per_useful, "cheap": full.usd_per_useful}
+            yield said("stranded.mix", pairs[0][1].pool.at, pool, **facts)
+
+
+def _job(one: RunnerClass) -> Job:
+    """A class as the comparison takes it. What share of the jobs it has is not in the files: each class has the same."""
+    asks = requests_of(one.where)
+    cpu, memory = int(asks.get("cpu", 0) * 1000), int(asks.get("memory", 0) / 2**20)
+    return Job(one.name, gpus_of(one) or 0, cpu, memory)
 
 
 def _refused(
