@@ -141,20 +141,6 @@ class Reach(Record):
         """The pools that do not run it: for a DaemonSet, those that it does not reach."""
         return tuple(verdict for verdict in self.verdicts if verdict.reasons)
 
-    def lines(self) -> Iterator[str]:
-        """The proof for people."""
-        if self.runs or self.nearest is None:
-            where = "; ".join(f"{verdict.pool.name} {verdict.text}" for verdict in self.runs)
-            yield f"{self.pod.label}: {where or 'there is no pool'}"
-            return
-        yield f"{self.pod.label}: no pool runs it"
-        pool = self.nearest.pool
-        yield f"nearest: {pool.name}{f' ({pool.place})' if pool.place else ''}: {self.nearest.text}"
-        yield from (f"  because {reason.text}" for reason in self.nearest.reasons)
-        yield from (f"  fix: {words}" for words in [edit.words for edit in self.fix] or ["none with these pools"])
-        others = (verdict for verdict in self.verdicts if verdict is not self.nearest)
-        yield from (f"other pool: {verdict.pool.name}: {verdict.text}: {verdict.reasons[0].text}" for verdict in others)
-
 
 def _distance(reasons: Sequence[Refusal]) -> tuple[bool, int]:
     """Sort key, the nearest first: every reason has a change, few reasons, and few of them about size."""
@@ -608,10 +594,3 @@ def flavor(name: str, labels: Mapping[str, str], taints: Sequence[Taint], tolera
     """
     left = tuple(taint for taint in taints if not any(one.covers(taint) for one in tolerations))
     return Pool(name, (Node(name, labels, left, only=frozenset(labels)),), minimum=1)
-
-
-def admitted(pod: Pod, labels: Mapping[str, str], tolerations: Sequence[Toleration]) -> Pod:
-    """A pod as Kueue starts it in a flavor: with the flavor's labels as a selector, and its tolerations."""
-    added = [one.manifest() for one in tolerations]
-    spec = {"nodeSelector": pod.selector | dict(labels), "tolerations": [*pod.each("tolerations"), *added]}
-    return replace(pod, spec={**pod.spec, **spec})

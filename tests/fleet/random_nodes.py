@@ -23,6 +23,7 @@ SPACES = ("one", "two")
 ZONE = "topology.kubernetes.io/zone"
 FLEET = "fleet"
 """Label of the nodes: the name of their fleet."""
+THEMES = ("taint", "label", "port", "room", "volume", "spread", "near")
 ASKS = "asks"
 """Label of the pods in the scheduler's queue."""
 _KEYS, _VALUES = ("pool", "arch", "disk"), ("a", "b", "c")
@@ -32,48 +33,59 @@ _APPS = ("web", "batch", "db")
 
 def fleet(seed: int) -> tuple[Pod, tuple[Node, ...]]:
     """The pod and the nodes of a seed."""
-    dice = Random(seed)  # noqa: S311 - the same fleets in every run
+    dice = _Dice(seed)
     name = f"f{seed:05}"
-    nodes = tuple(_node(dice, name, number) for number in range(dice.randint(1, 6)))
+    nodes = tuple(_node(dice, name, number) for number in range(dice.randint(1, 3 if dice.theme in ("port", "spread") else 6)))
     pod = _pod(dice, name, "asks", {FLEET: name})
-    if _some(dice, 0.1):
+    if _some(dice, 0.2, "volume"):
         volume = {"name": "cache", "persistentVolumeClaim": {"claimName": f"{name}-cache"}}
         pod = replace(pod, spec={**pod.spec, "volumes": [volume]}, zones=(dice.choice(_VALUES),))
     return pod, nodes
 
 
-def _some(dice: Random, share: float) -> bool:
-    return dice.random() < share
+class _Dice(Random):
+    """A fleet has a theme: what it is about is often there, and what others are about is rare."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.theme = self.choice(THEMES)
 
 
-def _node(dice: Random, name: str, number: int) -> Node:
+def _some(dice: _Dice, share: float, theme: str = "") -> bool:
+    weight = 1.0 if not theme else 4.0 if theme == dice.theme else 0.25
+    return dice.random() < share * weight
+
+
+def _node(dice: _Dice, name: str, number: int) -> Node:
     labels = {FLEET: name} | {key: dice.choice(_VALUES) for key in _KEYS if _some(dice, 0.8)}
-    labels |= {"gen": str(dice.randint(1, 9))} if _some(dice, 0.7) else {}
+    labels |= {"gen": str(dice.randint(1, 4))} if _some(dice, 0.7) else {}
     labels |= {f"{name}.io/zone": dice.choice(_VALUES)} if _some(dice, 0.9) else {}
     labels |= {ZONE: dice.choice(_VALUES)} if _some(dice, 0.9) else {}
     labels |= {f"{name}.io/host": str(number)} if _some(dice, 0.95) else {}
-    taints = dice.sample(_TAINTS, dice.choice((0, 0, 0, 1, 1, 2)))
+    taints = dice.sample(_TAINTS, dice.choice((1, 1, 2))) if _some(dice, 0.25, "taint") else []
     # Kubernetes takes a key and an effect once.
     taints = list({(taint.key, taint.effect): taint for taint in taints}.values())
-    pods = tuple(_pod(dice, name, f"runs-{number}-{index}", {}, running=True) for index in range(dice.choice((0, 0, 1, 1, 2, 3))))
+    # Where room is no theme, nodes are large.
+    busy, large = ((0, 0, 1, 1, 2, 3), 1) if dice.theme == "room" else ((1, 2, 3) if dice.theme == "port" else (0, 1, 2, 3), 5)
+    pods = tuple(_pod(dice, name, f"runs-{number}-{index}", {}, running=True) for index in range(dice.choice(busy)))
     has = {
-        "cpu": Fraction(dice.randint(2, 16), 2),
-        "memory": Fraction(dice.randint(2, 16) * 2**30),
-        "pods": Fraction(dice.randint(2, 8)),
-        "ephemeral-storage": Fraction(dice.randint(5, 50) * 2**30),
-        "nvidia.com/gpu": Fraction(dice.choice((0, 1, 2, 4))),
+        "cpu": Fraction(dice.randint(2, 16), 2) * large,
+        "memory": Fraction(dice.randint(2, 16) * 2**30) * large,
+        "pods": Fraction(dice.randint(2, 8)) * large,
+        "ephemeral-storage": Fraction(dice.randint(5, 50) * 2**30) * large,
+        "nvidia.com/gpu": Fraction(dice.choice((0, 1, 2, 4))) * large,
     }
-    if _some(dice, 0.1):
+    if _some(dice, 0.1, "room"):
         del has[dice.choice(list(has))]
     free = {key: amount - sum(_asks(pod).get(key, 0) for pod in pods) for key, amount in has.items()}
-    return Node(f"{name}-{number}", labels, tuple(taints), free, _some(dice, 0.07), pods)
+    return Node(f"{name}-{number}", labels, tuple(taints), free, _some(dice, 0.08, "taint"), pods)
 
 
 def _asks(pod: Pod) -> dict[str, Fraction]:
     return {"pods": Fraction(1), **requests_of(pod.spec)}
 
 
-def _pod(dice: Random, fleet_name: str, name: str, selector: dict[str, str], *, running: bool = False) -> Pod:
+def _pod(dice: _Dice, fleet_name: str, name: str, selector: dict[str, str], *, running: bool = False) -> Pod:
     spec: Object = {"containers": [_container(dice, f"c{index}") for index in range(dice.choice((1, 1, 2)))]}
     if _some(dice, 0.2):
         side = {"restartPolicy": "Always"} if _some(dice, 0.5) else {}
@@ -99,17 +111,19 @@ def _pod(dice: Random, fleet_name: str, name: str, selector: dict[str, str], *, 
     near, labels = _neighbours(dice, fleet_name), {"app": dice.choice(_APPS)} | ({"v": "2"} if _some(dice, 0.4) else {})
     affinity: Object = {}
     if not running:
-        spec["nodeSelector"] = selector | ({dice.choice(_KEYS): dice.choice(_VALUES)} if _some(dice, 0.25) else {})
+        spec["nodeSelector"] = selector | ({dice.choice(_KEYS): dice.choice(_VALUES)} if _some(dice, 0.2, "label") else {})
         spec["tolerations"] = [_toleration(dice) for _ in range(dice.choice((0, 0, 1, 2)))]
-        if _some(dice, 0.3):
+        if _some(dice, 0.2, "label"):
             terms = [_node_term(dice, fleet_name) for _ in range(dice.choice((1, 1, 2)))]
             affinity["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": terms}}
-        if _some(dice, 0.3):
+        if _some(dice, 0.25, "spread"):
+            # A pod that may go to one zone alone does not find another one.
+            spec["nodeSelector"] |= {f"{fleet_name}.io/zone": dice.choice(_VALUES[:2])} if _some(dice, 0.5) else {}
             rows = {one["topologyKey"]: one for one in (_spread(dice, fleet_name) for _ in range(dice.choice((1, 1, 2))))}
             spec["topologySpreadConstraints"] = list(rows.values())
-        if _some(dice, 0.2):
+        if _some(dice, 0.12, "near"):
             affinity["podAffinity"] = {REQUIRED: [near() for _ in range(dice.choice((1, 1, 2)))]}
-    if _some(dice, 0.12 if running else 0.25):
+    if _some(dice, 0.07 if running else 0.12, "near"):
         affinity["podAntiAffinity"] = {REQUIRED: [near()]}
     spec |= {"affinity": affinity} if affinity else {}
     body = {"metadata": {"name": f"{fleet_name}-{name}", "namespace": dice.choice(SPACES), "labels": labels}, "spec": spec}
@@ -121,24 +135,28 @@ def _pod(dice: Random, fleet_name: str, name: str, selector: dict[str, str], *, 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def _container(dice: Random, name: str) -> Object:
+def _container(dice: _Dice, name: str) -> Object:
     amounts: Object = {
         "cpu": f"{dice.choice((0, 100, 250, 500, 1000, 1500))}m",
         "memory": f"{dice.choice((0, 256, 512, 1024, 3072))}Mi",
     }
     amounts = {key: text for key, text in amounts.items() if _some(dice, 0.8)}
-    amounts |= {"ephemeral-storage": f"{dice.choice((1, 4, 12))}Gi"} if _some(dice, 0.2) else {}
-    gpus = {"nvidia.com/gpu": str(dice.choice((1, 1, 2)))} if _some(dice, 0.2) else {}
+    amounts |= {"ephemeral-storage": f"{dice.choice((1, 4, 12))}Gi"} if _some(dice, 0.2, "room") else {}
+    gpus = {"nvidia.com/gpu": str(dice.choice((1, 1, 2)))} if _some(dice, 0.15, "room") else {}
     container: Object = {"name": name, "image": "x", "resources": {"requests": amounts | gpus, "limits": gpus}}
     if _some(dice, 0.1):
         container["resources"] = {"limits": amounts | gpus}
-    if _some(dice, 0.2):
-        port: Object = {"containerPort": 80, "hostPort": dice.choice((80, 81)), "protocol": dice.choice(("TCP", "UDP"))}
-        container["ports"] = [port | ({"hostIP": dice.choice(("10.0.0.1", "10.0.0.2"))} if _some(dice, 0.4) else {})]
+    if _some(dice, 0.2, "port"):
+        port: Object = {
+            "containerPort": 80,
+            "hostPort": dice.choice((80, 80, 81)),
+            "protocol": dice.choice(("TCP", "TCP", "UDP")),
+        }
+        container["ports"] = [port | ({"hostIP": dice.choice(("10.0.0.1", "10.0.0.2"))} if _some(dice, 0.5) else {})]
     return container
 
 
-def _toleration(dice: Random) -> Object:
+def _toleration(dice: _Dice) -> Object:
     if _some(dice, 0.1):
         return {"operator": "Exists"}
     key = {"key": dice.choice(("gpu", "spot", "node.kubernetes.io/unschedulable"))}
@@ -146,15 +164,15 @@ def _toleration(dice: Random) -> Object:
     return key | value | ({"effect": str(dice.choice(list(Effect)))} if _some(dice, 0.5) else {})
 
 
-def _expression(dice: Random) -> Object:
-    operator = dice.choice(("In", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
+def _expression(dice: _Dice) -> Object:
+    operator = dice.choice(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
     if operator in ("Gt", "Lt"):
-        return {"key": dice.choice(("gen", "gen", "pool")), "operator": operator, "values": [str(dice.randint(1, 9))]}
+        return {"key": dice.choice(("gen", "gen", "pool")), "operator": operator, "values": [str(dice.randint(1, 4))]}
     values = {"values": dice.sample(_VALUES, dice.choice((1, 2)))} if operator in ("In", "NotIn") else {}
     return {"key": dice.choice((*_KEYS, "none")), "operator": operator} | values
 
 
-def _node_term(dice: Random, fleet_name: str) -> Object:
+def _node_term(dice: _Dice, fleet_name: str) -> Object:
     term: Object = {"matchExpressions": [_expression(dice) for _ in range(dice.choice((0, 1, 1, 2)))]}
     if _some(dice, 0.15):
         names = [f"{fleet_name}-{dice.randint(0, 6)}"]
@@ -162,7 +180,7 @@ def _node_term(dice: Random, fleet_name: str) -> Object:
     return term
 
 
-def _selector(dice: Random) -> Object:
+def _selector(dice: _Dice) -> Object:
     if _some(dice, 0.1):
         return {}
     if _some(dice, 0.5):
@@ -171,13 +189,13 @@ def _selector(dice: Random) -> Object:
     return {"matchExpressions": [dice.choice((row, {"key": "v", "operator": dice.choice(("Exists", "DoesNotExist"))}))]}
 
 
-def _topology(dice: Random, fleet_name: str) -> str:
+def _topology(dice: _Dice, fleet_name: str) -> str:
     return f"{fleet_name}.io/{dice.choice(('zone', 'zone', 'host'))}"
 
 
-def _spread(dice: Random, fleet_name: str) -> Object:
+def _spread(dice: _Dice, fleet_name: str) -> Object:
     row: Object = {
-        "maxSkew": dice.choice((1, 1, 2)),
+        "maxSkew": dice.choice((1, 1, 1, 2)),
         "topologyKey": _topology(dice, fleet_name),
         "labelSelector": _selector(dice),
     }
@@ -185,11 +203,11 @@ def _spread(dice: Random, fleet_name: str) -> Object:
     if row["whenUnsatisfiable"] == "DoNotSchedule" and _some(dice, 0.25):
         row["minDomains"] = dice.randint(1, 4)
     for key in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-        row |= {key: dice.choice(("Honor", "Ignore"))} if _some(dice, 0.3) else {}
+        row |= {key: dice.choice(("Honor", "Ignore"))} if _some(dice, 0.5) else {}
     return row | ({"matchLabelKeys": ["v"]} if "app" in json.dumps(row["labelSelector"]) and _some(dice, 0.2) else {})
 
 
-def _neighbours(dice: Random, fleet_name: str) -> Any:
+def _neighbours(dice: _Dice, fleet_name: str) -> Any:
     def term() -> Object:
         row: Object = {"topologyKey": _topology(dice, fleet_name), "labelSelector": _selector(dice)}
         where = dice.random()

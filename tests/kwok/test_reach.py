@@ -22,8 +22,6 @@ from tests.fleet.random_nodes import ASKS, SPACES, Object, fleet, named, node_ob
 from tests.kwok.server import ServerApi, api_server, apply, missing, running
 
 FLEETS = 1000
-MOST_WRONG = 1
-"""Of a thousand verdicts, how many may differ."""
 _THREADS, _PATIENCE = 4, 240
 _NEEDS = ("kube-scheduler",)
 
@@ -118,7 +116,8 @@ def test_a_real_scheduler_agrees_with_the_proof_and_takes_what_a_fix_repairs(
     record_property(SUMMARY, f"{agreed}; first filters: {dict(first.most_common())}")
     for line in wrong:
         record_property(SUMMARY, f"differs: {line}")
-    assert len(wrong) <= MOST_WRONG * FLEETS / 1000, wrong
+    # The fleets are the same in each run, so a verdict that differs is a fault of the proof, or news of the scheduler.
+    assert not wrong
     assert FLEETS / 4 < len(refused) < FLEETS * 3 / 4, "a scheduler that takes or refuses everything shows little"
     repaired, edits = [], Counter[int]()
     for pod, nodes in refused:
