@@ -40,8 +40,8 @@ NO_STACK = (
     "init",
 )
 """Commands that read no stack: `init` takes the name of a new one, `audit` a folder of anybody."""
-JOBS = ("submit ", "why")
-"""These commands take a Job, the command of one, or a run of GitHub. So the stack is an option there."""
+JOBS = ("submit ", "why", "worth")
+"""These commands take a Job, the command of one, a run of GitHub, or an export of jobs. So the stack is an option there."""
 
 
 TWO_MEANINGS = {"--jobs"}

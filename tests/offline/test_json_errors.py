@@ -104,6 +104,7 @@ def test_no_command_with_json_is_left_out() -> None:
         "freshen",
         "audit",
         "why",
+        "worth",
         "pending",
         "who-can",
     }, "test a new one here"

@@ -105,12 +105,13 @@ _NOTE = (
 
 def _row(use: Use) -> tuple[str, ...]:
     labels, groups = (", ".join(map(gfm.code, names)) for names in (use.labels, use.groups))
-    waits = (_time(use.wait(part)) for part in (0.5, 0.9, 1))
+    waits = (wait_text(use.wait(part)) for part in (0.5, 0.9, 1))
     share = "" if use.share is None else f"{use.share:.0%}"
     return labels or "a group alone", groups, str(len(use.waits)), *waits, str(use.waiting), f"{use.hours:.1f}", share
 
 
-def _time(seconds: float | None) -> str:
+def wait_text(seconds: float | None) -> str:
+    """Seconds, minutes or hours in words; empty for None."""
     if seconds is None:
         return ""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

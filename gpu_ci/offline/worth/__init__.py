@@ -1,0 +1,1 @@
+"""What the jobs of a history cost on GitHub's runners, on a VM for each job and on a fleet."""
