@@ -45,7 +45,7 @@ def test_classes_have_the_pod_of_a_runner_or_of_a_job_or_a_machine():
         audit(ROOT / "examples" / f"Pulumi.{name}.yaml").classes for name in ("container-jobs", "oci-machines")
     )
     job = next(one for one in containers if one.job is not None)
-    assert "nvidia.com/gpu" in job.job["containers"][0]["resources"]["limits"]
+    assert "nvidia.com/gpu" in (job.job or {})["containers"][0]["resources"]["limits"]
     assert (job.by, job.needs_container, job.version != "") == ("gpu-ci", True, True)
     assert {one.machines for one in machines} >= {("VM.GPU.A10.1",)}
 

@@ -30,7 +30,9 @@ CHECKERS = ("hadolint", "mypy", "ruff", "shellcheck", "yamllint", "zizmor")
 PROGRAMS = frozenset((*TOOLS, *CHECKERS, "gpu-ci", "python", "python3", "aws", "oci"))
 NEEDS = ("there is no kubeconfig", "found no working podman", "helm is missing", "gh cannot be started")
 """Errors of our commands after everything was right: only the cluster or the program that they call is missing."""
-NOT_RUN = frozenset("accept add agree doctor freshen init pending probe remove why world worth".split())
+NOT_RUN = frozenset(
+    ["accept", "add", "agree", "doctor", "freshen", "init", "pending", "probe", "remove", "why", "world", "worth"]
+)
 """Commands that change or ask clouds, ask GitHub or the reader, or read what a machine printed. Only arguments are checked."""
 READERS = ("acme", "staging")
 """The name that pages give to the stack that a reader makes, and our stack that stands for it here."""

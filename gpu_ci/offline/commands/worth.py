@@ -10,9 +10,8 @@ from fleet.facts.day import day_of
 from fleet.facts.errors import InputError, quoted
 from fleet.loading.config import read_fleet
 from gpu_ci.app import PROVE, AsOf, File, Json, OfStack, app, console, reply
-from gpu_ci.offline.layout import show_line, show_table
+from gpu_ci.offline.layout import log_line, show_line, show_table
 from gpu_ci.offline.why.usage import wait_text
-from gpu_ci.offline.words import log_line
 from gpu_ci.offline.worth.history import read
 from gpu_ci.offline.worth.verdict import Comparison, Way, month, span
 

@@ -19,7 +19,7 @@ from fleet.facts.pricing import average, quoted
 from fleet.facts.tables import beside
 from fleet.prove.bill import bill
 from fleet.prove.placement import Placement
-from fleet.prove.pod import runner_ask
+from fleet.prove.runner_pods import runner_ask
 from fleet.prove.runs_on import RunsOn
 from fleet.prove.start import starts
 from fleet.providers.fleet import Fleet
