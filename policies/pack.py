@@ -49,8 +49,7 @@ def _count_types(args: sdk.StackValidationArgs, report: sdk.ReportViolation) -> 
     # A component has no provider. Its children are what a cloud gets.
     types = Counter(seen.resource_type for seen in args.resources if seen.provider is not None)
     rules = [rule for rule in RULES if not rule.partly]
-    names = sorted(token for token in types if not any(rule.judges(token) for rule in rules))
-    if names:
+    if names := sorted(token for token in types if not any(rule.judges(token) for rule in rules)):
         of = f"{len(names)} of {len(types)} types of resources ({', '.join(names)})"
         report(f"No policy judges {of}, of which the stack has {sum(types[name] for name in names)}", None)
 

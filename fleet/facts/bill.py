@@ -200,8 +200,7 @@ def _nodes(pools: Sequence[Paid], waiting: Sequence[Waiting], minute: int | None
     moving: list[tuple[tuple[str, ...], int]] = []
     for runners in waiting:
         count = _now(runners.least, runners.windows, minute)
-        within = tuple(name for name in runners.pools if name in names)
-        if len(within) == 1:
+        if len(within := tuple(name for name in runners.pools if name in names)) == 1:
             shared.setdefault(within[0], []).append((count, runners.per_node))
         elif within:
             moving.append((within, -(-count // runners.per_node)))

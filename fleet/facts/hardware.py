@@ -141,8 +141,7 @@ def price(name: str, region: str, capacity: str) -> Price | None:
     """
     if capacity not in (ON_DEMAND, SPOT, RESERVED, CAPACITY_BLOCK):
         raise ValueError(f"capacity: {ON_DEMAND}, {SPOT}, {RESERVED} or {CAPACITY_BLOCK}, not {capacity!r}; write one of them")
-    exact = _price(name, region, capacity)
-    if exact is not None or capacity in (ON_DEMAND, CAPACITY_BLOCK):
+    if (exact := _price(name, region, capacity)) is not None or capacity in (ON_DEMAND, CAPACITY_BLOCK):
         return exact
     if (bound := _price(name, region, ON_DEMAND)) is None:
         return None

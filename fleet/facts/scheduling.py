@@ -320,23 +320,13 @@ def pool_labels(
     `resource` is the resource that the nodes advertise. `plugin_config` and `mig_config` are the configs of the device plugin and
     of the MIG manager, if they are not the default. `flavor` is the queue flavor that the pool shares with others.
     """
-    labels = own_labels(cluster, pool, role, capacity) | {
-        "nvidia.com/gpu": "true",
-        GPU_PRESENT_LABEL: "true",
-        "role": "gpu",
-        "accelerator": accelerator,
-        "node-type": "gpu-worker",
-        "gpu": "true",
-    }
+    aliases: dict[str, str] = toml("nodes.toml")["aliases"]
+    labels = own_labels(cluster, pool, role, capacity) | aliases | {"accelerator": accelerator}
     # Without whole GPUs the label is wrong: the autoscaler would wait forever for the GPUs of that node.
     if profile.accelerator_label and resource == GPU_RESOURCE:
         labels[profile.accelerator_label] = accelerator
-    optional = {
-        PLUGIN_CONFIG_LABEL: plugin_config,
-        MIG_CONFIG_LABEL: mig_config,
-        MPS_LABEL: "true" if mps else "",
-        FLAVOR_LABEL: flavor,
-    }
+    configs = {PLUGIN_CONFIG_LABEL: plugin_config, MIG_CONFIG_LABEL: mig_config}
+    optional = configs | {MPS_LABEL: "true" if mps else "", FLAVOR_LABEL: flavor}
     return labels | {key: value for key, value in optional.items() if value}
 
 
@@ -399,12 +389,8 @@ def machine_annotations(*, shapes: Iterable[str], capacity: str, disk_gb: int, r
     regions have the order in which the launcher tries them. A machine has one of the shapes, and a boot volume of `disk_gb`.
     Machines of an instance pool are resources and need no annotation.
     """
-    return {
-        MACHINE_SHAPES: ",".join(shapes),
-        MACHINE_CAPACITY: capacity,
-        MACHINE_DISK: str(disk_gb),
-        MACHINE_REGIONS: ",".join(dict.fromkeys(regions)),
-    }
+    bought = {MACHINE_SHAPES: ",".join(shapes), MACHINE_CAPACITY: capacity, MACHINE_DISK: str(disk_gb)}
+    return bought | {MACHINE_REGIONS: ",".join(dict.fromkeys(regions))}
 
 
 # -- queues ------------------------------------------------------------------------------------------------------------

@@ -96,8 +96,7 @@ def load(stack: str, root: Path, stack_file: Path | None = None) -> StackConfig:
 
 def _named(stack: str, known: Collection[str], otherwise: str = "") -> str:
     """Which name of a stack to give instead. A path of a stack file needs the option for files."""
-    file = _FILE_NAME.fullmatch(Path(stack).name)
-    if file is not None:
+    if (file := _FILE_NAME.fullmatch(Path(stack).name)) is not None:
         return f"give the stack's name and its file: {file['stack']} --file {stack}"
     return instead(stack, known, f"{otherwise}give one of: {listed(known)}")
 
@@ -259,8 +258,7 @@ def json_text(value: object) -> str:
 
 
 def _float_text(value: float) -> str:
-    size = abs(value)
-    if size and (size < 1e-6 or size >= 1e21):
+    if (size := abs(value)) and (size < 1e-6 or size >= 1e21):
         mantissa, _, exponent = repr(value).partition("e")
         power = int(exponent)
         return f"{mantissa.removesuffix('.0')}e{'+' if power > 0 else '-'}{abs(power)}"

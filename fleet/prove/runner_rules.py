@@ -76,8 +76,7 @@ def _runner_sets(fleet: Fleet, sets: _Sets) -> Iterator[Violation]:
         owned = class_of(set_name, runner)
         for label in labels:
             # The message has the label as written: another spelling may hide a credential from the mask.
-            folded = label.lower()
-            if folded in own_names and folded != name:
+            if (folded := label.lower()) in own_names and folded != name:
                 yield violation("label_is_name", at, labels, label=label)
             elif folded not in GENERIC_LABELS and (owner := owners.setdefault(folded, owned)) != owned:
                 yield violation("label_unique", at, labels, label=label, owner=owner)

@@ -27,8 +27,7 @@ def cache_lines(name: str, cluster: Cluster) -> Iterator[Line]:
 
 def _prometheus(name: str, cluster: Cluster) -> Iterator[Line]:
     """The volume of an installed Prometheus, if the program creates its storage class. The price of another class is unknown."""
-    monitoring = cluster.monitoring
-    if monitoring is not None and cluster.makes_class:
+    if (monitoring := cluster.monitoring) is not None and cluster.makes_class:
         text, parts = f"Prometheus's volume, {memory_text(monitoring.storage)}", cluster.disk_parts(monitoring.storage // 1024)
         yield bundle(name, "monitoring", text, parts, cluster.region, 1, 1)
 

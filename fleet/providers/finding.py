@@ -3,10 +3,12 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from fleet.facts.record import Record
+from fleet.facts.tables import beside
 
 OK, WRONG, SKIPPED = "ok", "wrong", "skipped"
 FRESHNESS = "freshness"
 """The area of checks whether what a fleet pins is still good."""
+_FAULTS: dict[str, dict[str, str]] = beside(__file__, "faults.toml")
 
 
 class Finding(Record):
@@ -26,6 +28,11 @@ def ok(area: str, said: str) -> Finding:
 def wrong(area: str, said: str, fix: str) -> Finding:
     """The check failed."""
     return Finding(WRONG, area, said, fix)
+
+
+def fault(area: str, row: str, /, **fields: object) -> Finding:
+    """The check failed, in the words of a row of faults.toml with its fields filled in."""
+    return Finding(WRONG, area, *(_FAULTS[row][part].format(**fields) for part in ("said", "fix")))
 
 
 def skipped(area: str, reason: str) -> Finding:

@@ -26,6 +26,7 @@ _RULES = (
 """What the hooks ask the API server about before they start (packages/k8s/src/k8s/index.ts, requiredPermissions)."""
 _CEL = beside(__file__, "container_jobs.toml")
 _WITHIN = "quantity(string(c.resources.limits[r])).compareTo(quantity('{count}')) <= 0"
+_SELECTS = "t.matchExpressions.exists(e, e.key == {} && e.operator == 'In' && e.values.all(v, v in {}))"
 WALLS = ("NetworkPolicy", "ResourceQuota", "LimitRange")
 """Kinds of the objects that isolate the jobs' pods."""
 
@@ -92,24 +93,16 @@ def _rule(row: str, /, **values: object) -> tuple[str, str]:
 def _nodes(spec: Mapping[str, Any]) -> str:
     """Whether a pod has the node selector or the required affinity of a template."""
     if "affinity" not in spec:
-        pairs = [
-            f"object.spec.nodeSelector[?{_text(key)}].orValue('') == {_text(value)}"
-            for key, value in spec["nodeSelector"].items()
-        ]
+        labels = spec["nodeSelector"].items()
+        pairs = [f"object.spec.nodeSelector[?{_text(key)}].orValue('') == {_text(value)}" for key, value in labels]
         return " && ".join(["has(object.spec.nodeSelector)", *pairs]) if pairs else "true"
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     path = f"object.spec.affinity.nodeAffinity.{required}"
-    ways = []
-    for term in spec["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"]:
-        rows = [
-            f"t.matchExpressions.exists(e, e.key == {_text(row['key'])} && e.operator == 'In' && "
-            f"e.values.all(v, v in {_list(row['values'])}))"
-            for row in term["matchExpressions"]
-        ]
-        ways.append(" && ".join(rows))
-    terms = f"{path}.nodeSelectorTerms.all(t, has(t.matchExpressions) && ({' || '.join(f'({way})' for way in ways)}))"
+    terms = [term["matchExpressions"] for term in spec["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"]]
+    ways = (" && ".join(_SELECTS.format(_text(row["key"]), _list(row["values"])) for row in term) for term in terms)
+    allowed = f"{path}.nodeSelectorTerms.all(t, has(t.matchExpressions) && ({' || '.join(f'({way})' for way in ways)}))"
     there = " && ".join(f"has({step})" for step in ("object.spec.affinity", "object.spec.affinity.nodeAffinity", path))
-    return f"{there} && {terms}"
+    return f"{there} && {allowed}"
 
 
 def _gpus(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

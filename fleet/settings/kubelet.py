@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 from fleet.facts.quantities import memory_text
+from fleet.facts.tables import beside
 from fleet.settings.model import DURATION, Memory, Model, go_duration, seconds_of
 from fleet.settings.refusals import limited, problem, refusal, refuse
 
@@ -42,12 +43,8 @@ def owned_fields(owner: str) -> dict[str, str]:
 
     `owner` sets some of them: the end of "is set by …".
     """
-    kept = ("maxPods", "podsPerCore", "kubeReserved", "systemReserved", "reservedSystemCPUs", "reservedMemory")
-    offered = ("evictionHard", "evictionSoft", "enforceNodeAllocatable", "memoryManagerPolicy")
-    options = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
-    theirs = ("registerWithTaints", "providerID", "clusterDNS", "clusterDomain", "authentication", "authorization")
-    refused = dict.fromkeys((*kept, *offered), PLACEMENT) | dict.fromkeys(options, _OPTIONS)
-    return refused | dict.fromkeys(theirs, f"is set by {owner}")
+    reasons = {"placement": PLACEMENT, "options": _OPTIONS, "owner": f"is set by {owner}"}
+    return {field: reasons[kind] for kind, names in beside(__file__, "kubelet.toml").items() for field in names}
 
 
 def unowned(owned: dict[str, str]) -> BeforeValidator:

@@ -55,8 +55,7 @@ DESCRIBED: ContextVar[Mapping[str, hardware.Machine] | None] = ContextVar("descr
 def _described(name: str) -> str:
     if "." in name or hardware.find(name) is not None:
         return _gpu_machine(name)
-    described = DESCRIBED.get()
-    if described is not None and name not in described:
+    if (described := DESCRIBED.get()) is not None and name not in described:
         fix = f"name one of: {', '.join(described)}" if described else "describe it below machines of the cluster"
         raise problem("instance_type", fix=fix)
     return name

@@ -197,8 +197,7 @@ def _write(field: FieldInfo, annotation: Any) -> str:
 
 def _shape(annotation: Any) -> str:
     """A model in braces with its required keys, or the names of its keys if none is required; a mapping with one entry."""
-    kind = _required_part(annotation)
-    if typing.get_origin(kind) in (dict, Mapping):
+    if typing.get_origin(kind := _required_part(annotation)) in (dict, Mapping):
         return f"{{<name>: {_shape(typing.get_args(kind)[1]) or _ANY}}}"
     keys = _required(annotation)
     if not keys and (model := _model(annotation)):

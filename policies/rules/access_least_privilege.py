@@ -159,8 +159,7 @@ def _role(path: str, rule: Data, viewed: bool, later: Later) -> Faults:
 def _argo(path: str, settings: Data, later: Later) -> Faults:
     for key, pattern in _ARGO.items():
         with later:
-            value = walk(settings, key)
-            if pattern.fullmatch(label(value).strip()):
+            if pattern.fullmatch(label(value := walk(settings, key)).strip()):
                 yield said("argo_for_all", path=path, key=key, value=value)
 
 

@@ -49,8 +49,7 @@ def always(groups: Sequence[Group], resources: Sequence[Resource], later: Later)
 
 def _least(release: Release, resource: Resource, schedules: Mapping[tuple[str, str], _Count]) -> _Count:
     """The count of a runner set. `schedules` are by provider and namespace of a set."""
-    least = walk(release.values, "minRunners")
-    if least is not None:
+    if (least := walk(release.values, "minRunners")) is not None:
         return whole(least) or 0, ()
     return schedules.get((resource.provider.urn, release.namespace), (0, ()))
 

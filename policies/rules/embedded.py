@@ -99,8 +99,7 @@ def _find(path: str, value: Data, above: tuple[Data, ...], later: Later) -> Iter
     # There may be others below, behind a decoy.
     read = {*_CONTAINERS, *(container.path.partition("[")[0] for container in added)}
     for key in (key for key in keys(value) if key not in read):
-        child = later.walk(value, key)
-        if "image" in keys(child) and later.get(partial(_works, child), True):
+        if "image" in keys(child := later.walk(value, key)) and later.get(partial(_works, child), True):
             yield Embedded(path, {}, (_container(key, child, later),), _times((*within[1:], child), later), None)
         else:
             yield from _find(f"{path}.{key}" if path else key, child, within, later)

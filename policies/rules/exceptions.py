@@ -48,8 +48,7 @@ class Entry(Record):
         if len({word.lower() for word in re.findall(r"[^\W\d_]{2,}", self.reason)}) < _WORDS:
             rule, fix = f"must have {_WORDS} different words or more", "say why the violation may stay"
             yield f"{self.name}.reason: {rule}; got {shown(self.reason)}; {fix}"
-        day = day_of(self.expires)
-        if day is not None and as_of > date.min and (day - as_of).days > MOST_DAYS:
+        if (day := day_of(self.expires)) is not None and as_of > date.min and (day - as_of).days > MOST_DAYS:
             rule, last = f"must be at most {MOST_DAYS} days after {as_of}", as_of + timedelta(MOST_DAYS)
             yield f"{self.name}.expires: {rule}; got {shown(self.expires)}; write {last} or an earlier day"
 

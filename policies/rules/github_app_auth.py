@@ -37,8 +37,7 @@ def _check(args: Args, later: Later) -> Faults:
 
 
 def _values_faults(path: str, values: Data, later: Later) -> Faults:
-    secret = walk(values, "githubConfigSecret")
-    if keys(secret):
+    if keys(secret := walk(values, "githubConfigSecret")):
         yield from _faults(dict.fromkeys(keys(secret), (path, secret)), path, later)
     elif not text(secret):
         yield f"{path} is {shown(secret)}: runners register with a GitHub App; write the name of a Secret with {_APP}"

@@ -38,8 +38,7 @@ def _amount_faults(pod: PodSpec, container: Container, gpus: int, gib: Fraction,
     """The faults of a container that takes GPUs, with at least `gib` GiB for each."""
     resources = f"{container.path}.resources"
     with later:
-        limit = walk(container.body, "resources", "limits", "memory")
-        if _size(limit) <= 0:
+        if _size(limit := walk(container.body, "resources", "limits", "memory")) <= 0:
             yield f"{resources}.limits.memory is {shown(limit)}: a GPU container needs a memory limit; write one above 0"
         else:
             for path, volume in volumes_of(pod, later):

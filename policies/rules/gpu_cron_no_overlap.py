@@ -14,8 +14,7 @@ CRON_JOBS = frozenset(token for token in POD if kind_of(token) == "CronJob")
 
 def _faults(pod: PodSpec, _: Args, later: Later) -> Faults:
     with later:
-        policy = walk(pod.owner, "spec", "concurrencyPolicy")
-        if text(policy) not in ("Forbid", "Replace"):
+        if text(policy := walk(pod.owner, "spec", "concurrencyPolicy")) not in ("Forbid", "Replace"):
             yield said("cron_overlap", pod=pod, policy=policy)
 
 

@@ -39,8 +39,7 @@ def _check(stack: Stack, later: Later) -> Violations:
     most = bound(stack.config, "maxPerWorkload")
     for runner_set in runner_sets(stack.resources, later):
         for pod in runner_set.job_pods(later):
-            per_pod = _effective(_counted(pod, later), later)
-            if per_pod:
+            if per_pod := _effective(_counted(pod, later), later):
                 faults = _workload_faults(pod, kind_of(runner_set.resource.type), per_pod, most, later)
                 yield from ((fault, runner_set.resource.urn) for fault in faults)
 
@@ -82,8 +81,7 @@ def _target(resource: Resource, later: Later) -> tuple[str, str]:
 
 def _scaler_faults(scaler: Resource, per_pod: int, most: int, later: Later) -> Violations:
     for key in ("maxReplicas", "maxReplicaCount"):
-        amount = later.walk(scaler.props, "spec", key)
-        if (whole(amount) or 0) * per_pod > most:
+        if (whole(amount := later.walk(scaler.props, "spec", key)) or 0) * per_pod > most:
             all_pods, fits = gpus(most), most // per_pod
             yield said("workload_gpus", key=key, amount=amount, pod=gpus(per_pod), most=all_pods, fits=fits), scaler.urn
 
@@ -98,8 +96,7 @@ def _check_alone(args: Args, later: Later) -> Faults:
     if args.type.startswith("kubernetes:autoscaling.x-k8s.io/"):
         asked = (("spec", later.walk(args.props, "spec")), *entries(args.props, "spec.podSets", later))
         for (path, place), key in product(asked, ("count", "replicas")):
-            number = later.walk(place, key)
-            if (whole(number) or 0) > bound(config, "maxPerWorkload"):
+            if (whole(number := later.walk(place, key)) or 0) > bound(config, "maxPerWorkload"):
                 yield said("provisioned_pods", path=path, key=key, number=number)
     for pod in pod_specs(args.type, args.props, later):
         # A runner set has one listener, whatever its number of runners.
@@ -166,8 +163,7 @@ def _queue_faults(props: Data, most: int, later: Later) -> Faults:
     for _, resource in entries(props, "spec.resources", later):
         if is_gpu_resource(text(later.walk(resource, "name"))):
             amounts += [later.walk(flavor, "quota", "max") for _, flavor in entries(resource, "flavors", later)]
-    total = sum(max(int(quantity(amount) or 0), 0) for amount in amounts)
-    if total > most:
+    if (total := sum(max(int(quantity(amount) or 0), 0) for amount in amounts)) > most:
         yield said("queue_gpus", total=min(total, 10**6), most=most)
 
 

@@ -47,8 +47,7 @@ def _check(args: Args, later: Later) -> Faults:
     if args.type in CLUSTER_POLICY:
         yield from _obeying("spec", later.walk(args.props, "spec"), later)
     for prefix, holder in each(args.type, args.props, later) if args.type in CONFIG_MAPS else ():
-        value = text(later.walk(holder, "data", VISIBLE_DEVICES))
-        if value not in pods.NO_DEVICES:
+        if (value := text(later.walk(holder, "data", VISIBLE_DEVICES))) not in pods.NO_DEVICES:
             yield said("visible_without_limit", prefix=prefix, variable=VISIBLE_DEVICES, value=value)
     handler = text(later.walk(args.props, "handler")) if kind_of(args.type) == "RuntimeClass" else ""
     if handler.startswith(RUNTIME_CLASS) and text(later.walk(args.props, "metadata", "name")) != handler:

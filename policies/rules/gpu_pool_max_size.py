@@ -83,10 +83,8 @@ def _nodes(args: Args, cap: int, later: Later) -> Faults:
 
 def _karpenter(args: Args, cap: int, later: Later) -> Faults:
     with later:
-        limit = walk(args.props, *_LIMIT)
-        if limit is not None:
-            gpus = quantity(limit)
-            if gpus is None or gpus > cap:
+        if (limit := walk(args.props, *_LIMIT)) is not None:
+            if (gpus := quantity(limit)) is None or gpus > cap:
                 yield said("large_pool", path=_shown_path(_LIMIT), limit=limit, cap=cap)
             return
         path, value = most(args.type, args.props, args.opts)

@@ -130,8 +130,7 @@ def _files(path: str, files: Data, later: Later, sign: str = "") -> Iterator[Plu
         if name.endswith((".conf", ".crt", ".csv", ".json", ".pem", ".py", ".sh", ".toml")):
             continue
         with later:
-            content = text(walk(files, name))
-            if sign in content:
+            if sign in (content := text(walk(files, name))):
                 yield f"{path}[{shown(name)}]", helm_values(content)
 
 

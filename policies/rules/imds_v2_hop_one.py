@@ -46,8 +46,7 @@ def _metadata_options(token: str, props: Data, max_hop: int, later: Later) -> Fa
         yield said("no_metadata_options", path=path, max_hop=max_hop)
         return
     with later:
-        tokens = walk(options, "httpTokens")
-        if text(tokens) != "required" and not (defaults and tokens is None):
+        if text(tokens := walk(options, "httpTokens")) != "required" and not (defaults and tokens is None):
             yield f"{path}.httpTokens is {shown(tokens)}: IMDSv2 requires a session token; write required"
     with later:
         hop = walk(options, "httpPutResponseHopLimit")
@@ -63,8 +62,7 @@ def _legacy(token: str, props: Data, later: Later) -> Faults:
     field, value = _FLAGS[token]
     for prefix, body in kinds.bodies(token, props, later):
         with later:
-            disabled = walk(body, field, _LEGACY)
-            if not true(disabled):
+            if not true(disabled := walk(body, field, _LEGACY)):
                 yield said("oci_metadata", prefix=prefix, field=field, legacy=_LEGACY, disabled=disabled, value=value)
 
 

@@ -39,8 +39,7 @@ def _faults(statement: Data, orgs: Sequence[str]) -> Faults:
     if not subjects:
         yield said("any_repository", issuer=_ISSUER)
     for subject in subjects:
-        scope = _SCOPED.fullmatch(subject)
-        if scope is None:
+        if (scope := _SCOPED.fullmatch(subject)) is None:
             yield said("wide_subject", subject=subject)
         elif orgs and scope["owner"].partition("@")[0] not in orgs:
             owners = ", ".join(orgs[:5])

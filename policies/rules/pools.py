@@ -71,8 +71,7 @@ def means_gpu(key: str, value: str) -> bool:
     """Whether nodes with this label are GPU nodes."""
     if key in _BOTH:
         return value not in ("", scheduling.SYSTEM_POOL)
-    marker = _ONLY_GPU.get(key)
-    if marker is not None:
+    if (marker := _ONLY_GPU.get(key)) is not None:
         return marker in (_ANY, value)
     return key.startswith(_DISCOVERED)
 
@@ -235,8 +234,7 @@ def _labels(path: str, labels: Data, later: Later) -> Iterator[str]:
     for key in keys(labels):
         if key not in PLACEMENT_LABELS and marks_gpus(key):
             with later:
-                value = walk(labels, key)
-                if means_gpu(key, label(value)):
+                if means_gpu(key, label(value := walk(labels, key))):
                     yield f"{path}[{shown(key)}] is {shown(value)}"
 
 
@@ -276,8 +274,7 @@ def most(token: str, props: Data, opts: Options) -> tuple[tuple[str, ...], Data]
     """
     if token != OKE_NODE_POOL:
         return _MOST[token], walk(props, *_MOST[token])
-    tagged = walk(props, *OKE_MOST)
-    if tagged is not None or ignored(opts, OKE_SIZE):
+    if (tagged := walk(props, *OKE_MOST)) is not None or ignored(opts, OKE_SIZE):
         return OKE_MOST, tagged
     return OKE_SIZE, walk(props, *OKE_SIZE)
 
@@ -360,8 +357,7 @@ class Choice(Record):
     @property
     def gpus(self) -> int | None:
         """GPUs of one machine; None if the machine is accelerated and not in the table."""
-        row = self.machine
-        if row is not None:
+        if (row := self.machine) is not None:
             return row.gpus
         return None if machine_sign(self.name) else 0
 

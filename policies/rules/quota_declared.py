@@ -163,8 +163,7 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
         if "request.region" in condition.lower() and region not in _REGION.findall(condition):
             continue
         place = " ".join(match["where"].split())
-        verb = match["verb"].lower()
-        if verb == "unset":
+        if (verb := match["verb"].lower()) == "unset":
             numbers.pop(place, None)
         elif verb == "zero":
             numbers[place] = 0

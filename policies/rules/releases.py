@@ -178,8 +178,7 @@ class Release(Record):
         """The faults of everything else that sets values: what it `may` do is not read. `later` collects unknown values."""
         fix = f"move them to {self.form.values[-1]}"
         for path, noun in self.form.unread.items():
-            setters = later.walk(self.source, *path)
-            if count(setters) or keys(setters):
+            if count(setters := later.walk(self.source, *path)) or keys(setters):
                 yield f"{self.at}{'.'.join(path)}: {noun} may {may} and are not read; {fix}"
         with later:
             given = self.application is None or walk(self.source, *self.form.values) is not None

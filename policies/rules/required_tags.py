@@ -37,8 +37,7 @@ def _remediate(args: Args, draft: Draft) -> None:
     values = args.config.get("values")
     for path, missing in _missing(args, Later()):
         for name in missing:
-            value = text(walk(values, name))
-            if value and path in (*_OWN, _LABELS):
+            if (value := text(walk(values, name))) and path in (*_OWN, _LABELS):
                 draft.put(value, *path.split("."), name)
 
 

@@ -118,8 +118,7 @@ def _check_controller(runner_set: RunnerSet, controllers: ByPlace[tuple[Resource
 
 def _check_token(runner_set: RunnerSet, accounts: frozenset[str], later: Later) -> Violations:
     unsure, hidden = Later(), Later()
-    pod = runner_set.pod(unsure)
-    if pod is None or runner_set.makes_pods(unsure):
+    if (pod := runner_set.pod(unsure)) is None or runner_set.makes_pods(unsure):
         later.join(unsure)
     else:
         yield from _token_faults(runner_set, pod, accounts, unsure, later)
@@ -199,8 +198,7 @@ def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later:
     declared = namespaces.at(place, hidden)
     for namespace in declared:
         with later:
-            level = walk(namespace.props, "metadata", "labels", POD_SECURITY_LABEL)
-            if text(level) not in _LEVELS:
+            if text(level := walk(namespace.props, "metadata", "labels", POD_SECURITY_LABEL)) not in _LEVELS:
                 words = " or ".join(_LEVELS)
                 fault = said("weak_level", place=place, label=POD_SECURITY_LABEL, level=level, words=words, allowed=_LEVELS)
                 yield fault, namespace.urn

@@ -69,8 +69,7 @@ def _check(stack: Stack, later: Later) -> Violations:
 
 def _accounts(runner_set: RunnerSet, later: Later) -> Iterator[_Account]:
     """The accounts whose token the pods of a set and of its jobs mount. `later` collects unknown ones."""
-    runner = runner_set.pod(later)
-    if runner is not None:
+    if (runner := runner_set.pod(later)) is not None:
         # Without a name the chart creates an account, in most modes without any right (`_of_chart`).
         otherwise = "default" if runner_set.release is None else ""
         yield from _account(runner, runner_set.place, otherwise, f"runners of {runner_set.name}", later)

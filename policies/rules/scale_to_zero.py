@@ -106,8 +106,7 @@ def _kept(args: Args, later: Later) -> Iterator[_Fault]:
         return
     if later.walk(props, *OKE_LEAVING) is None:
         yield from _above(LEAST[token], props, allowed, "a GPU pool keeps no node without jobs", later)
-    first = FIRST.get(token)
-    if first is not None and not ignored(args.opts, first) and _OURS not in args.urn:
+    if (first := FIRST.get(token)) is not None and not ignored(args.opts, first) and _OURS not in args.urn:
         yield from _above(first, props, allowed, "a GPU pool starts without nodes", later)
     if token in _WARM and not true(config.get("warmPool")):
         yield from _warm(_WARM[token], props, later)
@@ -126,8 +125,7 @@ def _waiting_runners(release: Release, allowed: int, later: Later) -> Iterator[_
 
 def _above(path: tuple[str, ...], props: Data, allowed: int, rule: str, later: Later) -> Iterator[_Fault]:
     value = later.walk(props, *path)
-    number = quantity(value)
-    if number is not None and number > allowed:
+    if (number := quantity(value)) is not None and number > allowed:
         yield path, f"{'.'.join(path)} is {shown(value)}: {rule}; write {f'{allowed} or less' if allowed else 0}", True
 
 

@@ -72,8 +72,7 @@ def _places(path: str, template: Data, places: Data, values: frozenset[str], lat
     """Path and value of each place with one of the wanted values."""
     for place in places:
         with later:
-            value = label(walk(template, *place))
-            if value in values:
+            if (value := label(walk(template, *place))) in values:
                 yield f"{'.'.join((path, *place[:-1]))}[{place[-1]}]", value
 
 

@@ -209,8 +209,7 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
             # Every node has at least one GPU, so the GPU limit also limits the nodes.
             path = ("spec", "limits", GPU_RESOURCE)
             value = walk(resource.props, *path)
-        nodes = whole(value)
-        if nodes is None or nodes > limit:
+        if (nodes := whole(value)) is None or nodes > limit:
             yield f"{'.'.join(path)} is {shown(value)}", said("large_fallback", limit=limit, s="" if limit == 1 else "s")
 
 

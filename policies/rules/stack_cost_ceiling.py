@@ -32,7 +32,7 @@ from fleet.facts.support import EXTENDED, STANDARD, control_plane
 from .always import ALWAYS, always
 from .budget_alarm_required import AWS_BUDGET, OCI_BUDGET
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, region_of, regions_of, several
-from .kinds import ADDRESS, CLAIM, EKS_CLUSTER, EKS_COMPONENT, KMS_KEY, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, UNPRICED
+from .kinds import ADDRESS, CLAIM, EKS_CLUSTER, EKS_COMPONENT, KMS_KEY, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, UNPRICED, fields
 from .read import Later, UndeterminableError, count, line, text, walk
 from .record import Resource
 from .rule import NOTHING, Stack, StackRule, Violations, facts, said, setting
@@ -51,14 +51,7 @@ UNITS = ALWAYS | UNPRICED | {EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, *_BY_TYPE,
 _FLEXIBLE = {"VM.Standard.E5.Flex": ("oci-e5-ocpu", "oci-e5-gb")}
 """Flexible shapes with a price: the units of an OCPU and of a GB."""
 _OKE = "oke-enhanced-cluster"
-_WORDS = {
-    STANDARD: "EKS control planes",
-    EXTENDED: "EKS control planes in extended support",
-    _OKE: "OKE control planes",
-    "nat-gateway": "NAT gateways",
-    "public-ipv4": "public IPv4 addresses",
-    "kms-key": "KMS keys",
-}
+_WORDS = fields("billed")
 _ADD = "add it with source and date to fleet/facts/data/prices.csv"
 
 

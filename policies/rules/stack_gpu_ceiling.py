@@ -24,8 +24,7 @@ def _check(stack: Stack, later: Later) -> Violations:
     bought = Counter[str]()
     counted: list[tuple[int, Group]] = []
     for group in groups(stack.resources, later):
-        gpus = group.gpus
-        if gpus is None:
+        if (gpus := group.gpus) is None:
             yield _fault(group), group.urn
         elif gpus:
             bought[group.capacity] += gpus
@@ -56,8 +55,7 @@ def _product(gpus: int, group: Group) -> str:
 
 
 def _fault(group: Group) -> str:
-    uncounted = next((choice.name for choice in group.choices if choice.gpus is None), "")
-    if uncounted:
+    if uncounted := next((choice.name for choice in group.choices if choice.gpus is None), ""):
         return said("uncounted_gpus", group=group, uncounted=uncounted)
     if not group.choices and group.most is not None:
         return f"{group.name}: no machine type is named, so its GPUs cannot be counted; name its types"

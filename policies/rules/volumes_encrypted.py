@@ -52,8 +52,7 @@ def _faults(args: Args, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
         yield _MAPPINGS[args.type], _NO_MAPPING
     for prefix, disk in disks:
         with later:
-            encrypted = walk(disk, "encrypted")
-            if not true(encrypted):
+            if not true(encrypted := walk(disk, "encrypted")):
                 yield f"{prefix}encrypted", said("open_disk", encrypted=encrypted)
         with later:
             if kms and not text(walk(disk, "kmsKeyId")):

@@ -50,8 +50,7 @@ def window(pool: EksPool, day: date) -> Iterator[str]:
 
 def reserved(name: str, pool: EksPool) -> Iterator[Use]:
     """The end of a pool's reservation or capacity block, if the settings have it."""
-    reservation = pool.reservation
-    if reservation is not None and reservation.end_date is not None:
+    if (reservation := pool.reservation) is not None and reservation.end_date is not None:
         noun = "capacity block" if pool.capacity == CAPACITY_BLOCK else "reservation"
         end = date.fromisoformat(reservation.end_date)
         life = Life(f"{noun} {reservation.id} of pool {name}", end, "no node of the pool starts")
@@ -65,8 +64,7 @@ def machine_remarks(pool: EksPool, region: str) -> Iterator[str]:
     scarce = [name for name in pool.instance_types if name.partition(".")[0] in _IN_BLOCKS]
     if scarce and pool.capacity == ON_DEMAND:
         yield todo(said("scarce", scarce=" and ".join(scarce)))
-    reservation = pool.reservation
-    if reservation is not None and reservation.owner is not None:
+    if (reservation := pool.reservation) is not None and reservation.owner is not None:
         # EC2 user guide, shared Capacity Reservations and share Capacity Blocks.
         unused = "has paid for the block" if pool.capacity == CAPACITY_BLOCK else "pays for unused machines"
         yield said("shared_reservation", owner=reservation.owner, id=reservation.id, unused=unused)

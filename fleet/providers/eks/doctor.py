@@ -8,11 +8,10 @@ from fleet.facts.support import EKS_SUPPORT
 from fleet.providers.eks import sources
 from fleet.providers.eks.bill import increase, vcpus_needed
 from fleet.providers.eks.cluster import EksCluster, EksPools
-from fleet.providers.finding import FRESHNESS, Finding, SourceError, guarded, offer, ok, skipped, wrong
+from fleet.providers.finding import FRESHNESS, Finding, SourceError, fault, guarded, offer, ok, skipped, wrong
 
 AREA = "aws"
 _LATER = "quotas, instance types, add-ons and node images"
-_VERSIONS = "fleet/facts/data/versions.toml"
 Clusters = Mapping[str, EksPools]
 
 
@@ -52,8 +51,7 @@ def _account(clusters: Clusters, who: Mapping[str, str]) -> Iterator[Finding]:
     account, principal = who["Account"], who["Arn"]
     accounts = {name: cluster.account for name, cluster in clusters.items() if cluster.account not in (None, account)}
     for name, owner in accounts.items():
-        fix = f"export AWS_PROFILE=<a profile of account {owner}>"
-        yield wrong(AREA, f"{name}: the settings name account {owner}, the credentials are {principal}", fix)
+        yield fault(AREA, "aws_account", name=name, owner=owner, principal=principal)
     if not accounts:
         yield ok(AREA, f"credentials: {principal}")
 
@@ -97,10 +95,7 @@ def _addons(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
             offers = [release["addonVersion"] for page in pages for entry in page["addons"] for release in entry["addonVersions"]]
             if version not in offers:
                 missing = True
-                show = f"aws eks describe-addon-versions --region {region} --kubernetes-version {minor} --addon-name {addon}"
-                query = "--query 'addons[].addonVersions[].addonVersion'"
-                fact = f"{name}: EKS does not offer {addon} {version} for Kubernetes {minor}"
-                yield wrong(AREA, fact, f"{show} {query}, then write one into {_VERSIONS}")
+                yield fault(AREA, "no_addon", name=name, addon=addon, version=version, minor=minor, region=region)
         if not missing:
             yield ok(AREA, f"{name}: EKS offers all {len(cluster.addon_versions)} add-ons for Kubernetes {minor}")
 
@@ -118,8 +113,7 @@ def _images(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
                 client.get_parameter(Name=parameter(release, variant))
             except client.exceptions.ParameterNotFound:
                 path = parameters(minor_of(release), variant)
-                show = f"aws ssm get-parameters-by-path --region {region} --recursive --path {path} --query 'Parameters[].Name'"
-                yield wrong(AREA, f"{fact} is not on offer", f"{show}, then write a release into {_VERSIONS}")
+                yield fault(AREA, "no_node_image", fact=fact, region=region, path=path)
             else:
                 yield ok(AREA, f"{fact} is on offer")
         if any(each.image != "al2023-nvidia" for each in pools):
@@ -131,9 +125,8 @@ def _own_images(client: Any, region: str, clusters: Clusters) -> Iterator[Findin
     for name, image in sorted(used):
         # A filter, because an unknown id would be an error.
         exists = client.describe_images(Filters=[{"Name": "image-id", "Values": [image]}])["Images"]
-        missing = f"{name}: {region} has no image {image} for this account"
-        fix = f"aws ec2 describe-images --region {region} --owners self --query 'Images[].[ImageId,Name]'"
-        yield ok(AREA, f"{name}: image {image} exists in {region}") if exists else wrong(AREA, missing, fix)
+        missing = fault(AREA, "no_own_image", name=name, region=region, image=image)
+        yield ok(AREA, f"{name}: image {image} exists in {region}") if exists else missing
 
 
 def freshness(clusters: Clusters, session: Callable[[], Any] | None = None) -> Iterator[Finding]:
@@ -154,11 +147,9 @@ def _fresh(clusters: Clusters, session: Any) -> Iterator[Finding]:
         minor, release = cluster.kubernetes.minor, cluster.kubernetes.ami_release
         real, row = minors.get(minor), EKS_SUPPORT.get(minor)
         if real is None:
-            yield wrong(FRESHNESS, f"{name}: EKS has no Kubernetes {minor} any more", f"write one of {', '.join(minors)}")
+            yield fault(FRESHNESS, "no_minor", name=name, minor=minor, minors=", ".join(minors))
         elif row is None or (row.standard_until, row.extended_until) != (real.standard_until, real.extended_until):
-            until = f"standard support of {minor} on {real.standard_until}, and all support on {real.extended_until}"
-            fact = f"{name}: AWS ends {until}; fleet/facts/data/eks_support.csv has other days"
-            yield wrong(FRESHNESS, fact, "python -m gpu_ci freshen --only 'eks support'")
+            yield fault(FRESHNESS, "other_support", name=name, minor=minor, real=real)
         else:
             yield ok(FRESHNESS, f"{name}: AWS ends standard support of {minor} on {real.standard_until}, as the table has it")
         newest = sources.recommended(sources.client(session, "ssm", cluster.region), minor)

@@ -110,8 +110,7 @@ class Eks(Provider[EksPools]):
         most = limit("aws:iam/role:Role", "name").most or 0
         for ami in cluster.amis:
             # Pulumi adds eight characters.
-            length = len(f"{name}-{ami}-ami-retirement-role") + SUFFIX
-            if length > most:
+            if (length := len(f"{name}-{ami}-ami-retirement-role") + SUFFIX) > most:
                 together = most - length + len(name) + len(ami)
                 yield violation("ami_length", ("clusters", name, "amis", ami), ami, length=length, most=most, together=together)
 

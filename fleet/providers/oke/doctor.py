@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from fleet.providers.finding import Finding, guarded, offer, ok, skipped, wrong
+from fleet.providers.finding import Finding, fault, guarded, offer, ok, skipped, wrong
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.quotas import own_needs
@@ -69,18 +69,15 @@ def _tenancy(clusters: Clusters, config: Mapping[str, Any], regions: Any) -> Ite
     yield ok(AREA, f"credentials: {config['user']} of {config['tenancy']}")
     for name, cluster in clusters.items():
         if cluster.tenancy not in (None, config["tenancy"]):
-            fix = "make profile DEFAULT of ~/.oci/config one of that tenancy: oci setup config"
-            yield wrong(AREA, f"{name}: the settings name tenancy {cluster.tenancy}, the credentials {config['tenancy']}", fix)
+            yield fault(AREA, "tenancy", name=name, cluster=cluster, tenancy=config["tenancy"])
     for region in _places(clusters):
         subscribed = any(subscription.region_name == region for subscription in regions)
-        fix = f"oci iam region-subscription create --tenancy-id {config['tenancy']} --region-key <key of {region}>"
-        missing = wrong(AREA, f"the tenancy does not subscribe to {region}", fix)
+        missing = fault(AREA, "no_subscription", region=region, tenancy=config["tenancy"])
         yield ok(AREA, f"the tenancy subscribes to {region}") if subscribed else missing
     home = next((each.region_name for each in regions if each.is_home_region), "")
     for name, cluster in clusters.items():
         if home != (cluster.home_region or cluster.region):
-            fact = f"{name}: the tenancy's home region is {home}, the only one where OCI takes policies"
-            yield wrong(AREA, fact, f"set homeRegion: {home}")
+            yield fault(AREA, "home_region", name=name, home=home)
 
 
 def _places(clusters: Clusters) -> dict[str, list[str]]:
@@ -97,7 +94,7 @@ def _domains(api: _Api, clusters: Clusters) -> Iterator[Finding]:
     for region, domains in _places(clusters).items():
         offered = [domain.name for domain in api.client("identity", region).list_availability_domains(api.tenancy).data]
         if unknown := [each for each in domains if each not in offered]:
-            yield wrong(AREA, f"{region} has no availability domain {', '.join(unknown)}", f"write one of: {', '.join(offered)}")
+            yield fault(AREA, "no_domain", region=region, unknown=", ".join(unknown), offered=", ".join(offered))
         else:
             yield ok(AREA, f"{region} has {', '.join(domains)}")
 
@@ -120,8 +117,7 @@ def _limits(api: _Api, clusters: Clusters) -> Iterator[Finding]:
             continue
         limit = sum((each.available or 0) + (each.used or 0) for each in availabilities)
         fact = f"{region}: limit {code}: full pools and machine sets need {gpus} GPUs, the tenancy has {limit}"
-        fix = f"request an increase of {code} in {region}: the console, page Limits, Quotas and Usage"
-        yield ok(AREA, fact) if limit >= gpus else wrong(AREA, fact, fix)
+        yield ok(AREA, fact) if limit >= gpus else fault(AREA, "small_limit", fact=fact, code=code, region=region)
 
 
 def _shapes(api: _Api, clusters: Clusters) -> Iterator[Finding]:
@@ -176,8 +172,7 @@ def _images(api: _Api, clusters: Clusters) -> Iterator[Finding]:
             except oci.exceptions.ServiceError as error:
                 if error.status not in (400, 404):
                     raise
-                fix = f"oci ce node-pool-options get --region {region} --node-pool-option-id all --query 'data.sources'"
-                yield wrong(AREA, f"{name}: {region} has no image {image}, or you may not read it", f"{fix}, then write its id")
+                yield fault(AREA, "no_image", name=name, region=region, image=image)
             else:
                 yield ok(AREA, f"{name}: {region} has image {image_model.display_name}")
 

@@ -3,14 +3,13 @@
 ARC gives the launcher the registration of one job. The launcher passes it to one machine and runs until that machine is gone.
 """
 
-from copy import deepcopy
 from itertools import chain
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from fleet.charts.arc import LAUNCHER_POD
-from fleet.charts.chart import Chart, fixed, resources
+from fleet.charts.chart import Chart, part, resources
 from fleet.charts.runner_sets import SetSettings, of_cluster
 from fleet.facts.pods import CONFINED, CONFINED_POD, Level
 from fleet.facts.scheduling import SYSTEM_SELECTOR, machine_annotations
@@ -29,8 +28,8 @@ LAUNCHER = "launcher"
 LAUNCHER_PROGRAM = "launcher.py"
 LAUNCHER_SETTINGS = "launcher.json"
 """Keys of the ConfigMap. The settings hold ids that are unknown until the network exists, so they cannot be chart values."""
-_PODS = fixed("launcher-pods", __file__)
-"""The pods of both launchers, without what settings decide."""
+_USER = 10_001
+"""A user that the image does not have: the files that the launcher reads are readable by all users of its pod."""
 _PATIENCE = 600
 """Seconds that a launcher has to terminate its machine after Kubernetes asks its pod to stop."""
 
@@ -92,10 +91,11 @@ def machine_chart(made: MachineSet) -> Chart:
     """The chart of a set."""
     level: Level = "restricted"
     if isinstance(made, PerJobSet) and not made.booted_here:
-        arguments, level = _cncf_arguments(made), "baseline"
-        pod = _pod("cncf", made.launcher_image or CNCF_LAUNCHER_IMAGE, args=arguments)
+        level = "baseline"
+        pod = _pod("cncf", made.launcher_image or CNCF_LAUNCHER_IMAGE, arguments=_cncf_arguments(made))
     else:
-        pod = _own_pod(made)
+        security = CONFINED_POD | {"runAsUser": _USER, "runAsGroup": _USER}
+        pod = _pod("own", made.launcher_image or LAUNCHER_IMAGE, region=made.region, security=security)
     common = {"nodeSelector": dict(made.launcher_node_selector), "terminationGracePeriodSeconds": _PATIENCE}
     return made.scale_set(common | pod, level=level, annotations=_machine(made))
 
@@ -108,20 +108,10 @@ def _machine(made: MachineSet) -> dict[str, str]:
     return machine_annotations(shapes=made.shapes, capacity=made.capacity, disk_gb=made.disk // 1024, regions=regions)
 
 
-def _own_pod(made: MachineSet) -> dict[str, Any]:
-    pod = _pod("own", made.launcher_image or LAUNCHER_IMAGE)
-    pod["securityContext"] = CONFINED_POD | pod["securityContext"]
-    (variable,) = (entry for entry in pod["containers"][0]["env"] if entry["name"] == "OCI_RESOURCE_PRINCIPAL_REGION")
-    variable["value"] = made.region
-    return pod
-
-
-def _pod(kind: str, image: str, **more: Any) -> dict[str, Any]:
-    """A launcher's pod. `more` is what settings decide of its container besides the image."""
-    pod: dict[str, Any] = deepcopy(_PODS[kind])
+def _pod(kind: str, image: str, **given: Any) -> dict[str, Any]:
+    """A launcher's pod. `given` is what settings decide of it besides the image."""
     secure = CONFINED | {"readOnlyRootFilesystem": True}
-    pod["containers"][0] |= {"image": image, "resources": resources(LAUNCHER_POD), "securityContext": secure, **more}
-    return pod
+    return part(__file__, kind, image=image, sizes=resources(LAUNCHER_POD), secure=secure, **given)
 
 
 def _cncf_arguments(made: PerJobSet) -> list[str]:

@@ -79,8 +79,7 @@ def machine_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
 
     A machine lives for one job, so the alert is about the set. A set with places elsewhere may be silent.
     """
-    pushing = provider_of(cluster).gateway(cluster)
-    if pushing is not None and pushing.complete:
+    if (pushing := provider_of(cluster).gateway(cluster)) is not None and pushing.complete:
         yield alert("GpuCiMachinesSilent", sets=one_of(pushing.complete))
 
 
