@@ -7,7 +7,7 @@ already filled in the newest version, so only an offline plan finds a missing ve
 
 import re
 
-from .kinds import HELM
+from .kinds import HELM, fields
 from .read import Faults, Later, keys, shown, text, walk
 from .releases import Release, installs, releases
 from .rule import Args, Rule, facts, said
@@ -19,17 +19,9 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SAFE = re.compile(r"(?:oci|https)://[^/@]+/?.*", re.DOTALL)
 
 
-_BY_HELM = (
-    "write oci://…, or set repositoryOpts.repo to https://…",
-    "write oci://… or https://…",
-    "use repositoryOpts.username and password",
-)
+_FIXES = fields("chart_sources")
+_BY_HELM, _BY_ARGO = _FIXES["helm"], _FIXES["argo"]
 """How to fix a chart's source: one that is missing, one without TLS, one with a password."""
-_BY_ARGO = (
-    "set repoURL to https://…, or to a registry without oci://",
-    "write https://…, or a registry without oci://",
-    "keep it in a repository Secret of ArgoCD",
-)
 
 
 def _check(args: Args, later: Later) -> Faults:

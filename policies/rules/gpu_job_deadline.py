@@ -9,7 +9,7 @@ would create it again and so run it again. A finished Job has no node.
 """
 
 from .draft import Draft
-from .kinds import POD, kind_of
+from .kinds import POD, fields, kind_of
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus
 from .read import Faults, Later, bound, keys, shown, walk, whole
 from .record import steps
@@ -22,17 +22,13 @@ _DECLARED = ("argocd.argoproj.io/", "pulumi.com/")
 
 
 _TTL = "ttlSecondsAfterFinished"
-_FIELDS = (
-    ("activeDeadlineSeconds", "maxDeadlineSeconds", 1, "a GPU job ends after at most {} seconds"),
-    (_TTL, "maxTtlSeconds", 0, "a finished GPU job is deleted after at most {} seconds"),
-    ("backoffLimit", "maxBackoff", 0, "a GPU job is retried at most {} times"),
-)
+_FIELDS = fields("job_limits")
 """Fields of a Job, each with the config property for its largest value, the API's least value, and what it means."""
 
 
 def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     path, config = _SPECS[kind_of(args.type)], args.config
-    for name, limit, least, meaning in _FIELDS:
+    for name, (limit, least, meaning) in _FIELDS.items():
         with later:
             value = walk(pod.owner, *path, name)
             if value is None and name == _TTL and _recreated(pod, path):
@@ -55,7 +51,7 @@ def _remediate(args: Args, draft: Draft) -> None:
     for pod in pod_specs(args.type, args.props, later):
         if not takes_gpus(pod, later):
             continue
-        for name, limit, *_ in _FIELDS:
+        for name, (limit, *_) in _FIELDS.items():
             with later:
                 by_index = name == "backoffLimit" and walk(pod.owner, *path, "backoffLimitPerIndex") is not None
                 recreated = name == _TTL and _recreated(pod, path)

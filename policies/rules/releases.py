@@ -58,14 +58,9 @@ def _form_of(row: Mapping[str, Any]) -> _Form:
     return _Form(**paths, unread={tuple(path.split(".")): word for path, word in row.get("unread", {}).items()})
 
 
-_BY_NAME = {name: _form_of(row) for name, row in beside(__file__, "forms.toml").items()}
-_HELM, _ARGO, _FLUX = (_BY_NAME[name] for name in ("helm", "argo", "flux"))
-_FORMS = {
-    ("helm.toolkit.fluxcd.io", "HelmRelease"): _FLUX,
-    ("helm.fluxcd.io", "HelmRelease"): _BY_NAME["old-flux"],
-    ("helm.cattle.io", "HelmChart"): _BY_NAME["k3s"],
-}
-"""Kinds of any version, of other projects, that install a chart, by group and kind. Each has the source in its `spec`."""
+_FORMS = {name: _form_of(row) for name, row in beside(__file__, "forms.toml").items()}
+"""By group and kind those of any version, of other projects, that install a chart. Each has the source in its `spec`."""
+_HELM, _ARGO, _FLUX = (_FORMS[name] for name in ("helm", "argo", "helm.toolkit.fluxcd.io/HelmRelease"))
 
 
 def installs(token: str) -> bool:
@@ -74,7 +69,7 @@ def installs(token: str) -> bool:
 
 
 def _form(token: str) -> _Form | None:
-    return _FORMS.get((token.partition("/")[0].removeprefix("kubernetes:"), kind_of(token)))
+    return _FORMS.get(f"{token.partition('/')[0].removeprefix('kubernetes:')}/{kind_of(token)}")
 
 
 class Release(Record):

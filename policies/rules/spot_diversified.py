@@ -18,8 +18,8 @@ from fleet.facts.hardware import SPOT, find
 from fleet.facts.quantities import quantity
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, spread as how_many_times
 
-from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, OVERRIDES, POOLS
-from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, leaves, of_gpu_pool, offers, sold_as_spot
+from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, OVERRIDES, POOLS, fields
+from .pools import Choice, bought, choices, leaves, of_gpu_pool, offers, sold_as_spot
 from .read import Data, Faults, Later, bound, count, entries, keys, places, provided, shown, text, walk
 from .rule import Args, StackRule, each, facts, said
 
@@ -101,11 +101,7 @@ def _counted(token: str, props: Data, later: Later) -> Iterator[tuple[str, int, 
 
 _PLACEMENTS = "nodeConfigDetails.placementConfigs"
 _ADD_GROUP = "add a node group of the pool in another zone, and let nodes.max be one per zone or more"
-_PATHS = {
-    EKS_NODE_GROUP: "instanceTypes",
-    AUTO_SCALING_GROUP: OVERRIDES,
-    KARPENTER_NODE_POOL: f"spec.template.spec.requirements[{INSTANCE_TYPE_LABEL}]",
-}
+_PATHS = fields("types")
 
 _FACTS = facts(__name__, minTypes=MIN_TYPES, minZones=MIN_ZONES, maxSpread=MAX_SPREAD)
 RULE = StackRule(**_FACTS, types=POOLS | {AUTO_SCALING_GROUP}, check=each(_check))

@@ -13,19 +13,14 @@ from functools import partial
 from fleet.facts.hardware import SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 
-from .kinds import AUTO_SCALING_GROUP, CONFIG_MAP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
+from .kinds import AUTO_SCALING_GROUP, CONFIG_MAP, HELM, POOLS, fields
 from .pods import hook_templates
-from .pools import CAPACITY_KEY, bought, role
+from .pools import bought, role
 from .read import Data, Faults, Later, label, line, provided, strings, walk
 from .releases import releases
 from .rule import Args, Rule, facts, said
 
-_FIXES = {
-    EKS_NODE_GROUP: ("capacityType", "write ON_DEMAND"),
-    OKE_NODE_POOL: ("nodeConfigDetails.placementConfigs", "remove preemptibleNodeConfig"),
-    KARPENTER_NODE_POOL: ("spec.template.spec.requirements", f"write {CAPACITY_KEY} In [on-demand]"),
-    AUTO_SCALING_GROUP: ("mixedInstancesPolicy.instancesDistribution", "write onDemandPercentageAboveBaseCapacity 100"),
-}
+_FIXES = fields("capacity")
 
 
 def _check(args: Args, later: Later) -> Faults:
