@@ -25,11 +25,9 @@ def require_items(path: str, items: Sequence[str], urn: pulumi.Output[str], depl
     """
 
     def check(values: Sequence[Any]) -> None:
-        there, resource = values
+        there, where = values
         if there is not None and sorted(there) != sorted(items):
-            raise pulumi.RunError(
-                said("unordered_list", path=path, there=_listed(there), items=_listed(items), resource=resource)
-            )
+            raise pulumi.RunError(said("unordered_list", path=path, there=_listed(there), items=_listed(items), resource=where))
 
     pulumi.Output.all(deployed, urn).apply(check)
 

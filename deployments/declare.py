@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pulumi
 import pulumi_pulumiservice as cloud
+from pulumi import Config
 from pulumi_pulumiservice import api
 
 from fleet.loading.deployments import OPERATION, PROJECT, Approval, Aws, Deployment, Deployments, PolicyPack
@@ -25,7 +26,7 @@ _CREATE_NOTHING = "preview|detect-drift|refresh|destroy"
 Pools = Mapping[str, cloud.AgentPool]
 
 
-def declare(settings: Deployments, config: pulumi.Config) -> Pools:
+def declare(settings: Deployments, config: Config) -> Pools:
     """Declare the resources of every stack. `config` has the secrets. Returns the agent pools by name."""
     of = {"organization_name": settings.organization, "description": f"Runs {PROJECT} where its endpoints are reached"}
     pools = {name: cloud.AgentPool(name, name=name, **of) for name in settings.agent_pools}
@@ -38,9 +39,7 @@ def declare(settings: Deployments, config: pulumi.Config) -> Pools:
     return pools
 
 
-def _settings(
-    settings: Deployments, name: str, stack: Deployment, pools: Pools, config: pulumi.Config
-) -> cloud.DeploymentSettings:
+def _settings(settings: Deployments, name: str, stack: Deployment, pools: Pools, config: Config) -> cloud.DeploymentSettings:
     first = (*_kept(stack), *_gate(settings.organization, stack.approval), *_roles(stack.aws))
     commands = [*first, *stack.pre_run_commands, _plan(name), _pending(settings.organization, name)]
     variables = {**stack.variables, **{variable: config.require_secret(key) for variable, key in stack.secrets.items()}}

@@ -365,9 +365,8 @@ class GpuNodeGroup(PackagedComponent[Read]):
         group = pool.placement_group
         if group is None or group.name is not None:
             return group.name if group else None
-        created = aws.ec2.PlacementGroup(
-            f"{name}-placement", strategy=group.strategy, partition_count=group.partitions, opts=self._child
-        )
+        kind = {"strategy": group.strategy, "partition_count": group.partitions}
+        created = aws.ec2.PlacementGroup(f"{name}-placement", **kind, opts=self._child)
         group_name: pulumi.Output[str] = created.name
         return group_name
 
@@ -381,17 +380,9 @@ def _repair(pool: NodeGroupSettings, nodes: Scale) -> dict[str, Any]:
     limits = {"enabled": True, "max_unhealthy_node_threshold_count": most, "max_parallel_nodes_repaired_count": 1}
     if not pool.has_gpus:
         return limits
-    return limits | {
-        "node_repair_config_overrides": [
-            {
-                "node_monitoring_condition": GPU_CONDITION,
-                "node_unhealthy_reason": row.reason,
-                "min_repair_wait_time_mins": pool.repair_wait // 60,
-                "repair_action": row.ours,
-            }
-            for row in REASONS
-        ]
-    }
+    every = {"node_monitoring_condition": GPU_CONDITION, "min_repair_wait_time_mins": pool.repair_wait // 60}
+    repairs = [{**every, "node_unhealthy_reason": row.reason, "repair_action": row.ours} for row in REASONS]
+    return {**limits, "node_repair_config_overrides": repairs}
 
 
 def _warm_pool(pool: EksPool, share: Scale | None) -> dict[str, Any] | None:
@@ -417,9 +408,8 @@ def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[schedulin
         name, endpoint, authority, cidr = (value or "" for value in values)
         return _base64(user_data(config, joining_spec(name, endpoint, authority, cidr, labels, taints)))
 
-    later: pulumi.Output[str] = pulumi.Output.all(
-        args.cluster_name, args.cluster_endpoint, args.cluster_certificate_authority, args.service_cidr
-    ).apply(joined)
+    known = (args.cluster_name, args.cluster_endpoint, args.cluster_certificate_authority, args.service_cidr)
+    later: pulumi.Output[str] = pulumi.Output.all(*known).apply(joined)
     return later
 
 

@@ -64,9 +64,7 @@ def managed_nodes(
     # EKS takes minimum, maximum and size together, so a change of one of them would end an open window. Scheduled actions
     # therefore set the minimum and the maximum.
     sizes, ignored = scaling(logical_name, nodes, None if actions else live, ready)
-    options = pulumi.ResourceOptions(
-        parent=parent, depends_on=list(ready), ignore_changes=["scalingConfig"] if actions else ignored
-    )
+    options = pulumi.ResourceOptions(parent=parent, depends_on=[*ready], ignore_changes=["scalingConfig"] if actions else ignored)
     if is_spot:
         # EKS starts the spot type that has the most capacity, and on demand the first of the list.
         options = pulumi.ResourceOptions.merge(options, unordered("instanceTypes", instance_types))
@@ -86,18 +84,12 @@ def managed_nodes(
         require_items("instanceTypes", instance_types, group.urn, group.instance_types)
     tag(name, group, dict(owner_tags) | ({IDLE_DELAY_TAG: idle_delay} if idle_delay else {}), parent)
     for action in actions:
-        aws.autoscaling.Schedule(
-            f"{name}-schedule-{action.name}",
-            autoscaling_group_name=group.resources.apply(_scaling_group),
-            scheduled_action_name=action.name,
-            recurrence=action.recurrence,
-            time_zone=time_zone,
-            min_size=action.least,
-            max_size=action.most,
-            # The default is 0, and -1 leaves the size alone. EC2 raises it to a larger minimum; the autoscaler lowers it.
-            desired_capacity=-1,
-            opts=pulumi.ResourceOptions(parent=parent),
-        )
+        called = {"autoscaling_group_name": group.resources.apply(_scaling_group), "scheduled_action_name": action.name}
+        when = {"recurrence": action.recurrence, "time_zone": time_zone}
+        # The default of the size is 0, and -1 leaves it alone. EC2 raises it to a larger minimum; the autoscaler lowers it.
+        nodes_then = {"min_size": action.least, "max_size": action.most, "desired_capacity": -1}
+        opts = pulumi.ResourceOptions(parent=parent)
+        aws.autoscaling.Schedule(f"{name}-schedule-{action.name}", **called, **when, **nodes_then, opts=opts)
     return group
 
 

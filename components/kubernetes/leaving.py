@@ -53,13 +53,11 @@ def leave(inside: Inside, after: Resources, owner: Owner | None = None) -> None:
                 until_idle(set_name, of_set, inside.opts, stays)
 
 
-def removed(
-    cluster: str, runners: Iterable[str], generations: Generations | None
-) -> dict[str, Mapping[tuple[str, str], Objects]]:
-    """The classes of the last update that are not in `runners`, with what the state has of all components."""
+def removed(cluster: str, kept: Iterable[str], generations: Generations | None) -> dict[str, Mapping[tuple[str, str], Objects]]:
+    """The classes of the last update that are not in `kept`, with what the state has of all components."""
     recorded, of_cluster = generations.recorded if generations is not None else {}, f"{cluster}/"
     names = [key.removeprefix(of_cluster) for key in recorded if key.startswith(of_cluster)]
-    gone = [name for name in names if name not in runners]
+    gone = [name for name in names if name not in kept]
     return dict.fromkeys(gone, of_components()) if gone else {}
 
 

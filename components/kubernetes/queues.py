@@ -75,10 +75,8 @@ class LocalQueues(Component[Mapping[str, Sequence[Manifest]], Mapping[str, Resou
     """Names that a Job may use in its queue label, by namespace."""
 
     def declare(self, name: str, of: Mapping[str, Sequence[Manifest]], ready: Mapping[str, Resources]) -> None:
-        self.made = {
-            namespace: tuple(self._declare(f"{name}.{namespace}", manifest, ready[namespace]) for manifest in manifests)
-            for namespace, manifests in of.items()
-        }
+        spaces = of.items()
+        self.made = {at: tuple(self._declare(f"{name}.{at}", each, ready[at]) for each in manifests) for at, manifests in spaces}
         names = {namespace: [manifest["metadata"]["name"] for manifest in manifests] for namespace, manifests in of.items()}
         self.queues = pulumi.Output.from_input(names)
 

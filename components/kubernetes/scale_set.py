@@ -43,9 +43,7 @@ def isolate(
     metadata = kubernetes.meta.v1.ObjectMetaArgs(name=_NAME, namespace=namespace)
     opts = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)
     return [
-        kubernetes.networking.v1.NetworkPolicy(
-            f"{logical_name}-network", metadata=metadata, spec=dict(network_policy), opts=opts
-        ),
+        kubernetes.networking.v1.NetworkPolicy(f"{logical_name}-network", metadata=metadata, spec={**network_policy}, opts=opts),
         kubernetes.core.v1.ResourceQuota(f"{logical_name}-quota", metadata=metadata, spec=resource_quota(chart), opts=opts),
         kubernetes.core.v1.LimitRange(f"{logical_name}-limits", metadata=metadata, spec=limit_range(chart), opts=opts),
     ]

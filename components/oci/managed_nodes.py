@@ -4,6 +4,7 @@ import base64
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pulumi
 import pulumi_oci as oci
@@ -70,12 +71,15 @@ def managed_nodes(
     it drains old ones; None for a pool whose nodes are left to go by themselves. `reserved` is how many machines its capacity
     reservation holds.
     """
-    offer = allocatable(machine, disk)
+    offer, ignored = allocatable(machine, disk), ["nodeConfigDetails.size"] if most is not None else None
     storage = f"{offer.storage}Mi" if most is not None else None
     for_policies = {STORAGE_TAG: storage, MOST_NODES_TAG: most, RESERVED_NODES_TAG: reserved}
     # Of flexible shapes alone: on a GPU shape they would make the autoscaler reckon with a node without GPUs.
     flex = {"ocpus": float(machine.vcpus // 2), "memory_in_gbs": float(machine.memory_mib // 1024)}
     preemption = {"preemption_action": {"type": "TERMINATE", "is_preserve_boot_volume": False}}
+    where = oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs
+    every: dict[str, Any] = {"subnet_id": subnet_id, "preemptible_node_config": preemption if preemptible else None}
+    of_pods = {"pod_nsg_ids": [group_id], "pod_subnet_ids": [subnet_id]}
     return oci.containerengine.NodePool(
         f"{name}-nodes{generation}",
         cluster_id=cluster_id,
@@ -87,23 +91,13 @@ def managed_nodes(
         node_config_details={
             "size": size,
             "placement_configs": [
-                oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs(
-                    availability_domain=domain,
-                    subnet_id=subnet_id,
-                    capacity_reservation_id=reservation,
-                    preemptible_node_config=preemption if preemptible else None,
-                )
+                where(availability_domain=domain, capacity_reservation_id=reservation, **every)
                 for domain, reservation in sorted(places)
             ],
             "nsg_ids": [group_id],
             # Only paravirtualized volumes have it, and bare metal boots by iSCSI.
             "is_pv_encryption_in_transit_enabled": not machine.bare_metal,
-            "node_pool_pod_network_option_details": {
-                "cni_type": "OCI_VCN_IP_NATIVE",
-                "max_pods_per_node": offer.pods,
-                "pod_nsg_ids": [group_id],
-                "pod_subnet_ids": [subnet_id],
-            },
+            "node_pool_pod_network_option_details": {"cni_type": "OCI_VCN_IP_NATIVE", "max_pods_per_node": offer.pods, **of_pods},
             "freeform_tags": dict(tags),
         },
         initial_node_labels=[{"key": key, "value": value} for key, value in labels.items()],
@@ -114,11 +108,6 @@ def managed_nodes(
         if surge is not None
         else {"is_node_cycling_enabled": False},
         freeform_tags=dict(tags) | {tag: str(value) for tag, value in for_policies.items() if value is not None},
-        opts=pulumi.ResourceOptions(
-            parent=parent,
-            depends_on=list(ready),
-            ignore_changes=["nodeConfigDetails.size"] if most is not None else None,
-            # OKE would change the shape of new nodes only.
-            replace_on_changes=["nodeShape"],
-        ),
+        # OKE would change the shape of new nodes only.
+        opts=pulumi.ResourceOptions(parent, [*ready], ignore_changes=ignored, replace_on_changes=["nodeShape"]),
     )

@@ -88,10 +88,7 @@ class OkeSecurity(Component[OkeCluster, Text, Text, bool, dict[str, str]]):
             rule(f"{name}-from-workers", IN, api.id, workers, TCP, "Kubernetes API", parent=self, options=_API),
             rule(f"{name}-from-workers-oke", IN, api.id, workers, TCP, "OKE's channel", parent=self, options=_CHANNEL),
             rule(f"{name}-from-workers-mtu", IN, api.id, workers, ICMP, "Path discovery", parent=self, options=_MTU),
-            *(
-                rule(f"{name}-from-{source}", IN, api.id, source, TCP, deployers, CIDR, parent=self, options=_API)
-                for source in sources
-            ),
+            *(rule(f"{name}-from-{one}", IN, api.id, one, TCP, deployers, CIDR, parent=self, options=_API) for one in sources),
             rule(f"{name}-to-workers", OUT, api.id, workers, ALL, "Kubelets and webhooks", parent=self),
             rule(f"{name}-to-services", OUT, api.id, services, TCP, "OKE", SERVICE, parent=self),
             rule(f"{name}-to-services-mtu", OUT, api.id, services, ICMP, "Path discovery", SERVICE, parent=self, options=_MTU),

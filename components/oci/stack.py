@@ -150,10 +150,8 @@ def _gateway(here: NewCluster) -> MetricsGateway | None:
     return MetricsGateway(f"{here.name}-metrics-gateway", opts, here, receiver)
 
 
-def _machine_set(
-    here: NewCluster, metrics: MetricsGateway | None, set_name: str, runner: MachineRunner, arc: Arc
-) -> OciGpuRunner:
-    """The runner set `set_name`, whose runners are machines."""
+def _machine_set(here: NewCluster, metrics: MetricsGateway | None, name: str, runner: MachineRunner, arc: Arc) -> OciGpuRunner:
+    """The runner set `name`, whose runners are machines."""
     settings, cluster = here.settings, here.cluster
     more: dict[str, Any] = {
         "home_region": settings.home_region,
@@ -162,14 +160,14 @@ def _machine_set(
         "stack_tag": here.context.stack,
     }
     after, pushes = [*arc.after, *cluster.before_machines], None
-    if metrics is not None and set_name in metrics.set_group_ids:
-        more["metrics_url"], pushes = metrics.gateway.url(set_name), metrics.set_group_ids[set_name]
+    if metrics is not None and name in metrics.set_group_ids:
+        more["metrics_url"], pushes = metrics.gateway.url(name), metrics.set_group_ids[name]
         after += metrics.rules
-    made, scope = machine_set_of(settings, here.physical_name, set_name, runner, arc.github), settings.scope_of(runner)
+    made, scope = machine_set_of(settings, here.physical_name, name, runner, arc.github), settings.scope_of(runner)
     machines = arc.installed(made.model_copy(update=more), scope)
     group, generations = cluster.machine_security_group_id or "", here.context.generations
     app, subnet = arc.app(scope), cluster.node_subnet_id
     args = Read(machines, *app, cluster.cluster_id, subnet, group, pushes, generations=generations)
     waits = pulumi.ResourceOptions(depends_on=after)
     opts = pulumi.ResourceOptions.merge(from_registry(settings.mirror, [here.cloud, cluster.kubernetes_provider]), waits)
-    return OciGpuRunner.typed(f"{here.name}-{set_name}", args, opts)
+    return OciGpuRunner.typed(f"{here.name}-{name}", args, opts)

@@ -111,10 +111,8 @@ def _instance(one: Instance) -> Mapping[str, Any]:
 
 def encoded(node: Object) -> bytes:
     """A node that is ready, in protobuf."""
-    amounts = {
-        field: [{"key": name, "value": {"string": text}} for name, text in node["status"][field].items()]
-        for field in ("capacity", "allocatable")
-    }
+    fields = {field: node["status"][field].items() for field in ("capacity", "allocatable")}
+    amounts = {field: [{"key": name, "value": {"string": text}} for name, text in of] for field, of in fields.items()}
     labels = [{"key": key, "value": value} for key, value in node["metadata"]["labels"].items()]
     status = {**amounts, "conditions": [{"type": "Ready", "status": "True"}]}
     message = MESSAGES["Node"](metadata={"name": node["metadata"]["name"], "labels": labels}, spec=node["spec"], status=status)

@@ -60,14 +60,15 @@ def in_world_time(groups: Iterable[dict[str, Any]], factor: float) -> list[dict[
         waits = {key: shorter(rule[key], factor) for key in ("for", "keep_firing_for") if key in rule}
         return rule | waits | {"expr": f"{query} / {factor:g}" if _AGE.fullmatch(query) else query}
 
-    return [
-        group | {"interval": shorter(group["interval"], factor, 1000), "rules": [of_rule(rule) for rule in group["rules"]]}
-        for group in groups
-    ]
+    def of_group(group: dict[str, Any]) -> dict[str, Any]:
+        return group | {"interval": shorter(group["interval"], factor, 1000), "rules": list(map(of_rule, group["rules"]))}
+
+    return list(map(of_group, groups))
 
 
 Scraped = tuple[dict[str, str], str]
 """Labels of a target, and its address."""
+Targets = Callable[[], Iterable[Scraped]]
 MOST_FACTOR = 60
 """With more the shortest times of the rules, a minute, would be less than the second from one scrape to the next."""
 
@@ -129,9 +130,7 @@ class Metrics:
     name and labels. Raises InputError for a wrong factor or a cluster without monitoring, WorldError as `Plane.wait` does.
     """
 
-    def __init__(
-        self, plane: Plane, fleet: Fleet, name: str, targets: Callable[[], Iterable[Scraped]], factor: float = 1
-    ) -> None:
+    def __init__(self, plane: Plane, fleet: Fleet, name: str, targets: Targets, factor: float = 1) -> None:
         require_factor(factor)
         cluster, port = fleet.clusters[name], free_port()
         monitoring: Monitoring | None = cluster.monitoring

@@ -144,8 +144,6 @@ def _shown(plan: Plan) -> dict[str, Any]:
         "USD an hour": {name: plan["price"][name]["usd"] for name in ("idle", "worst")} if "price" in plan else "unknown",
         "failure": {failure["message"]: "yes" for failure in (*plan.get("errors", ()), *plan.get("failures", ()), *verdicts)},
         "remark": dict.fromkeys(plan.get("remarks", ()), "yes"),
-        "resource": {
-            f"{short(resource['type'])} {name_of(resource['urn'])}": resource["inputs"] for resource in plan.get("resources", ())
-        },
+        "resource": {f"{short(one['type'])} {name_of(one['urn'])}": one["inputs"] for one in plan.get("resources", ())},
     }
     return {name: value for name, value in parts.items() if value}

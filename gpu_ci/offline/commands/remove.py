@@ -1,6 +1,6 @@
 """`gpu-ci remove`: a pool, runner class, region or cluster less in a stack."""
 
-import typer
+from typer import Context
 
 from gpu_ci.app import WRITE, Cluster, Program, Stack, app
 from gpu_ci.offline.agree import Edit, growing
@@ -16,9 +16,7 @@ It shows the change, the price and which running jobs end. It asks on a terminal
 app.add_typer(group, name="remove", rich_help_panel=WRITE)
 
 
-def remove(
-    context: typer.Context, stack: Stack, name: str, cluster: Cluster = None, references: bool = False, *, edit: Edit
-) -> None:
+def remove(context: Context, stack: Stack, name: str, cluster: Cluster = None, references: bool = False, *, edit: Edit) -> None:
     with growing(stack, edit) as grown:
         remove_entry(grown, str(context.info_name), cluster, name, references=references)
 

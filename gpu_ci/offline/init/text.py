@@ -125,13 +125,11 @@ def _owned(answers: Answers) -> dict[str, str | Iterable[str]]:
     """A pool for each machine of the owner, and its runner sets."""
     is_repository = answers.organization.count("/") > 3
     machines = {name: machine.as_machine(name) for name, machine in answers.machines.items()}
+    written = {name: machine.model_dump(by_alias=True, exclude_unset=True) for name, machine in answers.machines.items()}
     return {
         "stack": answers.stack,
         "repository": answers.organization if is_repository else f"{answers.organization}/gpu-ci",
-        "machines": (
-            f"{name}: {in_braces(machine.model_dump(by_alias=True, exclude_unset=True))}"
-            for name, machine in answers.machines.items()
-        ),
+        "machines": (f"{name}: {in_braces(entry)}" for name, entry in written.items()),
         "runners": _sets(answers, [Part(name, (machine,), "", "", 1) for name, machine in machines.items()]),
         **answers.starter.values(Wanted(answers.region, machines=machines)),
     }
