@@ -19,7 +19,7 @@ from proselint.registry.checks import Check, CheckFlags, CheckResult
 from proselint.tools import LintFile
 
 SETTINGS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prose.toml").read_text(encoding="utf-8"))
-_OF_WORDS = ("classes", "forbidden", "ignored", "messages", "options", "pydantic", "refusals", "remarks", "sentences")
+_OF_WORDS = ("classes", "forbidden", "ignored", "messages", "options", "pydantic", "refusals", "remarks", "sentences", "steps")
 WORDS = {f"{name}.toml" for name in _OF_WORDS}
 NOT_PROSE = re.compile(
     r"^ *(?P<fence>```+|~~~+).*?^ *(?P=fence) *$|\A---\n.*?^---$|<!--.*?-->|<[^>\n]+>|https?://[^\s)>|]+|(?<=\])\([^)\n]*\)",

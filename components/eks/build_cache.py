@@ -34,13 +34,9 @@ class BuildCache(Component[InCluster, BuildCaches]):
 
     def _role(self, bucket: str, cache: Settings, right: str, trusted: list[pulumi.Resource]) -> None:
         name = f"{self._name}.{bucket}-{right}"
-        role = aws.iam.Role(
-            name,
-            # Workflow files and the bucket's policy name the role.
-            name=f"{bucket}-{right}",
-            assume_role_policy=json.dumps(trust(self._account, cache, right)),
-            opts=self._below(*trusted, delete_before_replace=True),
-        )
+        policy, opts = json.dumps(trust(self._account, cache, right)), self._below(*trusted, delete_before_replace=True)
+        # Workflow files and the bucket's policy name the role.
+        role = aws.iam.Role(name, name=f"{bucket}-{right}", assume_role_policy=policy, opts=opts)
         aws.iam.RolePolicy(name, role=role.id, policy=json.dumps(permissions(bucket, right)), opts=self._child)
 
     def _bucket(self, bucket: str, cache: Settings) -> None:

@@ -196,11 +196,8 @@ class EksGpuCluster(PackagedComponent[Read]):
             subnets = {zone: subnets.apply(methodcaller("get", zone, "")) for zone in zones}
         ids = {"vpcId": known(vpc_id, "vpc-00000000"), "privateSubnetIds": known(subnets, "subnet-00000000")}
         values = settings(EksClusterSettings, {**inputs, **filled(ids)}, cls._paths)
-        return Read(
-            values,
-            None if vpc_id is None else typed("vpcId", vpc_id, VpcId),
-            {zone: typed(f"privateSubnetIds.{zone}", subnet, SubnetId) for zone, subnet in subnets.items()},
-        )
+        vpc = None if vpc_id is None else typed("vpcId", vpc_id, VpcId)
+        return Read(values, vpc, {zone: typed(f"privateSubnetIds.{zone}", one, SubnetId) for zone, one in subnets.items()})
 
     def declare(self, name: str, args: Read) -> None:
         settings = args.settings
@@ -237,14 +234,9 @@ class EksGpuCluster(PackagedComponent[Read]):
         self.ready: tuple[pulumi.Resource, ...] = (system, *last, *access)
         """These must exist before a chart: system nodes and name resolution."""
         chart = autoscaler(settings, self._cluster_name, by_priority=settings.autoscale_by_priority)
-        self.autoscaler = EksAutoscaler(
-            f"{name}-autoscaler",
-            self._below(providers=[self.kubernetes_provider]),
-            self._cluster_name,
-            self.cluster_name,
-            chart if settings.install_autoscaler else None,
-            self.ready,
-        )
+        installed, opts = chart if settings.install_autoscaler else None, self._below(providers=[self.kubernetes_provider])
+        names = (self._cluster_name, self.cluster_name)
+        self.autoscaler = EksAutoscaler(f"{name}-autoscaler", opts, *names, installed, self.ready)
         """The autoscaler's rights, and its chart if Helm installs it."""
 
     def _network(self, name: str, args: Read, zones: Sequence[str]) -> tuple[Text, Mapping[str, Text]]:

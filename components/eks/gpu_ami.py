@@ -70,17 +70,11 @@ class GpuAmi(Component[InCluster, str]):
         about, cluster = "Machines that build a node image: https out, nothing in", self._here.cluster
         out: list[Any] = [{"protocol": "tcp", "from_port": 443, "to_port": 443, "cidr_blocks": ["0.0.0.0/0"]}]
         group = aws.ec2.SecurityGroup(f"{name}-group", vpc_id=cluster.vpc_id, description=about, egress=out, opts=self._child)
-        return builder.InfrastructureConfiguration(
-            f"{name}-machine",
-            instance_profile_name=profile.name,
-            instance_types=[self._settings.build_type],
-            subnet_id=next(iter(cluster.subnets.values())),
-            security_group_ids=[group.id],
-            instance_metadata_options={"http_tokens": "required", "http_put_response_hop_limit": 1},
-            terminate_instance_on_failure=True,
-            resource_tags=self._here.context.tags,
-            opts=self._child,
-        )
+        place = {"subnet_id": next(iter(cluster.subnets.values())), "security_group_ids": [group.id]}
+        kind: dict[str, Any] = {"instance_profile_name": profile.name, "instance_types": [self._settings.build_type]}
+        kind["instance_metadata_options"] = {"http_tokens": "required", "http_put_response_hop_limit": 1}
+        always = {"terminate_instance_on_failure": True, "resource_tags": self._here.context.tags}
+        return builder.InfrastructureConfiguration(f"{name}-machine", **place, **kind, **always, opts=self._child)
 
     def _distribution(self, name: str) -> builder.DistributionConfiguration:
         image = {"name": f"{self._physical_name}-{{{{ imagebuilder:buildDate }}}}", "ami_tags": self._here.context.tags}

@@ -173,17 +173,10 @@ class ArcRunnerSet(PackagedComponent[Read]):
 
     def declare(self, name: str, args: Read) -> None:
         pods, app = args.settings, (args.github_app, args.github_private_key)
-        of_set = ScaleSetArgs(
-            pods.chart,
-            pods,
-            app,
-            self._after,
-            opened=pods.open_networks,
-            # Runners whose jobs have pods of their own call the API server. No step runs beside them.
-            private_ports=API_PORTS if pods.in_containers else (),
-            builders=pods.builders,
-            jobs=[*(entry for entry in container_jobs(pods) if pods.isolate or entry["kind"] not in WALLS), *kept_jobs(pods)],
-            generations=args.generations,
-        )
+        jobs = [*(entry for entry in container_jobs(pods) if pods.isolate or entry["kind"] not in WALLS), *kept_jobs(pods)]
+        # Runners whose jobs have pods of their own call the API server. No step runs beside them.
+        ports = API_PORTS if pods.in_containers else ()
+        reach: dict[str, Any] = {"opened": pods.open_networks, "private_ports": ports, "builders": pods.builders}
+        of_set = ScaleSetArgs(pods.chart, pods, app, self._after, **reach, jobs=jobs, generations=args.generations)
         self.runs_on = scale_set(name, of_set, parent=self)
         self.namespace_name = pulumi.Output.from_input(of_set.chart.namespace)

@@ -81,12 +81,9 @@ class DevicePluginStack(Enablement[DevicePlugin]):
     def declare(self, name: str, args: DevicePlugin) -> None:
         super().declare(name, args)
         if args.runtime_handler:
-            kubernetes.node.v1.RuntimeClass(
-                f"{name}-runtime-class",
-                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=RUNTIME_CLASS),
-                handler=args.runtime_handler,
-                opts=self._below(*self._after, delete_before_replace=True),
-            )
+            handler, metadata = args.runtime_handler, kubernetes.meta.v1.ObjectMetaArgs(name=RUNTIME_CLASS)
+            opts = self._below(*self._after, delete_before_replace=True)
+            kubernetes.node.v1.RuntimeClass(f"{name}-runtime-class", metadata=metadata, handler=handler, opts=opts)
 
 
 class DriverArgs(TypedDict, total=False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -64,24 +64,16 @@ def leave(here: InCluster, leaves: Mapping[str, LivePool], pools: Mapping[str, O
             # As below the pool before: the type is a part of their URNs.
             parents[pool_name] = pulumi.ComponentResource("gpu-ci:index:OkeGpuPool", f"{here.name}-{pool_name}", {}, here.opts)
         parent = parents[pool_name]
-        oci.containerengine.NodePool(
-            name,
-            cluster_id=here.cluster.cluster_id,
-            compartment_id=pool.compartment_id,
-            node_shape=pool.node_shape,
-            freeform_tags=_marked(pool),
-            opts=pulumi.ResourceOptions(parent=parent, depends_on=[here.cluster, *after], ignore_changes=_as_it_is()),
-        )
+        opts = pulumi.ResourceOptions(parent=parent, depends_on=[here.cluster, *after], ignore_changes=_as_it_is())
+        of = {"cluster_id": here.cluster.cluster_id, "compartment_id": pool.compartment_id, "node_shape": pool.node_shape}
+        oci.containerengine.NodePool(name, **of, freeform_tags=_marked(pool), opts=opts)
+        in_kubernetes = pulumi.ResourceOptions(parent=parent, provider=here.cluster.kubernetes_provider)
         for node in oci.containerengine.get_node_pool(pool.id, opts=_asked(here)).nodes if _size(pool) else ():
             # Any other node is not in Kubernetes yet, or not for long: the patch would make an object without a machine.
             if node.state == "ACTIVE":
-                kubernetes.core.v1.NodePatch(
-                    f"{name}-{node.private_ip}",
-                    # Kubernetes knows a managed node by its private address.
-                    metadata={"name": node.private_ip},
-                    spec={"unschedulable": True},
-                    opts=pulumi.ResourceOptions(parent=parent, provider=here.cluster.kubernetes_provider),
-                )
+                # Kubernetes knows a managed node by its private address.
+                cordon: dict[str, Any] = {"metadata": {"name": node.private_ip}, "spec": {"unschedulable": True}}
+                kubernetes.core.v1.NodePatch(f"{name}-{node.private_ip}", **cordon, opts=in_kubernetes)
 
 
 def _live(here: InCluster) -> list[LivePool]:

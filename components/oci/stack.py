@@ -109,14 +109,9 @@ def _cluster_args(name: str, settings: OkeCluster, context: Context, quotas: Seq
         stack_tag=context.stack,
     )
     of_network = {"vcnId": network.vcn, "endpointSubnetId": network.endpoint_subnet, "nodeSubnetId": network.node_subnet}
-    return ClusterRead(
-        of_cluster,
-        settings.compartment,
-        settings.node_images["system"].id,
-        settings.tenancy,
-        budget.compartment if budget is not None else None,
-        {key: ocid for key, ocid in of_network.items() if ocid is not None},
-    )
+    image, watched = settings.node_images["system"].id, budget.compartment if budget is not None else None
+    existing = {key: ocid for key, ocid in of_network.items() if ocid is not None}
+    return ClusterRead(of_cluster, settings.compartment, image, settings.tenancy, watched, existing)
 
 
 def _autoscale(here: InCluster, ids: Mapping[str, pulumi.Output[str]], leaving: Sequence[str]) -> OkeAutoscaler:

@@ -3,11 +3,13 @@
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fleet.facts.tables import beside
 from fleet.facts.yaml_text import helm_values
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.provider import Left
@@ -20,6 +22,10 @@ DESTROY, CANCEL, AGAIN = 3600, 60, 1740
 """Seconds of the first destroy, of the removal of its lock, and at least of the second destroy."""
 _POLL = 30
 """Seconds between two looks."""
+
+
+_STEPS: dict[str, dict[str, Any]] = beside(__file__, "steps.toml")
+"""What each step proves, and the most seconds that it may take."""
 
 
 class Scan:
@@ -41,6 +47,11 @@ class Scan:
             cloud.delete_late()
 
 
+def _step(name: str, act: Callable[..., None], *words: str) -> Step:
+    """A row of steps.toml. Its command has these words."""
+    return Step(name, **_STEPS[name], act=partial(act, *words) if words else act)
+
+
 @dataclass
 class Steps:
     """The steps for one stack. `folder` is private and temporary: it gets kubeconfigs and the edited stack file."""
@@ -55,29 +66,15 @@ class Steps:
 
     def script(self) -> Script:
         """All steps in order, with the most seconds for each."""
-        job = [Step("job", "pods of each GPU pool get GPUs that work", 3600, self._smoke)] if tested(self.fleet) else []
-        if self.repository:
-            proves = "a set of the stack runs a job that names it, and one by its labels"
-            act = partial(self._gpu_ci, "smoke", "--repository", self.repository)
-            job.append(Step("github-job", proves, 7200, act))
-        again = partial(self._pulumi, "preview", "--expect-no-changes", "--diff")
+        pods = [_step("job", self._smoke)] if tested(self.fleet) else []
+        github = [_step("github-job", self._gpu_ci, "smoke", "--repository", self.repository)] if self.repository else []
+        proved = (_step("plan", self._gpu_ci, "plan"), _step("doctor", self._gpu_ci, "doctor"), _step("empty", self._empty))
+        up = (_step("up", self._pulumi, "up", "--yes"), _step("again", self._pulumi, "preview", "--expect-no-changes", "--diff"))
+        destroy = Step("destroy", "the clouds delete the fleet", DESTROY + CANCEL + AGAIN, self._destroy, graces=3)
         return Script(
-            before=(
-                Step("plan", "the fleet is proved offline", 600, partial(self._gpu_ci, "plan")),
-                Step("doctor", "tools, credentials, quotas and offers are there", 600, partial(self._gpu_ci, "doctor")),
-                Step("empty", "the stack has nothing yet, so the end destroys nothing else", 300, self._empty),
-                Step("preview", "the engine and the policies accept the stack", 900, partial(self._pulumi, "preview")),
-            ),
-            paid=(
-                Step("up", "the clouds create the fleet", 5400, partial(self._pulumi, "up", "--yes")),
-                Step("again", "a second run changes nothing", 900, again),
-                *job,
-                Step("edit", "another value of a tag updates, and replaces nothing", 1800, self._edit),
-            ),
-            end=(
-                Step("destroy", "the clouds delete the fleet", DESTROY + CANCEL + AGAIN, self._destroy, graces=3),
-                Step("leftovers", "nothing of it is left", 900, self._leftovers),
-            ),
+            before=(*proved, _step("preview", self._pulumi, "preview")),
+            paid=(*up, *pods, *github, _step("edit", self._edit)),
+            end=(destroy, _step("leftovers", self._leftovers)),
         )
 
     def _gpu_ci(self, *words: str) -> None:
