@@ -69,9 +69,10 @@ def answer(one: RunnerClass, seen: Seen) -> reach.Reach | None:
     if one.machines or not one.where or not seen.pools:
         return None
     if (known := seen.reached.get(id(one))) is None:
-        known = seen.reached[id(one)] = prove(
-            Pod("class", one.name, "", one.where, "", 1, False), one.at.file.path, seen, one.cluster
-        )
+        # The project's own figure is in the pod. That of a live node has its DaemonSets too, which the proof counts itself.
+        own = next((over for over in one.overheads if not over.daemon_sets), None)
+        pod = Pod("class", one.name, "", own.beside(one.where) if own else one.where, "", 1, False)
+        known = seen.reached[id(one)] = prove(pod, one.at.file.path, seen, one.cluster)
     return known
 
 
@@ -175,10 +176,11 @@ def _node(pool: model.Pool, kind: str, chosen: Mapping[str, str], seen: Seen) ->
         labels |= {key if "/" in key else domain + key: value for key, value in node_labels(machine).items()}
         free = free or _free(machine, pool.disk or _ROOT_GIB, pool.instance_store)
     node = reach.Node(kind or pool.name, labels | dict(pool.labels) | dict(chosen), pool.taints, None, machine=machine)
-    for one in map(pod_in, seen.of_kind("DaemonSet")) if free else ():
-        if free and one is not None and not reach.refusals(one, node):
-            for name, amount in (one.requests() | {"pods": Fraction(1)}).items():
-                free[name] = free.get(name, Fraction(0)) - amount
+    if not free:
+        return node
+    running = [one for one in map(pod_in, seen.of_kind("DaemonSet")) if one is not None and not reach.refusals(one, node)]
+    for taken in (amounts(pool.used), *(one.requests() | {"pods": Fraction(1)} for one in running)):
+        free |= {name: free.get(name, Fraction(0)) - amount for name, amount in taken.items()}
     return replace(node, free=free)
 
 

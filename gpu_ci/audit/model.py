@@ -37,6 +37,11 @@ class Overhead(Record):
     memory: int
     daemon_sets: bool
 
+    def beside(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """The spec of a pod with this as a container more."""
+        size = {"cpu": f"{self.cpu}m", "memory": f"{self.memory}Mi"}
+        return {**spec, "containers": [*items(spec, "containers"), {"resources": {"requests": size, "limits": size}}]}
+
 
 class Pool(Record, kw_only=True):
     """Nodes that a file declares. Their machine is one of `types`, the first that is bought first; empty if the file names none.
@@ -54,6 +59,7 @@ class Pool(Record, kw_only=True):
     `kubelet` is the kubelet's configuration, `disruption` that of Karpenter. `expires` is the age at which Karpenter replaces a
     node, such as 720h. `instance_store`: pods have the machine's own disks as their ephemeral storage. `nodes` counts those that
     an export of the cluster has. `regions` has all regions of a definition that several clusters share, `region` first.
+    `used` is what pods that the files do not have take of each node, as quantities.
     """
 
     at: Keys
@@ -90,6 +96,7 @@ class Pool(Record, kw_only=True):
     instance_store: bool = False
     nodes: int = 0
     regions: tuple[str, ...] = ()
+    used: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def from_zero(self) -> bool:

@@ -87,6 +87,7 @@ def test_every_entry_of_a_fleet_is_a_pool(tmp_path):
     )
     assert (metal.topology, metal.disruption["consolidateAfter"], metal.consolidates) == ("best-effort", "15m", False)
     assert (metal.kubernetes, metal.reservations) == ("1.35", ("cr-1", "cr-2"))
+    assert (metal.used, large.used["memory"]) == ({"cpu": "100m", "memory": "4096Mi"}, "640Mi")
     assert (large.capacities, large.disruption["consolidateAfter"]) == (("reserved",), "10m")
     assert (release.labels["osdc.io/runner-class"], release.topology) == ("release", "single-numa-node")
     assert metal.at.place.endswith("g4dn.yaml:7")

@@ -129,6 +129,8 @@ def _pool(one: _Machine) -> Pool:
     kind = "baremetal" if keys.flag("baremetal") else "gpu" if gpu else "cpu"
     waits = [cluster.get("nodepools", f"{kind}_consolidate_after").text() for cluster in one.clusters]
     budgets = [cluster.get("nodepools", f"{'gpu' if gpu else 'cpu'}_disruption_budget").text() for cluster in one.clusters]
+    tiers, machine = _TABLE["hf-cache"]["memory"], find(one.type)
+    cache = tiers.get(str(machine.gpus if machine else 0), tiers["0"])
     topology = keys.text("topology_manager_policy") or "best-effort"
     scope = keys.text("topology_manager_scope") or "container"
     return Pool(
@@ -146,6 +148,7 @@ def _pool(one: _Machine) -> Pool:
         regions=one.regions,
         disk=keys.count("node_disk_size") or 0,
         instance_store=keys.flag("has_nvme") is True,
+        used=_TABLE["hf-cache"] | {"memory": cache} if "hf-cache" in modules else {},
         topology=topology,
         kubelet={"cpuManagerPolicy": "static", "topologyManagerPolicy": topology, "topologyManagerScope": scope},
         reservations=tuple(dict.fromkeys(reserved)) or keys.texts("capacity_reservation_ids"),

@@ -47,8 +47,7 @@ def overheads(seen: Seen, _: date) -> Iterator[Finding]:
             continue
         missing = []
         for over in one.overheads:
-            size = {"resources": {"requests": {"cpu": f"{over.cpu}m", "memory": f"{over.memory}Mi"}}}
-            spec = replace(found.pod, spec={**one.where, "containers": [*items(one.where, "containers"), size]})
+            spec = replace(found.pod, spec=over.beside(one.where))
             proofs = (proved(pool, spec, Seen() if over.daemon_sets else seen) for pool in reached(one, seen))
             if all(reach.judge(spec, pool).reasons for pool in proofs):
                 missing.append(f"{over.name} ({over.cpu}m, {over.memory}Mi)")
