@@ -184,6 +184,7 @@ def runners(draw: st.DrawFn, pool: str, labels: list[str]) -> dict[str, Any]:
         "group": NAMES,
         "image": NAMES.map(f"registry.example.com/{{}}:1@sha256:{'0' * 64}".format),
         "keepFailed": st.integers(60, 1800).map(lambda seconds: {"time": f"{seconds}s", "group": "gpu-ci-debug"}),
+        "fillNodes": st.booleans(),
     }
     return {
         "pool": pool,
@@ -856,7 +857,7 @@ _EKS = tuple(
                 cuda="12.8",
             ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
-            "gpu-any": runner(pools=["t4", "apart"], keepFailed=KEPT),
+            "gpu-any": runner(pools=["t4", "apart"], keepFailed=KEPT, fillNodes=True),
             "gpu-apart": runner(pools=["apart", "near"]),
         },
         runnerQuotas={"ml": {"gpus": 999, "runners": ["gpu-t4"]}},
@@ -921,7 +922,7 @@ _OKE = (
         runnerQuotas={"ml": {"gpus": 999, "runners": ["oci-spot"]}},
         runners={
             "oci-spot": oke_runner(pool="spot", rerunFirstOn="oci-spot", rerunOn="oci-v100"),
-            "oci-v100": oke_runner(pool="v100", keepFailed=KEPT),
+            "oci-v100": oke_runner(pool="v100", keepFailed=KEPT, fillNodes=True),
             "oci-a10": oke_runner(
                 kind="pod",
                 gpus=1,
@@ -1045,7 +1046,7 @@ _TALOS = (
                 **POD_FIELDS,
                 **CONTAINER_FIELDS,
             ),
-            "gpu-kept": runner(pool="gpu", keepFailed=KEPT),
+            "gpu-kept": runner(pool="gpu", keepFailed=KEPT, fillNodes=True),
         },
     ),
     talos_cluster(

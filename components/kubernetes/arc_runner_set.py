@@ -72,6 +72,8 @@ class ArcRunnerSetArgs(TypedDict):
     """Image of the runner, by version or digest. Default: GitHub's runner of the pinned version."""
     keep_failed: NotRequired[shared.KeepFailedArgs]
     """Keep the pod of a failed job for some minutes. Not with `containers: job`. Default: no pod stays."""
+    fill_nodes: NotRequired[bool]
+    """Whether a runner prefers the node with the most runners. Not with `containers: job`. Default: false."""
     env: NotRequired[dict[str, str]]
     """Environment variables of every job, no credentials. Default: none."""
     secret_env: NotRequired[dict[str, shared.SecretValueArgs]]

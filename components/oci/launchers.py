@@ -8,6 +8,7 @@ import pulumi_kubernetes as kubernetes
 
 from components.component import Text
 from fleet.charts.chart import Chart
+from fleet.facts.scheduling import EPHEMERAL_LABEL
 from fleet.providers.oke.launcher_set import LAUNCHER, LAUNCHER_PROGRAM, LAUNCHER_SETTINGS
 from fleet.providers.oke.machine.launch import LAUNCHER_SOURCE
 from fleet.providers.oke.machine.launcher import SWEEP_DEADLINE
@@ -39,7 +40,7 @@ def keep_launchers(logical_name: str, namespace: Text, parent: pulumi.Resource) 
         logical_name,
         metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace),
         # ARC puts the label on every runner pod.
-        spec={"max_unavailable": 0, "selector": {"match_labels": {"actions-ephemeral-runner": "True"}}},
+        spec={"max_unavailable": 0, "selector": {"match_labels": {EPHEMERAL_LABEL: "True"}}},
         opts=pulumi.ResourceOptions(parent=parent, delete_before_replace=True),
     )
 

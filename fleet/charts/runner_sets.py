@@ -170,6 +170,8 @@ class PodSet(RunnerPod, SetSettings):
         tolerations = self.tolerations if self.gpus or "tolerations" in self.model_fields_set else (scheduling.CPU_TOLERATION,)
         pod = runner_pod(self, tolerations, self.gpu_resource, self.mounts_shm, self.usd_per_hour or "")
         placed = scheduling.node_choice(self.node_selectors or [self.node_selector]) | pod
+        if self.fill_nodes:
+            placed["affinity"] = placed.get("affinity", {}) | scheduling.near_runners()
         return placed | ({"runtimeClassName": self.runtime_class} if self.runtime_class else {})
 
     @property

@@ -80,6 +80,8 @@ INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 
 SCALE_SET_LABEL = "actions.github.com/scale-set-name"
 """ARC's label of listener and runner pods: the name of their runner set."""
+EPHEMERAL_LABEL = "actions-ephemeral-runner"
+"""ARC's label of every runner's pod, with the value True (0.14.2, resourcebuilder.go)."""
 SCALE_SET_SPACE = "actions.github.com/scale-set-namespace"
 """ARC's label of listener pods: the namespace of their runner set."""
 RUNNER_POD_LABEL = "runner-pod"
@@ -375,6 +377,16 @@ def _affinity_term(*selectors: Mapping[str, str]) -> dict[str, Any]:
     """A term of a node affinity: every label has one of its values in these selectors, which have the same keys."""
     values = {key: [selector[key] for selector in selectors] for key in selectors[0]}
     return {"matchExpressions": [{"key": key, "operator": "In", "values": listed} for key, listed in values.items()]}
+
+
+def near_runners() -> dict[str, Any]:
+    """The affinity of a pod that prefers the node with the most runners, of any class (docs/stranded.md).
+
+    Each class has a namespace of its own, so the term selects all namespaces. In kube-scheduler's default profile
+    InterPodAffinity has weight 2, and LeastAllocated weight 1.
+    """
+    runners = {"labelSelector": {"matchLabels": {EPHEMERAL_LABEL: "True"}}, "namespaceSelector": {}, "topologyKey": HOST_LABEL}
+    return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": runners}]}}
 
 
 def per_node_annotation(pods: int) -> dict[str, str]:

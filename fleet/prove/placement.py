@@ -438,6 +438,8 @@ def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
         reasons = {counted: f"runners of {runner.gpus} do not divide them", NUMA: "no NUMA node has room for one more"}
         why = reasons.get(worst.limited_by, f"{worst.limited_by} runs out first")
         yield costs(f"{worst.stranded} of {worst.offer.gpus} {counted} of a full {worst.machine.name} stay idle: {why}")
+    if runner.fill_nodes and placement.choice == 1:
+        yield said("fills")
     yield from doubts(runner_ask(runner), placement.host, placement.fits)
     if runner.memory.limit > worst.offer.memory:
         limit = memory_text(runner.memory.limit)

@@ -110,12 +110,9 @@ def fgd(jobs: Sequence[Job], _nodes: Sequence[Node]) -> Policy:
     return by(lambda rest, then: stranded(then) - stranded(rest))
 
 
-POLICIES: Mapping[str, Callable[[Sequence[Job], Sequence[Node]], Policy]] = {
-    "spread": spread,
-    "fill": fill,
-    "best fit": best_fit,
-    "FGD": fgd,
-}
+_Make = Callable[[Sequence[Job], Sequence[Node]], Policy]
+POLICIES: Mapping[str, _Make] = {"spread": spread, "fill": fill, "best fit": best_fit, "FGD": fgd}
+"""What makes each policy of the classes that come and the kinds of nodes."""
 
 
 def fragment(jobs: Sequence[Job]) -> Callable[[Rest], float]:

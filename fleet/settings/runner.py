@@ -196,6 +196,9 @@ class RunnerPod(Runner, PodFields, ContainerFields):
     keep_failed: KeepFailed | None = None
     """Keep the pod of a failed job for some minutes, so that people can look inside (docs/failed-jobs.md). Not with
     `containers: job`. Default: no pod stays. Example: `{time: 15m, group: gpu-ci-debug}`"""
+    fill_nodes: bool = False
+    """Whether a runner prefers the node with the most runners. Then whole nodes stay free for large jobs, or leave, and a node
+    that is lost ends more jobs (docs/stranded.md). Not with `containers: job`. Example: `true`"""
 
     @property
     def span(self) -> Scale:
@@ -230,6 +233,7 @@ class RunnerPod(Runner, PodFields, ContainerFields):
                 raise problem("runner_floor", fault, at=at)
         require_shm("shm", self.shm, self.memory.limit)
         refuse("keepFailed", keep_containers=self.keep_failed is not None and self.in_containers)
+        refuse("fillNodes", fill_containers=self.fill_nodes and self.in_containers)
         if not self.gpus and (of_gpus := [label for label in self.labels if label.lower() in GPU_LABELS]):
             raise problem("cpu_label", at=("labels",), label=of_gpus[0])
         for name, extra in self.volumes.items() if self.in_containers else ():

@@ -55,6 +55,7 @@ RUNNER: Mapping[str, Any] = {
     **POD_FIELDS,
     "containers": "job",
     "keepFailed": {"time": "900s", "group": "gpu-ci-debug"},
+    "fillNodes": True,
 }
 """Another value for each setting of a runner pod."""
 OF_CONTAINERS: Mapping[str, Any] = {"services": {"most": 1}, "podSecurity": "restricted"}

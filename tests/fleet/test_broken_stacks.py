@@ -433,6 +433,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "GitHub's hooks delete the pod of a job in a container before anything can keep it; remove one of the two",
         '{"time": "15m", "group": "gpu-ci-debug"}',
     ),
+    "fill-nodes-in-containers": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.fillNodes",
+        "the jobs' pods of a class with containers have no such preference; remove one of the two",
+        "true",
+    ),
     "keep-failed-beyond-the-reaper": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.keepFailed.time",
         (

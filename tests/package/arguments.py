@@ -131,6 +131,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             **RUNNERS,
             "nodeSelectors": [{"gpu-ci/pool": "t4-spot"}, {"gpu-ci/pool": "t4-ondemand"}],
             "keepFailed": {"time": "15m", "group": "gpu-ci-debug"},
+            "fillNodes": True,
             "manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}, "data": {"a_key": "value"}}],
             "installChart": True,
             "gitops": GITOPS,
