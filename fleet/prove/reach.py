@@ -8,9 +8,11 @@ features that nodes declare are not known offline. `tests/kwok/test_reach.py` co
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from fleet.facts.hardware import Machine
@@ -45,8 +47,7 @@ class Node(Record):
     """A node as the scheduler sees it: one that runs, one that would start, or an autoscaler's template.
 
     `free`: allocatable minus the requests of DaemonSets and other pods, with "pods": how many more it takes; None: room is not
-    compared. `pods`: those that run on it, for affinity, spread and host ports. `machine`: for NUMA nodes. `only`: the only label
-    keys that are compared, as Kueue does for a flavor; None: all.
+    compared. `pods`: those that run on it, for affinity, spread and host ports. `machine`: for NUMA nodes.
     """
 
     name: str
@@ -56,11 +57,6 @@ class Node(Record):
     unschedulable: bool = False
     pods: tuple[Pod, ...] = ()
     machine: Machine | None = None
-    only: frozenset[str] | None = None
-
-    def values(self, key: str) -> Values:
-        """The value of a label, as `matches` takes it."""
-        return None if self.only is not None and key not in self.only else _value(self.labels, key)
 
     def has(self, key: str) -> str:
         """The label for people."""
@@ -135,11 +131,6 @@ class Reach(Record):
     def runs(self) -> tuple[Verdict, ...]:
         """The pools that run it."""
         return tuple(verdict for verdict in self.verdicts if not verdict.reasons)
-
-    @property
-    def missed(self) -> tuple[Verdict, ...]:
-        """The pools that do not run it: for a DaemonSet, those that it does not reach."""
-        return tuple(verdict for verdict in self.verdicts if verdict.reasons)
 
 
 def _distance(reasons: Sequence[Refusal]) -> tuple[bool, int]:
@@ -239,24 +230,23 @@ def _taints(pod: Pod, node: Node, _: Sequence[Node]) -> Iterator[Refusal]:
 
 def intolerance(pod: Pod, taint: Taint, where: str = "") -> Refusal:
     """The reason of a taint that the pod does not tolerate. `where` is more about the taint."""
-    wanted = Toleration(taint.key, effect=taint.effect).manifest()
-    for index, row in enumerate(pod.tolerations):
-        if row.key == taint.key and row.effect in ("", taint.effect):
-            words = f"set operator: Exists, without a value, in the toleration of {taint.key}"
-            where += f" (its toleration has the value {row.value!r})"
-            return _say("TaintToleration", _change(("spec", "tolerations", index), wanted, words), taint=taint, where=where)
-    pairs = ", ".join(f"{key}: {value}" for key, value in wanted.items())
-    edit = _change(("spec", "tolerations", "-"), wanted, f"add toleration {{{pairs}}}")
+    wanted, tolerations = Toleration(taint.key, effect=taint.effect).manifest(), pod.tolerations
+    alike = [index for index, row in enumerate(tolerations) if row.key == taint.key and row.effect in ("", taint.effect)]
+    words = f"add toleration {{{', '.join(f'{key}: {value}' for key, value in wanted.items())}}}"
+    if alike:
+        words = f"set operator: Exists, without a value, in the toleration of {taint.key}"
+        where += f" (its toleration has the value {tolerations[alike[0]].value!r})"
+    edit = _change(("spec", "tolerations", alike[0] if alike else "-"), wanted, words)
     return _say("TaintToleration", edit, taint=taint, where=where)
 
 
 def _labels(pod: Pod, node: Node, _: Sequence[Node]) -> Iterator[Refusal]:
     for key, value in pod.selector.items():
-        if (values := node.values(key)) is not None and value not in values:
+        if node.labels.get(key) != value:
             path = ("spec", "nodeSelector", key)
             edits = [_change(path, node.labels[key])] if key in node.labels else [_node(value, "labels", key)]
             yield _say("NodeSelector", *edits, _change(path, None), by="NodeAffinity", key=key, value=value, has=node.has(key))
-    if pod.terms and not any(term_holds(term, node.values, node.name) for term in pod.terms):
+    if pod.terms and not any(term_holds(term, partial(_value, node.labels), node.name) for term in pod.terms):
         keys = dict.fromkeys(str(one.get("key")) for term in pod.terms for one in parts(term, "matchExpressions"))
         asked = " or ".join(term_words(term) or "nothing" for term in pod.terms)
         has = ", ".join(map(node.has, keys)) or f"the name {node.name}"
@@ -278,8 +268,8 @@ def term_words(term: Mapping[str, Any]) -> str:
 def _term_edits(pod: Pod, node: Node) -> Iterator[Edit]:
     """The single changes after which one term matches, then no affinity at all."""
     for number, term in enumerate(pod.terms):
-        rows = enumerate(parts(term, "matchExpressions"))
-        wrong = [(index, str(one.get("key")), one) for index, one in rows if not matches(node.values(str(one.get("key"))), one)]
+        rows = [(index, str(one.get("key")), one) for index, one in enumerate(parts(term, "matchExpressions"))]
+        wrong = [(index, key, one) for index, key, one in rows if not matches(_value(node.labels, key), one)]
         for index, key, one in wrong if len(wrong) == 1 else ():
             if one.get("operator") == "In" and key in node.labels:
                 path = (*_NODE_TERMS, "nodeSelectorTerms", number, "matchExpressions", index, "values", "-")
@@ -367,13 +357,13 @@ def _spread(pod: Pod, node: Node, nodes: Sequence[Node]) -> Iterator[Refusal]:
         if key not in node.labels:
             yield _say("SpreadKey", looser, by="PodTopologySpread", index=index, key=key)
             continue
-        selector, counts = _selector(one, pod.labels), dict[str, int]()
+        selector, counts = _selector(one, pod.labels), Counter[str]()
         for each in (each for each in spread if _counted(pod, each, one)):
             # The scheduler counts 0 for a selector that is empty.
-            theirs = sum(bool(selector) and other.place == pod.place and _selects(selector, other.labels) for other in each.pods)
-            counts[each.labels[key]] = counts.get(each.labels[key], 0) + theirs
+            alike = (other.place == pod.place and _selects(selector, other.labels) for other in each.pods if selector)
+            counts[each.labels[key]] += sum(alike)
         fewest = min(counts.values(), default=2**31) if len(counts) >= int(one.get("minDomains") or 1) else 0
-        skew = counts.get(node.labels[key], 0) + _selects(selector, pod.labels) - fewest
+        skew = counts[node.labels[key]] + _selects(selector, pod.labels) - fewest
         if skew > (most := int(one.get("maxSkew") or 1)):
             edits, value = (_change((*path, "maxSkew"), skew), looser), node.labels[key]
             yield _say("PodTopologySpread", *edits, index=index, key=key, value=value, skew=skew, most=most)
@@ -388,23 +378,21 @@ def _counted(pod: Pod, node: Node, constraint: Mapping[str, Any]) -> bool:
 def _neighbours(pod: Pod, node: Node, nodes: Sequence[Node]) -> Iterator[Refusal]:
     """Required affinity and anti-affinity between pods; that of the pods that run, too."""
     near = [(each, other) for each in nodes for other in each.pods]
-    terms = _pod_terms(pod, "podAffinity")
+    terms = [term for term, *_ in _pod_terms(pod, "podAffinity")]
     matching = [(each, other) for each, other in near if all(_term_takes(pod, term, other) for term in terms)]
     counted = any(term.get("topologyKey") in each.labels for each, _ in matching for term in terms)
     is_first = not counted and all(_term_takes(pod, term, pod) for term in terms)
-    for index, term in enumerate(terms):
-        key, edit = str(term.get("topologyKey")), _change(("spec", "affinity", "podAffinity", _REQUIRED, index), None)
+    for term, key, index, edit in _pod_terms(pod, "podAffinity"):
         if key not in node.labels or not (is_first or any(_same(node, each, key) for each, _ in matching)):
             asked = " and ".join(map(shown, _selector(term, pod.labels) or ())) or "any labels"
             yield _say("PodAffinity", edit, by="InterPodAffinity", index=index, asked=asked, key=key)
-    for index, term in enumerate(_pod_terms(pod, "podAntiAffinity")):
-        key, edit = str(term.get("topologyKey")), _change(("spec", "affinity", "podAntiAffinity", _REQUIRED, index), None)
+    for term, key, index, edit in _pod_terms(pod, "podAntiAffinity"):
         found = [other for each, other in near if _same(node, each, key) and _term_takes(pod, term, other)]
         for other in found[:1]:
             yield _say("PodAntiAffinity", edit, by="InterPodAffinity", index=index, other=other.label, key=key)
     for each, other in near:
-        for term in _pod_terms(other, "podAntiAffinity"):
-            if _same(node, each, key := str(term.get("topologyKey"))) and _term_takes(other, term, pod):
+        for term, key, _, _ in _pod_terms(other, "podAntiAffinity"):
+            if _same(node, each, key) and _term_takes(other, term, pod):
                 yield _say("OtherAntiAffinity", by="InterPodAffinity", other=other.label, key=key)
 
 
@@ -412,8 +400,10 @@ def _same(node: Node, other: Node, key: str) -> bool:
     return key in node.labels and node.labels[key] == other.labels.get(key)
 
 
-def _pod_terms(pod: Pod, kind: str) -> list[Mapping[str, Any]]:
-    return parts(pod.spec, "affinity", kind, _REQUIRED)
+def _pod_terms(pod: Pod, kind: str) -> Iterator[tuple[Mapping[str, Any], str, int, Edit]]:
+    """(term, topology key, index, the change that removes it) of each required term."""
+    for index, term in enumerate(parts(pod.spec, "affinity", kind, _REQUIRED)):
+        yield term, str(term.get("topologyKey")), index, _change(("spec", "affinity", kind, _REQUIRED, index), None)
 
 
 def _term_takes(owner: Pod, term: Mapping[str, Any], other: Pod) -> bool:
@@ -509,10 +499,8 @@ def reach(pod: Pod, pools: Sequence[Pool], running: Sequence[Node] = ()) -> Reac
     """Which pools run a pod. If none does: the nearest with the fewest reasons that a fix removes, and that fix."""
     verdicts = tuple(judge(pod, pool, running) for pool in pools)
     nearest = sorted(verdicts, key=lambda verdict: _distance(verdict.reasons))
-    for verdict in nearest if all(verdict.reasons for verdict in verdicts) else ():
-        if fix := repair(pod, verdict.pool, running):
-            return Reach(pod, verdicts, verdict, fix)
-    return Reach(pod, verdicts, next(iter(nearest), None))
+    tried = ((one, repair(pod, one.pool, running)) for one in nearest if all(other.reasons for other in verdicts))
+    return Reach(pod, verdicts, *next((found for found in tried if found[1]), (next(iter(nearest), None), ())))
 
 
 def repair(pod: Pod, pool: Pool, running: Sequence[Node] = ()) -> tuple[Edit, ...]:
@@ -555,7 +543,7 @@ def _put(whole: Any, path: Sequence[str | int], value: Any) -> Any:
     return others if gone else others | {key: _put((whole or {}).get(key), rest, value)}
 
 
-# -- what stands for a pool --------------------------------------------------------------------------------------------
+# -- what the autoscaler assumes --------------------------------------------------------------------------------------------
 
 
 def template(
@@ -585,12 +573,3 @@ def template(
     free = machine | {"pods": Fraction(facts["pods"])} | amounts(told["resources"] | storage)
     names = {key: node.labels[key] for key in own if key in node.labels} | {**labels, **told["label"]}
     return Node("template", {**names, "kubernetes.io/hostname": "template"}, tuple(seen), free)
-
-
-def flavor(name: str, labels: Mapping[str, str], taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Pool:
-    """A ResourceFlavor of Kueue as a pool: it compares taints, and selectors on its own label keys, and gives `tolerations`.
-
-    Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler/flavorassigner.
-    """
-    left = tuple(taint for taint in taints if not any(one.covers(taint) for one in tolerations))
-    return Pool(name, (Node(name, labels, left, only=frozenset(labels)),), minimum=1)

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from fleet.facts import hardware
 from fleet.facts.requests import amounts
-from fleet.facts.scheduling import Effect, Taint, Toleration
+from fleet.facts.scheduling import Effect, Taint
 from fleet.facts.tables import beside
 from fleet.prove import reach as module
 from fleet.prove.pod import Pod, pod_of
@@ -24,7 +24,6 @@ from fleet.prove.reach import (
     Reach,
     Refusal,
     applied,
-    flavor,
     judge,
     reach,
     refusals,
@@ -479,18 +478,18 @@ def test_a_request_that_no_node_has_has_no_fix() -> None:
 def test_kubelet_may_refuse_what_the_scheduler_places() -> None:
     shared = Pool("p", (node(free={GPU: "4"}),), minimum=1, single=GPU)
     found = reach(asks({GPU: "2"}), [shared])
-    assert [one.text for one in found.missed[0].reasons] == [
+    assert [one.text for one in found.verdicts[0].reasons] == [
         "job asks for 2 shares, and the device plugin gives a container 1 (UnexpectedAdmissionError)"
     ]
     assert found.fix[0].words == "pod: ask for 1 nvidia.com/gpu in job"
-    assert not judge(*applied(found.missed[0].reasons[0].edits[1:], asks({GPU: "2"}), shared)).reasons
+    assert not judge(*applied(found.verdicts[0].reasons[0].edits[1:], asks({GPU: "2"}), shared)).reasons
     machine = hardware.machine("g4dn.metal")
     numa = node(free={GPU: "8", "cpu": "95", "memory": "300Gi"}, machine=machine)
     pool = Pool("p", (numa,), minimum=1, managers=DescribedKubelet(topologyManagerPolicy="single-numa-node"))
     wide = asks({GPU: "6", "cpu": "8", "memory": "32Gi"})
     found = reach(wide, [pool])
-    assert found.missed[0].outcome == "rejected"
-    assert found.missed[0].reasons[0].text.startswith("it is rejected by topologyManagerPolicy single-numa-node of g4dn.metal")
+    assert found.verdicts[0].outcome == "rejected"
+    assert found.verdicts[0].reasons[0].text.startswith("it is rejected by topologyManagerPolicy single-numa-node of g4dn.metal")
     assert [edit.words for edit in found.fix] == ["pool: set topologyManagerPolicy of p: best-effort"]
 
 
@@ -502,19 +501,10 @@ def test_a_daemonset_tolerates_what_its_controller_adds_and_names_the_pools_that
         Pool("gpu", (node(taints=(TAINT,)),), template=Node("template"), ceilings={"maximum": 0}),
     ]
     found = reach(agent, pools)
-    assert [(one.pool.name, one.reasons[0].filter) for one in found.missed] == [("gpu", "TaintToleration")]
+    assert [(one.pool.name, one.reasons[0].filter) for one in found.verdicts if one.reasons] == [("gpu", "TaintToleration")]
     (edit,) = repair(agent, pools[1])
     assert edit.value == {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
     assert judge(replace(agent, kind="Job"), pools[0]).reasons, "the pod of a Job tolerates none of them"
-
-
-def test_a_flavor_of_kueue_compares_its_own_labels_and_gives_its_tolerations() -> None:
-    pod = asks({GPU: "1"}, nodeSelector={"gpu": "l4", "team": "ml"})
-    l4 = flavor("l4", {"gpu": "l4"}, (TAINT,), (Toleration(GPU),))
-    assert not judge(pod, l4).reasons, "the flavor says nothing of the label team, and its quota is not compared here"
-    (refusal,) = judge(pod, flavor("t4", {"gpu": "t4"}, (), ())).reasons
-    assert refusal.text == "spec.nodeSelector asks for gpu=l4, and the node has gpu=t4"
-    assert judge(pod, flavor("l4", {"gpu": "l4"}, (TAINT,), ())).reasons[0].filter == "TaintToleration"
 
 
 def test_every_text_is_said_by_a_case() -> None:
