@@ -9,9 +9,12 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from fleet.facts.errors import Fault, InputError, quoted, reachable
 from fleet.facts.limits import read_bytes
@@ -27,9 +30,16 @@ class _Step(BaseModel):
     name: str
 
 
+_Moment = Annotated[AwareDatetime, Field(ge=datetime(2018, 1, 1, tzinfo=UTC), le=datetime(2100, 1, 1, tzinfo=UTC))]
+"""GitHub Actions began in 2018."""
+
+
 class Past(Job):
     """A job of an export."""
 
+    created_at: _Moment
+    started_at: _Moment | None = None
+    completed_at: _Moment | None = None
     conclusion: str | None = None
     steps: tuple[_Step, ...] | None = None
 
@@ -38,12 +48,12 @@ class Past(Job):
         """Whether it had `container` or `services`."""
         return any(step.name == _CONTAINERS for step in self.steps or ())
 
-    @property
+    @cached_property
     def waited(self) -> float:
         """Seconds in the queue, for a job that started."""
         return (self.started_at - self.created_at).total_seconds() if self.started_at else 0
 
-    @property
+    @cached_property
     def took(self) -> float:
         """Seconds of work, for a job that ended."""
         return (self.completed_at - self.started_at).total_seconds() if self.started_at and self.completed_at else 0
@@ -118,7 +128,11 @@ def _csv(path: Path, text: str) -> Iterator[tuple[int | None, str, object]]:
 
 def _fault(path: Path, line: int | None, where: str, error: ValidationError) -> InputError:
     first = error.errors(include_url=False)[0]
-    fix = "write a time such as 2026-11-02T09:00:00Z" if str(first["loc"][-1:]).endswith("_at',)") else "export jobs, not runs"
+    fix = (
+        "write a time such as 2026-11-02T09:00:00Z"
+        if any(str(name).endswith("_at") for name in first["loc"])
+        else "export jobs, not runs"
+    )
     got = "" if first["type"] == "missing" else quoted(first["input"])
     fault = Fault(f"{first['msg']}; {fix}", str(path), line, ".".join(map(str, (where, *first["loc"]))), "history", got)
     return InputError(str(fault), (fault,))

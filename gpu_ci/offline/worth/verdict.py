@@ -121,19 +121,10 @@ class Comparison:
         minutes = sum(math.ceil(job.took / 60) for job in asked)
         charge = _NOTES["charge"].format(minutes=minutes, usd=minutes * _TABLES["charge"]["usd-per-minute"])
         fleet = sorted({f"{_WAYS['fleet']}: {source}" for line in self._bill for source in line.sources})
-        return {
-            "answer": answer,
-            "why": why,
-            "first": str(min(moments, default="")),
-            "days": days or shown,
-            "jobs": len(asked),
-            "hours": math.fsum(part.hours * part.gpus for part in parts),
-            "waits": _ranks([job.waited for job in asked]),
-            "ways": ways,
-            "left": left,
-            "notes": (_NOTES["range"], _NOTES["gaps"], _NOTES["out"], charge),
-            "sources": (*self._sources, *fleet),
-        }
+        hours, notes = math.fsum(part.hours * part.gpus for part in parts), [*map(_NOTES.get, ("range", "gaps", "out")), charge]
+        of_jobs = {"jobs": len(asked), "hours": hours, "waits": _ranks([job.waited for job in asked]), "left": left}
+        head = {"answer": answer, "why": why, "first": str(min(moments, default="")), "days": days or shown}
+        return {**head, **of_jobs, "ways": ways, "notes": notes, "sources": (*self._sources, *fleet)}
 
     def _set_of(self, labels: tuple[str, ...], group: str | None) -> tuple[str, str] | str:
         """The runner set of a `runs-on`, or why there is none."""
@@ -174,18 +165,18 @@ class Comparison:
                 for boot, usd in zip(_STARTS, hours, strict=True)
             )
             costs[way] = low, high
-        full = 0.0 if "fleet" in no or paid[0].prepaid is not None else _lowest(places[0], region, shared=True)
+        node = 0.0 if paid[0].prepaid is not None else _seen(host.machines, region, host.capacity, paid[0].line.cheap.usd)
+        full = node / max(1, *(row.count for row in places[0].fits))
         return _Part(key[1], places, jobs, sum(job.took for job in jobs) / 3600, gpus, full, costs, no)
 
     def _cheapest(self, machines: Iterable[Machine], region: str, capacity: str) -> tuple[float, float, float] | None:
         """Least and most USD an hour of the cheapest machine, and the seconds that it costs at least; None without a price."""
         sold = (one for one in machines if capacity == ON_DEMAND or hardware.preemptible(one))
-        offers = [
-            (_seen(one, region, capacity), one, price) for one in sold if (price := hardware.price(one.name, region, capacity))
-        ]
+        offers = [(price, one) for one in sold if (price := hardware.price(one.name, region, capacity)) is not None]
         if not offers:
             return None
-        low, one, price = min(offers, key=lambda offer: (offer[2].usd_per_hour, offer[0], offer[1].name))
+        price, one = min(offers, key=lambda offer: (offer[0].usd_per_hour, offer[1].name))
+        low = _seen([one], region, capacity, price.usd_per_hour)
         seen = f", seen at {low:g}, {'; '.join(sorted(spot.history(one.name, region).sources))}" * (low < price.usd_per_hour)
         self._sources[f"{one.name} {capacity}: {quoted(price)} USD an hour, {price.source}, {price.date}{seen}"] = None
         return low, price.usd_per_hour, _TABLES["least-s"][f"{one.cloud}{'-metal' * one.bare_metal}"]
@@ -220,13 +211,11 @@ class Comparison:
 
         Each job comes so many `times`, spread over an hour; below 1, jobs are left out.
         """
-        cheap = {
-            _pool_of(place): _lowest(place, self._fleet.clusters[place.cluster].region) for part in parts for place in part.places
-        }
+        placed = {_pool_of(place): place.host for part in parts for place in part.places}
         hosts = [{_pool_of(place): (max, min)[end](one.count for one in place.fits) for place in part.places} for part in parts]
         used = list(dict.fromkeys(key for host in hosts for key in host))
         rooms = {key: math.lcm(*(host[key] for host in hosts if key in host)) for key in used}
-        classes, pools, asks, boots = list[Class](), list[Pool](), list[Ask](), dict[tuple[str, str], list[float]]()
+        classes, pools, asks, boots = list[Class](), list[Pool](), list[Ask](), list[float]()
         for at, (part, host) in enumerate(zip(parts, hosts, strict=True)):
             start = self._starts[part.places[0].cluster, part.name]
             cold, warm = ((one.low, one.high)[end] for one in (start.cold, start.warm))
@@ -235,18 +224,19 @@ class Comparison:
             some = part.jobs[:: max(round(1 / times), 1)]
             late = [copy * 3600 / times for copy in range(max(round(times), 1))]
             asks += [Ask(job.created_at.timestamp() + more, job.took, at) for job in some for more in late]
-            for key in host:
-                boots.setdefault(key, []).append(max(cold - warm, 0))
+            boots.append(max(cold - warm, 0))
         for key in used:
             paid, cluster = self._paid[key], self._fleet.clusters[key[0]]
             idle = paid.line.least if paid.prepaid is not None else self._idle[key[0], paid.line.item]
             delay = cluster.idle_delay_of(key[1]) if key[1] in cluster.pools else 0
-            boot, most = (min, max)[end](boots[key]), int(paid.line.most)
+            boot = (min, max)[end](boot for boot, host in zip(boots, hosts, strict=True) if key in host)
+            most = int(paid.line.most)
             pools.append(Pool(rooms[key], min(int(idle), most), most, delay, boot))
         played, usd = Played(sorted(asks), classes, pools, spread=bool(end)), average(self._bill).usd * days * 24
         for at, key in enumerate(used):
             paid, region = self._paid[key], self._paid[key].region
-            hour = 0 if paid.prepaid is not None else paid.hour.usd - (0 if end else paid.line.dear.usd - cheap[key])
+            cheap = _seen(placed[key].machines, region, placed[key].capacity, paid.line.cheap.usd)
+            hour = 0 if paid.prepaid is not None else paid.hour.usd - (0 if end else paid.line.dear.usd - cheap)
             pull = quoted(hardware.unit_price("nat-gateway-gb", region)).usd * counting.assumption("pull-gb") * paid.pulls * end
             # Runners that wait and placeholders keep their nodes beside those of jobs, at most while jobs run.
             busy = min(days * 24, times * sum(part.hours for part, host in zip(parts, hosts, strict=True) if key in host))
@@ -277,15 +267,10 @@ def _fits(one: Machine, like: Machine, gpus: int, cpu: int, memory: int) -> bool
     return same and one.gpus >= gpus and one.vcpus * 1000 >= cpu and one.memory_mib >= memory
 
 
-def _seen(machine: Machine, region: str, capacity: str) -> float:
-    """The lowest USD an hour that a source has for a machine; 0 without one. A listed spot price may be an upper bound."""
-    seen = [one.usd for one in spot.history(machine.name, region).sightings if one.usd] if capacity == SPOT else []
-    return min([quoted(hardware.price_of(machine, region, capacity)).usd, *seen])
-
-
-def _lowest(place: Placement, region: str, *, shared: bool = False) -> float:
-    """The lowest USD an hour of a node, or `shared` by the runners on a full one."""
-    return min(_seen(row.machine, region, place.host.capacity) / (row.count if shared else 1) for row in place.fits if row.count)
+def _seen(machines: Iterable[Machine], region: str, capacity: str, usd: float) -> float:
+    """The lowest USD an hour that a source has for one of machines: a listed price of spot may be that on demand."""
+    names = (one.name for one in machines if capacity == SPOT)
+    return min([usd, *(each.usd for name in names for each in spot.history(name, region).sightings if each.usd)])
 
 
 def _pool_of(place: Placement) -> tuple[str, str]:

@@ -88,6 +88,7 @@ def test_a_job_in_containers_is_known_by_its_step_or_its_cell(tmp_path):
         ('{"message": "Not Found"}', ":1: job 1.id: Field required; export jobs, not runs"),
         ('["x"]', ":1: job 1: Input should be a valid dictionary or instance of Past; export jobs, not runs; got 'x'"),
         (json.dumps([JOBS[0], {**JOBS[1], "started_at": "soon"}]), ":1: job 2.started_at: Input should be a valid datetime"),
+        (json.dumps([{**JOBS[0], "created_at": "0001-01-01T00:00:00+14:00"}]), ":1: job 1.created_at: Input should be greater"),
         (json.dumps([{**JOBS[0], "labels": "gpu"}]), ":1: job 1.labels: "),
         (CSV.replace("Z,", ",", 1), ":2: row 1.created_at: Input should have timezone info; write a time such as 2026-11-02T"),
         ("", ":1: it lacks column created_at; the first line names created_at, started_at, completed_at, labels, and may"),
