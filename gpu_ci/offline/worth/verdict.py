@@ -1,7 +1,7 @@
 """What jobs would have cost on GitHub's GPU runners, on a VM for each job and on a fleet, and which is the cheapest.
 
 Every amount is a range (low, high) of USD: at the low end types and spot are as cheap and starts as short as any source says, at
-the high end as dear and as long. A way that cannot run a job pays a VM on demand for it.
+the high end as expensive and as long. A way that cannot run a job pays a VM on demand for it.
 """
 
 import math
@@ -252,8 +252,8 @@ class Comparison:
         paid = [self._paid[_pool_of(place)] for place in self._stack.placements]
         (best, here), unknown = rival.above, average(self._bill).unknown + sum(one.hour.unknown for one in paid)
         us = not unknown and all(fleet.usd[end] <= way.usd[end] for way in rivals for end in (0, 1))
-        dear = any(all(way.usd[end] < fleet.usd[end] for end in (0, 1)) for way in rivals)
-        answer = "us" if us else "not us" if dear else "undecided"
+        more = any(all(way.usd[end] < fleet.usd[end] for end in (0, 1)) for way in rivals)
+        answer = "us" if us else "not us" if more else "undecided"
         above = _ANSWERS["never" if best is None else "full" if here is None else "above"].format(best=best, here=here)
         words = {"fleet": month(fleet.usd, days), "rival": rival.name, "usd": month(rival.usd, days), "above": above}
         words |= {"unknown": unknown, "late": fleet.late[-1], "minutes": late / 60}
