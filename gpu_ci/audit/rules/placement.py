@@ -96,7 +96,8 @@ def modes(seen: Seen, _: date) -> Iterator[Finding]:
         shaped += [key for key in part(container(one.pod), "resources", "limits") if "/" in str(key)]
         if not one.hook_template and shaped:
             yield said("job-pod.shapeless", at, one.name, keys=", ".join(shaped), variable=HOOK_TEMPLATE)
-        if one.job and one.mode == "kubernetes" and variables(one.pod).get(_KUBE_SCHEDULER, "").lower() != "true":
+        # Without a shared volume the hooks bind no pod.
+        if one.job and one.mode.endswith("kubernetes") and variables(one.pod).get(_KUBE_SCHEDULER, "").lower() != "true":
             runner = [number for number, entry in enumerate(parts(one.pod, "containers")) if entry.get("name") == "runner"]
             place: tuple[str | int, ...] = ("spec", "containers", *runner[:1], "env", len(items(container(one.pod), "env")))
             edits = (
