@@ -7,7 +7,6 @@ from gpu_ci.audit.finding import Finding, sorted_findings
 from gpu_ci.audit.model import Seen
 from gpu_ci.audit.rules import (
     changes,
-    credentials,
     daemons,
     defects,
     jobs,
@@ -50,7 +49,7 @@ RULES: tuple[Rule, ...] = (
     nodes.repair,
     daemons.daemons,
     nodes.efa,
-    credentials.tokens,
+    changes.tokens,
 )
 
 

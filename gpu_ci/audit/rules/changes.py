@@ -1,4 +1,4 @@
-"""Versions that do not go together, and changes that a cluster takes badly, by an export of what it runs now."""
+"""Versions that do not go together, changes that a cluster takes badly, by an export of what it runs, and tokens that end."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -47,3 +47,10 @@ def operator_changes(seen: Seen, _: date) -> Iterator[Finding]:
             if (old := policy.text("spec", "toolkit", "version")) != new:
                 edit = Edit(values, ("daemonsets", "updateStrategy"), "OnDelete")
                 yield said("operator.restarts", at, release, (edit,), old=old, new=new)
+
+
+def tokens(seen: Seen, _: date) -> Iterator[Finding]:
+    """A token of a person ends on a day that no file says."""
+    for one in seen.classes:
+        if "github_token" in one.values.get("githubConfigSecret"):
+            yield said("credential.token", one.values.get("githubConfigSecret"), one.name)

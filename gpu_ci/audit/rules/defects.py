@@ -1,7 +1,7 @@
 """Versions with known defects: `known_defects.csv` has them, each with the condition under which it harms."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def defects(seen: Seen, _: date) -> Iterator[Finding]:
         for row in rows("known_defects.csv"):
             first, fixed = numbers(row["from"]), numbers(row["before"])
             affected = row["component"] == component and first <= version and not (fixed and version >= fixed)
-            if version and affected and (cause := _CONDITIONS[row["with"]](seen, one)):
+            if version and affected and (cause := next(_causes(row["with"], seen, one), "")):
                 facts = {key: row[key] for key in ("component", "effect", "fix", "source")}
                 charts = ARC_CHARTS if component == "arc" else (component,)
                 edits = [*upgrade(at, text, row["before"], *charts)] if isinstance(at, Keys) else []
@@ -88,42 +88,24 @@ def _ghes(one: RunnerClass) -> bool:
     return host is not None and host[1] != "github.com" and not host[1].endswith(".ghe.com")
 
 
-def _with_reserved(seen: Seen, _: RunnerClass | None) -> str:
-    found = (pool for pool in seen.pools if RESERVED in pool.capacities or pool.reservations)
-    return next((f"pool {pool.name} has reserved capacity" for pool in found), "")
-
-
-def _with_ghes(seen: Seen, one: RunnerClass | None) -> str:
-    found = (each for each in ([one] if one else seen.classes) if _ghes(each))
-    return next((f"set {each.name} is of a GitHub Enterprise Server" for each in found), "")
-
-
-def _with_ghes_labels(seen: Seen, one: RunnerClass | None) -> str:
-    return f"set {one.name} has scaleSetLabels and is of a GitHub Enterprise Server" if one and _ghes(one) and one.labels else ""
-
-
-def _with_spot(seen: Seen, one: RunnerClass | None) -> str:
-    pools = reached(one, seen) if one else []
-    return next((f"set {one.name} runs on spot nodes of {pool.name}" for pool in pools if one and SPOT in pool.capacities), "")
-
-
-def _with_dra(seen: Seen, _: RunnerClass | None) -> str:
-    kinds = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
-    found = ((keys.text("kind"), keys.text("metadata", "name")) for keys in seen.of_kind(*kinds))
-    return next((f"{kind} {name} uses dynamic resource allocation" for kind, name in found), "")
-
-
-def _with_nvkind(seen: Seen, _: RunnerClass | None) -> str:
-    return next((f"{path.name} starts nvkind" for path in _workflows(seen) if re.search(r"\bnvkind\b", text_of(path))), "")
-
-
-_CONDITIONS: dict[str, Callable[[Seen, RunnerClass | None], str]] = {
-    "": lambda seen, one: "the files use it",
-    "reserved": _with_reserved,
-    "ghes": _with_ghes,
-    "ghes-labels": _with_ghes_labels,
-    "spot": _with_spot,
-    "dra": _with_dra,
-    "nvkind": _with_nvkind,
-}
-"""The conditions of the table: each says what of the files meets it, or nothing."""
+def _causes(condition: str, seen: Seen, one: RunnerClass | None) -> Iterator[str]:
+    """What of the files meets a condition of the table."""
+    match condition:
+        case "reserved":
+            found = (pool for pool in seen.pools if RESERVED in pool.capacities or pool.reservations)
+            yield from (f"pool {pool.name} has reserved capacity" for pool in found)
+        case "ghes":
+            sets = (each for each in ([one] if one else seen.classes) if _ghes(each))
+            yield from (f"set {each.name} is of a GitHub Enterprise Server" for each in sets)
+        case "ghes-labels" if one and one.labels and _ghes(one):
+            yield f"set {one.name} has scaleSetLabels and is of a GitHub Enterprise Server"
+        case "spot" if one:
+            pools = (pool for pool in reached(one, seen) if SPOT in pool.capacities)
+            yield from (f"set {one.name} runs on spot nodes of {pool.name}" for pool in pools)
+        case "dra":
+            claims = seen.of_kind("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
+            yield from (
+                f"{keys.text('kind')} {keys.text('metadata', 'name')} uses dynamic resource allocation" for keys in claims
+            )
+        case "nvkind":
+            yield from (f"{path.name} starts nvkind" for path in _workflows(seen) if re.search(r"\bnvkind\b", text_of(path)))

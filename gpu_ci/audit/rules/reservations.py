@@ -53,10 +53,9 @@ def _above(seen: Seen, counts: dict[str, int]) -> Iterator[Finding]:
             continue
         held = sum(counts[reserved] for reserved in ids) * max(map(most_gpus, pools))
         if one.maximum * each > held:
-            edit, at = Edit(one.values, ("maxRunners",), held // each), one.values.get("maxRunners")
-            yield said(
-                "reservation.above", at, one.name, (edit,), maximum=one.maximum, each=each, held=held, ids=", ".join(sorted(ids))
-            )
+            facts: dict[str, Any] = {"maximum": one.maximum, "each": each, "held": held, "ids": ", ".join(sorted(ids))}
+            edit = Edit(one.values, ("maxRunners",), held // each)
+            yield said("reservation.above", one.values.get("maxRunners"), one.name, (edit,), **facts)
 
 
 def _removal(seen: Seen, value: str) -> Iterator[Edit]:
