@@ -64,11 +64,7 @@ def _pool(keys: Keys, cloud: str, of_class: dict[str, Any]) -> Pool:
     ]
     if RESERVED in capacities[:-1] and not of_class.get("reservations"):
         capacities.remove(RESERVED)
-    named = {
-        *values_of.get(INSTANCE_TYPE_LABEL, ()),
-        *values_of.get("instance-shape", ()),
-        *values_of.get("instance-shape-name", ()),
-    }
+    named = {value for key in (INSTANCE_TYPE_LABEL, "instance-shape", "instance-shape-name") for value in values_of.get(key, ())}
     found = meeting(cloud, asked)
     # The table has not every type: those that the file names stay, and no other type without GPU is in it by intent.
     kept = [type_ for type_ in found if type_ in named or machine(type_).gpus]
@@ -81,6 +77,7 @@ def _pool(keys: Keys, cloud: str, of_class: dict[str, Any]) -> Pool:
     if cpus is not None and gpu_types:
         most.append(max(int(cpus // one.vcpus) * one.gpus for one in gpu_types))
     own = {key: values_of.get(key, ()) for key, operator, _ in asked if _own(key) and operator in ("In", "Exists")}
+    labels = {key: str(value) for key, value in spec.mapping("template", "metadata", "labels").items()}
     return Pool(
         at=keys.get("metadata", "name"),
         name=name,
@@ -88,11 +85,7 @@ def _pool(keys: Keys, cloud: str, of_class: dict[str, Any]) -> Pool:
         types=types,
         open_types=not named and len(kept) < max(len(found), 1),
         gpus_possible=bool(gpu_types) or any(map(_GPU_FAMILY.match, (*families, *named))),
-        labels={
-            **{key: str(value) for key, value in spec.mapping("template", "metadata", "labels").items()},
-            **{key: values[0] for key, values in own.items() if len(values) == 1},
-            POOL_LABEL: name,
-        },
+        labels=labels | {key: values[0] for key, values in own.items() if len(values) == 1} | {POOL_LABEL: name},
         choices={key: values for key, values in own.items() if len(values) != 1},
         taints=taints(node.items("taints")),
         startup_taints=taints(node.items("startupTaints")),

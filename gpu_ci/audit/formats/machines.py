@@ -160,13 +160,9 @@ def _types(shape: Mapping[str, list[str]]) -> tuple[str, ...]:
 
 
 def _within(name: str, shape: Mapping[str, list[str]]) -> bool:
-    one = machine(name)
-    has = {"cpu": one.vcpus, "ram": one.memory_mib / 1024}
-    for key, value in has.items():
-        asked = [int(number) for text in shape.get(key, []) if (number := quantity(text))]
-        if asked and not min(asked) <= value <= max(asked):
-            return False
-    return True
+    has = {"cpu": machine(name).vcpus, "ram": machine(name).memory_mib / 1024}
+    asked = {key: [int(number) for text in shape.get(key, []) if (number := quantity(text))] for key in has}
+    return all(not numbers or min(numbers) <= has[key] <= max(numbers) for key, numbers in asked.items())
 
 
 def _asked(job: Job) -> dict[str, list[str]]:

@@ -39,7 +39,8 @@ def read(keys: Keys, seen: Seen) -> bool:
 def finish(seen: Seen) -> None:
     """Make pools of the nodes, and give each runner class the template of its jobs' pods."""
     _nodes(seen)
-    maps = {(name, entry): text for keys in seen.of_kind("ConfigMap") for name, entry, text in _texts(keys)}
+    entries = ((keys.text("metadata", "name"), keys.mapping("data")) for keys in seen.of_kind("ConfigMap"))
+    maps = {(name, key): str(text) for name, data in entries for key, text in data.items()}
     seen.classes[:] = [_with_job(one, maps) for one in seen.classes]
 
 
@@ -82,12 +83,6 @@ def _alike(node: Keys) -> tuple[str, tuple[tuple[str, str], ...], tuple[Taint, .
     kept = tuple(sorted((key, value) for key, value in labels.items() if not _OWN.match(key)))
     lasting = tuple(taint for taint in taints(node.items("spec", "taints")) if not _PASSING.match(taint.key))
     return labels.get(INSTANCE_TYPE_LABEL, ""), kept, lasting
-
-
-def _texts(keys: Keys) -> list[tuple[str, str, str]]:
-    """Name, key and text of each entry of a ConfigMap."""
-    name = keys.text("metadata", "name")
-    return [(name, key, value) for key, value in keys.mapping("data").items() if isinstance(value, str)]
 
 
 def _with_job(one: RunnerClass, maps: dict[tuple[str, str], str]) -> RunnerClass:

@@ -179,11 +179,8 @@ def _class(runner: Keys, holding: tuple[_Cluster, ...], machines: list[_Machine]
     first, release = next(iter(serving), None), runner.text("runner_class")
     group = first.keys.text("arc-runners", "runner_group") if first else ""
     group = group or runner.text("runner_group") or "Default"
-    for one in holding:
-        one.keys.get("arc-runners").skip(
-            "github_secret_name", "runner_group", "scheduler_name", "github_config_url", "runner_name_prefix"
-        )
     kept = runner.count("proactive_capacity") or 0
+    ceilings = [one.keys.count("proactive_capacity_max") for one in serving]
     return RunnerClass(
         at=runner,
         name=names[0],
@@ -195,7 +192,7 @@ def _class(runner: Keys, holding: tuple[_Cluster, ...], machines: list[_Machine]
         mode="kubernetes-novolume",
         runs_containers=True,
         needs_container=True,
-        minimum=sum(min(kept, _limit(one)) for one in serving),
+        minimum=sum(kept if most is None else min(kept, most) for most in ceilings),
         maximum=_most(runner, serving),
         url=first.keys.text("arc-runners", "github_config_url") if first else "",
         pod=_TABLE["runner"],
@@ -208,19 +205,10 @@ def _class(runner: Keys, holding: tuple[_Cluster, ...], machines: list[_Machine]
     )
 
 
-def _limit(cluster: _Cluster) -> int:
-    most = cluster.keys.count("proactive_capacity_max")
-    return 10**6 if most is None else most
-
-
 def _most(runner: Keys, serving: tuple[_Cluster, ...]) -> int | None:
     """The maximum of all clusters together; None if one has no limit."""
-    of_each = runner.mapping("max_runners")
-    counts = (
-        [of_each.get(one.name, of_each.get("default")) for one in serving]
-        if of_each
-        else [runner.count("max_runners")] * len(serving)
-    )
+    of_each, every = runner.mapping("max_runners"), runner.count("max_runners")
+    counts = [of_each.get(one.name, of_each.get("default", every)) for one in serving]
     numbers = [count for count in counts if isinstance(count, int)]
     return sum(numbers) if numbers and len(numbers) == len(counts) else None
 
