@@ -122,6 +122,8 @@ def _csv(path: Path, text: str) -> Iterator[tuple[int | None, str, object]]:
             )
         row = {"id": number, **known, **{name: cell for name, cell in cells.items() if cell}}
         row["labels"] = [label.strip() for label in str(row.get("labels", "")).split(";") if label.strip()]
+        if (held := row.get("container", "false")) not in ("true", "false"):
+            raise InputError(f"{path}:{reader.line_num}: row {number}.container: write true or false; got {quoted(held)}")
         row["steps"] = [{"name": _CONTAINERS}] if row.get("container") == "true" else None
         yield reader.line_num, f"row {number}", row
 

@@ -93,6 +93,7 @@ def test_a_job_in_containers_is_known_by_its_step_or_its_cell(tmp_path):
         (CSV.replace("Z,", ",", 1), ":2: row 1.created_at: Input should have timezone info; write a time such as 2026-11-02T"),
         ("", ":1: it lacks column created_at; the first line names created_at, started_at, completed_at, labels, and may"),
         ("created_at,started_at,completed_at,labels,runs_on\n", ":1: unknown column 'runs_on'; the first line names created_at,"),
+        (f"container,{CSV}".replace("\n2", "\nyes,2"), ":2: row 1.container: write true or false; got 'yes'"),
         (CSV.replace("gpu\n", "gpu,x\n", 1), ":2: row 1 has more cells than the first line; quote texts with commas"),
     ],
 )
