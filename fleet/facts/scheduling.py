@@ -323,7 +323,7 @@ def pool_labels(
     of the MIG manager, if they are not the default. `flavor` is the queue flavor that the pool shares with others.
     """
     aliases: dict[str, str] = toml("nodes.toml")["aliases"]
-    labels = own_labels(cluster, pool, role, capacity) | aliases | {"accelerator": accelerator}
+    labels = own_labels(cluster, pool, role, capacity) | {**aliases, "accelerator": accelerator}
     # Without whole GPUs the label is wrong: the autoscaler would wait forever for the GPUs of that node.
     if profile.accelerator_label and resource == GPU_RESOURCE:
         labels[profile.accelerator_label] = accelerator

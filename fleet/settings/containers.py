@@ -74,7 +74,7 @@ def _model(name: str) -> type[BaseModel]:
     for key, word in _FIELDS[name].items():
         needed = isinstance(word, str) and word.endswith("!")
         fields[key] = (_type(word[:-1]), ...) if needed else (_type(word) | None, None)
-    return create_model(name, __base__=Model, **fields)
+    return create_model(name, __config__=Model.model_config, **fields)
 
 
 class _VolumeName(BaseModel, extra="allow"):
