@@ -5,35 +5,24 @@ from datetime import date
 
 from gpu_ci.audit.finding import Finding, sorted_findings
 from gpu_ci.audit.model import Seen
-from gpu_ci.audit.rules import (
-    changes,
-    daemons,
-    defects,
-    jobs,
-    limits,
-    nodes,
-    placement,
-    reachability,
-    reservations,
-    versions,
-)
+from gpu_ci.audit.rules import jobs, limits, nodes, placement, versions
 
 Rule = Callable[[Seen, date], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
     versions.runner_age,
     versions.arc_age,
-    reachability.unreachable,
-    reachability.workloads,
-    reachability.flavors,
-    reachability.stranded,
-    reachability.mixes,
+    placement.unreachable,
+    placement.workloads,
+    placement.flavors,
+    placement.stranded,
+    placement.mixes,
     jobs.placement,
     jobs.cuda,
-    reservations.reservations,
-    defects.defects,
-    changes.arc_versions,
-    changes.labels_changed,
-    changes.operator_changes,
+    limits.reservations,
+    versions.defects,
+    versions.arc_versions,
+    versions.labels_changed,
+    versions.operator_changes,
     placement.shared,
     placement.overheads,
     placement.types,
@@ -47,9 +36,9 @@ RULES: tuple[Rule, ...] = (
     nodes.images,
     nodes.boot,
     nodes.repair,
-    daemons.daemons,
+    nodes.daemons,
     nodes.efa,
-    changes.tokens,
+    versions.tokens,
 )
 
 

@@ -1,17 +1,17 @@
-"""Jobs of workflows against runner classes."""
+"""Jobs of workflows against runner classes, and what code of a job can reach on a runner."""
 
 from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Any
 
 from fleet.facts.errors import instead
+from fleet.facts.nested import at, items, part, parts, text_at
 from fleet.facts.tables import rows
 from fleet.facts.versions import image_cuda
 from gpu_ci.audit.finding import Edit, Finding, said
 from gpu_ci.audit.formats.arc import CONTAINER_MODES
 from gpu_ci.audit.keys import Keys
 from gpu_ci.audit.model import RunnerClass, Seen, gpus_of
-from gpu_ci.audit.rules.confinement import privileges
 from gpu_ci.workflows.job import Job
 
 _MODES = ", ".join(CONTAINER_MODES)
@@ -112,3 +112,25 @@ def _at(job: Job, key: str, value: object) -> tuple[Edit, ...]:
     written = keys.get("jobs", job.key).value
     inner = written.get(key) if isinstance(written, dict) else None
     return () if not isinstance(written, dict) or "${{" in str(inner) else (Edit(keys, ("jobs", job.key, key), value),)
+
+
+_SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/k3s/containerd/containerd.sock")
+
+
+def privileges(one: RunnerClass) -> str:
+    """Why code of a job can reach more than its own pod or machine, in words; empty if the file shows no such way."""
+    pod = one.pod
+    for container in (*parts(pod, "initContainers"), *parts(pod, "containers")):
+        if at(container, "securityContext", "privileged") is True:
+            return f"container {text_at(container, 'name')} is privileged"
+        if added := items(container, "securityContext", "capabilities", "add"):
+            return f"container {text_at(container, 'name')} has the capabilities {', '.join(map(str, added))}"
+    if one.mode == "dind":
+        return "containerMode dind runs a privileged container"
+    for key in ("hostNetwork", "hostPID", "hostIPC"):
+        if pod.get(key) is True:
+            return f"its pod has {key}"
+    for volume in parts(pod, "volumes"):
+        if path := text_at(part(volume, "hostPath"), "path"):
+            return f"its pod mounts {'the socket ' if path in _SOCKETS else ''}{path} of the node"
+    return "" if one.ephemeral else "its runner is not ephemeral, so a job leaves files for the next"
