@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fleet.facts import limits
 from fleet.facts.errors import FleetError, InputError
 from fleet.facts.limits import MOST_BYTES, read_bytes
 from fleet.facts.places import Below
@@ -180,11 +179,10 @@ def test_the_base_of_a_pull_request_may_be_too_large(tmp_path: Path) -> None:
     assert "Pulumi.staging.yaml cannot be read (it has more than 5,000,000 bytes)" in result.stdout
 
 
-def test_a_file_of_the_limit_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_BYTES", 4)
-    assert read_bytes(written(tmp_path / "a", "1234")) == b"1234"
+def test_a_file_of_the_limit_is_read(tmp_path: Path) -> None:
+    assert read_bytes(written(tmp_path / "a", "1234"), 4) == b"1234"
     with pytest.raises(OSError, match="it has more than 4 bytes"):
-        read_bytes(written(tmp_path / "a", "12345"))
+        read_bytes(written(tmp_path / "a", "12345"), 4)
 
 
 def test_no_read_waits(tmp_path: Path) -> None:

@@ -44,8 +44,9 @@ JOBS = ("submit ", "why", "worth")
 """These commands take a Job, the command of one, a run of GitHub, or an export of jobs. So the stack is an option there."""
 
 
-TWO_MEANINGS = {"--jobs"}
-"""A new stack names the kinds of its jobs, and a world is given jobs to run: people would look for no other word in either."""
+TWO_MEANINGS = {"--jobs", "--from"}
+"""A new stack names the kinds of its jobs, and a world is given jobs to run. It comes from files, and an upgrade from a version.
+People would look for no other word."""
 
 
 def commands(group: Any = None, above: str = "") -> Iterator[tuple[str, Any]]:

@@ -140,12 +140,12 @@ def proved(pool: model.Pool, pod: Pod, seen: Seen) -> reach.Pool:
         ceilings[f"limits.{GPU_RESOURCE}"] = pool.most_gpus // gpus
     cpus = "static" if pool.kubelet.get("cpuManagerPolicy") == "static" else "none"
     managers = topology.Policies(pool.topology, cpus) if pool.topology in topology.STRICT else None
-    template = None
-    if pool.from_zero and pool.scaler in ("managed group", "group") and (first := nodes[0]).machine is not None:
-        provider = "oke" if first.machine.cloud == "oci" else "eks"
-        told = (pool.labels, pool.taints) if pool.scaler == "managed group" or provider == "oke" else ({}, ())
-        template = reach.template(provider, first, _capacity(first.machine), *told, pool.tags)
-    scaler = {"managed group": "eks", "group": "eks"}.get(pool.scaler, "")
+    template, group = None, pool.scaler in ("managed group", "group")
+    first = nodes[0].machine
+    scaler = ("oke" if first is not None and first.cloud == "oci" else "eks") if group else ""
+    if pool.from_zero and group and first is not None:
+        told = (pool.labels, pool.taints) if pool.scaler == "managed group" or scaler == "oke" else ({}, ())
+        template = reach.template(scaler, nodes[0], _capacity(first), *told, pool.tags)
     return reach.Pool(
         pool.name, tuple(nodes), pool.at.place, template, pool.minimum, ceilings, scaler, pool.scaler == "karpenter", "", managers
     )

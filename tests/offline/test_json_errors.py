@@ -56,7 +56,7 @@ def test_explain_and_check_have_them_too(slip: Path, tmp_path: Path) -> None:
 def test_a_folder_without_anything_to_audit_is_an_error(tmp_path: Path) -> None:
     (found,) = errors("audit", str(tmp_path), "--json")
     assert found["path"] == "PATH"
-    assert found["message"].startswith(f"{tmp_path} has no workflow and nothing of ARC")
+    assert found["message"].startswith(f"{tmp_path} has no workflow, nothing of ARC and no node pool")
 
 
 def test_a_target_that_is_no_run_is_an_error(slip: Path) -> None:
