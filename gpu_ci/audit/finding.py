@@ -14,7 +14,7 @@ from fleet.facts.groups import grouped
 from fleet.facts.places import Keys as Keys_
 from fleet.facts.tables import beside
 from fleet.facts.yaml_text import text_of, yaml_text
-from gpu_ci.audit.keys import Keys
+from gpu_ci.audit.model import Keys
 from gpu_ci.offline.grow.draft import Draft
 
 Level = Literal["error", "warning", "undeterminable"]

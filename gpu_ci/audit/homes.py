@@ -18,8 +18,7 @@ from fleet.prove import reach, topology
 from fleet.prove.pod import PLAIN, Pod, pod_of
 from gpu_ci.audit import model
 from gpu_ci.audit.formats.types import node_labels
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import RunnerClass, Seen
+from gpu_ci.audit.model import Keys, RunnerClass, Seen
 
 _ZONE = "topology.kubernetes.io/zone"
 _MEBIBYTE = 2**20

@@ -7,8 +7,7 @@ from fleet.facts.yaml_text import Document, text_of
 from fleet.loading.documents import documents
 from gpu_ci.audit.formats import FINISHERS, READERS, each
 from gpu_ci.audit.formats.machines import MULTI, hcl
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import Seen
+from gpu_ci.audit.model import Keys, Seen
 from gpu_ci.offline.folders import files
 from gpu_ci.workflows.job import File
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from fleet.loading.documents import documents
 from gpu_ci.app import app
 from gpu_ci.audit.finding import Edit, diff_of
-from gpu_ci.audit.keys import Keys
+from gpu_ci.audit.model import Keys
 from gpu_ci.audit.reading import audit
 from gpu_ci.audit.rules import findings
 from gpu_ci.offline.commands import audit as _command  # noqa: F401 - registers it

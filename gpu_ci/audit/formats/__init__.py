@@ -7,8 +7,7 @@ reads through `Keys`: a key that no reader takes is listed as unread.
 from collections.abc import Callable, Iterator
 
 from gpu_ci.audit.formats import arc, groups, karpenter, machines, manifests, osdc, stacks
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import Seen
+from gpu_ci.audit.model import Keys, Seen
 
 READERS: tuple[Callable[[Keys, Seen], bool], ...] = (
     arc.read,

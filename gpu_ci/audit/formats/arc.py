@@ -12,8 +12,7 @@ from typing import Any
 from fleet.facts.nested import text_at
 from fleet.facts.tables import beside
 from fleet.facts.yaml_text import helm_values
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import RUNNER_IMAGE, Controller, Release, RunnerClass, Seen, container, variables
+from gpu_ci.audit.model import RUNNER_IMAGE, Controller, Keys, Release, RunnerClass, Seen, container, variables
 
 SET_CHART, CONTROLLER_CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"
 _SKIPPED = beside(__file__, "arc.toml")

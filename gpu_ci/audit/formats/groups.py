@@ -14,8 +14,7 @@ from fleet.facts.scheduling import Effect, Taint
 from fleet.facts.tables import beside
 from gpu_ci.audit.formats import machines
 from gpu_ci.audit.formats.types import ARCH_LABEL, cheapest, meeting, region_of
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import Pool, Seen
+from gpu_ci.audit.model import Keys, Pool, Seen
 
 NODE_TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
 """Prefix of the tags by which Cluster Autoscaler knows labels, taints and resources of a group without nodes."""

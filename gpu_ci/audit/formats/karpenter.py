@@ -14,8 +14,7 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, INSTANCE_TYPE_LABEL
 from fleet.facts.tables import beside
 from gpu_ci.audit.formats.types import bare, cheapest, meeting, meets, node_labels, region_of
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import Pool, Seen, taints
+from gpu_ci.audit.model import Keys, Pool, Seen, taints
 
 ZONE_LABEL, REGION_LABEL = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 POOL_LABEL, CAPACITY_LABEL = "karpenter.sh/nodepool", "karpenter.sh/capacity-type"

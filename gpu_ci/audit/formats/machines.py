@@ -12,8 +12,7 @@ from fleet.facts.nested import items
 from fleet.facts.quantities import quantity
 from fleet.facts.tables import beside
 from gpu_ci.audit.formats.types import by_prefix, cheapest
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import RunnerClass, Seen, container
+from gpu_ci.audit.model import Keys, RunnerClass, Seen, container
 from gpu_ci.workflows.job import Job
 
 _TABLE = beside(__file__, "machines.toml")

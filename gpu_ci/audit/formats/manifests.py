@@ -15,8 +15,7 @@ from fleet.facts.scheduling import INSTANCE_TYPE_LABEL, Taint
 from fleet.facts.tables import beside
 from fleet.facts.yaml_text import kubernetes_documents
 from gpu_ci.audit.formats.karpenter import REGION_LABEL, ZONE_LABEL
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import Pool, RunnerClass, Seen, container, taints, variables
+from gpu_ci.audit.model import Keys, Pool, RunnerClass, Seen, container, taints, variables
 
 _TABLE = beside(__file__, "manifests.toml")
 _KINDS = {(group, kind) for group, kinds in _TABLE["kinds"].items() for kind in kinds}

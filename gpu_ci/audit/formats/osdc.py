@@ -11,8 +11,7 @@ from fleet.facts.hardware import ON_DEMAND, find, price
 from fleet.facts.scheduling import GPU_RESOURCE, Taint
 from fleet.facts.tables import beside, entry
 from gpu_ci.audit.formats.arc import filled
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import Overhead, Pool, RunnerClass, Seen
+from gpu_ci.audit.model import Keys, Overhead, Pool, RunnerClass, Seen
 
 _TABLE = beside(__file__, "osdc.toml")
 _POOLS, _RUNNERS, _CLUSTERS = "OSDC node pool", "OSDC runner", "OSDC clusters"

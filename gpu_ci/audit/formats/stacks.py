@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.facts.scheduling import JOB_TEMPLATE
 from fleet.facts.tables import toml
 from gpu_ci.audit.formats import arc
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import Pool, RunnerClass, Seen
+from gpu_ci.audit.model import Keys, Pool, RunnerClass, Seen
 
 if TYPE_CHECKING:
     from fleet.providers.fleet import Fleet

@@ -10,8 +10,7 @@ from fleet.facts.tables import rows
 from fleet.facts.versions import image_cuda
 from gpu_ci.audit.finding import Edit, Finding, said
 from gpu_ci.audit.formats.arc import CONTAINER_MODES
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import RunnerClass, Seen, gpus_of
+from gpu_ci.audit.model import Keys, RunnerClass, Seen, gpus_of
 from gpu_ci.workflows.job import Job
 
 _MODES = ", ".join(CONTAINER_MODES)

@@ -17,8 +17,7 @@ from fleet.facts.requests import requests_of
 from fleet.facts.scheduling import is_gpu_resource
 from gpu_ci.audit.finding import Edit, Finding, said
 from gpu_ci.audit.homes import pools_near
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import Pool, RunnerClass, Seen, gpus_of
+from gpu_ci.audit.model import Keys, Pool, RunnerClass, Seen, gpus_of
 from gpu_ci.audit.rules.pools import most_gpus, reached
 
 _APART = ("affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")

@@ -15,8 +15,7 @@ from fleet.facts.scheduling import GPU_RESOURCE, INSTANCE_TYPE_LABEL, TEMPLATE, 
 from fleet.prove.pod import Pod as Spec
 from gpu_ci.audit.finding import Edit, Finding, said
 from gpu_ci.audit.homes import pools_near
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import Pool, Seen
+from gpu_ci.audit.model import Keys, Pool, Seen
 from gpu_ci.audit.rules.pools import has_gpus, installed, most_gpus, refused, workloads
 from gpu_ci.workflows.job import File
 

@@ -20,8 +20,7 @@ from fleet.prove.stranded import Job, Node, compare
 from gpu_ci.audit.finding import Edit, Finding, said
 from gpu_ci.audit.formats.manifests import HOOK_TEMPLATE
 from gpu_ci.audit.homes import answer, homes, pod_in, prove, proved
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import Pool, RunnerClass, Seen, container, gpus_of, variables
+from gpu_ci.audit.model import Keys, Pool, RunnerClass, Seen, container, gpus_of, variables
 from gpu_ci.audit.rules.pools import most_gpus, reached
 
 _WORKLOADS = ("Pod", "Deployment", "StatefulSet", "Job", "CronJob")

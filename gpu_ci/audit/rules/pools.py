@@ -9,8 +9,7 @@ from fleet.prove import reach
 from fleet.prove.pod import Pod as Spec
 from gpu_ci.audit.formats.arc import releases
 from gpu_ci.audit.homes import homes, pod_in, proved
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import Pool, RunnerClass, Seen
+from gpu_ci.audit.model import Keys, Pool, RunnerClass, Seen
 
 _WORKLOADS = ("Pod", "Job", "CronJob", "JobSet", "Deployment", "StatefulSet")
 

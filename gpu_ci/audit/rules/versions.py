@@ -17,8 +17,7 @@ from fleet.facts.tables import rows
 from fleet.facts.yaml_text import text_of
 from gpu_ci.audit.finding import Edit, Finding, said
 from gpu_ci.audit.formats.arc import CONTROLLER_CHART, SET_CHART, object_of
-from gpu_ci.audit.keys import Keys
-from gpu_ci.audit.model import RunnerClass, Seen
+from gpu_ci.audit.model import Keys, RunnerClass, Seen
 from gpu_ci.audit.rules.pools import installed, reached
 
 _IN_WORKFLOWS = re.compile(r"\b(nvidia-container-toolkit)(?:=|@|:|_VERSION:? ?[\"']?)v?(\d+\.\d+\.\d+)")
