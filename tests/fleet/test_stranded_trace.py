@@ -14,7 +14,7 @@ import os
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from statistics import mean
 
@@ -86,6 +86,7 @@ def expected() -> list[Job]:
 # -- the policies of their simulator that the module lacks ---------------------------------------------------------------
 
 
+@lru_cache(200_000)
 def tightest(rest: Rest, job: Job) -> Rest | None:
     """What is free after the job on the fullest GPU that has room."""
     return next(rest.after(job), None)
