@@ -70,7 +70,10 @@ def answer(one: RunnerClass, seen: Seen) -> reach.Reach | None:
     if (known := seen.reached.get(id(one))) is None:
         # The project's own figure is in the pod. That of a live node has its DaemonSets too, which the proof counts itself.
         own = next((over for over in one.overheads if not over.daemon_sets), None)
-        pod = Pod("class", one.name, "", own.beside(one.where) if own else one.where, "", 1, False)
+        spec = own.beside(one.where) if own else one.where
+        if pod_in(one.values.instead({"kind": "Pod", "spec": spec})) is None:
+            return None
+        pod = Pod("class", one.name, "", spec, "", 1, False)
         known = seen.reached[id(one)] = prove(pod, one.at.file.path, seen, one.cluster)
     return known
 

@@ -129,7 +129,7 @@ def finish(seen: Seen) -> None:
                 part.whole()
             continue
         merged = given[0] if len(given) == 1 else release.at.laid(given)
-        place = None if merged is release.parts[0] else release.at
+        place = None if given and merged is release.parts[0] else release.at
         seen.classes.append(scale_set(merged, release.version, release.name, place, _namespace(object_of(release.at))))
         for part in given:
             part.note(merged)

@@ -180,8 +180,7 @@ def _written(keys: Keys) -> Iterator[str]:
 def _pairs(keys: Keys) -> dict[str, str]:
     """A mapping of texts, or a list of keys with values."""
     pairs = [(item.text("key") or item.text("Key"), item.text("value") or item.text("Value")) for item in keys.items()]
-    whole = keys.whole()
-    return dict(pairs) if isinstance(whole, list) else {str(key): _plain(value) for key, value in whole.items()} if whole else {}
+    return dict(pairs) if isinstance(keys.whole(), list) else {key: _plain(value) for key, value in keys.mapping().items()}
 
 
 def _plain(value: object) -> str:

@@ -109,7 +109,7 @@ def _own(key: str) -> bool:
 
 def _requirements(entries: Iterable[Keys]) -> Iterator[_Requirement]:
     for entry in entries:
-        key = entry.value.get("key", "") if isinstance(entry.value, dict) else ""
+        key = str(entry.get("key").value)
         if bare(key) in _KNOWN or key in (ZONE_LABEL, REGION_LABEL, CAPACITY_LABEL) or _own(key):
             entry.skip("minValues")
             yield bare(entry.text("key")), entry.text("operator"), entry.texts("values")

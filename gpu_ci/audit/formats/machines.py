@@ -132,7 +132,7 @@ def _runs_on_file(keys: Keys, seen: Seen) -> None:
 def _shaped(name: str, asked: Mapping[str, Iterable[str]], at: Keys, values: Keys) -> RunnerClass:
     """A class from the parts of a label, or the keys of a runner, such as {"cpu": ["4"], "family": ["g4dn"]}."""
     shape = {key: [text for one in texts for text in re.split(r"[+]", one)] for key, texts in asked.items()}
-    spot = shape.get("spot", ["true"])[0].lower() != "false"
+    spot = (shape.get("spot") or ["true"])[0].lower() != "false"
     volume = next((match[1] for text in shape.get("volume", []) if (match := re.search(r"(\d+)\s*gb", text.lower()))), "0")
     return RunnerClass(
         at=at,

@@ -26,11 +26,10 @@ HOOK_TEMPLATE = "ACTIONS_RUNNER_CONTAINER_HOOK_TEMPLATE"
 
 def read(keys: Keys, seen: Seen) -> bool:
     """Keep an object whose kind an audit knows."""
-    kind, version = keys.get("kind").value, keys.get("apiVersion").value
-    group = version.rpartition("/")[0] if isinstance(version, str) and isinstance(kind, str) else None
-    if (group, kind) not in _KINDS:
+    kind, version = keys.text("kind"), keys.text("apiVersion")
+    if not version or (version.rpartition("/")[0], kind) not in _KINDS:
         return False
-    seen.add(str(kind), keys)
+    seen.add(kind, keys)
     keys.whole()
     return True
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from fleet.facts.hardware import ON_DEMAND, find, price
-from fleet.facts.scheduling import GPU_RESOURCE, Taint
+from fleet.facts.scheduling import GPU_RESOURCE, Effect, Taint
 from fleet.facts.tables import beside, entry
 from gpu_ci.audit.formats.arc import filled
 from gpu_ci.audit.model import Keys, Overhead, Pool, RunnerClass, Seen
@@ -139,8 +139,8 @@ def _pool(one: _Machine) -> Pool:
         types=(one.type,),
         gpus_possible=gpu,
         labels=labels,
-        taints=tuple(Taint.read(f"{key}={value}:NoSchedule") for key, value in taints.items()),
-        startup_taints=tuple(Taint.read(f"{key}=true:NoSchedule") for key in starting),
+        taints=tuple(Taint(key, value, Effect.NO_SCHEDULE) for key, value in taints.items()),
+        startup_taints=tuple(Taint(key, "true", Effect.NO_SCHEDULE) for key in starting),
         capacities=(keys.text("capacity_type") or ON_DEMAND,),
         weight=keys.count("weight") or 0,
         region=next(iter(one.regions), ""),
