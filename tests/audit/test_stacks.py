@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from datetime import date
 
 import pytest
 
 from fleet.loading.config import read_fleet
 from gpu_ci.audit.reading import audit
+from gpu_ci.audit.rules import findings
 from tests.audit.reading import seen
 from tests.builders import ROOT
 
@@ -48,6 +50,12 @@ def test_classes_have_the_pod_of_a_runner_or_of_a_job_or_a_machine():
     assert "nvidia.com/gpu" in (job.job or {})["containers"][0]["resources"]["limits"]
     assert (job.by, job.needs_container, job.version != "") == ("gpu-ci", True, True)
     assert {one.machines for one in machines} >= {("VM.GPU.A10.1",)}
+
+
+def test_pools_that_share_gpus_offer_their_shares_and_all_classes_have_a_home():
+    found = audit(ROOT / "examples" / "Pulumi.gpu-work.yaml")
+    assert "nvidia.com/gpu.shared" in next(one for one in found.pools if one.name == "t4-sliced").allocatable
+    assert [one.subject for one in findings(found, date(2026, 11, 20)) if one.rule == "no-pool"] == []
 
 
 def test_a_broken_stack_file_is_a_line_with_its_place(tmp_path):

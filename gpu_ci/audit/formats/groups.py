@@ -10,14 +10,12 @@ from typing import Any
 
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
 from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import Effect, Taint
+from fleet.facts.scheduling import TEMPLATE, Effect, Taint
 from fleet.facts.tables import beside
 from gpu_ci.audit.formats import machines
 from gpu_ci.audit.formats.types import ARCH_LABEL, cheapest, meeting, region_of
 from gpu_ci.audit.model import Keys, Pool, Seen
 
-NODE_TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
-"""Prefix of the tags by which Cluster Autoscaler knows labels, taints and resources of a group without nodes."""
 _TABLE = beside(__file__, "groups.toml")
 _RESOURCES = {row["resource"]: row["pools"][0] for row in _TABLE["document"] if "resource" in row}
 _SELECTED = {"gpus": "instance-gpu-count", "vCPUs": "instance-cpu", "cpuArchitecture": ARCH_LABEL}
@@ -134,18 +132,16 @@ def pool(at: Keys, form: Mapping[str, Any], top: Keys, document: Mapping[str, An
     labels = {form["name-label"]: name} if "name-label" in form else {}
     labels |= {form["capacity-label"]: market.upper().replace("-", "_") or "ON_DEMAND"} if "capacity-label" in form else {}
     if form.get("tagged") or first("propagates") is True:
-        own |= {f"{NODE_TEMPLATE}label/{key}": value for key, value in made.labels.items()}
-        own |= {f"{NODE_TEMPLATE}taint/{one.key}": f"{one.value}:{one.effect}" for one in made.taints}
+        own |= {f"{TEMPLATE}label/{key}": value for key, value in made.labels.items()}
+        own |= {f"{TEMPLATE}taint/{one.key}": f"{one.value}:{one.effect}" for one in made.taints}
     made = replace(made, labels={**made.labels, **labels}, tags=own)
     return replace(made, **_tagged(made, own)) if form.get("from-tags") else made
 
 
 def _tagged(one: Pool, tags: Mapping[str, str]) -> dict[str, Any]:
     """Tags of a group beside those that it has, and the labels and taints that they say its nodes have."""
-    labels = {key.partition("/label/")[2]: value for key, value in tags.items() if key.startswith(f"{NODE_TEMPLATE}label/")}
-    written = [
-        f"{key.partition('/taint/')[2]}={value}" for key, value in tags.items() if key.startswith(f"{NODE_TEMPLATE}taint/")
-    ]
+    labels = {key.partition("/label/")[2]: value for key, value in tags.items() if key.startswith(f"{TEMPLATE}label/")}
+    written = [f"{key.partition('/taint/')[2]}={value}" for key, value in tags.items() if key.startswith(f"{TEMPLATE}taint/")]
     found = [taint for taint in map(_taint, written) if taint]
     return {
         "tags": {**one.tags, **tags},

@@ -4,7 +4,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fleet.facts.scheduling import JOB_TEMPLATE
+from fleet.facts.offer import allocatable, least
+from fleet.facts.scheduling import GPU_RESOURCE, JOB_TEMPLATE, STORAGE_TAG, resource_tags
 from fleet.facts.tables import toml
 from gpu_ci.audit.formats import arc
 from gpu_ci.audit.model import Keys, Pool, RunnerClass, Seen
@@ -54,7 +55,20 @@ def _pool(at: Keys, cluster: str, settings: "Cluster", name: str, profile: Any) 
         group=cluster,
         disk=pool.disk // 1024,
         image=pool.image,
+        # Of shared GPUs the table of machines knows nothing.
+        allocatable=_offer(pool) if pool.has_gpus and pool.resource != GPU_RESOURCE else {},
+        # As components/eks and components/oci tag their groups for the autoscaler.
+        tags=resource_tags(_offer(pool)) | {STORAGE_TAG: _offer(pool)["ephemeral-storage"]} if scaler != "none" else {},
     )
+
+
+def _offer(pool: Any) -> dict[str, str]:
+    """What each node of a pool offers at least, as quantities."""
+    from fleet.settings.pool import offered  # noqa: PLC0415 - as above
+
+    offer = least(allocatable(machine, pool.disk) for machine in pool.machines)
+    units = {GPU_RESOURCE: 0, pool.resource: min(map(pool.units, pool.machines))} if pool.has_gpus else {}
+    return offered(offer, units) | ({"pods": str(offer.pods)} if offer.pods else {})
 
 
 def _class(at: Keys, fleet: "Fleet", cluster: str, settings: "Cluster", name: str) -> RunnerClass:
