@@ -27,7 +27,7 @@ from fleet.facts.manifest import filled
 from fleet.facts.record import Record
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
 from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, control_plane_logs
-from fleet.providers.eks.fallback import autoscaler
+from fleet.providers.eks.provider import autoscaler
 from fleet.providers.eks.runners import EksPodRunner
 from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
 from fleet.settings.model import TagKey, TagValue

@@ -13,7 +13,7 @@ from components.eks.governance import govern
 from components.eks.launch import joining, part_of
 from components.kubernetes.provider import ExistingCluster, kubernetes_provider
 from fleet.providers.eks.existing import ExistingEksCluster as Settings
-from fleet.providers.eks.fallback import autoscaler
+from fleet.providers.eks.provider import autoscaler
 from fleet.settings.existing import AUTOSCALER_CHART
 
 

@@ -30,11 +30,11 @@ from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke import existing as settings_of_existing
 from fleet.providers.oke.addons import PLUGIN_ADDON
+from fleet.providers.oke.bill import oke_quotas
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.fallback import oke_priorities
 from fleet.providers.oke.gateway import gateway
 from fleet.providers.oke.launcher_set import machine_set_of
-from fleet.providers.oke.quotas import oke_quotas
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.tags import fixed_tags
 from fleet.settings.enablement import GPU_PLUGIN_ADDON

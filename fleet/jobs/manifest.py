@@ -12,8 +12,8 @@ from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, refused
 from fleet.jobs.profiles import PROFILES
 from fleet.jobs.spec import GpuJobSpec
+from fleet.providers.installed import Target
 from fleet.providers.registry import PROVIDERS
-from fleet.providers.target import Target
 from fleet.settings.model import is_label_value
 
 Manifest = dict[str, Any]

@@ -22,7 +22,7 @@ from fleet.jobs.spec import GpuJobSpec
 from fleet.prove.placement import Fit, Host, doubts, fit, node_price, pool_host, pool_hosts, unfit
 from fleet.prove.quota import barred, queue_of
 from fleet.providers.fleet import Fleet
-from fleet.providers.target import Target, pool_target
+from fleet.providers.installed import Target, pool_target
 from fleet.settings.cluster import Cluster
 from fleet.settings.pool import Pool
 from fleet.settings.refusals import words

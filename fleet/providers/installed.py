@@ -1,9 +1,9 @@
-"""The charts of a cluster.
+"""The charts of a cluster, and the settings that a pod needs to run in a pool.
 
 Launcher capacity and placement count the pods of these charts, GitOps writes them to Git, and the components install them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fleet.charts import PLAIN
@@ -13,7 +13,7 @@ from fleet.charts.chart import Chart, Pod
 from fleet.charts.cloudwatch import CLOUDWATCH_PODS
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER, ENGINE_PORT, dcgm_exporter
 from fleet.charts.enablement import Access, DevicePlugin
-from fleet.charts.gpu_operator import GpuOperatorSettings
+from fleet.charts.gpu_operator import GpuOperatorSettings, runtime_class as operator_runtime_class
 from fleet.charts.kube_prometheus import kube_prometheus
 from fleet.charts.kueue import kueue
 from fleet.charts.runner_sets import PodSet, of_cluster
@@ -21,16 +21,17 @@ from fleet.facts.hardware import Machine
 from fleet.facts.manifest import filled, service_account
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Money, range_text
+from fleet.facts.record import Record
 from fleet.facts.requests import requests_of
 from fleet.facts.scheduling import RUNTIME_CLASS, STARTUP_GATE, Toleration
 from fleet.providers.phases import prepare_timeout
 from fleet.providers.registry import PROVIDERS, provider_of
-from fleet.providers.target import pool_target
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.github import GitHub
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.operator import OperatorSettings
+from fleet.settings.pool import Pool
 from fleet.settings.queues import Queues
 from fleet.settings.runner import PodRunner, RunnerPod
 from fleet.settings.sharing import Mig, config_name
@@ -211,3 +212,45 @@ def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:
     """The charts' pods on each GPU node. A pod with a strategy runs only on nodes that share GPUs that way."""
     pods = (*(pod for chart in shared_charts(cluster) for pod in chart.pods), *monitoring_pods(cluster))
     return tuple(pod for pod in pods if pod.on != "system pool")
+
+
+class Target(Record):
+    """The node labels, tolerations and resource of pods of one pool, or of several in order.
+
+    `selectors` has the node selector of each pool, the first choice first. The nodes advertise `resource`. `runtime_class` is
+    empty if a pod needs none. `mounts_shm`: whether a pod may mount its own /dev/shm.
+    """
+
+    selectors: Sequence[dict[str, str]]
+    tolerations: Sequence[Toleration]
+    runtime_class: str
+    resource: str
+    mounts_shm: bool
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """The node selector of pods that have one pool."""
+        (selector,) = self.selectors
+        return selector
+
+
+def pool_target(cluster: Cluster, *names: str) -> Target:
+    """The target for pods of these pools, the first choice first. The settings refuse pools that share GPUs differently."""
+    pools: list[Pool] = [cluster.pools[name] for name in names]
+    profile = PROVIDERS[cluster.provider].profile
+    return Target(
+        [pool.node_selector(name) for name, pool in zip(names, pools, strict=True)],
+        tuple(dict.fromkeys(toleration for pool in pools for toleration in pool.tolerations(profile))),
+        runtime_class(cluster) if pools[0].has_gpus else "",
+        pools[0].resource,
+        pools[0].mounts_shm,
+    )
+
+
+def runtime_class(cluster: Cluster) -> str:
+    """The RuntimeClass that GPU pods of a cluster need, or an empty string."""
+    first = next(iter(cluster.gpu_pools.values()), None)
+    if cluster.enablement != GPU_OPERATOR or first is None:
+        return ""
+    cdi = any(pool.cdi for pool in cluster.pools.values())
+    return operator_runtime_class(NODE_IMAGES[first.image], cluster.operator or OperatorSettings(), cdi=cdi)

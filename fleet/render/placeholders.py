@@ -11,7 +11,7 @@ from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.scheduling import PLACEHOLDER_PRIORITY
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.prove.room import placeholder
-from fleet.providers.target import pool_target
+from fleet.providers.installed import pool_target
 from fleet.render.workloads import parts
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE

@@ -1,17 +1,23 @@
-"""Compares a state with the clouds and clusters: what an interrupted run left, and what settles it."""
+"""Compares a state with the clouds and clusters: what an interrupted run left, and what settles it. Requests only read.
+
+Helm keeps each revision of a release as a Secret of the type helm.sh/release.v1 with the labels name, owner, status and version
+(helm/helm, pkg/storage/driver/secrets.go, newSecretsObject). A name is in use unless the release is uninstalled
+(pkg/action/install.go, availableName).
+"""
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 
+from fleet.facts.record import Record
 from fleet.providers.finding import SourceError
 from fleet.providers.provider import Left, Leftovers
-from gpu_ci.pending import clusters
 from gpu_ci.pending.state import KUBERNETES, Resource, State, cluster_of
-from gpu_ci.submit.errors import SubmitError
-from gpu_ci.submit.objects import text
+from gpu_ci.submit.cluster import Cluster
+from gpu_ci.submit.errors import InputError, SubmitError
+from gpu_ci.submit.objects import Kind, text
 
 T = TypeVar("T")
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -43,7 +49,7 @@ class Clouds:
         self.state, self.not_asked = state, dict[str, str]()
         self.by_package = {each.package: each for each in leftovers}
         self.left = [left for cloud in leftovers for left in self._ask(cloud.cloud, partial(self._own, cloud)) or ()]
-        self.releases = {name: self._ask(name, partial(clusters.releases, name)) for name in state.clusters}
+        self.releases = {name: self._ask(name, partial(releases, name)) for name in state.clusters}
 
     def ids(self, resource: Resource) -> tuple[list[str] | None, str]:
         """The ids by which Pulumi imports what a pending create made, None if that is unknown; and the command that shows it."""
@@ -86,7 +92,7 @@ class Clouds:
         scope = ["--namespace", namespace] if namespace else []
         look = shlex.join(["kubectl", "get", text(inputs, "kind"), name, *scope])
         # A client without a name would ask the cluster of the kubeconfig's current context.
-        return self._ask(cluster, partial(clusters.ids, cluster, inputs)) if cluster else None, look
+        return self._ask(cluster, partial(ids, cluster, inputs)) if cluster else None, look
 
     def _own(self, cloud: Leftovers) -> list[Left]:
         cloud.require_account(self.state.names)
@@ -147,7 +153,7 @@ class Findings:
             else:
                 yield entry(IMPORT, f"exists as {identity}", id=identity)
 
-    def _release(self, resource: Resource) -> clusters.Release | None:
+    def _release(self, resource: Resource) -> "Release | None":
         releases = self.clouds.releases.get(cluster_of(self.state.provider_of(resource))) or ()
         same = (each for each in releases if each.id == release_id(resource))
         return next(same, None) if resource.type == RELEASE else None
@@ -211,3 +217,71 @@ def _shell(entry: Entry) -> str:
 
 def _of(resource: Resource, what: str, needs: str, says: str, **fields: str) -> Entry:
     return Entry(what, resource.name, needs, says, resource.type, resource.urn, **fields)
+
+
+SECRETS = Kind("v1", "secrets", namespaced=False)
+_SELECTOR = "owner=helm,status in (deployed,failed,pending-install,pending-rollback,pending-upgrade)"
+
+
+class Release(Record):
+    """The newest revision of a release that Helm keeps in a cluster."""
+
+    namespace: str
+    name: str
+    status: str
+    context: str
+
+    @property
+    def id(self) -> str:
+        """The id by which Pulumi imports it."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def waits(self) -> bool:
+        """Whether an interrupted run left it."""
+        return self.status.startswith("pending-")
+
+    @property
+    def command(self) -> str:
+        """What ends its wait. Only a rollback keeps what was installed before."""
+        verb = "uninstall" if self.status in ("pending-install", "failed", "deployed") else "rollback"
+        return shlex.join(["helm", verb, self.name, "--namespace", self.namespace, "--kube-context", self.context])
+
+
+@cache
+def connect(cluster: str) -> tuple[Cluster, str]:
+    """A cluster with its context: the one with the cluster's name, or whose name ends with `/` and it, as the AWS CLI writes it.
+
+    Raises InputError if the kubeconfig has none, or several of the second kind and none of the first.
+    """
+    from gpu_ci.submit import kubeconfig  # noqa: PLC0415 - loading the client takes a third of a second
+
+    names = [name for name in kubeconfig.contexts() if name.rpartition("/")[2] == cluster]
+    if len(names) > 1 and cluster not in names:
+        fix = f"rename the right one: kubectl config rename-context OLD {cluster}"
+        raise InputError(f"the kubeconfig has several contexts for {cluster}: {', '.join(names)}; {fix}")
+    context = names[0] if len(names) == 1 else cluster
+    return kubeconfig.connect(context=context), context
+
+
+def releases(cluster: str) -> list[Release]:
+    """The releases in a cluster. Raises InputError, ApiError or UnreachableError."""
+    api, context = connect(cluster)
+    newest: dict[tuple[str, str], tuple[int, str]] = {}
+    for secret in api.list(SECRETS, {"labelSelector": _SELECTOR}):
+        place = (text(secret, "metadata", "namespace"), text(secret, "metadata", "labels", "name"))
+        version, status = (text(secret, "metadata", "labels", label) for label in ("version", "status"))
+        newest[place] = max(newest.get(place, (0, "")), (int(version) if version.isdecimal() else 0, status))
+    return [Release(*place, status, context) for place, (_, status) in newest.items()]
+
+
+def ids(cluster: str, inputs: Mapping[str, Any]) -> list[str]:
+    """The id of the object with these inputs, if it exists. Raises InputError, ApiError or UnreachableError."""
+    api, _ = connect(cluster)
+    name = text(inputs, "metadata", "name")
+    kind = api.kind(text(inputs, "apiVersion"), text(inputs, "kind"))
+    if kind is None or not name:
+        return []
+    namespace = (text(inputs, "metadata", "namespace") or "default") if kind.namespaced else ""
+    there = replace(api, namespace=namespace).find(kind, name) is not None
+    return ["/".join(filter(None, (namespace, name)))] if there else []

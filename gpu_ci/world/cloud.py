@@ -20,9 +20,8 @@ from fleet.facts.pricing import Money
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.render.sweeps.api import Api, Object
 from fleet.render.sweeps.quarantine import NODES
-from gpu_ci.world.follow import delete, merge, owner_of, passes, path_of
 from gpu_ci.world.groups import Group
-from gpu_ci.world.plane import FAKE_NODE
+from gpu_ci.world.plane import FAKE_NODE, delete, merge, owner_of, passes, path_of
 
 REFUSED = "InsufficientInstanceCapacity"
 """The error of a machine that the cloud does not have."""

@@ -15,8 +15,7 @@ from urllib.error import HTTPError
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import kubernetes_documents
 from fleet.render.sweeps.api import Api, Object
-from gpu_ci.world.follow import path_of
-from gpu_ci.world.plane import Plane
+from gpu_ci.world.plane import Plane, path_of
 from gpu_ci.world.processes import free_port
 
 _VARIABLE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")

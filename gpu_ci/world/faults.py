@@ -17,9 +17,8 @@ from fleet.render.sweeps.api import Object
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
 from fleet.settings.runner import PodRunner
-from gpu_ci.world.follow import FAILS, merge, owner_of
 from gpu_ci.world.metrics import MOST_FACTOR
-from gpu_ci.world.plane import FAKE_NODE
+from gpu_ci.world.plane import FAILS, FAKE_NODE, merge, owner_of
 from gpu_ci.world.processes import WorldError
 from gpu_ci.world.record import unexpected
 from gpu_ci.world.run import World

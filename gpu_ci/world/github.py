@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from gpu_ci.world.follow import LOG
+from gpu_ci.world.plane import LOG
 from gpu_ci.world.scale_sets import Json, RefusedError, Runner, ScaleSet, Service
 
 _LASTS = 3600

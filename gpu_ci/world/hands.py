@@ -23,8 +23,7 @@ from threading import Event
 from fleet.facts.record import Record
 from fleet.render.sweeps.api import Object
 from gpu_ci.world.container import Pod, entering, expanded, namespaces
-from gpu_ci.world.follow import FAILS, LOG, Followed, delete, merge, now, passes, write_status
-from gpu_ci.world.plane import HANDS_LABEL, Plane
+from gpu_ci.world.plane import FAILS, HANDS_LABEL, LOG, Followed, Plane, delete, merge, now, passes, write_status
 
 PYTHON = "python3"
 """The program that is this Python."""

@@ -17,8 +17,7 @@ from fleet.facts.errors import InputError
 from fleet.facts.scheduling import DELETION_PROPAGATION
 from fleet.facts.yaml_text import read_yaml
 from fleet.render.sweeps.api import METADATA, Object, with_query
-from gpu_ci.world.follow import found, gone
-from gpu_ci.world.plane import Plane
+from gpu_ci.world.plane import Plane, found, gone
 from gpu_ci.world.processes import WorldError, private
 from gpu_ci.world.steps import Release, Step, Steps, releases, text_of
 

@@ -25,8 +25,7 @@ from fleet.render.monitoring.rules.rule import record
 from fleet.render.sweeps.api import Api, Object
 from fleet.settings.cluster import Cluster
 from fleet.settings.monitoring import Monitoring
-from gpu_ci.world.follow import passes
-from gpu_ci.world.plane import Plane, filled
+from gpu_ci.world.plane import Plane, filled, passes
 from gpu_ci.world.processes import free_port
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000, "y": 31_536_000_000}

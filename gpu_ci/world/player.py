@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fleet.render.sweeps.api import Api, Collection, Object
-from gpu_ci.world.follow import FAILS, LOG, now, owner_of, write_status
+from gpu_ci.world.plane import FAILS, LOG, now, owner_of, write_status
 from gpu_ci.world.scale_sets import EndedError, Job, Runner, Service
 
 _CONTAINER, _JIT = "runner", "ACTIONS_RUNNER_INPUT_JITCONFIG"

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from fleet.facts.pricing import Money, total
 from fleet.prove.bill import lines
-from gpu_ci.world.observe import waits
 from gpu_ci.world.parts import OPTIONAL, Parts
-from gpu_ci.world.run import World
+from gpu_ci.world.run import World, waits
 
 REAL, SIMULATED, MISSING = "real", "simulated", "missing"
 STAY = ("CustomResourceDefinition ", "ConfigMap kube-system/cluster-autoscaler-status")

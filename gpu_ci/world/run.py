@@ -1,38 +1,40 @@
-"""One cluster of a stack as a world: it starts the parts, installs what the program declares, queues jobs, and removes all."""
+"""One cluster of a stack as a world: it starts the parts, installs what the program declares, queues jobs and counts."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from random import Random
+from statistics import median
 from threading import Event, Timer
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from fleet.charts.cluster_autoscaler import AUTOSCALER
-from fleet.facts.scheduling import SYSTEM_POOL
+from fleet.facts.groups import grouped
+from fleet.facts.scheduling import POOL_LABEL, SCALE_SET_LABEL, SYSTEM_POOL
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from fleet.render.monitoring.objects import targets
 from fleet.render.sweeps.api import Object
+from fleet.settings.cluster import Cluster
 from fleet.settings.monitoring import Monitoring
 from gpu_ci.world import autoscaler, parts, services
 from gpu_ci.world.cloud import Cloud
-from gpu_ci.world.follow import Followed, passes
 from gpu_ci.world.github import GitHub
 from gpu_ci.world.groups import groups
 from gpu_ci.world.hands import PROGRAMS, Hands, Program
 from gpu_ci.world.install import Installer, chart_of, everything, is_whole, require_charts
 from gpu_ci.world.jobs import Batch
 from gpu_ci.world.metrics import Metrics, Scraped, of_pods, require_factor
-from gpu_ci.world.observe import Observed
-from gpu_ci.world.plane import FAKE_NODE, Plane, control_plane
+from gpu_ci.world.plane import FAKE_NODE, Followed, Plane, control_plane, owner_of, passes
 from gpu_ci.world.player import Player
 from gpu_ci.world.processes import Processes
-from gpu_ci.world.scale_sets import Job
+from gpu_ci.world.scale_sets import Job, Service
 from gpu_ci.world.steps import GROUPS, SERVED, recorded, releases, steps, without
 
 _URL = "githubConfigUrl"
@@ -48,6 +50,74 @@ class Options(NamedTuple):
     programs: parts.Parts
     folder: Path
     day: date
+
+
+EXPECTED = frozenset({"FailedScheduling"})
+"""Reasons of warnings that belong to a fleet that works: a runner waits for its node."""
+
+
+@dataclass
+class Observed:
+    """What happened so far. `astray` are runner pods on a pool that their class does not name."""
+
+    plane: Plane
+    cluster: Cluster
+    pods: Followed
+    nodes: Followed
+    stop: Event
+    landed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    astray: list[str] = field(default_factory=list)
+    peak_runners: Counter[str] = field(default_factory=Counter)
+    peak_nodes: Counter[str] = field(default_factory=Counter)
+    _seen: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._events = Followed(self.plane.api, "/api/v1/events", self.stop)
+
+    def once(self) -> None:
+        """Count pods and nodes as they are now."""
+        pools = {node["metadata"]["name"]: node["metadata"].get("labels", {}).get(POOL_LABEL, "") for node in self.nodes.values()}
+        runners = [pod for pod in self.pods.values() if owner_of(pod)[0] == "EphemeralRunner"]
+        self._peak(self.peak_nodes, Counter(pools.values()))
+        self._peak(self.peak_runners, Counter(map(class_of, runners)))
+        for pod in runners:
+            node = pod["spec"].get("nodeName", "")
+            if node in pools and pod["metadata"]["uid"] not in self._seen:
+                name, pool = class_of(pod), pools[node]
+                self._seen.add(pod["metadata"]["uid"])
+                self.landed[name, pool] += 1
+                if name in self.cluster.pod_runners and pool not in self.cluster.pod_runners[name].ordered:
+                    self.astray.append(f"{pod['metadata']['name']} of {name} on {pool}")
+
+    @staticmethod
+    def _peak(peaks: Counter[str], now: Counter[str]) -> None:
+        for name, count in now.items():
+            peaks[name] = max(peaks[name], count)
+
+    def warnings(self) -> dict[str, int]:
+        """Warnings that the plan did not foresee, by kind of object and reason."""
+        counted: Counter[str] = Counter()
+        for event in self._events.values():
+            if event.get("type") == "Warning" and event.get("reason") not in EXPECTED:
+                counted[f"{event['involvedObject']['kind']} {event.get('reason')}"] += event.get("count") or 1
+        return dict(counted.most_common())
+
+
+def class_of(pod: Object) -> str:
+    """The runner class of a runner's pod."""
+    return str(pod["metadata"].get("labels", {}).get(SCALE_SET_LABEL, ""))
+
+
+def waits(github: Service) -> dict[str, dict[str, Any]]:
+    """For each class: its jobs by state, and seconds from queue to start, of a real clock."""
+    table: dict[str, dict[str, Any]] = {}
+    by_class = grouped((job.scale_set.name if job.scale_set else ", ".join(job.runs_on), job) for job in [*github.jobs])
+    for name, jobs in by_class.items():
+        started = sorted(job.started - job.queued for job in jobs if job.started)
+        longest = {"median": median(started), "p95": started[int(len(started) * 0.95)], "longest": started[-1]} if started else {}
+        results = Counter(job.result if job.state == "completed" else job.state for job in jobs)
+        table[name] = {"jobs": len(jobs), **results, "wait": {key: round(value, 1) for key, value in longest.items()}}
+    return table
 
 
 class World:

@@ -22,9 +22,8 @@ from gpu_ci.offline.layout import show_line, show_table
 from gpu_ci.offline.progress import Progress
 from gpu_ci.world import faults, get, parts, record
 from gpu_ci.world.jobs import Batch, batches
-from gpu_ci.world.observe import waits
 from gpu_ci.world.processes import WorldError
-from gpu_ci.world.run import Options, World
+from gpu_ci.world.run import Options, World, waits
 
 _EVERY = 10
 """Seconds between two lines about a run whose output is not a terminal."""

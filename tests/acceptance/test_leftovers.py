@@ -15,7 +15,7 @@ from fleet.providers.eks.ami import GpuAmi
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.eks.leftovers import DELETE as AWS
 from fleet.providers.fleet import Fleet
-from fleet.providers.oke.leftovers import DELETE as OCI, OciLeftovers
+from fleet.providers.oke.provider import DELETE as OCI, OciLeftovers
 from fleet.providers.provider import Left
 from gpu_ci.acceptance.steps import Scan
 from tests.docs.test_cloud_commands import aws_faults

@@ -6,7 +6,7 @@ from typing import Any
 
 from fleet.charts import cluster_autoscaler as chart
 from fleet.loading.config import load
-from fleet.providers.eks.fallback import eks_moves, eks_priorities
+from fleet.providers.eks.provider import eks_moves, eks_priorities
 from fleet.providers.oke import fallback as oke
 from tests.builders import read_stack
 from tests.docs.markdown import ROOT, fences

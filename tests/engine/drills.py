@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gpu_ci.cli import app
-from gpu_ci.pending import clusters
+from gpu_ci.pending import findings
 from tests.engine import kube_api, staging
 from tests.engine.aws_api import Aws
 from tests.engine.cli import Cli, Outcome
@@ -88,7 +88,7 @@ class Drill:
 
     def pending(self, export: str = "") -> dict[str, Any]:
         """What `gpu-ci pending` lists, as JSON."""
-        clusters.connect.cache_clear()
+        findings.connect.cache_clear()
         state, imports = self.cli.folder / "state.json", self.cli.folder / "import.json"
         state.write_text(export or self.exported())
         words = ["pending", "--state", str(state), "--import-file", str(imports), "--json", staging.STACK]

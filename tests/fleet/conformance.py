@@ -43,7 +43,7 @@ from fleet.facts.scheduling import (
     system_labels,
 )
 from fleet.loading.config import load
-from fleet.providers import target
+from fleet.providers import installed
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import monitoring_charts, plain_charts, pod_set, pod_set_of, runner_prices
 from fleet.providers.kubernetes.cluster import DescribedPool, KubernetesCluster
@@ -349,7 +349,7 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
             pool, selectors = pools[0], [held.node_selector(each) for each, held in zip(runner.ordered, pools, strict=True)]
             tolerations = tuple(dict.fromkeys(each for held in pools for each in held.tolerations(profile)))
             more = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "place": _place(settings, runner)}
-            more |= {"runtime_class": target.runtime_class(settings) if runner.gpus else "", "selectors": selectors}
+            more |= {"runtime_class": installed.runtime_class(settings) if runner.gpus else "", "selectors": selectors}
             more["usd_per_hour"] = range_text(runner_prices(settings, runner))
             # The runner's own pod is not that of its job (test_container_jobs.py).
             made = pod_set(settings, name, runner, fleet.github) if runner.in_containers else None

@@ -20,8 +20,7 @@ from fleet.loading.config import load
 from fleet.prove.bill import runner_hour
 from fleet.prove.placement import PlacementError, overbooked, place
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import pod_set, pod_set_of, runner_prices
-from fleet.providers.target import pool_target
+from fleet.providers.installed import pod_set, pod_set_of, pool_target, runner_prices
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, oke_runner, pool, read_stack, runner
 
 RESERVED = pool(

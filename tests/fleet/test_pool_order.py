@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from fleet.charts.cluster_autoscaler import anchored, cluster_autoscaler, comes_back, priorities
 from fleet.loading.config import load
-from fleet.providers.eks.fallback import eks_moves, eks_priorities
+from fleet.providers.eks.provider import eks_moves, eks_priorities
 from fleet.providers.oke.fallback import oke_priorities
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.pool_order import ContradictionError, pool_ranks

@@ -18,7 +18,7 @@ from fleet.loading.config import load
 from fleet.prove.remarks import quotas as remarks
 from fleet.providers.eks.bill import eks_needs, eks_quotas
 from fleet.providers.fleet import Fleet
-from fleet.providers.oke.quotas import oke_quotas
+from fleet.providers.oke.bill import oke_quotas
 from fleet.providers.provider import needs
 from fleet.settings.pool import Capacity
 from tests.builders import (

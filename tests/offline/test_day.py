@@ -46,4 +46,4 @@ def test_nothing_else_reads_the_day_of_the_clock() -> None:
         if isinstance(node, ast.Attribute) and node.attr in ("today", "now", "utcnow")
     }
     # A report of queue times counts the hours that have passed, and a world writes times as a kubelet does.
-    assert found == {"fleet/facts/day.py", "gpu_ci/offline/commands/why.py", "gpu_ci/world/follow.py"}
+    assert found == {"fleet/facts/day.py", "gpu_ci/offline/commands/why.py", "gpu_ci/world/plane.py"}

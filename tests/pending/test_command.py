@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from gpu_ci.cli import app
-from gpu_ci.pending import clusters
+from gpu_ci.pending import findings
 from tests.doctor.loopback import serve
 from tests.pending.states import AWS, CLUSTER, KUBERNETES, SECRET, STACK, pending, resource, state, urn
 from tests.simulated_aws import simulated_aws
@@ -32,9 +32,9 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    clusters.connect.cache_clear()
+    findings.connect.cache_clear()
     yield
-    clusters.connect.cache_clear()
+    findings.connect.cache_clear()
 
 
 @pytest.fixture
@@ -359,7 +359,7 @@ def test_two_contexts_of_a_cluster_need_a_choice(run: Run, helm: Callable[..., N
     refused = run(state()).output.replace("\n", " ")
     assert f"not asked: {CLUSTER}: the kubeconfig has several contexts for {CLUSTER}: arn:aws:eks" in refused
     assert f"kubectl config rename-context OLD {CLUSTER}" in refused
-    clusters.connect.cache_clear()
+    findings.connect.cache_clear()
     config["contexts"].append(first | {"name": CLUSTER})
     file.write_text(json.dumps(config))
     assert f"--kube-context {CLUSTER}" in run(state()).output

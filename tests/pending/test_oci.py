@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import oci
 import pytest
 
-from fleet.providers.oke.leftovers import OciLeftovers
+from fleet.providers.oke.provider import OciLeftovers
 from tests.doctor.fleets import shipped
 from tests.doctor.loopback import serve
 from tests.doctor.test_oci import account  # noqa: F401 - a fixture

@@ -18,7 +18,7 @@ from fleet.loading.home import ROOT
 from gpu_ci.offline.changes import NO_EFFECT
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.plan import Plan, make_plan
-from gpu_ci.world.follow import Followed, passes
+from gpu_ci.world.plane import Followed, passes
 from gpu_ci.world.scale_sets import Job
 from tests.edits import STAGING
 from tests.engine import staging

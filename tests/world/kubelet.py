@@ -17,8 +17,7 @@ import pytest
 from fleet.facts.errors import InputError
 from fleet.render.sweeps.api import Api, Object
 from gpu_ci.world.container import namespaces
-from gpu_ci.world.follow import Followed
-from gpu_ci.world.plane import Plane
+from gpu_ci.world.plane import Followed, Plane
 from gpu_ci.world.processes import Processes
 
 IMAGE = "docker.io/library/python:3.13.5-slim@sha256:0123"

@@ -17,8 +17,7 @@ from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import EKS_EFFECT
 from fleet.render.sweeps.api import Object
 from gpu_ci.world import cloud as world
-from gpu_ci.world.follow import delete, merge
-from gpu_ci.world.plane import FAKE_NODE, Plane
+from gpu_ci.world.plane import FAKE_NODE, Plane, delete, merge
 from tests.engine.live import Cloud, Live, RefusedError
 from tests.engine.operations import ROLLS
 

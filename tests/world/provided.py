@@ -16,11 +16,10 @@ from threading import Event
 
 from fleet.render.sweeps.api import Object
 from gpu_ci.world import services
-from gpu_ci.world.follow import Followed, delete, passes
 from gpu_ci.world.github import GitHub
 from gpu_ci.world.hands import PROGRAMS, Hands
 from gpu_ci.world.parts import find
-from gpu_ci.world.plane import Plane, control_plane, rsa_key
+from gpu_ci.world.plane import Followed, Plane, control_plane, delete, passes, rsa_key
 from gpu_ci.world.player import Player
 from gpu_ci.world.processes import Processes
 from tests.engine import staging

@@ -9,7 +9,7 @@ from typing import Any
 from fleet.facts.scheduling import EKS_EFFECT, POOL_LABEL, SYSTEM_POOL, Taint
 from fleet.prove.pod import Pod, pod_of
 from fleet.render.sweeps.api import Api, Object
-from gpu_ci.world.follow import Followed, merge, owner_of
+from gpu_ci.world.plane import Followed, merge, owner_of
 from tests.engine.live import Live
 from tests.world.nodes import GROUP_LABEL, NODE_GROUP, NodeCloud
 

@@ -13,7 +13,7 @@ import pytest
 
 from fleet.render.arc import SETS, upgrade
 from gpu_ci.world import parts
-from gpu_ci.world.follow import merge
+from gpu_ci.world.plane import merge
 from gpu_ci.world.run import World
 from gpu_ci.world.scale_sets import Job
 from gpu_ci.world.steps import Release

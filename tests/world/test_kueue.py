@@ -24,7 +24,7 @@ from fleet.render.queues import API
 from fleet.render.sweeps.api import Object
 from gpu_ci.submit.sending import hashed
 from gpu_ci.world import parts, record
-from gpu_ci.world.follow import delete, gone
+from gpu_ci.world.plane import delete, gone
 from gpu_ci.world.run import Options, World
 
 REFERENCE = os.environ.get("GPU_CI_REFERENCE", "")

@@ -19,10 +19,9 @@ from fleet.facts.versions import CHARTS
 from fleet.loading.config import load
 from fleet.render.arc import CHART, freeing_command
 from fleet.render.monitoring.objects import targets
-from gpu_ci.world.follow import delete
 from gpu_ci.world.metrics import Metrics, exporter, of_pods
 from gpu_ci.world.parts import find
-from gpu_ci.world.plane import FAKE_NODE, Plane, control_plane
+from gpu_ci.world.plane import FAKE_NODE, Plane, control_plane, delete
 from gpu_ci.world.processes import Processes
 from tests import builders
 from tests.monitoring.fleet import CLUSTER, groups, monitored

@@ -10,10 +10,9 @@ from threading import Event
 import pytest
 
 from fleet.render.sweeps.api import Object
-from gpu_ci.world.follow import Followed, gone
 from gpu_ci.world.hands import PYTHON, Hands, Program
 from gpu_ci.world.parts import find
-from gpu_ci.world.plane import FAKE_NODE, Plane, control_plane
+from gpu_ci.world.plane import FAKE_NODE, Followed, Plane, control_plane, gone
 from gpu_ci.world.processes import Processes
 from tests.world.kubelet import IMAGE, need_namespaces, wait
 

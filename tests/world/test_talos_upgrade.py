@@ -20,7 +20,7 @@ from fleet.facts import versions
 from fleet.facts.manifest import manifest
 from fleet.render.sweeps.quarantine import NODES
 from gpu_ci.world import parts
-from gpu_ci.world.follow import delete, owner_of, path_of
+from gpu_ci.world.plane import delete, owner_of, path_of
 from gpu_ci.world.processes import HEALED
 from gpu_ci.world.run import World
 from gpu_ci.world.scale_sets import Job

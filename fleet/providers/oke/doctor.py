@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any
 
 from fleet.providers.finding import Finding, fault, guarded, offer, ok, skipped, wrong
+from fleet.providers.oke.bill import own_needs
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.nodes import FLEX_SHAPE
-from fleet.providers.oke.quotas import own_needs
 
 AREA = "oci"
 _LATER = "availability domains, limits, shapes, add-ons and images"

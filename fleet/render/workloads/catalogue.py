@@ -13,8 +13,8 @@ from fleet.facts.quantities import memory_text
 from fleet.facts.scheduling import HIGH_PRIORITY, MEDIUM_PRIORITY, RUNNER_PRIORITY, Toleration, per_node_annotation
 from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import fits
+from fleet.providers.installed import Target, pool_target
 from fleet.providers.registry import PROVIDERS
-from fleet.providers.target import Target, pool_target
 from fleet.render.isolation import in_namespace
 from fleet.render.workloads import parts
 from fleet.settings import workloads

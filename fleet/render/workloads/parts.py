@@ -10,7 +10,7 @@ from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount
 from fleet.facts.quantities import memory_text
 from fleet.facts.record import Record
 from fleet.facts.scheduling import SAFE_TO_EVICT, Priority, Toleration, workload_labels
-from fleet.providers.target import Target
+from fleet.providers.installed import Target
 from fleet.render.isolation import admits
 from fleet.settings.workloads import WORKLOAD_IMAGES, Storage, UnitWorkload, Workload
 

@@ -7,7 +7,7 @@ from fleet.facts.manifest import Manifest
 from fleet.facts.record import Record
 from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import refusal
-from fleet.providers.target import pool_target
+from fleet.providers.installed import pool_target
 from fleet.render import isolation
 from fleet.render.workloads.catalogue import smoke_job
 from fleet.render.workloads.parts import Meta

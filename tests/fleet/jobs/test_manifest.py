@@ -8,7 +8,7 @@ import pytest
 
 from fleet.jobs import JobError, create_gpu_job, gpu_job, manifest
 from fleet.loading.config import load
-from fleet.providers.target import pool_target
+from fleet.providers.installed import pool_target
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
 
 IMAGE = "registry.example.com/agent_bus:1.4.2"

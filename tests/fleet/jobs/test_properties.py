@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, event, given, reject, settings, strategies a
 
 from fleet.jobs import GpuJobSpec, JobError, JobProblem, create_gpu_job, gpu_job, manifest
 from fleet.jobs.place import candidates
-from fleet.providers.target import pool_target
+from fleet.providers.installed import pool_target
 from tests.examples import examples
 from tests.fleet.jobs.scheduler import Node, nodes, rejections, runs
 from tests.fleet.jobs.strategies import aimed, anything, arguments, fleets, good

@@ -6,8 +6,7 @@ from typing import Any
 from fleet.facts.manifest import filled
 from fleet.facts.quantities import memory_text
 from fleet.facts.yaml_text import yaml_text
-from fleet.providers.talos.boot.groups import PLAIN, Group, groups
-from fleet.providers.talos.boot.patch import Document, Patch, document
+from fleet.providers.talos.boot.patch import PLAIN, Document, Group, Patch, document, groups
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.providers.talos.nodes import Host, UserVolume
 
