@@ -33,17 +33,11 @@ def show(registry: EcrRegistry, region: str) -> list[str]:
     """The outputs of a step."""
     mirror = registry.mirror(region)
     digest = registry.runner_image.version.rpartition("@")[2] if registry.runner_image is not None else ""
-    repository = f"{mirror.address}/{RUNNER_GPU_REPOSITORY}"
-    host = mirror.address.partition("/")[0]
-    return [
-        f"region={region}",
-        f"host={host}",
-        f"name={registry.prefix}/{RUNNER_GPU_REPOSITORY}",
-        f"repository={repository}",
-        f"digest={digest}",
-        f"builder={IMAGES['buildkit-builder'].reference}",
-        f"scanner={IMAGES['buildkit-syft-scanner'].reference}",
-    ]
+    name, repository = f"{registry.prefix}/{RUNNER_GPU_REPOSITORY}", f"{mirror.address}/{RUNNER_GPU_REPOSITORY}"
+    outputs = {"region": region, "host": mirror.address.partition("/")[0], "name": name, "repository": repository}
+    builder, scanner = (IMAGES[image].reference for image in ("buildkit-builder", "buildkit-syft-scanner"))
+    outputs |= {"digest": digest, "builder": builder, "scanner": scanner}
+    return [f"{key}={value}" for key, value in outputs.items()]
 
 
 def copies(registry: EcrRegistry, region: str) -> list[str]:

@@ -10,18 +10,6 @@ from fleet.jobs.manifest import manifest
 from fleet.jobs.place import JobPlacement, place_job, pool_options
 from fleet.jobs.spec import GpuJobSpec, gpu_job
 
-__all__ = [
-    "GpuJobSpec",
-    "JobError",
-    "JobOptions",
-    "JobPlacement",
-    "JobProblem",
-    "JobRefusedError",
-    "calculate_gpu_requirements",
-    "create_gpu_job",
-    "detect_ml_workload",
-    "gpu_job",
-    "manifest",
-    "place_job",
-    "pool_options",
-]
+__all__ = ["GpuJobSpec", "JobError", "JobOptions", "JobPlacement", "JobProblem", "JobRefusedError"]
+__all__ += ["calculate_gpu_requirements", "create_gpu_job", "detect_ml_workload"]
+__all__ += ["gpu_job", "manifest", "place_job", "pool_options"]

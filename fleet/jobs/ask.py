@@ -54,21 +54,12 @@ class GpuAsk(Record):
 def settled(arguments: AskArguments) -> GpuAsk:
     """The ask of checked arguments."""
     memory = memory_of(arguments)
-    return GpuAsk(
-        gpu_type=arguments.gpu_type,
-        gpus=arguments.gpu_count,
-        cpu=cpu_of(arguments),
-        memory=memory,
-        scratch=arguments.scratch,
-        # The default is an eighth of the memory limit: 2Gi for a V100, 4Gi for an A100 (seed 001).
-        shm=memory.limit // 8 if arguments.shm is None else arguments.shm,
-        shm_given=bool(arguments.shm),
-        spot=arguments.spot,
-        shared=is_shared(arguments),
-        resource=arguments.resource,
-        prefer=tuple(arguments.prefer.items()),
-        instance_types=tuple(dict.fromkeys(arguments.instance_type)),
-    )
+    # The default is an eighth of the memory limit: 2Gi for a V100, 4Gi for an A100 (seed 001).
+    shm = memory.limit // 8 if arguments.shm is None else arguments.shm
+    sizes = (cpu_of(arguments), memory, arguments.scratch, shm, bool(arguments.shm))
+    kind = (arguments.spot, is_shared(arguments), arguments.resource)
+    choices = (tuple(arguments.prefer.items()), tuple(dict.fromkeys(arguments.instance_type)))
+    return GpuAsk(arguments.gpu_type, arguments.gpu_count, *sizes, *kind, *choices)
 
 
 def memory_of(arguments: AskArguments) -> Request:

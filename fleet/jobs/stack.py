@@ -84,8 +84,7 @@ def refusals(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[Refusal]
 def require(fleet: Fleet, placements: Iterable[Placement]) -> None:
     """Raise PlacementError with a line for each runner set, workload and job that no node can hold."""
     kinds = {"runner set": "runners", "workload": "workloads", "job": "jobs"}
-    refused = refusals(fleet, placements)
-    if errors := [f"{row.cluster}.{kinds[row.kind]}.{row.workload}: {row.error}" for row in refused]:
+    if errors := [f"{row.cluster}.{kinds[row.kind]}.{row.workload}: {row.error}" for row in refusals(fleet, placements)]:
         raise PlacementError("\n".join(errors))
 
 

@@ -35,8 +35,7 @@ def _yaml(path: Path, text: str) -> tuple[Document, ...]:
         if "{{" not in text.replace("${{", ""):
             raise
         at = _LINE.search(str(error), len(str(path)))
-        where = f"{path}:{at['line']}" if at else str(path)
-        raise InputError(said("unrendered", where=where)) from None
+        raise InputError(said("unrendered", where=f"{path}:{at['line']}" if at else str(path))) from None
 
 
 def _json(path: Path, text: str) -> tuple[Document, ...]:

@@ -29,8 +29,7 @@ class ExampleValue(NamedTuple):
 def example_values(config: StackConfig) -> list[ExampleValue]:
     """Every setting with an example value, in the order of the file."""
     examples = []
-    plain = {key: value for key, value in config.objects.items() if key not in config.secret_keys}
-    for path, text in leaves(plain):
+    for path, text in leaves({key: value for key, value in config.objects.items() if key not in config.secret_keys}):
         name = next((part for part in reversed(path) if isinstance(part, str)), "")
         if isinstance(text, str) and (kind := meaning(name, text)):
             examples.append(ExampleValue(path, text, kind, config.line_of(*path) or 1))

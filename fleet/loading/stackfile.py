@@ -157,15 +157,8 @@ class _StackFile:
         esc = top.get("environment") is not None or top.get("mainEnvironment") is not None
         for declared in self._project.declared:
             self._fill(declared, esc)
-        return StackConfig(
-            project=self._project.name,
-            stack=stack,
-            path=self._file.path,
-            values=MappingProxyType(self._values),
-            secret_keys=frozenset(self._secret),
-            objects=MappingProxyType(self._objects),
-            positions=Lines((1, self._places)),
-        )
+        values, objects, places = MappingProxyType(self._values), MappingProxyType(self._objects), Lines((1, self._places))
+        return StackConfig(self._project.name, stack, self._file.path, values, frozenset(self._secret), objects, places)
 
     def _take(self, key: str, value: object) -> None:
         at, lines = ("config", key), self._file.document.lines

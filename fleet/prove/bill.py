@@ -34,8 +34,7 @@ def bill(fleet: Fleet, day: date) -> tuple[Line, ...]:
 def lines(name: str, cluster: Cluster, day: date) -> Iterator[Line]:
     """The lines of one cluster."""
     parts = tuple(PROVIDERS[cluster.provider].bill(name, cluster, day))
-    paid = [part for part in parts if isinstance(part, counting.Paid)]
-    yield from counting.bill(paid, list(waiting(name, cluster)))
+    yield from counting.bill([part for part in parts if isinstance(part, counting.Paid)], list(waiting(name, cluster)))
     yield from (part for part in parts if isinstance(part, Line))
     if minutes := 60 * sum(runner.span.max for runner in cluster.runners.values()):
         what = "minutes of self-hosted runners, which GitHub does not charge yet"

@@ -39,8 +39,7 @@ def system_room(name: str, cluster: Cluster, github: GitHub) -> list[Offer] | No
     of_charts = (pod for chart in installed(cluster, name, github) for pod in chart.pods)
     own = [OWN_POD] * sum(runner.span.max for runner in cluster.pod_runners.values() if runner.on_system_pool)
     pods = [*of_charts, *added_pods(cluster), *sweep_pods(cluster), *own]
-    node = less(offer, [pod for pod in pods if pod.on == "all nodes"])
-    free = [node] * span.min
+    free = [less(offer, [pod for pod in pods if pod.on == "all nodes"])] * span.min
     for pod in (pod for pod in pods if pod.on == "system pool"):
         if (at := next((at for at, left in enumerate(free) if _holds(left, pod)), None)) is None:
             return []

@@ -294,17 +294,5 @@ def _standing(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
         yield Reason(f"{who} {used} of the {most} {host.counted} of the full pool", _set(nodes, key, more), 2)
 
 
-_RULES: tuple[Callable[[Pod, Nodes], Iterator[Reason]], ...] = (
-    _amounts,
-    _classes,
-    _limits,
-    _queue,
-    _gates,
-    _caches,
-    _selector,
-    _affinity,
-    _taints,
-    _devices,
-    _room,
-    _standing,
-)
+_OF_API = (_amounts, _classes, _limits, _queue, _gates, _caches)
+_RULES = (*_OF_API, _selector, _affinity, _taints, _devices, _room, _standing)

@@ -150,17 +150,12 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
         raise InputError(f"{where}: {path}.containers: a pod has at least one container; add one")
     metadata, outer = part(body, "metadata"), part(body, "spec")
     is_job = body.get("kind") == "Job"
-    count = outer.get("parallelism") if is_job else None
-    return Pod(
-        str(body.get("kind") or "Pod"),
-        str(metadata.get("name") or metadata.get("generateName") or ""),
-        str(metadata.get("namespace") or ""),
-        spec,
-        str((metadata.get("labels") or {}).get(QUEUE_LABEL) or ""),
-        count if isinstance(count, int) and count > 0 else 1,
-        is_job and outer.get("suspend") is True,
-        {key: str(value) for key, value in part(body, *path.split(".")[:-1], "metadata", "labels").items()},
-    )
+    count, queue = outer.get("parallelism") if is_job else None, (metadata.get("labels") or {}).get(QUEUE_LABEL)
+    texts = (body.get("kind") or "Pod", metadata.get("name") or metadata.get("generateName"), metadata.get("namespace"), queue)
+    kind, name, namespace, queue = (str(text or "") for text in texts)
+    count = count if isinstance(count, int) and count > 0 else 1
+    labels = {key: str(value) for key, value in part(body, *path.split(".")[:-1], "metadata", "labels").items()}
+    return Pod(kind, name, namespace, spec, queue, count, is_job and outer.get("suspend") is True, labels)
 
 
 def _faults(value: Any, shape: Any, at: str) -> Iterator[tuple[str, str]]:

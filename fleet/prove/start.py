@@ -114,11 +114,9 @@ def _least_nodes(cluster: Cluster, runner: PodRunner) -> int:
     pool: Pool = cluster.pools[name]
     # Without GPUs a waiting runner counts as a whole node, because nothing says where it is.
     sets = (row for row in cluster.pod_sets(name).values() if not row.in_containers)
-    waiting = sum(row.span.min * max(row.gpus, 1) for row in sets)
-    taken = waiting + sum(each.units for _, each in standing(cluster, name))
+    taken = sum(row.span.min * max(row.gpus, 1) for row in sets) + sum(each.units for _, each in standing(cluster, name))
     # A node is full for the runner if this many of its units are taken.
-    full = min(map(pool.units, pool.machines)) - runner.gpus + 1
-    return taken // max(full, 1) + 1
+    return taken // max(min(map(pool.units, pool.machines)) - runner.gpus + 1, 1) + 1
 
 
 def _start(cluster: Cluster, runner: Runner, finds: str, *, fresh: bool = False) -> Start:

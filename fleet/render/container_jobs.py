@@ -110,8 +110,7 @@ def _gpus(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     amounts = _amounts(spec)
     within = [f"(r == {_text(name)} && {_WITHIN.format(count=count)})" for name, count in amounts.items()]
     words = " and ".join(f"{count} {name}" for name, count in amounts.items()) or "no GPU"
-    of_job = f"c.name == 'job' && ({' || '.join(within)})" if within else "false"
-    yield _rule("gpus", words=words, extended=of_job)
+    yield _rule("gpus", words=words, extended=f"c.name == 'job' && ({' || '.join(within)})" if within else "false")
     yield _rule("gpus_at_start", words=words)
     if amounts:
         has_gpus = " || ".join(f"{_text(resource)} in c.resources.limits" for resource in amounts)

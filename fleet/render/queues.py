@@ -57,21 +57,14 @@ def queue_objects(name: str, cluster: Cluster, queues: Queues) -> QueueObjects:
     pools = {flavor_name: {pool: cluster.pools[pool] for pool in queues.pools_of(flavor_name)} for flavor_name in names}
     hosts = pool_hosts(cluster)
     shares = {flavor_name: share(*(hosts[pool] for pool in members)) for flavor_name, members in pools.items()}
-    return QueueObjects(
-        # Kueue orders a queue by classes with the names and values of the PriorityClasses.
-        priorities=tuple(
-            manifest(API, "WorkloadPriorityClass", priority.name) | {"value": priority.value, "description": priority.meaning}
-            for priority in JOB_PRIORITIES
-        ),
-        flavors=tuple(flavor(flavor_name, members, name, profile) for flavor_name, members in pools.items()),
-        teams={
-            team: TeamQueue(
-                cluster_queue(team, settings, queues, pools, shares),
-                {namespace: local_queues(team, namespace) for namespace in settings.namespaces},
-            )
-            for team, settings in queues.teams.items()
-        },
-    )
+    # Kueue orders a queue by classes with the names and values of the PriorityClasses.
+    ranks = ((priority.name, {"value": priority.value, "description": priority.meaning}) for priority in JOB_PRIORITIES)
+    priorities = tuple(manifest(API, "WorkloadPriorityClass", title) | values for title, values in ranks)
+    teams = {}
+    for team, settings in queues.teams.items():
+        of_spaces = {namespace: local_queues(team, namespace) for namespace in settings.namespaces}
+        teams[team] = TeamQueue(cluster_queue(team, settings, queues, pools, shares), of_spaces)
+    return QueueObjects(priorities, tuple(flavor(title, members, name, profile) for title, members in pools.items()), teams)
 
 
 def flavor(name: str, pools: Mapping[str, Pool], cluster: str, profile: SchedulingProfile) -> Manifest:

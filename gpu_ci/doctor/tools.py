@@ -53,8 +53,7 @@ def within(version: str, wanted: str) -> bool:
 
 
 def _parts(version: str) -> tuple[int, ...]:
-    numbers = [int(part) for part in version.split(".") if part]
-    return tuple((*numbers, 0, 0)[:3])
+    return tuple((*[int(part) for part in version.split(".") if part], 0, 0)[:3])
 
 
 def _version(command: list[str]) -> str:

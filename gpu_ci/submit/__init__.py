@@ -9,23 +9,5 @@ from gpu_ci.submit.errors import ApiError, InputError, SubmitError, UnreachableE
 from gpu_ci.submit.runs import Outcome, Output, Result, RunOptions
 from gpu_ci.submit.sending import Sent, read_job, send
 
-__all__ = [
-    "ApiError",
-    "InputError",
-    "Outcome",
-    "Output",
-    "Result",
-    "RunOptions",
-    "Sent",
-    "SubmitError",
-    "UnreachableError",
-    "connect",
-    "delete",
-    "follow",
-    "read_job",
-    "run",
-    "run_all",
-    "send",
-    "status_of",
-    "yaml_text",
-]
+__all__ = ["ApiError", "InputError", "Outcome", "Output", "Result", "RunOptions", "Sent", "SubmitError", "UnreachableError"]
+__all__ += ["connect", "delete", "follow", "read_job", "run", "run_all", "send", "status_of", "yaml_text"]

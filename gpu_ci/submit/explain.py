@@ -21,8 +21,7 @@ def explain_live(title: str, cluster: Cluster, fleet: Fleet | None = None, membe
     reader = Reader(cluster)
     job, looks = _objects(title, reader)
     open_pods = [pod for pod in looks.pods if text(pod, "status", "phase") not in ("Succeeded", "Failed")]
-    ended = JobStatus(job, DEFAULT).ended if job else not open_pods
-    waits = not ended and not any(started(pod) for pod in open_pods)
+    waits = not (JobStatus(job, DEFAULT).ended if job else not open_pods) and not any(started(pod) for pod in open_pods)
     lines = list(_seen(job, looks, reader))
     if waits and fleet is not None:
         thing = open_pods[0] if open_pods else job

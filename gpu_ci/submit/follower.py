@@ -56,8 +56,7 @@ class Log:
         if state.gone:
             return "its pod is gone, and the rest of its log is lost"
         # 400, 404: the container is about to start.
-        starting = error.code in (400, 404) and not state.ended
-        return "" if error.temporary or starting else error.headline
+        return "" if error.temporary or (error.code in (400, 404) and not state.ended) else error.headline
 
     def _lines(self, *, previous: bool, whole: bool) -> Iterator[str]:
         """The new lines up to now. A line without an end is complete only if the log is whole."""

@@ -114,8 +114,7 @@ def run_smoke(tests: Sequence[Smoke], cluster: Cluster, output: Output, options:
             due = {smoke.pool: smoke.job for smoke in tests if smoke.test == test and smoke.job is not None}
             rows |= {(pool, test): Row(pool, test, None, given_up[pool]) for pool in due if pool in given_up}
             jobs = {pool: job for pool, job in due.items() if pool not in given_up}
-            results = run_all(list(jobs.values()), cluster, options, output)
-            for pool, result in zip(jobs, results, strict=True):
+            for pool, result in zip(jobs, run_all(list(jobs.values()), cluster, options, output), strict=True):
                 rows[pool, test] = Row(pool, test, result)
                 if result.outcome in (Outcome.LATE, Outcome.LOST):
                     given_up[pool] = f"{test} ended so: {result.outcome}"

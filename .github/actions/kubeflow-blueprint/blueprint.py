@@ -92,8 +92,7 @@ def source(cell: Mapping[str, Any]) -> str:
 
 def images(runtime: Mapping[str, Any]) -> list[str]:
     """Images of a ClusterTrainingRuntime's pods, each once."""
-    jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"]
-    pods = [job["template"]["spec"]["template"]["spec"] for job in jobs]
+    pods = [job["template"]["spec"]["template"]["spec"] for job in runtime["spec"]["template"]["spec"]["replicatedJobs"]]
     containers = [container for pod in pods for kind in ("initContainers", "containers") for container in pod.get(kind, [])]
     return list(dict.fromkeys(container["image"] for container in containers if "image" in container))
 
@@ -147,8 +146,7 @@ def execute(blueprint: Blueprint, prepared: Path, output: Path) -> None:
 
 def hold(blueprint: Blueprint, output: Path) -> None:
     """Check that the jobs are complete and that the outputs show the GPU."""
-    jobs = run(["kubectl", "get", JOBS, "--output=name"], 60, "the TrainJobs cannot be listed").split()
-    if not jobs:
+    if not run(["kubectl", "get", JOBS, "--output=name"], 60, "the TrainJobs cannot be listed").split():
         raise BlueprintError(f"the notebook created no TrainJob; {_READ}")
     waiting = ["kubectl", "wait", JOBS, "--all", "--for=condition=Complete", "--timeout=120s"]
     run(waiting, 150, "a TrainJob is not complete")
@@ -171,8 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not path.is_file():
             raise BlueprintError(f"{path} is not there; check kubeflow/trainer out at the commit that is pinned")
         options.out.mkdir(parents=True, exist_ok=True)
-        notebook = prepared(json.loads(path.read_text(encoding="utf-8")), blueprint)
-        ready.write_text(json.dumps(notebook), encoding="utf-8")
+        ready.write_text(json.dumps(prepared(json.loads(path.read_text(encoding="utf-8")), blueprint)), encoding="utf-8")
         pull(blueprint, options.cluster)
         execute(blueprint, ready, output)
         hold(blueprint, output)

@@ -216,9 +216,7 @@ def barred(run: Run, most: int = 1) -> str:
         return "it has not ended"
     if run.newer:
         return "a newer run exists, which a rerun could cancel"
-    if run.event == "merge_group":
-        return "the merge queue has removed it already"
-    return ""
+    return "the merge queue has removed it already" if run.event == "merge_group" else ""
 
 
 def judged(jobs: tuple[Job, ...], spot: frozenset[str]) -> tuple[bool, str]:
@@ -303,8 +301,7 @@ class Api:
         try:
             self._send("POST", path, body)
         except urllib.error.HTTPError as error:
-            text = error.read(10_000).decode(errors="replace")
-            if error.code == running[0] and running[1] in text:
+            if error.code == running[0] and running[1] in error.read(10_000).decode(errors="replace"):
                 return Answer.RUNNING
             if error.code >= 500:
                 return Answer.UNCLEAR
@@ -374,8 +371,7 @@ class Wakes:
         if not self.labels:
             return
         query = f"event=workflow_dispatch&created={urllib.parse.quote(f'>={_now() - timedelta(days=2):{_TIME}}')}"
-        listed = self.api.pages(f"/actions/workflows/{WAKE_FILE}/runs?{query}", "workflow_runs")
-        ours = filter(_by_us, listed)
+        ours = filter(_by_us, self.api.pages(f"/actions/workflows/{WAKE_FILE}/runs?{query}", "workflow_runs"))
         self.runs = [(int(run["id"]), run["display_title"], _time(run["created_at"]), run["status"] == "queued") for run in ours]
 
     def queue(self, identity: int, attempt: int) -> Queue:
@@ -391,8 +387,7 @@ class Wakes:
                 self.waiting[identity].add(title(labels))
                 queued = _time(job["created_at"])
                 wakes = [moment for _, name, moment, _ in self.runs if name == title(labels) and moment >= queued]
-                late = _now() - max(wakes, default=queued) >= self.patience
-                queues.append(Queue(True, labels, late, len(wakes)))
+                queues.append(Queue(True, labels, _now() - max(wakes, default=queued) >= self.patience, len(wakes)))
         # First what a wake helps, last what no wake helped.
         return min(queues, key=lambda queue: (queue.late and queue.wakes >= MOST_WAKES, not queue.late), default=Queue(not jobs))
 

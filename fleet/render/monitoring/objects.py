@@ -130,8 +130,7 @@ def monitoring_objects(fleet: Fleet, cluster_name: str) -> list[Manifest]:
 def storage_class(cluster: Cluster, tags: Mapping[str, str]) -> Manifest:
     """The storage class of Prometheus's volume, where the program creates it. A deleted claim deletes its volume."""
     volumes = cluster.disk_class(tags)
-    document = manifest("storage.k8s.io/v1", "StorageClass", PROMETHEUS_CLASS, annotations={REGION: cluster.region})
-    return document | {
+    return manifest("storage.k8s.io/v1", "StorageClass", PROMETHEUS_CLASS, annotations={REGION: cluster.region}) | {
         "provisioner": volumes.provisioner,
         "parameters": dict(volumes.parameters),
         "reclaimPolicy": "Delete",

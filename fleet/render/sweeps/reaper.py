@@ -19,19 +19,8 @@ from time import time
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from fleet.render.sweeps.api import (
-    METADATA,
-    Api,
-    Collection,
-    Object,
-    containers,
-    main,
-    picked,
-    running_since,
-    say,
-    seconds,
-    with_query,
-)
+from fleet.render.sweeps import api as kube
+from fleet.render.sweeps.api import METADATA, Api, Collection, Object, main, picked, seconds, with_query
 
 INTERVAL = 5
 """Seconds between two passes over what is in memory. A change starts one at once: the pods of a drain have 90 seconds."""
@@ -90,6 +79,10 @@ class Deletion:
         return {"runner": _RUNNERS, "pod": _PODS, "secret": _SECRETS}[self.kind].format(self.namespace)
 
 
+Nodes = Mapping[str, tuple[str, str]]
+"""By the name of a node, why it goes away and why it takes no new job; empty texts if it does not."""
+
+
 class Limits(NamedTuple):
     """The seconds of a runner class. `lifetime` counts from the start of the job, or from the creation of a runner without job.
     `idle` counts from the start of a runner without job; a class that keeps runners ready now has none.
@@ -117,11 +110,7 @@ def decide(
     Read the runners before the pods, and the pods before the nodes: what a later list lacks is really gone.
     """
     pod_of = {_key(pod): pod for pod in pods}
-    leaving, closed = {}, {}
-    for node in nodes:
-        name = node["metadata"]["name"]
-        leaving[name] = _leaving(node)
-        closed[name] = _closed(node, quarantine)
+    known = {node["metadata"]["name"]: (_leaving(node), _closed(node, quarantine)) for node in nodes}
     deletions = []
     for runner in runners:
         meta, phase = runner["metadata"], runner.get("status", {}).get("phase")
@@ -130,30 +119,16 @@ def decide(
         space = meta["namespace"]
         # Only the listener knows whether the runner has a job.
         reported = space in listeners and now - listeners[space] > _SETTLES
-        reason = _reason(
-            runner, pod_of.get(_key(runner)), jobs.get(_key(runner)), leaving, closed, limits[space], now, reported=reported
-        )
-        if reason:
+        pod, job = pod_of.get(_key(runner)), jobs.get(_key(runner))
+        if reason := _reason(runner, pod, job, known, limits[space], now, reported=reported):
             deletions.append(Deletion(space, meta["name"], meta["uid"], reason))
     return deletions
 
 
 def _reason(
-    runner: Object,
-    pod: Object | None,
-    job: Object | None,
-    leaving: Mapping[str, str],
-    closed: Mapping[str, str],
-    limits: Limits,
-    now: float,
-    *,
-    reported: bool,
+    runner: Object, pod: Object | None, job: Object | None, nodes: Nodes, limits: Limits, now: float, *, reported: bool
 ) -> str:
-    """Why to delete a runner, or an empty text.
-
-    `leaving` has each node with the reason why it goes away, if it does, and `closed` with the reason why it takes no new job.
-    `reported` says whether the listener would have reported a job.
-    """
+    """Why to delete a runner, or an empty text. `reported` says whether the listener would have reported a job."""
     meta, status = runner["metadata"], runner.get("status", {})
     has_job = bool(status.get("jobId"))
     started = _job_start(runner) if has_job else None
@@ -166,46 +141,45 @@ def _reason(
         return "its pod is gone while it has a job"
     if started is not None and pod is not None and seconds(pod["metadata"]["creationTimestamp"]) > started:
         return "its pod is newer than its job, so it reuses a registration that is spent"
-    why = _ending(pod, leaving, has_job=has_job) if pod is not None else ""
+    why = _ending(pod, nodes, has_job=has_job) if pod is not None else ""
     if job is not None:
         # The hooks delete the pod of a job in its clean end, so only its node counts.
-        why = why or _gone(job, leaving, "the node {} of its job")
+        why = why or _gone(job, nodes, "the node {} of its job")
     if has_job:
         return why or old
     if job is not None or not reported:
         # It has a job that the listener has not reported yet, or it may have one.
         return why
-    return why or (_waiting(pod, closed, limits, now) if pod is not None else "") or old
+    return why or (_waiting(pod, nodes, limits, now) if pod is not None else "") or old
 
 
-def _waiting(pod: Object, closed: Mapping[str, str], limits: Limits, now: float) -> str:
+def _waiting(pod: Object, nodes: Nodes, limits: Limits, now: float) -> str:
     """Why the runner of a pod need not wait for a job any longer, or an empty text."""
     node = pod["spec"].get("nodeName", "")
-    if (why := closed.get(node, "")) and pod.get("status", {}).get("phase") not in _TERMINAL:
+    if (why := nodes.get(node, ("", ""))[1]) and pod.get("status", {}).get("phase") not in _TERMINAL:
         return f"its node {node} {why}"
-    running = running_since(pod, _RUNNER)
+    running = kube.running_since(pod, _RUNNER)
     if limits.idle is not None and running is not None and now - running > limits.idle:
         return f"it got no job within {limits.idle:.0f} s"
     return ""
 
 
-def _ending(pod: Object, leaving: Mapping[str, str], *, has_job: bool) -> str:
+def _ending(pod: Object, nodes: Nodes, *, has_job: bool) -> str:
     """Why a pod is about to vanish, or an empty text.
 
     ARC itself deletes the failed pod of a runner without job and starts another one, later each time. That runner may stay.
     """
-    over = pod.get("status", {}).get("phase") in _TERMINAL
-    if "deletionTimestamp" in pod["metadata"] and (has_job or not over):
+    if "deletionTimestamp" in pod["metadata"] and (has_job or pod.get("status", {}).get("phase") not in _TERMINAL):
         return "its pod is being deleted"
-    return _gone(pod, leaving)
+    return _gone(pod, nodes)
 
 
-def _gone(pod: Object, leaving: Mapping[str, str], what: str = "its node {}") -> str:
+def _gone(pod: Object, nodes: Nodes, what: str = "its node {}") -> str:
     """Why the node of a pod that runs or starts goes away, or an empty text."""
     node = pod["spec"].get("nodeName")
     if not node or pod.get("status", {}).get("phase") in _TERMINAL:
         return ""
-    why = leaving.get(node, "is gone")
+    why, _ = nodes.get(node, ("is gone", ""))
     return f"{what.format(node)} {why}" if why else ""
 
 
@@ -221,10 +195,9 @@ def leftovers(kind: str, objects: Iterable[Object], pods: Iterable[Object], now:
     makes.
     """
     alive = {pod["metadata"]["name"] for pod in pods if pod.get("status", {}).get("phase") not in _TERMINAL}
-    metas = (entry["metadata"] for entry in objects)
     return [
         Deletion(meta["namespace"], meta["name"], meta["uid"], f"the pod of its runner {meta['labels'][_OWNER]} is gone", kind)
-        for meta in metas
+        for meta in (entry["metadata"] for entry in objects)
         if meta["labels"][_OWNER] not in alive
         and "deletionTimestamp" not in meta
         and now - seconds(meta["creationTimestamp"]) > _YOUNG
@@ -279,7 +252,7 @@ def kept_runner(runner: Object) -> Object:
 def kept_pod(pod: Object) -> Object:
     """What `decide` reads of a runner's or a job's pod, and `listening` of a listener's."""
     part = picked(pod, spec=["nodeName"], status=["phase"]) | kept_secret(pod)
-    states = [picked(state, "name", "state") for name in (_RUNNER, _LISTENER) for state in containers(pod, name)]
+    states = [picked(state, "name", "state") for name in (_RUNNER, _LISTENER) for state in kube.containers(pod, name)]
     part["status"]["containerStatuses"] = states
     return part
 
@@ -304,7 +277,7 @@ def listening(pods: Iterable[Object]) -> dict[str, float]:
     """Since when the listener of each namespace runs, by the pods of listeners. Without those that do not run or are ending."""
     since_by_space = {}
     for pod in pods:
-        since, space = running_since(pod, _LISTENER), pod["metadata"].get("labels", {}).get(_LISTENS_FOR)
+        since, space = kube.running_since(pod, _LISTENER), pod["metadata"].get("labels", {}).get(_LISTENS_FOR)
         if since is not None and space and "deletionTimestamp" not in pod["metadata"]:
             since_by_space[space] = since
     return since_by_space
@@ -381,16 +354,10 @@ class Reaper:
         for name, space in ready.items():
             for pods in space.jobs[:1]:
                 jobs |= job_pods(name, pods.values())
-        deletions = decide(
-            [runner for space in ready.values() for runner in space.runners.values()],
-            [pod for space in ready.values() for pod in space.pods.values()],
-            self.nodes.values(),
-            limits,
-            listening(self.listeners.values()),
-            self.settings["quarantine"],
-            now,
-            jobs,
-        )
+        runners = [runner for space in ready.values() for runner in space.runners.values()]
+        own_pods = [pod for space in ready.values() for pod in space.pods.values()]
+        listeners, taint = listening(self.listeners.values()), self.settings["quarantine"]
+        deletions = decide(runners, own_pods, self.nodes.values(), limits, listeners, taint, now, jobs)
         for space in ready.values():
             for kind, collection in zip(("pod", "secret"), space.jobs, strict=False):
                 deletions += leftovers(kind, collection.values(), space.pods.values(), now)
@@ -407,9 +374,9 @@ class Reaper:
         try:
             for deletion in fresh(candidate, now):
                 there = self.api.delete(f"{deletion.path}/{deletion.name}", deletion.uid)
-                say(**about, deleted=there, reason=deletion.reason)
+                kube.say(**about, deleted=there, reason=deletion.reason)
         except urllib.error.HTTPError as error:
-            say(**about, error=f"{error.code} {error.reason}")
+            kube.say(**about, error=f"{error.code} {error.reason}")
 
     def _still_left(self, candidate: Deletion, now: float) -> list[Deletion]:
         """What `leftovers` says of one pod or Secret by the API server."""

@@ -79,8 +79,7 @@ def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, 
 
 def _rights(sweep: Sweep) -> list[Manifest]:
     """The roles with their bindings. A namespace has its own binding, so a sweep has no right in any other."""
-    everywhere = {"": sweep.cluster_rules} if sweep.cluster_rules else {}
-    spaces = everywhere | dict(sweep.rules)
+    spaces = ({"": sweep.cluster_rules} if sweep.cluster_rules else {}) | dict(sweep.rules)
     return [entry for space, rules in spaces.items() for entry in role(sweep.name, NAMESPACE, space, rules)]
 
 
@@ -151,11 +150,10 @@ def reaper(cluster: Cluster) -> Sweep:
     # The runners of such classes may be on the system pool.
     on_system = [cluster.system_selector] if any(runner.on_system_pool for runner in in_containers.values()) else []
     pools = of_pools(cluster, *on_system)
-    settings = {"limits": limits, "quarantine": QUARANTINE_TAINT.key, "nodes": pools, "controller": controller, "jobs": jobs}
     return Sweep(
         REAPER,
         "reaper",
-        settings,
+        {"limits": limits, "quarantine": QUARANTINE_TAINT.key, "nodes": pools, "controller": controller, "jobs": jobs},
         cluster_rules=[_rule("nodes", *_READ)],
         # The pods of listeners are beside the controller. Only its listener knows whether a runner has a job.
         rules=dict.fromkeys(runners, rules)

@@ -56,11 +56,9 @@ def tf_mnist(meta: parts.Meta, workload: workloads.MnistWorkload, target: Target
 
     It downloads the digits from the internet into a scratch folder of the pod.
     """
-    args = ["--max_steps", str(workload.max_steps)]
-    container = parts.gpu_container(workload, target, {"HOME": parts.HOME}, args=args)
+    container = parts.gpu_container(workload, target, {"HOME": parts.HOME}, args=["--max_steps", str(workload.max_steps)])
     mounts = [Mount("scratch", parts.HOME, {"emptyDir": {"sizeLimit": "2Gi"}}), *parts.shared_memory(workload, target)]
-    pod = parts.gpu_pod(target, container, mounts, MEDIUM_PRIORITY)
-    return (parts.job(meta, pod, restart="OnFailure", retries=3),)
+    return (parts.job(meta, parts.gpu_pod(target, container, mounts, MEDIUM_PRIORITY), restart="OnFailure", retries=3),)
 
 
 _NOTEBOOK_PORT = 8888

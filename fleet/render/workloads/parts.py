@@ -86,8 +86,7 @@ def pod(
     """Spec of a pod with one container, which gets its mounts. `more` are further fields."""
     mounted = {"volumeMounts": [mount.mount for mount in mounts]} if mounts else {}
     volumes = [mount.volume for mount in mounts] or None
-    name = None if priority is None else priority.name
-    placed = {"priority": name, "tolerations": manifests(tolerations)}
+    placed = {"priority": None if priority is None else priority.name, "tolerations": manifests(tolerations)}
     made = part(__file__, "pod", selector=dict(selector), **placed)
     return made | more | {"containers": [container | mounted]} | ({"volumes": volumes} if volumes else {})
 

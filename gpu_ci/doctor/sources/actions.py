@@ -95,8 +95,7 @@ class Repository(Record):
 
     def jobs(self, run: int) -> tuple[Job, ...]:
         """The jobs of the latest attempt of a run."""
-        path = f"/repos/{self.path}/actions/runs/{run}/jobs?filter=latest"
-        return self._list(path, TypeAdapter(_Page[Job]), MOST)[0]
+        return self._list(f"/repos/{self.path}/actions/runs/{run}/jobs?filter=latest", TypeAdapter(_Page[Job]), MOST)[0]
 
     def jobs_of(self, runs: Iterable[int]) -> tuple[list[Job], int]:
         """The jobs of runs, and how many of the runs GitHub no longer has: anyone with the right may delete one meanwhile."""

@@ -23,8 +23,7 @@ def spending_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     """An alert for each reservation whose end the settings have, and one for the whole cluster."""
     for name, pool in cluster.pools.items():
         if pool.reservation is not None and (last_day := pool.reservation.last_day) is not None:
-            end = datetime.fromisoformat(last_day).replace(tzinfo=UTC)
-            start = int(end.timestamp()) - alerts.reservation_notice
+            start = int(datetime.fromisoformat(last_day).replace(tzinfo=UTC).timestamp()) - alerts.reservation_notice
             yield alert("GpuCiReservationEnds", labels={"pool": name}, start=start, day=last_day)
     yield alert("GpuCiSpendingAbovePlan")
 
