@@ -8,38 +8,7 @@ from gpu_ci.audit.model import Seen
 from gpu_ci.audit.rules import jobs, limits, nodes, placement, versions
 
 Rule = Callable[[Seen, date], Iterator[Finding]]
-RULES: tuple[Rule, ...] = (
-    versions.runner_age,
-    versions.arc_age,
-    placement.unreachable,
-    placement.workloads,
-    placement.flavors,
-    placement.stranded,
-    placement.mixes,
-    jobs.placement,
-    jobs.cuda,
-    limits.reservations,
-    versions.defects,
-    versions.arc_versions,
-    versions.labels_changed,
-    versions.operator_changes,
-    placement.shared,
-    placement.overheads,
-    placement.types,
-    placement.modes,
-    placement.disruption,
-    limits.maxima,
-    limits.namespaces,
-    limits.clouds,
-    limits.queues,
-    nodes.tags,
-    nodes.images,
-    nodes.boot,
-    nodes.repair,
-    nodes.daemons,
-    nodes.efa,
-    versions.tokens,
-)
+RULES: tuple[Rule, ...] = (*versions.RULES, *placement.RULES, *jobs.RULES, *limits.RULES, *nodes.RULES)
 
 
 def findings(seen: Seen, day: date) -> list[Finding]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import Any
 
 from fleet.facts.errors import instead
 from fleet.facts.nested import at, items, part, parts, text_at
@@ -13,7 +12,6 @@ from gpu_ci.audit.formats.arc import CONTAINER_MODES
 from gpu_ci.audit.model import Keys, RunnerClass, Seen, gpus_of
 from gpu_ci.workflows.job import Job
 
-_MODES = ", ".join(CONTAINER_MODES)
 _SOON = timedelta(days=180)
 _STRANGERS = frozenset(("pull_request_target", "issue_comment", "issues", "workflow_run", "discussion", "discussion_comment"))
 """Events that people without write access cause, and whose runs have the rights of the base (docs.github.com, "Securely using
@@ -49,26 +47,25 @@ def _unserved(job: Job, seen: Seen) -> Iterator[Finding]:
 
 
 def _served(job: Job, one: RunnerClass) -> Iterator[Finding]:
-    facts: dict[str, Any] = {"set": one.name, "its": one.place, "modes": _MODES}
     if job.open_image and not one.runs_containers:
-        yield said("containers.open", job.place, job.name, why=job.image_in_words, **facts)
+        yield said("containers.open", job.place, job.name, job=job, set=one)
     elif job.containers and not one.runs_containers:
-        yield said("containers.none", job.place, job.name, key=job.containers, **facts)
+        yield said("containers.none", job.place, job.name, job=job, set=one, modes=", ".join(CONTAINER_MODES))
     elif one.needs_container and job.container is None:
-        yield said("containers.required", job.place, job.name, **facts)
+        yield said("containers.required", job.place, job.name, set=one)
     if (gpus := gpus_of(one)) is None:
         return
     if job.gpus > gpus:
-        yield said("job-gpus.more", job.place, job.name, asks=job.asks, wants=job.gpus, gpus=gpus, **facts)
+        yield said("job-gpus.more", job.place, job.name, job=job, gpus=gpus, set=one)
     elif job.asks.startswith("--gpus") and not gpus:
-        yield said("job-gpus.none", job.place, job.name, asks=job.asks, **facts)
+        yield said("job-gpus.none", job.place, job.name, job=job, set=one)
     if gpus and not job.timed:
-        yield said("job-timeout.none", job.place, job.name, _at(job, "timeout-minutes", 60), **facts)
+        yield said("job-timeout.none", job.place, job.name, _at(job, "timeout-minutes", 60), set=one)
     rights = privileges(one)
     if rights and (events := sorted(job.events & _STRANGERS)):
-        yield said("job-trigger.stranger", job.place, job.name, events=", ".join(events), rights=rights, **facts)
+        yield said("job-trigger.stranger", job.place, job.name, events=", ".join(events), rights=rights, set=one)
     elif rights and "pull_request" in job.events:
-        yield said("job-trigger.fork", job.place, job.name, rights=rights, **facts)
+        yield said("job-trigger.fork", job.place, job.name, rights=rights, set=one)
 
 
 def _superseded(job: Job, seen: Seen, day: date) -> Iterator[Finding]:
@@ -93,14 +90,7 @@ def cuda(seen: Seen, _: date) -> Iterator[Finding]:
         for one in (one for one in seen.classes if least is not None and gpus_of(one) and one.serves(job.runs_on)):
             for pool in (pool for pool in seen.pools if pool.driver and pool.group in ("", one.cluster)):
                 if int(pool.driver.partition(".")[0]) < (least or 0):
-                    facts: dict[str, Any] = {
-                        "cuda": version,
-                        "least": least,
-                        "driver": pool.driver,
-                        "pool": pool.name,
-                        "set": one.name,
-                    }
-                    yield said("job-cuda.driver", job.place, job.name, its=pool.at.place, **facts)
+                    yield said("job-cuda.driver", job.place, job.name, cuda=version, least=least, pool=pool, set=one)
 
 
 def _at(job: Job, key: str, value: object) -> tuple[Edit, ...]:
@@ -133,3 +123,6 @@ def privileges(one: RunnerClass) -> str:
         if path := text_at(part(volume, "hostPath"), "path"):
             return f"its pod mounts {'the socket ' if path in _SOCKETS else ''}{path} of the node"
     return "" if one.ephemeral else "its runner is not ephemeral, so a job leaves files for the next"
+
+
+RULES = (placement, cuda)

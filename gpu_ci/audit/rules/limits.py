@@ -90,8 +90,7 @@ def clouds(seen: Seen, _: date) -> Iterator[Finding]:
         nodes = pool.maximum if pool.maximum is not None else pool.most_gpus // machine.gpus if pool.most_gpus else None
         most, keys = limits[str(code)]
         if nodes is not None and (units := nodes * quota_units(machine)) > most:
-            facts: dict[str, Any] = {"code": code, "most": int(most), "units": units, "where": keys.place}
-            yield said("cloud-limit.low", pool.at, pool.name, type=machine.name, nodes=nodes, **facts)
+            yield said("cloud-limit.low", pool.at, pool.name, on=machine, nodes=nodes, code=code, most=most, units=units, by=keys)
 
 
 def queues(seen: Seen, _: date) -> Iterator[Finding]:
@@ -108,12 +107,8 @@ def queues(seen: Seen, _: date) -> Iterator[Finding]:
                 if not pools or quota is None or not is_gpu_resource(resource.text("name")):
                     continue
                 most, least = (_held(pools, field) for field in ("maximum", "minimum"))
-                facts: dict[str, Any] = {
-                    "quota": quota,
-                    "flavor": flavor.text("name"),
-                    "pools": ", ".join(pool.name for pool in pools),
-                }
-                name = queue.text("metadata", "name")
+                names, name = ", ".join(pool.name for pool in pools), queue.text("metadata", "name")
+                facts: dict[str, Any] = {"quota": quota, "flavor": flavor.text("name"), "pools": names}
                 if most is not None and quota > most:
                     yield said("queue.above", at, name, (Edit(resource, ("nominalQuota",), most),), most=most, **facts)
                 elif least is not None and quota > least and not checks:
@@ -168,9 +163,10 @@ def _above(seen: Seen, counts: dict[str, int]) -> Iterator[Finding]:
             continue
         held = sum(counts[reserved] for reserved in ids) * max(map(most_gpus, pools))
         if one.maximum * each > held:
-            facts: dict[str, Any] = {"maximum": one.maximum, "each": each, "held": held, "ids": ", ".join(sorted(ids))}
-            edit = Edit(one.values, ("maxRunners",), held // each)
-            yield said("reservation.above", one.values.get("maxRunners"), one.name, (edit,), **facts)
+            edit, names = Edit(one.values, ("maxRunners",), held // each), ", ".join(sorted(ids))
+            yield said(
+                "reservation.above", one.values.get("maxRunners"), one.name, (edit,), one=one, each=each, held=held, ids=names
+            )
 
 
 def _removal(seen: Seen, value: str) -> Iterator[Edit]:
@@ -180,3 +176,6 @@ def _removal(seen: Seen, value: str) -> Iterator[Edit]:
             items = [depth for depth, key in enumerate(path) if isinstance(key, int)]
             if leaf == value and items:
                 yield Edit(Keys(file, file.document.value), path[: items[-1] + 1], None)
+
+
+RULES = (reservations, maxima, namespaces, clouds, queues)

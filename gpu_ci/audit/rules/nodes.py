@@ -207,3 +207,6 @@ def _limit(keys: Keys, spec: Spec, pools: list[Pool]) -> Iterator[Finding]:
             yield said("daemonset.limit", place, spec.name, **facts)
         elif awaited and (quantity(request) or 0) >= (quantity(limit) or 0):
             yield said("daemonset.headroom", place, spec.name, taint=awaited[0], **facts)
+
+
+RULES = (tags, images, boot, repair, daemons, efa)

@@ -5,7 +5,6 @@ several sizes share, pools of one machine type, and the pods of the kubernetes m
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
-from typing import Any
 
 from fleet.facts.groups import grouped
 from fleet.facts.hardware import RESERVED, find
@@ -82,9 +81,8 @@ def mixes(seen: Seen, _: date) -> Iterator[Finding]:
         )
         wide, full = found["spread"], found["fill"]
         if wide.stranded > full.stranded and wide.usd_per_useful > full.usd_per_useful:
-            facts: dict[str, Any] = {"pool": pool, "names": ", ".join(one.name for one, _ in pairs), "machine": machine.name}
-            facts |= {"lost": wide.stranded / wide.paid, "dear": wide.usd_per_useful, "cheap": full.usd_per_useful}
-            yield said("stranded.mix", pairs[0][1].pool.at, pool, **facts)
+            names, lost = ", ".join(one.name for one, _ in pairs), wide.stranded / wide.paid
+            yield said("stranded.mix", pairs[0][1].pool.at, pool, names=names, on=machine, lost=lost, wide=wide, full=full)
 
 
 def _job(one: RunnerClass) -> Job:
@@ -102,12 +100,11 @@ def _refused(
     near = found.nearest
     why = ", and ".join(reason.text for reason in near.reasons)
     fix = ", and ".join(edit.words for edit in found.fix) or "no change of it or of a pool is enough; use another machine"
-    facts: dict[str, Any] = {"pool": near.pool.name, "its": near.pool.place, "outcome": near.text, "why": why, "fix": fix}
     edits = (
         [] if pod_at is None else [Edit(values, (*pod_at, *_path(row, found)), row.value) for row in found.fix if row.on == "pod"]
     )
     # Of a pool the words say the fix: each tool writes it in its own way.
-    yield said(case, at, subject, edits if len(edits) == len(found.fix) else (), **facts)
+    yield said(case, at, subject, edits if len(edits) == len(found.fix) else (), near=near, why=why, fix=fix)
 
 
 def stranded(seen: Seen, _: date) -> Iterator[Finding]:
@@ -115,8 +112,7 @@ def stranded(seen: Seen, _: date) -> Iterator[Finding]:
     for one in seen.classes:
         for home in homes(one, seen)[:1]:
             if home.stranded and home.machine is not None and home.held:
-                facts: dict[str, Any] = {"pool": home.pool.name, "machine": home.machine.name, "gpus": home.machine.gpus}
-                yield said("stranded.node", one.at, one.name, held=home.held, idle=home.stranded, **facts)
+                yield said("stranded.node", one.at, one.name, home=home)
 
 
 def _path(edit: reach.Edit, found: reach.Reach) -> tuple[str | int, ...]:
@@ -242,5 +238,7 @@ def disruption(seen: Seen, _: date) -> Iterator[Finding]:
         moving = [pool for pool in reached(one, seen) if pool.scaler == "karpenter" and pool.consolidates]
         if moving and one.job is None and str(annotations.get(_NO_DISRUPT)).lower() != "true":
             edit = Edit(one.values, ("template", "metadata", "annotations", _NO_DISRUPT), "true")
-            facts = {"pool": moving[0].name, "its": moving[0].at.place, "annotation": _NO_DISRUPT}
-            yield said("disruption.moves", one.at, one.name, (edit,), **facts)
+            yield said("disruption.moves", one.at, one.name, (edit,), pool=moving[0], annotation=_NO_DISRUPT)
+
+
+RULES = (unreachable, workloads, flavors, stranded, mixes, shared, overheads, types, modes, disruption)

@@ -197,3 +197,6 @@ def arc_age(seen: Seen, day: date) -> Iterator[Finding]:
         elif numbers(version) < numbers(newest["version"]):
             released = next((f" of {row['released']}" for row in releases if row["version"] == version), "")
             yield said("arc-age.behind", at, name, version=f"{version}{released}", newest=newest)
+
+
+RULES = (runner_age, arc_age, defects, arc_versions, labels_changed, operator_changes, tokens)
