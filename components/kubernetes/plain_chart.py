@@ -11,7 +11,7 @@ from components.kubernetes.deliver import deliver
 from components.kubernetes.in_cluster import Inside
 from components.kubernetes.namespaces import namespace
 from components.kubernetes.priorities import priority_class
-from fleet.charts import NAMESPACES
+from fleet.charts.every import NAMESPACES
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart
 from fleet.facts.scheduling import DELETION_PROPAGATION, RUNNER_PRIORITY
@@ -23,7 +23,7 @@ from fleet.settings.gitops import GitOps
 
 
 class PlainChart(Component[Inside, Chart]):
-    """A chart of `fleet.charts.PLAIN`, with its namespace if it has its own."""
+    """A chart of `fleet.charts.every.PLAIN`, with its namespace if it has its own."""
 
     def declare(self, name: str, inside: Inside, chart: Chart) -> None:
         before = list(inside.ready)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleet.charts import NAMESPACES
+from fleet.charts.every import NAMESPACES
 from fleet.facts.cloud_limits import limit
 from fleet.facts.errors import FleetError, Problem, shown
 from fleet.prove import runner_rules, trust

@@ -6,13 +6,13 @@ Launcher capacity and placement count the pods of these charts, GitOps writes th
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.charts import PLAIN
 from fleet.charts.arc import arc_controller, installs_controller, runner_pod
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart, Pod
 from fleet.charts.cloudwatch import CLOUDWATCH_PODS
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER, ENGINE_PORT, dcgm_exporter
 from fleet.charts.enablement import Access, DevicePlugin
+from fleet.charts.every import PLAIN
 from fleet.charts.gpu_operator import GpuOperatorSettings, runtime_class as operator_runtime_class
 from fleet.charts.kube_prometheus import kube_prometheus
 from fleet.charts.kueue import kueue

@@ -30,6 +30,7 @@ class Model(BaseModel):
         validate_by_alias=True,
         validate_by_name=False,
         str_strip_whitespace=False,
+        defer_build=True,
     )
 
     def set_fields(self, kind: type[BaseModel]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from components.eks.existing_eks_cluster import kubeconfig
-from fleet.charts import PLAIN
+from fleet.charts.every import PLAIN
 from fleet.facts.scheduling import POOL_LABEL, node_choice
 from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig

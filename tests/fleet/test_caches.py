@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import TypeAdapter
 
-from fleet import charts
+from fleet.charts.every import NAMESPACES
 from fleet.facts.errors import FleetError
 from fleet.facts.hardware import unit_price
 from fleet.facts.pricing import Line, gp3_volume, oci_volume
@@ -206,7 +206,7 @@ def test_users_of_a_namespace_get_the_most_lenient_standard_that_one_of_them_nee
 
 @cases("name", ["default", "kube-system", "kube-public", "runners-gpu-t4", "arc-systems", "kueue-system", "nvidia-device-plugin"])
 def test_namespaces_of_something_else_are_taken(name: str) -> None:
-    assert namespaces.reserved(name) is (name not in charts.NAMESPACES), "each is refused by one of two rules"
+    assert namespaces.reserved(name) is (name not in NAMESPACES), "each is refused by one of two rules"
     with pytest.raises(FleetError, match="this namespace belongs to the system, a chart or a runner set"):
         on_eks(models=cache(namespaces=[name]))
     on_eks(models=cache(namespaces=["research"]))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.charts import NAMESPACES
+from fleet.charts.every import NAMESPACES
 from fleet.facts.errors import FleetError
 from fleet.loading.config import load
 from tests.builders import cluster, config, gitops
