@@ -14,7 +14,7 @@ from fleet.facts.record import Record
 from fleet.facts.scheduling import is_gpu_resource
 
 from .charts import INIT, REGULAR, Container
-from .read import Data, Later, UndeterminableError, count, entries, items, keys, parsed, text, walk, whole
+from .read import Data, Later, Same, UndeterminableError, count, entries, items, keys, parsed, text, walk, whole
 
 _LISTS, _ALONE = ("steps", "sidecars"), ("container", "script")
 _CONTAINERS = (REGULAR, INIT, "ephemeralContainers")
@@ -40,35 +40,20 @@ class Embedded(Record):
     annotations: Data
 
 
-class _Object:
-    """An object by its identity. A dozen rules read the same one."""
-
-    __slots__ = ("props",)
-
-    def __init__(self, props: Data) -> None:
-        self.props = props
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Object) and other.props is self.props
-
-    def __hash__(self) -> int:
-        return id(self.props)
-
-
 def embedded(props: Data, later: Later) -> Sequence[Embedded]:
     """The pods of an object. `later` collects patches that cannot be read.
 
     An unknown value may be anything, so it is taken for none: an update knows it, and judges again.
     """
-    pods, unread = _pods(_Object(props))
+    pods, unread = _pods(Same(props))
     later.join(unread)
     return pods
 
 
 @lru_cache(maxsize=1024)
-def _pods(of: _Object) -> tuple[tuple[Embedded, ...], Later]:
+def _pods(of: Same) -> tuple[tuple[Embedded, ...], Later]:
     later = Later()
-    return tuple(_all(of.props, later)), later
+    return tuple(_all(of.value, later)), later
 
 
 def _all(props: Data, later: Later) -> Iterator[Embedded]:

@@ -103,7 +103,8 @@ def groups(resources: Sequence[Resource], later: Later) -> tuple[Group, ...]:
                 if group is not None and not unsure:
                     machine_groups.append(_left(group) if pools.leaves(resource.type, resource.props) else group)
             later.join(unsure)
-    staying = {(group.name + LEFT, group.capacity) for group in machine_groups}
+    reserved = any(group.reserved is not None for group in machine_groups)
+    staying = {(group.name + LEFT, group.capacity) for group in machine_groups if reserved}
     # The machines of a reservation count once, with the generation that gets the new pods.
     return tuple(group for group in machine_groups if group.reserved is None or (group.name, group.capacity) not in staying)
 

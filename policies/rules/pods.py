@@ -18,7 +18,7 @@ from . import charts, kinds
 from .charts import INIT, REGULAR, Container
 from .embedded import embedded
 from .kinds import each, may_have_pods
-from .read import Data, Faults, Later, UndeterminableError, entries, items, keys, parsed, provided, some, text, walk
+from .read import Data, Faults, Later, UndeterminableError, entries, items, keys, once, parsed, provided, some, text, walk
 from .releases import Release, releases
 from .rule import Args, Check
 
@@ -50,6 +50,7 @@ class PodSpec(Record):
     times: int = 1
 
 
+@once
 def pod_specs(token: str, props: Data, later: Later) -> Iterator[PodSpec]:
     """The pod specs of a resource; none for a type or a chart without one. `later` collects unknown values.
 
@@ -97,6 +98,7 @@ def pods_of(release: Release, later: Later) -> Iterator[PodSpec]:
             yield from _listener_pod(path, values, ("listenerTemplate",), later)
 
 
+@once
 def containers_of(pod: PodSpec, later: Later) -> Iterator[Container]:
     """All containers of a pod: init, regular, of debuggers, then those that a chart adds. `later` collects unknown ones."""
     for field in (INIT, REGULAR, "ephemeralContainers"):

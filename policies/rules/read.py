@@ -6,9 +6,9 @@ UnknownError; keys and lengths are safe to read. Any other exception would end t
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, wraps
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from fleet.facts.credentials import mask
 from fleet.facts.quantities import HUGE, quantity
@@ -17,6 +17,7 @@ from .record import Data, Unknown, UnknownError
 
 __all__ = ["Data"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Faults = Iterator[str]
 """Messages of violations."""
@@ -74,8 +75,10 @@ class Later:
 
     def walk(self, value: Data, *path: str) -> Data:
         """What the function `walk` reads; None if that is unknown."""
-        with self:
+        try:
             return walk(value, *path)
+        except UnknownError as error:
+            self.note(error)
         return None
 
     def settle(self) -> None:
@@ -96,6 +99,57 @@ class _Settled(Later):
 
 SETTLED = _Settled()
 """What a reader gets in place of a `Later` if all that it reads must be known."""
+
+
+class Same:
+    """A value by its identity. A dozen rules read the same object."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+class _Noted(Later):
+    """Keeps each unknown value in its place among what was read."""
+
+    __slots__ = ("events",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[Any] = []
+
+    def note(self, error: UnknownError | None) -> None:
+        super().note(error)
+        if error is not None:
+            self.events.append(error)
+
+
+def once(read: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
+    """A reader whose last argument is a `Later`, which reads the same objects once. A caller gets what it found in its order."""
+
+    @lru_cache(maxsize=4096)
+    def events(*of: Same) -> tuple[Any, ...]:
+        noted = _Noted()
+        for thing in read(*(same.value for same in of), noted):  # type: ignore[call-arg, arg-type]
+            noted.events.append(thing)
+        return tuple(noted.events)
+
+    @wraps(read)
+    def again(*of: P.args, **_: P.kwargs) -> Iterator[T]:
+        for event in events(*map(Same, of[:-1])):
+            if isinstance(event, UnknownError):
+                of[-1].note(event)  # type: ignore[attr-defined]
+            else:
+                yield event
+
+    return again
 
 
 def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[T]], later: Later) -> Iterator[T]:
@@ -134,7 +188,9 @@ def walk(value: Data, *path: str) -> Data:
     for key in path:
         if not isinstance(value, dict):
             return None
-        value = known(value.get(key))
+        value = value.get(key)
+        if type(value) is Unknown:
+            raise UnknownError(value)
     return value
 
 

@@ -26,7 +26,7 @@ from fleet.facts.tables import beside
 from fleet.facts.yaml_text import helm_values
 
 from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART, kind_of
-from .read import Data, Later, count, entries, items, keys, known, shown, text, walk
+from .read import Data, Later, count, entries, items, keys, known, once, shown, text, walk
 from .record import Step, Unknown, UnknownError, changed, steps
 
 # What may follow a chart's name: the version in an archive's name, a tag or digest.
@@ -185,6 +185,7 @@ class Release(Record):
         return text(walk(self.source, *self.form.text))
 
 
+@once
 def releases(token: str, props: Data, later: Later) -> Iterator[Release]:
     """The releases that a resource of `HELM` declares, none for any other. `later` collects unknown values."""
     if token == RELEASE:
@@ -245,10 +246,12 @@ def passed_over(release: Release) -> frozenset[str]:
 
 def objects(value: Data, path: str, later: Later, passing: frozenset[str]) -> Iterator[tuple[str, Data]]:
     """Path and body of each object in the value, without those under the keys `passing`. `later` collects unknown ones."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         yield path, value
     for inner, child in _children(value, path, later, passing):
-        yield from objects(child, inner, later, passing)
+        # Most values have nothing below them.
+        if isinstance(child, (dict, list)):
+            yield from objects(child, inner, later, passing)
 
 
 def texts(value: Data, path: str, later: Later) -> Iterator[tuple[str, str]]:
@@ -256,12 +259,17 @@ def texts(value: Data, path: str, later: Later) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield path, value
     for inner, child in _children(value, path, later, frozenset()):
-        yield from texts(child, inner, later)
+        if isinstance(child, str):
+            yield inner, child
+        elif isinstance(child, (dict, list)):
+            yield from texts(child, inner, later)
 
 
 def _children(value: Data, path: str, later: Later, passing: frozenset[str]) -> Iterator[tuple[str, Data]]:
-    yield from ((step(path, key), later.walk(value, key)) for key in keys(value) if key not in passing)
-    yield from ((f"{path}[{index}]", item) for index, item in items(value, later))
+    if isinstance(value, dict):
+        yield from ((step(path, key), later.walk(value, key)) for key in sorted(value) if key not in passing)
+    else:
+        yield from ((f"{path}[{index}]", item) for index, item in items(value, later))
 
 
 def step(path: str, key: str) -> str:

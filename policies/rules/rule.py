@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
+from operator import attrgetter
 from pathlib import Path
 from string import Formatter
 from typing import Any, Self
@@ -28,7 +29,7 @@ from . import exceptions, kinds
 from .draft import Draft
 from .kinds import EXISTING_CLUSTER, HELM, POD, RUNNER_SET, is_object, kind_of, may_have_pods
 from .node_groups import Pool, pooled
-from .read import Later, UndeterminableError, line, shown, text, walk
+from .read import Later, Same, UndeterminableError, line, shown, text, walk
 from .record import Resource, UnknownError
 
 __all__ = ["Resource"]
@@ -257,10 +258,7 @@ class _Common(Record, kw_only=True, eq=False):
 
     def bounded(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """The config, with the default of each number that is none or too small. The engine refuses such a config."""
-        bounds = {name: words for name, words in self.config.items() if words["type"] in ("integer", "number")}
-        numbers = {name: quantity(config.get(name)) for name in bounds}
-        fits = {name: number is not None and number >= bounds[name].get("minimum", number) for name, number in numbers.items()}
-        return {**config, **{name: words["default"] for name, words in bounds.items() if not fits[name]}}
+        return _bounded(self, Same(config))
 
     @property
     def level(self) -> Level:
@@ -279,6 +277,14 @@ class _Common(Record, kw_only=True, eq=False):
     def schemas(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON schema of each config property, with those that all rules share."""
         return {**self.config, **_tables("rules/shared.toml")}
+
+
+@lru_cache(maxsize=256)
+def _bounded(rule: _Common, config: Same) -> Mapping[str, Any]:
+    bounds = {name: words for name, words in rule.config.items() if words["type"] in ("integer", "number")}
+    numbers = {name: quantity(config.value.get(name)) for name in bounds}
+    fits = {name: number is not None and number >= bounds[name].get("minimum", number) for name, number in numbers.items()}
+    return {**config.value, **{name: words["default"] for name, words in bounds.items() if not fits[name]}}
 
 
 @cache
@@ -323,9 +329,9 @@ class Rule(_Common, kw_only=True, eq=False):
         """What the rule says of a resource, if it reads that type. `as_of` decides whether an exception is valid."""
         if not self.sees(args.type):
             return Outcome()
-        args = replace(args, config=self.bounded(args.config))
+        args = args_of(args, self.bounded(args.config))
         excuse, faults = exceptions.exemption(args.config, args.urn, as_of)
-        later = self._unseen(_existing([args]))
+        later = self._unseen(_existing([args])) if args.type == EXISTING_CLUSTER else Later()
         messages: list[str] = []
         with later:
             for message in self.check(args, later) if self._judges(args) else ():
@@ -362,7 +368,7 @@ class StackRule(_Common, kw_only=True, eq=False):
     def judge(self, resources: Iterable[Resource], config: Mapping[str, Any], as_of: date) -> Outcome:
         """What the rule says of the resources of a stack. `as_of` is the day for prices and exceptions."""
         # Sorted, because an engine gives them in no fixed order.
-        seen = sorted((resource for resource in resources if self.sees(resource.type)), key=lambda resource: resource.urn)
+        seen = sorted((resource for resource in resources if self.sees(resource.type)), key=attrgetter("urn"))
         existing, judged = _existing(seen), tuple(resource for resource in seen if self.judges(resource.type))
         stack = Stack(judged, self.bounded(config), as_of, existing)
         outcome = Outcome([(fault, None) for fault in exceptions.expired(config, as_of)])
