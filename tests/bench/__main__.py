@@ -1,4 +1,5 @@
-"""`make bench`: the time and memory of a plan compared with the SDK's plain mocks, as ratios within one run.
+"""`make bench`: the time and memory of a plan compared with the SDK's plain mocks, as ratios within one run. Start and audit are
+compared with importing pydantic and a YAML reader.
 
 Each figure is the minimum of several whole processes. The processes of a fleet run at the same time, so that a busy machine slows
 all of them equally. Seconds are processor time, which other work on the machine affects least. They are printed for orientation,
@@ -27,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from policies.rules import RULES
-from tests.bench.fleet import write_fleet, write_hostile, write_shapes
+from tests.bench.fleet import write_fleet, write_foreign, write_hostile, write_shapes
 
 ROOT = Path(__file__).resolve().parents[2]
 _JUDGING = 1.2
@@ -36,7 +37,9 @@ _PLAN = {1000: (0.6, 0.7)}
 """What a plan may take of the bare mocks' time and memory, by the number of pools. In smaller fleets start-up dominates."""
 _GROWTH = 1.2
 """Limit of the exponent of a plan's time in the number of pools. The same code has 1.06 to 1.15; quadratic code has 2."""
-_STATUS = {"plan": (0, 1), "refuse": (2,)}
+_START, _AUDIT = 1.1, 3.6
+"""Limits of `gpu-ci --version` and of an audit, as multiples of importing pydantic and a YAML reader. They may only fall."""
+_STATUS = {"plan": (0, 1), "audit": (0, 1), "refuse": (2,)}
 """How a process may end, by its mode. A fleet of a thousand pools exceeds its limits: its plan fails, and the time counts."""
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
@@ -113,6 +116,11 @@ def main(
         for column in ("fleet", "process", "seconds", "MiB", "ratio of time", "limit", "ratio of memory", "limit"):
             table.add_column(column, justify="left" if column in ("fleet", "process") else "right")
         hostile = Case("refuse", write_hostile(Path(folder)))
+        imports, start, audit = Case("imports", None), Case("start", None), Case("audit", write_foreign(Path(folder)))
+        core = measure((imports, start, audit), 5 * rounds)
+        _row(table, "-", "pydantic and YAML", core[imports])
+        over += _row(table, "-", "gpu-ci --version", core[start], core[imports], _START, None)
+        over += _row(table, "20 runner sets, 20 jobs", "audit", core[audit], core[imports], _AUDIT, None)
         small = measure((nothing, staging, hostile), 3 * rounds)
         _row(table, "-", "empty program", small[nothing])
         over += _row(table, "staging", "plan", small[staging], small[nothing], 1.35, None)

@@ -90,3 +90,17 @@ def write_hostile(folder: Path) -> Path:
     path = folder / "Pulumi.hostile.yaml"
     path.write_text(f"config:\n{levels}{'  ' * 93}v: [{'1,' * 40_000}1]\n")
     return path
+
+
+def write_foreign(folder: Path) -> Path:
+    """A repository of somebody else: twenty files of ARC's values, and as many workflows with a job for each."""
+    root = folder / "foreign"
+    workflows = root / ".github" / "workflows"
+    workflows.mkdir(parents=True)
+    image = "{containers: [{name: runner, image: 'ghcr.io/actions/actions-runner:2.335.1'}]}"
+    for number in range(20):
+        values = f"githubConfigUrl: https://github.com/acme\nrunnerScaleSetName: gpu-{number}\ntemplate: {{spec: {image}}}\n"
+        (root / f"values-{number}.yaml").write_text(values)
+        steps = "steps: [{run: nvidia-smi}]"
+        (workflows / f"{number}.yml").write_text(f"on: push\njobs:\n  test:\n    runs-on: gpu-{number}\n    {steps}\n")
+    return root

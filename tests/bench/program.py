@@ -1,5 +1,8 @@
 """The program of a measured process: `python -m tests.bench.program MODE [STACK FILE]`. The modes:
 
+- imports: imports pydantic and the YAML reader, and makes a model: what a program of this kind cannot do without.
+- start: runs `gpu-ci --version`.
+- audit: runs `gpu-ci audit` on a folder.
 - empty: imports the resource modules that an EKS fleet uses and pulumi_policy, and registers nothing.
 - bare: runs the fleet's program with the SDK's own mocks.
 - record: runs it with our recorder, without policies.
@@ -24,6 +27,17 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 _AS_OF = date(2026, 11, 21)
 """Any day works, because the benchmark has no policy exceptions."""
+
+
+def imports() -> None:
+    """The two packages of the core that take longest."""
+    import yaml
+    from pydantic import BaseModel
+
+    class Model(BaseModel):
+        text: str
+
+    Model(text=yaml.safe_load("a"))
 
 
 def empty() -> None:
@@ -193,9 +207,12 @@ def _echo() -> Any:
 def main() -> None:
     """Run the named mode."""
     mode, *rest = sys.argv[1:]
-    if mode == "empty":
-        empty()
+    if mode in ("imports", "empty"):
+        (imports if mode == "imports" else empty)()
         return
+    if mode in ("start", "audit"):
+        sys.argv = ["gpu-ci", *({"start": ["--version"], "audit": ["audit", *rest]}[mode])]
+        runpy.run_module("gpu_ci", run_name="__main__")
     path = Path(rest[0])
     stack = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
     modes: dict[str, Callable[[str, Path], None]] = {
