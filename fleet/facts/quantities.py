@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 _SUFFIXES = {
@@ -21,8 +22,12 @@ def quantity(value: Any) -> Fraction | None:
     if isinstance(value, (int, float)):
         # A wire number is a float; comparing first keeps infinity and NaN out of Fraction.
         return Fraction(value) if not isinstance(value, bool) and abs(value) < HUGE else None
-    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
+    return _of_text(value) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=4096)
+def _of_text(text: str) -> Fraction | None:
+    if (match := _QUANTITY.fullmatch(text)) is None:
         return None
     number, suffix = Fraction(match[1]), match[2] or ""
     if suffix in _SUFFIXES:

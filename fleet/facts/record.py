@@ -1,4 +1,4 @@
-"""The base class of frozen records."""
+"""The base class of frozen records, and a key by identity."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any, dataclass_transform
@@ -20,3 +20,18 @@ class Record(metaclass=_Records):
     def __repr__(self) -> str:
         shown = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
         return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+class Same:
+    """A value by its identity, as a key of what was read of it. Nothing may change the value afterwards."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)

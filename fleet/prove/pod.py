@@ -4,13 +4,14 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.nested import part
 from fleet.facts.pods import Amount
 from fleet.facts.quantities import quantity
-from fleet.facts.record import Record
+from fleet.facts.record import Record, Same
 from fleet.facts.requests import amounts, requested, requests_of, resources
 from fleet.facts.scheduling import QUEUE_LABEL, Toleration
 from fleet.facts.tables import beside
@@ -102,9 +103,7 @@ class Pod(Record):
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
         """The tolerations, with Kubernetes' defaults for keys that are not set."""
-        usual = {"key": "", "operator": "Equal", "value": "", "effect": ""}
-        rows = ({key: str(row.get(key) or usual[key]) for key in usual} for row in self.each("tolerations"))
-        return tuple(Toleration(**row) for row in rows)
+        return _tolerations(Same(self.spec))
 
     @property
     def claims(self) -> list[str]:
@@ -114,7 +113,7 @@ class Pod(Record):
 
     def requests(self, defaults: Mapping[str, Any] | None = None) -> dict[str, Fraction]:
         """What the scheduler reserves, by resource. `defaults` are the requests of containers without any (LimitRange)."""
-        return requests_of(self.spec, defaults)
+        return requests_of(self.spec, defaults) if defaults else dict(_requests(Same(self.spec)))
 
     def ask(self, resource: str, defaults: Mapping[str, Any] | None = None) -> PodAsk:
         """What it reserves on a node that advertises `resource`."""
@@ -129,6 +128,18 @@ class Pod(Record):
         )
         sizes = Request(cores, cores * limited), Request(mebibytes, mebibytes * limited)
         return PodAsk(math.ceil(requests.get(resource, 0)), *sizes, _mebibytes(scratch))
+
+
+@lru_cache(maxsize=1024)
+def _requests(spec: Same) -> Mapping[str, Fraction]:
+    return requests_of(spec.value)
+
+
+@lru_cache(maxsize=1024)
+def _tolerations(spec: Same) -> tuple[Toleration, ...]:
+    usual = {"key": "", "operator": "Equal", "value": "", "effect": ""}
+    rows = ({key: str(row.get(key) or usual[key]) for key in usual} for row in spec.value.get("tolerations") or ())
+    return tuple(Toleration(**row) for row in rows)
 
 
 def _mebibytes(amount: Fraction) -> int:

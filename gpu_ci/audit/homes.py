@@ -88,7 +88,9 @@ def pod_in(keys: Keys) -> Pod | None:
 
 def prove(pod: Pod, file: Path, seen: Seen, cluster: str = "") -> reach.Reach:
     """What each pool of a cluster says to a pod of a file; without a name of the cluster, each pool near the file."""
-    near = pools_near(file, [pool for pool in seen.pools if not cluster or pool.group in ("", cluster)], seen)
+    if (near := seen.near.get((file.parent, cluster))) is None:
+        near = pools_near(file, [pool for pool in seen.pools if not cluster or pool.group in ("", cluster)], seen)
+        seen.near[file.parent, cluster] = near
     return reach.reach(pod, [proved(pool, pod, seen) for pool in near])
 
 
@@ -113,12 +115,15 @@ def _below(folder: Path, file: Path) -> str:
 
 def homes(one: RunnerClass, seen: Seen) -> list[Home]:
     """The pools that run a class, the first choice first."""
+    if (settled := seen.homes.get(id(one))) is not None:
+        return settled
     if (known := answer(one, seen)) is None:
         return []
     # Two clusters may have a pool of one name.
     pools = {(pool.name, pool.at.place): pool for pool in seen.pools}
     found = [_home(pools[verdict.pool.name, verdict.pool.place], verdict.pool, known.pod) for verdict in known.runs]
-    return sorted(found, key=lambda home: (-home.pool.weight, home.machine is None))
+    seen.homes[id(one)] = sorted(found, key=lambda home: (-home.pool.weight, home.machine is None))
+    return seen.homes[id(one)]
 
 
 def _home(pool: model.Pool, proved: reach.Pool, pod: Pod) -> Home:

@@ -25,6 +25,7 @@ from gpu_ci.workflows.reader import Workflows
 
 if TYPE_CHECKING:
     from fleet.prove.reach import Node, Reach
+    from gpu_ci.audit.homes import Home
 
 RUNNER_IMAGE = "ghcr.io/actions/actions-runner:latest"
 """The image of a scale set that names none (values.yaml of gha-runner-scale-set 0.14.2)."""
@@ -330,7 +331,7 @@ class Seen:
     """Everything that an audit read.
 
     `objects` are Kubernetes objects, and answers of the AWS CLI, by kind; `not_read` are files that could not be read, `unread`
-    place and path of keys that no reader knows. `reached` has what `homes` proved of a class, `nodes`
+    place and path of keys that no reader knows. `reached`, `homes` and `near` have what `homes.py` found, `nodes`
     the nodes of the pools. `releases` and `files`, the documents that may be values, are what `formats.arc` joins;
     `read` are the documents that a reader knew.
     """
@@ -342,6 +343,8 @@ class Seen:
     objects: dict[str, list[Keys]] = field(default_factory=dict)
     workflows: Workflows = field(default_factory=Workflows)
     reached: dict[int, "Reach"] = field(default_factory=dict)
+    homes: dict[int, "list[Home]"] = field(default_factory=dict)
+    near: dict[tuple[Path, str], "list[Pool]"] = field(default_factory=dict)
     nodes: dict[tuple[object, ...], "Node"] = field(default_factory=dict)
     files: dict[Path, Keys] = field(default_factory=dict)
     read: list[Keys] = field(default_factory=list)

@@ -10,11 +10,11 @@ from functools import lru_cache, partial
 from itertools import chain
 from math import prod
 
-from fleet.facts.record import Record
+from fleet.facts.record import Record, Same
 from fleet.facts.scheduling import is_gpu_resource
 
 from .charts import INIT, REGULAR, Container
-from .read import Data, Later, Same, UndeterminableError, count, entries, items, keys, parsed, text, walk, whole
+from .read import Data, Later, UndeterminableError, count, entries, items, keys, parsed, text, walk, whole
 
 _LISTS, _ALONE = ("steps", "sidecars"), ("container", "script")
 _CONTAINERS = (REGULAR, INIT, "ephemeralContainers")

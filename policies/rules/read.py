@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from fleet.facts.credentials import mask
 from fleet.facts.quantities import HUGE, quantity
+from fleet.facts.record import Same
 
 from .record import Data, Unknown, UnknownError
 
@@ -99,21 +100,6 @@ class _Settled(Later):
 
 SETTLED = _Settled()
 """What a reader gets in place of a `Later` if all that it reads must be known."""
-
-
-class Same:
-    """A value by its identity. A dozen rules read the same object."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
 
 
 class _Noted(Later):

@@ -23,13 +23,13 @@ from string import Formatter
 from typing import Any, Self
 
 from fleet.facts.quantities import quantity
-from fleet.facts.record import Record
+from fleet.facts.record import Record, Same
 
 from . import exceptions, kinds
 from .draft import Draft
 from .kinds import EXISTING_CLUSTER, HELM, POD, RUNNER_SET, is_object, kind_of, may_have_pods
 from .node_groups import Pool, pooled
-from .read import Later, Same, UndeterminableError, line, shown, text, walk
+from .read import Later, UndeterminableError, line, shown, text, walk
 from .record import Resource, UnknownError
 
 __all__ = ["Resource"]
