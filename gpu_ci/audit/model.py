@@ -25,7 +25,6 @@ from gpu_ci.workflows.reader import Workflows
 
 if TYPE_CHECKING:
     from fleet.prove.reach import Node, Reach
-    from gpu_ci.audit.homes import Home
 
 RUNNER_IMAGE = "ghcr.io/actions/actions-runner:latest"
 """The image of a scale set that names none (values.yaml of gha-runner-scale-set 0.14.2)."""
@@ -343,7 +342,7 @@ class Seen:
     objects: dict[str, list[Keys]] = field(default_factory=dict)
     workflows: Workflows = field(default_factory=Workflows)
     reached: dict[int, "Reach"] = field(default_factory=dict)
-    homes: dict[int, "list[Home]"] = field(default_factory=dict)
+    homes: dict[int, list[Any]] = field(default_factory=dict)
     near: dict[tuple[Path, str], "list[Pool]"] = field(default_factory=dict)
     nodes: dict[tuple[object, ...], "Node"] = field(default_factory=dict)
     files: dict[Path, Keys] = field(default_factory=dict)

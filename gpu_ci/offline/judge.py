@@ -11,7 +11,6 @@ exception for what a pull request writes itself.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from functools import lru_cache
@@ -91,13 +90,19 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
         if resource.type in together:
             records_by_urn[resource.urn] = record
         for rule, configured in policies_of[resource.type]:
-            with _noted(rule, resource.urn):
+            try:
                 outcome = rule.judge(args_of(record, configured.config), configured.as_of)
+            except Exception as error:
+                _note(error, rule, resource.urn)
+                raise
             verdicts += _verdicts(configured, outcome, resource.urn)
     _link(recording, records_by_urn)
     for stack_rule, configured in of_stack:
-        with _noted(stack_rule, ""):
+        try:
             outcome = stack_rule.judge(records_by_urn.values(), configured.config, configured.as_of)
+        except Exception as error:
+            _note(error, stack_rule, "")
+            raise
         verdicts += _verdicts(configured, outcome, "")
     return tuple(verdicts)
 
@@ -225,14 +230,9 @@ def _verdicts(rule: Configured, outcome: Outcome, urn: str) -> list[Verdict]:
     return verdicts
 
 
-@contextmanager
-def _noted(policy: AnyRule, urn: str) -> Iterator[None]:
-    """Adds to an exception of a rule which one it is and what it judged."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"raised by policy {policy.id} on {urn or 'the stack'}")
-        raise
+def _note(error: Exception, policy: AnyRule, urn: str) -> None:
+    """Add to an exception of a rule which one it is and what it judged."""
+    error.add_note(f"raised by policy {policy.id} on {urn or 'the stack'}")
 
 
 # -- remediations ------------------------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def _analyzed(value: object) -> object:
         if value.get(SIGNATURE) == RESOURCE:
             # An empty id is one that only the cloud decides.
             return value["urn"] if value.get("id") is None else value["id"] or _UNKNOWN_TEXT
-        return {key: _analyzed(item) for key, item in value.items()}
+        return {key: _analyzed(item) if isinstance(item, (dict, list)) else item for key, item in value.items()}
     if isinstance(value, list):
         return [_analyzed(item) for item in value]
     return value

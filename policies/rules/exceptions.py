@@ -67,6 +67,8 @@ class Entry(Record):
 
 def exemption(config: Mapping[str, Any], urn: str, as_of: date) -> tuple[Entry | None, list[str]]:
     """The exception that covers the resource of this URN on the day `as_of`, and messages about those that do not any more."""
+    if not config.get(PROPERTY):
+        return None, []
     entries = [(entry, entry.fault(as_of)) for entry in _entries(config) if matches(entry.urn, urn)]
     excuse = next((entry for entry, fault in entries if fault is None), None)
     return excuse, [fault for _, fault in entries if fault is not None]

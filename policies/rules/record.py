@@ -101,7 +101,11 @@ def plain(value: Any, path: tuple[Step, ...] = (), *, secrets: bool = False) -> 
         return value
     signature = value.get(SIGNATURE)
     if signature is None:
-        return {key: plain(item, (*path, key), secrets=secrets) for key, item in value.items()}
+        # Most values are plain texts, and their path is not needed.
+        return {
+            key: item if type(item) is str and item not in UNKNOWNS else plain(item, (*path, key), secrets=secrets)
+            for key, item in value.items()
+        }
     if signature != SECRET:
         return File(value)
     inner = plain(value.get("value"), path, secrets=secrets)

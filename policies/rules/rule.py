@@ -284,7 +284,11 @@ def _bounded(rule: _Common, config: Same) -> Mapping[str, Any]:
     bounds = {name: words for name, words in rule.config.items() if words["type"] in ("integer", "number")}
     numbers = {name: quantity(config.value.get(name)) for name in bounds}
     fits = {name: number is not None and number >= bounds[name].get("minimum", number) for name, number in numbers.items()}
-    return {**config.value, **{name: words["default"] for name, words in bounds.items() if not fits[name]}}
+    return (
+        config.value
+        if all(fits.values())
+        else {**config.value, **{name: bounds[name]["default"] for name in bounds if not fits[name]}}
+    )
 
 
 @cache
@@ -329,7 +333,8 @@ class Rule(_Common, kw_only=True, eq=False):
         """What the rule says of a resource, if it reads that type. `as_of` decides whether an exception is valid."""
         if not self.sees(args.type):
             return Outcome()
-        args = args_of(args, self.bounded(args.config))
+        if (config := self.bounded(args.config)) is not args.config:
+            args = args_of(args, config)
         excuse, faults = exceptions.exemption(args.config, args.urn, as_of)
         later = self._unseen(_existing([args])) if args.type == EXISTING_CLUSTER else Later()
         messages: list[str] = []

@@ -93,11 +93,13 @@ def _texts(value: Data, path: str, key: str, later: Later) -> Iterator[tuple[str
     """Path, key and text of each string in a value."""
     if isinstance(value, str):
         yield path, key, value
-    for name in keys(value):
-        if name not in _PASSING:
-            yield from _texts(later.walk(value, name), step(path, name), name, later)
-    for index, item in items(value, later):
-        yield from _texts(item, f"{path}[{index}]", key, later)
+    elif isinstance(value, dict):
+        for name in keys(value):
+            if name not in _PASSING:
+                yield from _texts(later.walk(value, name), step(path, name), name, later)
+    else:
+        for index, item in items(value, later):
+            yield from _texts(item, f"{path}[{index}]", key, later)
 
 
 def _is_address(key: str, found: str, fetches: bool, generated: bool) -> bool:
