@@ -11,9 +11,9 @@ from components.kubernetes.deliver import deliver
 from components.kubernetes.in_cluster import Inside
 from components.kubernetes.namespaces import namespace
 from components.kubernetes.priorities import priority_class
-from fleet.charts.every import NAMESPACES
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart
+from fleet.charts.every import NAMESPACES
 from fleet.facts.scheduling import DELETION_PROPAGATION, RUNNER_PRIORITY
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import controller_chart, monitoring_charts
