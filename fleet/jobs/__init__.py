@@ -6,8 +6,7 @@ Needs neither Pulumi nor a cluster. docs/jobs.md has examples.
 from fleet.jobs.create import JobOptions, create_gpu_job
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
 from fleet.jobs.keywords import calculate_gpu_requirements, detect_ml_workload
-from fleet.jobs.manifest import manifest
-from fleet.jobs.place import JobPlacement, place_job, pool_options
+from fleet.jobs.place import JobPlacement, manifest, place_job, pool_options
 from fleet.jobs.spec import GpuJobSpec, gpu_job
 
 __all__ = ["GpuJobSpec", "JobError", "JobOptions", "JobPlacement", "JobProblem", "JobRefusedError"]

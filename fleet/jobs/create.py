@@ -5,8 +5,7 @@ from typing import Literal, TypedDict, Unpack
 
 from fleet.facts.errors import shown
 from fleet.jobs.errors import JobError, JobProblem
-from fleet.jobs.manifest import Manifest, manifest
-from fleet.jobs.place import place_job, pool_options
+from fleet.jobs.place import Manifest, manifest, place_job, pool_options
 from fleet.jobs.spec import gpu_job
 from fleet.providers.fleet import Fleet
 

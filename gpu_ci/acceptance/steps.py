@@ -13,7 +13,7 @@ from fleet.facts.tables import beside
 from fleet.facts.yaml_text import helm_values
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.provider import Left
-from fleet.render.workloads.smoke import smoke_tests
+from fleet.render.workloads.catalogue import smoke_tests
 from gpu_ci.acceptance.runner import Script, Shell, Step, StepError
 
 EDITED = "acceptance"

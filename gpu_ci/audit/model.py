@@ -20,8 +20,7 @@ from fleet.facts.record import Record
 from fleet.facts.requests import requests_of
 from fleet.facts.scheduling import Taint, is_gpu_resource
 from fleet.prove.runs_on import RunsOn
-from gpu_ci.workflows.job import File, Job
-from gpu_ci.workflows.reader import Workflows
+from gpu_ci.workflows.job import File, Job, Workflows
 
 if TYPE_CHECKING:
     from fleet.prove.reach import Node, Reach

@@ -16,8 +16,8 @@ from gpu_ci.offline.jsontext import fields_of
 from gpu_ci.offline.layout import log_line
 from gpu_ci.offline.manifests.tree import FIX
 from gpu_ci.offline.notes import Annotation
+from gpu_ci.workflows.job import Workflows, is_workflow
 from gpu_ci.workflows.judge import Answer, State, judge
-from gpu_ci.workflows.reader import Workflows, is_workflow
 from gpu_ci.workflows.served import served
 
 _NAMES = frozenset({"apiVersion", "kind"})

@@ -27,7 +27,7 @@ from fleet.facts.yaml_text import yaml_text
 from fleet.loading.files import listed
 from fleet.prove.remarks import PAGE, ways
 from fleet.providers.fleet import Fleet
-from fleet.render.workloads.smoke import TESTS, Smoke, UnknownPoolError, smoke_home, smoke_tests
+from fleet.render.workloads.catalogue import TESTS, Smoke, UnknownPoolError, smoke_home, smoke_tests
 from gpu_ci.submit.api import run_all
 from gpu_ci.submit.cluster import Cluster
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError

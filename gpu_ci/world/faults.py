@@ -149,7 +149,7 @@ def drilled(world: World, drill: Drill, firing: Callable[[], set[str]], look: Ca
     lost = sum(job.state == "completed" and job.result != "succeeded" for job in jobs)
     against += [] if healed else [f"{sum(job.state != 'completed' for job in jobs)} jobs have not ended"]
     against += [f"{lost} jobs are lost"] if lost > drill.lose else []
-    act(_reinstall if drill.acts.changes else None)
+    act(World.install if drill.acts.changes else None)
     return Outcome(drill.name, seconds, freed, len(jobs), lost, sorted(alerts - before), "; ".join(against))
 
 
@@ -232,13 +232,14 @@ def _edited(world: World, name: str, change: Callable[[Object], Object]) -> dict
     raise KeyError(name)
 
 
-def _upgraded(world: World) -> Steps:
-    return _edited(world, CONTROLLER, lambda _: {"podAnnotations": {_ADDED: "true"}})
+def _install(name: Callable[[World], str], change: Callable[[Object], Object]) -> Act:
+    """Install a release with more values."""
+    return lambda world: world.installer.install(_edited(world, name(world), change))
 
 
-def _other_pods(world: World) -> Steps:
+def _other_pods(values: Object) -> Object:
     metadata = {"metadata": {"annotations": {SAFE_TO_EVICT: "false", _ADDED: "true"}}}
-    return _edited(world, _class(world), lambda values: {"template": values["template"] | metadata, "minRunners": 1})
+    return {"template": values["template"] | metadata, "minRunners": 1}
 
 
 def _labelled(world: World) -> Steps:
@@ -261,10 +262,6 @@ def _quota(world: World) -> None:
     path = f"/api/v1/namespaces/{runner_namespace(_class(world))}/resourcequotas/runners"
     used = world.plane.api.call("GET", path)["status"]["used"]
     merge(world.plane.api, path, {"spec": {"hard": used}})
-
-
-def _reinstall(world: World) -> None:
-    world.install()
 
 
 def _preempt(world: World) -> None:
@@ -320,13 +317,13 @@ ACTS: Mapping[str, Acts] = {
     **{f"github-{status}": Acts(_fault("", what=status), _calm) for status in (401, 403, 429, 500)},
     # Killed, because it would take a minute to stop.
     "api-restarted": Acts(lambda world: world.plane.processes.stop("kube-apiserver", grace=0), lambda world: world.plane.serve()),
-    "controller-upgraded": Acts(lambda world: world.installer.install(_upgraded(world)), changes=True),
-    "template-changed": Acts(lambda world: world.installer.install(_other_pods(world)), changes=True),
+    "controller-upgraded": Acts(_install(lambda _: CONTROLLER, lambda _: {"podAnnotations": {_ADDED: "true"}}), changes=True),
+    "template-changed": Acts(_install(_class, _other_pods), changes=True),
     "labels-changed": Acts(_labels, None, _anew, changes=True),
-    "quota-filled": Acts(_quota, _reinstall),
+    "quota-filled": Acts(_quota, World.install),
     "placeholders-preempted": Acts(_preempt, applies=_pools_with_placeholders),
-    "sweeps-down": Acts(_without_sweeps, _reinstall),
-    "stack-removed": Acts(_remove, _reinstall),
+    "sweeps-down": Acts(_without_sweeps, World.install),
+    "stack-removed": Acts(_remove, World.install),
 }
 DRILLS = {name: Drill(name, ACTS[name], **texts) for name, texts in beside(__file__, "drills.toml").items()}
 """All drills by name, in their order."""

@@ -21,6 +21,7 @@ from pathlib import Path
 from threading import Event
 
 from fleet.facts.record import Record
+from fleet.facts.tables import beside, entries
 from fleet.render.sweeps.api import Object
 from gpu_ci.world.container import Pod, entering, expanded, namespaces
 from gpu_ci.world.plane import FAILS, HANDS_LABEL, LOG, Followed, Plane, delete, merge, now, passes, write_status
@@ -60,21 +61,7 @@ class Program(Record):
         return [*(word for word in own if word.partition("=")[0] not in gone), *self.more]
 
 
-_ARC = "ghcr.io/actions/gha-runner-scale-set-controller"
-_GITHUB = {"GITHUB_ACTIONS_FORCE_GHES": "1"}
-"""Makes ARC's client use the host of githubConfigUrl for all requests (actions/scaleset, config.go)."""
-PROGRAMS = (
-    Program("arc-manager", _ARC, "/manager", env=_GITHUB),
-    Program("ghalistener", _ARC, "/ghalistener", env=_GITHUB),
-    Program(
-        "cluster-autoscaler",
-        "registry.k8s.io/autoscaling/cluster-autoscaler",
-        without=("--node-group-auto-discovery", "--nodes"),
-        more=("--cloud-provider=externalgrpc", "--address=:8085"),
-    ),
-    Program("kueue", "registry.k8s.io/kueue/kueue"),
-    Program(PYTHON, "docker.io/library/python"),
-)
+PROGRAMS = (*entries(Program, beside(__file__, "programs.toml"), "part").values(), Program(PYTHON, "docker.io/library/python"))
 """What a world can run. A caller adds the cloud of cluster-autoscaler and shorter delays with `dataclasses.replace`."""
 
 

@@ -28,7 +28,7 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.installed import image_of, pod_set, runner_prices, tolerations_of
 from fleet.render.monitoring.rules import rule_groups
 from fleet.render.monitoring.rules.cost import cost_groups
-from fleet.render.workloads.smoke import smoke_tests
+from fleet.render.workloads.catalogue import smoke_tests
 from tests.builders import ROOT, cluster, config, pool, read_stack, runner
 from tests.examples import examples
 

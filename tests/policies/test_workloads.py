@@ -15,7 +15,7 @@ import pytest
 from components.kubernetes.in_cluster import Inside
 from components.kubernetes.inside import install
 from fleet.loading.config import load
-from fleet.render.workloads.smoke import smoke_home, smoke_tests
+from fleet.render.workloads.catalogue import smoke_home, smoke_tests
 from gpu_ci.offline.judge import Configured, Verdict, configure, judge
 from gpu_ci.offline.policyconfig import policy_settings
 from gpu_ci.offline.recording import Recording

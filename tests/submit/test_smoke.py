@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from fleet.loading.config import load
 from fleet.loading.home import ROOT
-from fleet.render.workloads.smoke import TESTS, Smoke, smoke_tests
+from fleet.render.workloads.catalogue import TESTS, Smoke, smoke_tests
 from fleet.settings.namespaces import SMOKE_NAMESPACE
 from gpu_ci.cli import app
 from gpu_ci.submit import RunOptions, connect, smoke

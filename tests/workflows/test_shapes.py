@@ -17,7 +17,7 @@ from gpu_ci.audit.reading import audit
 from gpu_ci.cli import app
 from gpu_ci.offline import workflows
 from gpu_ci.offline.workflows import WorkflowCheck, check_workflows
-from gpu_ci.workflows import reader
+from gpu_ci.workflows import job as reader
 from gpu_ci.workflows.expressions import combinations, filled
 from gpu_ci.workflows.job import steps_of
 from gpu_ci.workflows.judge import Answer

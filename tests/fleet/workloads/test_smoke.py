@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from fleet.facts.scheduling import POD_SECURITY_LABEL
 from fleet.facts.versions import IMAGES
 from fleet.loading.config import load
-from fleet.render.workloads.smoke import TESTS, UnknownPoolError, smoke_home, smoke_name, smoke_tests
+from fleet.render.workloads.catalogue import TESTS, UnknownPoolError, smoke_home, smoke_name, smoke_tests
 from fleet.settings.namespaces import SMOKE_NAMESPACE
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack
 from tests.cases import cases
