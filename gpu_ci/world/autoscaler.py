@@ -19,8 +19,7 @@ from fleet.facts.tables import beside
 from fleet.providers.registry import PROVIDERS
 from fleet.render.sweeps.api import Object
 from fleet.settings.model import seconds_of
-from gpu_ci.world.cloud import REFUSED, Cloud, Instance
-from gpu_ci.world.groups import Group
+from gpu_ci.world.cloud import REFUSED, Cloud, Group, Instance
 
 _PACKAGE = "clusterautoscaler.cloudprovider.v1.externalgrpc"
 _SERVICE = f"{_PACKAGE}.CloudProvider"

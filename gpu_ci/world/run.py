@@ -1,6 +1,7 @@
-"""One cluster of a stack as a world: it starts the parts, installs what the program declares, queues jobs and counts."""
+"""One cluster of a stack as a world: it starts the parts, installs what the program declares, queues jobs, runs and counts them."""
 
 import time
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -20,21 +21,19 @@ from fleet.loading.home import ROOT
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from fleet.render.monitoring.objects import targets
-from fleet.render.sweeps.api import Object
+from fleet.render.sweeps.api import Api, Collection, Object
 from fleet.settings.cluster import Cluster
 from fleet.settings.monitoring import Monitoring
 from gpu_ci.world import autoscaler, parts, services
-from gpu_ci.world.cloud import Cloud
+from gpu_ci.world.cloud import Cloud, groups
 from gpu_ci.world.github import GitHub
-from gpu_ci.world.groups import groups
 from gpu_ci.world.hands import PROGRAMS, Hands, Program
 from gpu_ci.world.install import Installer, chart_of, everything, is_whole, require_charts
 from gpu_ci.world.jobs import Batch
 from gpu_ci.world.metrics import Metrics, Scraped, of_pods, require_factor
-from gpu_ci.world.plane import FAKE_NODE, Followed, Plane, control_plane, owner_of, passes
-from gpu_ci.world.player import Player
+from gpu_ci.world.plane import FAILS, FAKE_NODE, LOG, Followed, Plane, control_plane, now, owner_of, passes, write_status
 from gpu_ci.world.processes import Processes
-from gpu_ci.world.scale_sets import Job, Service
+from gpu_ci.world.scale_sets import EndedError, Job, Runner, Service
 from gpu_ci.world.steps import GROUPS, SERVED, recorded, releases, steps, without
 
 _URL = "githubConfigUrl"
@@ -286,3 +285,86 @@ class World:
 def _with_url(values: Object, url: str) -> Object:
     """The values of a release, with the world's GitHub."""
     return {**values, _URL: url + urlsplit(values[_URL]).path} if _URL in values else values
+
+
+_CONTAINER, _JIT = "runner", "ACTIONS_RUNNER_INPUT_JITCONFIG"
+"""The container that is the runner, and the variable with its configuration (ARC 0.14.2, constants.go)."""
+
+
+@dataclass
+class _Process:
+    """The runner's process in a pod. `code` is its exit code once it has ended, `written` whether the pod shows it."""
+
+    runner: Runner | None
+    job: Job | None = None
+    code: int | None = None
+    written: bool = False
+
+
+class Player:
+    """Plays the runners of all `pods` that run and belong to an EphemeralRunner. `once` is one pass, for `follow.passes`.
+
+    `node` returns the state of the node with this name. The runners of a node that is gone are lost. On a silent one they go
+    on, and their pods show their end only when the node is up again.
+    """
+
+    def __init__(
+        self, api: Api, github: Service, pods: Collection, node: Callable[[str], Literal["up", "silent", "gone"]] = lambda _: "up"
+    ) -> None:
+        self._api, self._github, self._pods, self._node = api, github, pods, node
+        self._processes: dict[str, _Process] = {}
+
+    def once(self) -> None:
+        """Start new runners, continue the others, and report those that vanished."""
+        pods = {pod["metadata"]["uid"]: pod for pod in self._pods.values() if self._runs(pod)}
+        for uid in self._processes.keys() - pods.keys():
+            process = self._processes.pop(uid)
+            if process.code is None and process.runner is not None:
+                self._github.lost(process.runner)
+        for uid, pod in pods.items():
+            try:
+                process = self._processes.get(uid) or self._start(pod)
+                self._processes[uid] = process
+                self._step(process)
+                if process.code is not None and not process.written and self._node(pod["spec"]["nodeName"]) == "up":
+                    self._write(pod, process)
+            # A runner talks to GitHub, and goes on without the API server.
+            except FAILS as error:
+                LOG.debug("runner %s: %s", pod["metadata"]["name"], error)
+
+    def _runs(self, pod: Object) -> bool:
+        runs = owner_of(pod)[0] == "EphemeralRunner" and pod["status"].get("phase") == "Running"
+        return runs and self._node(pod["spec"]["nodeName"]) != "gone"
+
+    def _start(self, pod: Object) -> _Process:
+        variables = next(one for one in pod["spec"]["containers"] if one["name"] == _CONTAINER)["env"]
+        source = next(one for one in variables if one["name"] == _JIT)["valueFrom"]["secretKeyRef"]
+        secret = self._api.call("GET", f"/api/v1/namespaces/{pod['metadata']['namespace']}/secrets/{source['name']}")
+        try:
+            return _Process(self._github.register(b64decode(secret["data"][source["key"]]).decode()))
+        except EndedError as end:
+            return _Process(None, code=end.code)
+
+    def _step(self, process: _Process) -> None:
+        if process.code is not None or process.runner is None:
+            return
+        try:
+            process.job = process.job or self._github.next_job(process.runner)
+        except EndedError as end:
+            process.code = end.code
+        # The runner ends with 0 also after a job that failed.
+        if process.job is not None and self._github.clock() >= process.job.started + process.job.seconds:
+            self._github.finish(process.job)
+            process.code = 0
+
+    def _write(self, pod: Object, process: _Process) -> None:
+        began = {one["name"]: one["state"].get("running", {}).get("startedAt") for one in pod["status"]["containerStatuses"]}
+        at, failed = now(), bool(process.code)
+        ended = {"reason": "Error" if failed else "Completed", "exitCode": process.code, "finishedAt": at}
+        states = {name: {"running": None, "terminated": ended | {"startedAt": start}} for name, start in began.items()}
+        ends = [{"name": name, "ready": False, "started": False, "state": state} for name, state in states.items()]
+        reason = {"reason": "PodFailed" if failed else "PodCompleted", "lastTransitionTime": at}
+        conditions = [{"type": kind, "status": "False"} | reason for kind in ("Ready", "ContainersReady")]
+        status = {"phase": "Failed" if failed else "Succeeded", "containerStatuses": ends, "conditions": conditions}
+        write_status(self._api, pod, status)
+        process.written = True

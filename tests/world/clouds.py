@@ -11,8 +11,7 @@ from typing import Any
 from fleet.loading.config import load
 from fleet.render.sweeps.api import Api, Object
 from fleet.render.sweeps.quarantine import NODES
-from gpu_ci.world.cloud import Cloud
-from gpu_ci.world.groups import Group, groups
+from gpu_ci.world.cloud import Cloud, Group, groups
 from tests.builders import ROOT, read_stack
 from tests.kwok.memory import merged
 

@@ -32,8 +32,7 @@ from fleet.providers.registry import PROVIDERS
 from fleet.render.sweeps.api import Object
 from fleet.settings.namespaces import runner_namespace
 from gpu_ci.world import autoscaler
-from gpu_ci.world.cloud import Cloud
-from gpu_ci.world.groups import groups
+from gpu_ci.world.cloud import Cloud, groups
 from gpu_ci.world.parts import find
 from gpu_ci.world.plane import Followed, Plane, control_plane, delete, path_of
 from gpu_ci.world.processes import Processes, free_port

@@ -28,7 +28,7 @@ from fleet.providers.installed import pod_set_of
 from fleet.providers.registry import PROVIDERS
 from fleet.render.sweeps.api import Object
 from fleet.settings.runner import PodRunner
-from gpu_ci.world.groups import Group, groups
+from gpu_ci.world.cloud import Group, groups
 from tests import builders
 
 _MACHINES = [

@@ -16,7 +16,7 @@ import pytest
 
 from fleet.facts.errors import InputError
 from fleet.render.sweeps.api import Api, Object
-from gpu_ci.world.container import namespaces
+from gpu_ci.world.hands import namespaces
 from gpu_ci.world.plane import Followed, Plane
 from gpu_ci.world.processes import Processes
 

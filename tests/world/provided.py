@@ -20,8 +20,8 @@ from gpu_ci.world.github import GitHub
 from gpu_ci.world.hands import PROGRAMS, Hands
 from gpu_ci.world.parts import find
 from gpu_ci.world.plane import Followed, Plane, control_plane, delete, passes, rsa_key
-from gpu_ci.world.player import Player
 from gpu_ci.world.processes import Processes
+from gpu_ci.world.run import Player
 from tests.engine import staging
 from tests.world.nodes import NodeCloud
 

@@ -18,8 +18,7 @@ from fleet.providers.registry import PROVIDERS
 from fleet.render.sweeps.api import Object
 from gpu_ci.world import autoscaler
 from gpu_ci.world.autoscaler import CALLS, MESSAGES, answers
-from gpu_ci.world.cloud import REFUSED, Cloud
-from gpu_ci.world.groups import groups
+from gpu_ci.world.cloud import REFUSED, Cloud, groups
 from gpu_ci.world.parts import find
 from gpu_ci.world.plane import Followed, Plane, control_plane
 from gpu_ci.world.processes import Processes

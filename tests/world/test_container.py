@@ -13,8 +13,8 @@ from hypothesis import given, strategies as st
 
 from fleet.facts.errors import InputError
 from fleet.render.sweeps.api import Object
-from gpu_ci.world import container as module
-from gpu_ci.world.container import Pod, entering, expanded, namespaces
+from gpu_ci.world import hands as module
+from gpu_ci.world.hands import Pod, entering, expanded, namespaces
 from gpu_ci.world.processes import Processes
 from tests.world.kubelet import Server, need_namespaces, plane
 

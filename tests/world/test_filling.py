@@ -10,8 +10,7 @@ import pytest
 
 from fleet.facts.manifest import manifest
 from fleet.settings.namespaces import runner_namespace
-from gpu_ci.world.cloud import Cloud
-from gpu_ci.world.groups import groups
+from gpu_ci.world.cloud import Cloud, groups
 from gpu_ci.world.parts import find
 from gpu_ci.world.plane import Followed, control_plane
 from gpu_ci.world.processes import Processes

@@ -20,7 +20,7 @@ from fleet.loading.config import fleet_of, load
 from fleet.providers.registry import PROVIDERS
 from fleet.render.sweeps.api import Object
 from gpu_ci.offline.recording import Recording
-from gpu_ci.world.groups import Group, groups
+from gpu_ci.world.cloud import Group, groups
 from tests.builders import cluster, config, read_stack
 from tests.cases import cases
 from tests.components.recorded import STACKS, recorded, stack_config

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fleet.render.sweeps.api import Api, Collection, Object
-from gpu_ci.world.player import Player
+from gpu_ci.world.run import Player
 from gpu_ci.world.scale_sets import Job, ScaleSet, Service
 
 Patch = tuple[str, Object]

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from gpu_ci.world.container import Pod
+from gpu_ci.world.hands import Pod
 from gpu_ci.world.processes import Processes
 from gpu_ci.world.services import SOCKET, serve
 from tests.world.kubelet import Server, plane
