@@ -49,6 +49,11 @@ class Past(Job):
         return any(step.name == _CONTAINERS for step in self.steps or ())
 
     @cached_property
+    def came(self) -> float:
+        """When it was created, in seconds since 1970."""
+        return self.created_at.timestamp()
+
+    @cached_property
     def waited(self) -> float:
         """Seconds in the queue, for a job that started."""
         return (self.started_at - self.created_at).total_seconds() if self.started_at else 0

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from math import inf
 from typing import NamedTuple
 
 _ENDS, _UP, _FILLS, _ADMITS, _ARRIVES, _GOES = range(6)
@@ -46,7 +47,7 @@ class Ask(NamedTuple):
     of: int
 
 
-@dataclass
+@dataclass(slots=True)
 class _Node:
     pool: int
     free: int = 0
@@ -77,9 +78,16 @@ class Played:
         for at, pool in enumerate(pools):
             for _ in range(pool.least):
                 self._show(_Node(at), pool.room)
+        # Arrivals are in order already, so the heap has only what follows from them.
         for at, job in enumerate(jobs):
-            self._plan(job.at, _ARRIVES, self._arrives, at, job.of)
-        while self._events:
+            self._play(job.at)
+            self._now = job.at
+            self._arrives(at, job.of)
+        self._play(inf)
+
+    def _play(self, until: float) -> None:
+        """Let everything happen that comes before the arrivals of a moment."""
+        while self._events and self._events[0] < (until, _ARRIVES):
             self._now, _, _, happens, about = heappop(self._events)
             happens(*about)
 
@@ -170,7 +178,8 @@ class Played:
     def _ends(self, node: _Node, of: int, part: int) -> None:
         self._show(node, node.free + part)
         self._active[of] -= 1
-        self._plan(self._now, _FILLS, self._fill)
+        if any(self._waiting):
+            self._plan(self._now, _FILLS, self._fill)
         if self._beyond[of]:
             self._plan(self._now, _ADMITS, self._arrives, self._beyond[of].popleft(), of)
 

@@ -191,7 +191,9 @@ class Comparison:
             mine = [(low, high)] if way == "fleet" else [part.costs[way] for part in parts if way not in part.no]
             usd[way] = _sum([*mine, *(part.costs.get(ON_DEMAND, _FREE) for part in parts if way in part.no)])
         full = (sum(part.hours * part.full for part in own) + usd["fleet"][0] - low) / hours
-        each = cache(lambda times: self._fleet_at(own, days, 1, times)[0] / times + usd["fleet"][1] - high)
+        each = cache(
+            lambda times: (high if times == 1 else self._fleet_at(own, days, 1, times)[0] / times) + usd["fleet"][1] - high
+        )
         for way in ("github", ON_DEMAND, SPOT, "fleet"):
             lacks = Counter[str]()
             for part in (part for part in parts if way in part.no):
@@ -223,7 +225,7 @@ class Comparison:
             classes.append(Class(part.places[0].runner.span.max, parts_of, warm))
             some = part.jobs[:: max(round(1 / times), 1)]
             late = [copy * 3600 / times for copy in range(max(round(times), 1))]
-            asks += [Ask(job.created_at.timestamp() + more, job.took, at) for job in some for more in late]
+            asks += [Ask(job.came + more, job.took, at) for job in some for more in late]
             boots.append(max(cold - warm, 0))
         for key in used:
             paid, cluster = self._paid[key], self._fleet.clusters[key[0]]
