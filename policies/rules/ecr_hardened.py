@@ -3,12 +3,11 @@
 Judged: repositories. The rule does not see scanning that the whole registry configures. `ecr-lifecycle` covers old images.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
-from .draft import Draft
-from .read import Data, Faults, Later, entries, label, shown, some, text, true, walk
-from .rule import Args, Rule, facts
+from .read import Data, Later, entries, label, shown, some, text, true, walk
+from .rule import Args, Mendable, Rule, facts, mending, said
 
 ECR_REPOSITORY = "aws:ecr/repository:Repository"
 
@@ -19,24 +18,17 @@ _DEMANDS: tuple[tuple[tuple[str, ...], Callable[[Data], bool], Data, str], ...] 
 """Path of each property, whether its value is right, the right value, and what goes wrong with another."""
 
 
-def _check(args: Args, later: Later) -> Faults:
+def _faults(args: Args, later: Later) -> Iterator[Mendable]:
+    """A remedy leaves the encryption alone, because a change of it replaces the repository."""
     for path, fits, right, harm in _DEMANDS:
         with later:
             if not fits(value := walk(args.props, *path)):
-                yield f"{'.'.join(path)} is {shown(value)}: {harm}; write {label(right)}"
+                yield f"{'.'.join(path)} is {shown(value)}: {harm}; write {label(right)}", {path: right}
     if true(args.config.get("requireKms")):
         hidden, listed = Later(), partial(entries, args.props, "encryptionConfigurations")
         encrypted = some(listed, lambda entry: text(walk(entry[1], "encryptionType")) in ("KMS", "KMS_DSSE"), hidden)
         if not encrypted and later.clear(hidden):
-            yield "encryptionConfigurations has no entry of type KMS: this stack requires its own key; add {encryptionType: KMS}"
+            yield said("no_kms_entry"), {}
 
 
-def _remediate(args: Args, draft: Draft) -> None:
-    """Sets the two flags. It leaves the encryption alone, because a change of it replaces the repository."""
-    for path, fits, right, _ in _DEMANDS:
-        with Later():
-            if not fits(walk(args.props, *path)):
-                draft.put(right, *path)
-
-
-RULE = Rule(**facts(__name__), types=frozenset((ECR_REPOSITORY,)), check=_check, remedy=_remediate)
+RULE = Rule(**facts(__name__), types=frozenset((ECR_REPOSITORY,)), **mending(_faults))

@@ -8,12 +8,14 @@ JobSpec). A Job with an annotation of ArgoCD (`argocd.argoproj.io/…`) or Pulum
 would create it again and so run it again. A finished Job has no node.
 """
 
-from .draft import Draft
+from collections.abc import Iterator
+from functools import partial
+
 from .kinds import POD, fields, kind_of
-from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus
-from .read import Faults, Later, bound, keys, shown, walk, whole
+from .pods import PodSpec, of_gpu_pods
+from .read import Later, bound, keys, shown, walk, whole
 from .record import steps
-from .rule import Args, Rule, facts, setting
+from .rule import Args, Mendable, Rule, facts, mending, setting
 
 _SPECS = {"Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec")}
 JOBS = frozenset(token for token in POD if kind_of(token) in _SPECS)
@@ -26,7 +28,8 @@ _FIELDS = fields("job_limits")
 """Fields of a Job, each with the config property for its largest value, the API's least value, and what it means."""
 
 
-def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
+def _faults(pod: PodSpec, args: Args, later: Later) -> Iterator[Mendable]:
+    """A remedy adds missing fields, and no `backoffLimit` to a Job that counts retries per index. It keeps existing values."""
     path, config = _SPECS[kind_of(args.type)], args.config
     for name, (limit, least, meaning) in _FIELDS.items():
         with later:
@@ -35,8 +38,13 @@ def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
                 continue
             most, number = bound(config, limit), whole(value)
             if number is None or not least <= number <= most:
-                where = f"{pod.owner_path}{'.'.join(path)}.{name}"
-                yield f"{where} is {shown(value)}: {meaning.format(most)} ({setting(limit)}); write {most} or less"
+                where, per_index = (
+                    f"{pod.owner_path}{'.'.join(path)}.{name}",
+                    partial(walk, pod.owner, *path, "backoffLimitPerIndex"),
+                )
+                keeps = value is not None or (name == "backoffLimit" and Later().get(per_index, True) is not None)
+                fault = f"{where} is {shown(value)}: {meaning.format(most)} ({setting(limit)}); write {most} or less"
+                yield fault, {} if keeps else {steps(where): most}
 
 
 def _recreated(pod: PodSpec, path: tuple[str, ...]) -> bool:
@@ -44,19 +52,4 @@ def _recreated(pod: PodSpec, path: tuple[str, ...]) -> bool:
     return path == _SPECS["Job"] and any(key.startswith(_DECLARED) for key in keys(walk(pod.owner, "metadata", "annotations")))
 
 
-def _remediate(args: Args, draft: Draft) -> None:
-    """Adds missing fields. It keeps existing values, and adds no `backoffLimit` to a Job that counts retries per index."""
-    later = Later()
-    path, config = _SPECS[kind_of(args.type)], args.config
-    for pod in pod_specs(args.type, args.props, later):
-        if not takes_gpus(pod, later):
-            continue
-        for name, (limit, *_) in _FIELDS.items():
-            with later:
-                by_index = name == "backoffLimit" and walk(pod.owner, *path, "backoffLimitPerIndex") is not None
-                recreated = name == _TTL and _recreated(pod, path)
-                if not (by_index or recreated) and walk(pod.owner, *path, name) is None:
-                    draft.put(bound(config, limit), *steps(pod.owner_path), *path, name)
-
-
-RULE = Rule(**facts(__name__), types=JOBS, check=of_gpu_pods(_faults), remedy=_remediate)
+RULE = Rule(**facts(__name__), types=JOBS, **mending(of_gpu_pods(_faults)))

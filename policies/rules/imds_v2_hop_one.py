@@ -10,10 +10,11 @@ OCI has no hop limit, but it can reject requests without the v2 header. A node p
 boots for one job is not a resource, so this rule does not see it.
 """
 
+from collections.abc import Iterator
+
 from . import kinds
-from .draft import Draft
-from .read import Data, Faults, Later, bound, keys, shown, text, true, walk, whole
-from .rule import Args, Rule, facts, said
+from .read import Data, Later, bound, keys, shown, text, true, walk, whole
+from .rule import Args, Mendable, Rule, facts, mending, said
 
 _LEGACY = "areLegacyImdsEndpointsDisabled"
 _FLAGS = kinds.fields("legacy_metadata")
@@ -25,69 +26,49 @@ _OPTIONS = kinds.fields("metadata_options")
 """Where EC2 has the options."""
 
 
-def _check(args: Args, later: Later) -> Faults:
+def _faults(args: Args, later: Later) -> Iterator[Mendable]:
+    """A remedy cannot create a launch template. It leaves an instance configuration alone: it may hold several options."""
     max_hop = bound(args.config, "maxHop")
     if args.type in _OPTIONS:
         yield from _metadata_options(args.type, args.props, max_hop, later)
     elif args.type in _FLAGS:
         yield from _legacy(args.type, args.props, later)
     elif not keys(walk(args.props, "launchTemplate")):
-        yield said("no_launch_template", max_hop=max_hop)
+        yield said("no_launch_template", max_hop=max_hop), {}
 
 
-def _metadata_options(token: str, props: Data, max_hop: int, later: Later) -> Faults:
-    path, options = ".".join(_OPTIONS[token]), walk(props, *_OPTIONS[token])
+def _metadata_options(token: str, props: Data, max_hop: int, later: Later) -> Iterator[Mendable]:
+    where = _OPTIONS[token]
+    path, options = ".".join(where), walk(props, *where)
+    version, hops = {(*where, "httpTokens"): "required"}, {(*where, "httpPutResponseHopLimit"): max_hop}
     # Karpenter's API fills in safe values for missing ones.
     defaults = token == kinds.EC2_NODE_CLASS
     # The ids in a launch template reference are unknown before the template exists, so only the reference counts.
     if options is None and (defaults or (token in _INSTANCES and keys(walk(props, "launchTemplate")))):
         return
     if not (keys(options) or defaults):
-        yield said("no_metadata_options", path=path, max_hop=max_hop)
+        yield said("no_metadata_options", path=path, max_hop=max_hop), {**version, **hops}
         return
     with later:
         if text(tokens := walk(options, "httpTokens")) != "required" and not (defaults and tokens is None):
-            yield f"{path}.httpTokens is {shown(tokens)}: IMDSv2 requires a session token; write required"
+            yield f"{path}.httpTokens is {shown(tokens)}: IMDSv2 requires a session token; write required", version
     with later:
         hop = walk(options, "httpPutResponseHopLimit")
         if not (1 <= (whole(hop) or 0) <= max_hop or (defaults and hop is None)):
-            yield said("metadata_hops", path=path, hop=hop, max_hop=max_hop)
+            yield said("metadata_hops", path=path, hop=hop, max_hop=max_hop), hops
     for name in _IPV6:
         with later:
             if text(walk(options, name)) == "enabled":
-                yield f"{path}.{name} is enabled: pods can reach the metadata at a second address; write disabled"
+                yield said("metadata_ipv6", path=path, name=name), {(*where, name): "disabled"}
 
 
-def _legacy(token: str, props: Data, later: Later) -> Faults:
+def _legacy(token: str, props: Data, later: Later) -> Iterator[Mendable]:
     field, value = _FLAGS[token]
+    fixes = {(field, _LEGACY): value} if token != kinds.OCI_INSTANCE_CONFIGURATION else {}
     for prefix, body in kinds.bodies(token, props, later):
         with later:
             if not true(disabled := walk(body, field, _LEGACY)):
-                yield said("oci_metadata", prefix=prefix, field=field, legacy=_LEGACY, disabled=disabled, value=value)
+                yield said("oci_metadata", prefix=prefix, field=field, legacy=_LEGACY, disabled=disabled, value=value), fixes
 
 
-def _remediate(args: Args, draft: Draft) -> None:
-    """Sets the options if the resource has such properties. A remediation cannot create a launch template.
-
-    It leaves an instance configuration alone, because that may hold several options.
-    """
-    max_hop = bound(args.config, "maxHop")
-    token, later = args.type, Later()
-    if token in _OPTIONS and any(True for _ in _metadata_options(token, args.props, max_hop, later)):
-        path = _OPTIONS[token]
-        with later:
-            if text(walk(args.props, *path, "httpTokens")) != "required":
-                draft.put("required", *path, "httpTokens")
-        with later:
-            if not 1 <= (whole(walk(args.props, *path, "httpPutResponseHopLimit")) or 0) <= max_hop:
-                draft.put(max_hop, *path, "httpPutResponseHopLimit")
-        for name in _IPV6:
-            with later:
-                if text(walk(args.props, *path, name)) == "enabled":
-                    draft.put("disabled", *path, name)
-    elif token in _FLAGS and token != kinds.OCI_INSTANCE_CONFIGURATION and any(True for _ in _legacy(token, args.props, later)):
-        field, value = _FLAGS[token]
-        draft.put(value, field, _LEGACY)
-
-
-RULE = Rule(**facts(__name__), types=frozenset((*_OPTIONS, *_FLAGS, kinds.EKS_NODE_GROUP)), check=_check, remedy=_remediate)
+RULE = Rule(**facts(__name__), types=frozenset((*_OPTIONS, *_FLAGS, kinds.EKS_NODE_GROUP)), **mending(_faults))

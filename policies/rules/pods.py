@@ -18,9 +18,9 @@ from . import charts, kinds
 from .charts import INIT, REGULAR, Container
 from .embedded import embedded
 from .kinds import each, may_have_pods
-from .read import Data, Faults, Later, UndeterminableError, entries, items, keys, once, parsed, provided, some, text, walk
+from .read import Data, Later, T, UndeterminableError, entries, items, keys, once, parsed, provided, some, text, walk
 from .releases import Release, releases
-from .rule import Args, Check
+from .rule import Args
 
 NO_DEVICES = ("", "void", "none")
 """The values of `VISIBLE_DEVICES` for which NVIDIA's container runtime injects no GPU."""
@@ -139,11 +139,11 @@ def _devices(amount: Data) -> int:
     return min(max(ceil(quantity(amount) or 0), 0), 10**6)
 
 
-def of_gpu_pods(faults: Callable[[PodSpec, Args, Later], Iterable[str]]) -> Check:
+def of_gpu_pods(faults: Callable[[PodSpec, Args, Later], Iterable[T]]) -> Callable[[Args, Later], Iterator[T]]:
     """The check of a rule about pods that take GPUs. If an unknown value decides whether a pod takes some, the check keeps it."""
 
     @wraps(faults)
-    def check(args: Args, later: Later) -> Faults:
+    def check(args: Args, later: Later) -> Iterator[T]:
         for pod in pod_specs(args.type, args.props, later):
             hidden = Later()
             yield from provided(takes_gpus(pod, hidden), hidden, partial(faults, pod, args), later)

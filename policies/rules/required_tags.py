@@ -11,34 +11,27 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from . import kinds
-from .draft import Draft
-from .read import Data, Faults, Later, entries, keys, label, parsed, strings, text, true, walk
+from .read import Data, Later, entries, keys, label, parsed, strings, text, true, walk
 from .record import Provider
-from .rule import Args, Rule, facts, setting, stack_file
+from .rule import Args, Mendable, Rule, facts, mending, setting, stack_file
 
 TAGGED = kinds.listed("tagged") | {kinds.EKS_COMPONENT}
 _LABELS = "metadata.labels"
 _OWN = ("tags", "freeformTags")
 
 
-def _check(args: Args, later: Later) -> Faults:
-    for path, missing in _missing(args, later):
-        names = ", ".join(missing)
-        if path == _LABELS:
-            yield f"Missing required labels: {names}. Add them to {path}, or change {setting('labels')}."
-        elif path in _OWN:
-            yield f"Missing required tags: {names}. Set {stack_file('tags')}."
-        else:
-            yield f"Missing required tags in {path}: {names}. Set {stack_file('tags')}."
-
-
-def _remediate(args: Args, draft: Draft) -> None:
-    """Adds tags and labels. It leaves lists alone, because it cannot know which entry to change."""
+def _faults(args: Args, later: Later) -> Iterator[Mendable]:
+    """A remedy adds tags and labels. It leaves lists alone, because it cannot know which entry to change."""
     values = args.config.get("values")
-    for path, missing in _missing(args, Later()):
-        for name in missing:
-            if (value := text(walk(values, name))) and path in (*_OWN, _LABELS):
-                draft.put(value, *path.split("."), name)
+    for path, missing in _missing(args, later):
+        names, own = ", ".join(missing), path in (*_OWN, _LABELS)
+        fixes = {(*path.split("."), name): value for name in missing if own and (value := text(walk(values, name)))}
+        if path == _LABELS:
+            yield f"Missing required labels: {names}. Add them to {path}, or change {setting('labels')}.", fixes
+        elif path in _OWN:
+            yield f"Missing required tags: {names}. Set {stack_file('tags')}.", fixes
+        else:
+            yield f"Missing required tags in {path}: {names}. Set {stack_file('tags')}.", fixes
 
 
 def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
@@ -88,4 +81,4 @@ def _default_tags(provider: Provider) -> Data:
     return walk(parsed(tags) if isinstance(tags, str) else tags, "tags")
 
 
-RULE = Rule(**facts(__name__), types=TAGGED | {kinds.AUTO_SCALING_GROUP, kinds.NAMESPACE}, check=_check, remedy=_remediate)
+RULE = Rule(**facts(__name__), types=TAGGED | {kinds.AUTO_SCALING_GROUP, kinds.NAMESPACE}, **mending(_faults))

@@ -155,6 +155,20 @@ Check = Callable[[Args, Later], Iterable[str]]
 Remedy = Callable[[Args, Draft], None]
 """Fixes in the draft what is safe and unambiguous, and leaves unknown values alone. The check then judges the result."""
 
+Mendable = tuple[str, Mapping[Any, Any]]
+"""A message, and the values by path (a tuple of steps) that fix what is wrong; none if only the owner can fix it."""
+
+
+def mending(faults: Callable[[Args, Later], Iterable[Mendable]]) -> dict[str, Any]:
+    """The check and the remedy of a rule whose faults say how to fix them."""
+
+    def remedy(args: Args, draft: Draft) -> None:
+        for _, fixes in faults(args, Later()):
+            for path, value in fixes.items():
+                draft.put(value, *path)
+
+    return {"check": lambda args, later: (message for message, _ in faults(args, later)), "remedy": remedy}
+
 
 class Stack(Record):
     """The input of a stack rule: the resources of its types in order of URN, its config, and the day that it judges.

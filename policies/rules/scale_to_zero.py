@@ -23,13 +23,12 @@ from fleet.facts.hardware import PREPAID
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import MACHINE_SHAPES
 
-from .draft import Draft
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET
 from .pods import pod_specs, pods_of, takes_gpus
 from .pools import ANNOTATIONS, FIRST, LEAST, OKE_LEAVING, bought, gpu_sign, ignored
-from .read import Data, Faults, Later, bound, keys, provided, shown, text, true, walk, whole
+from .read import Data, Later, bound, keys, provided, shown, text, true, walk, whole
 from .releases import Release, releases
-from .rule import Args, Rule, facts, said
+from .rule import Args, Mendable, Rule, facts, mending, said
 
 _WARM = {EKS_NODE_GROUP: "warmPoolConfig", AUTO_SCALING_GROUP: "warmPool"}
 _OURS = "gpu-ci:index:GpuNodeGroup$"
@@ -38,16 +37,8 @@ _MIN_RUNNERS = ("minRunners",)
 _WAITING, _TAKES = "runners wait for jobs, each on a GPU", "its runners take GPUs"
 
 
-_Fault = tuple[tuple[str, ...], str, bool]
-"""A path, what is wrong there, and whether a smaller number fixes it."""
-
-
-def _check(args: Args, later: Later) -> Faults:
-    return (message for _, message, _ in _faults(args, later))
-
-
-def _faults(args: Args, later: Later) -> list[_Fault]:
-    """The certain faults. `later` collects unknown values that could hide one."""
+def _faults(args: Args, later: Later) -> list[Mendable]:
+    """The certain faults. `later` collects unknown values that could hide one. A remedy lowers numbers that are too large."""
     if args.type not in HELM:
         return _sure(partial(_kept, args), partial(_sign, args), later)
     allowed = bound(args.config, "minAllowed")
@@ -58,12 +49,11 @@ def _faults(args: Args, later: Later) -> list[_Fault]:
     ]
 
 
-def _sure(find: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str], later: Later) -> list[_Fault]:
+def _sure(find: Callable[[Later], Iterator[Mendable]], why: Callable[[Later], str], later: Later) -> list[Mendable]:
     """The faults that `find` gives, if `why` gives a reason why they cost GPUs."""
     unsigned = Later()
     sign = why(unsigned)
-    faults = provided(bool(sign), unsigned, find, later)
-    return [(path, f"{message} ({sign})", fixable) for path, message, fixable in faults]
+    return [(f"{message} ({sign})", fixes) for message, fixes in provided(bool(sign), unsigned, find, later)]
 
 
 def _sign(args: Args, later: Later) -> str:
@@ -98,7 +88,7 @@ def _release_sign(release: Release, later: Later) -> str:
     return ""
 
 
-def _kept(args: Args, later: Later) -> Iterator[_Fault]:
+def _kept(args: Args, later: Later) -> Iterator[Mendable]:
     token, props, config = args.type, args.props, args.config
     allowed = bound(config, "minAllowed")
     if token in RUNNER_SET:
@@ -113,37 +103,31 @@ def _kept(args: Args, later: Later) -> Iterator[_Fault]:
     if token == KARPENTER_NODE_POOL:
         path = ("spec", "disruption", "consolidateAfter")
         if text(later.walk(props, *path)) == "Never":
-            yield path, f'{".".join(path)} is "Never": Karpenter must remove idle nodes; write a time, for example 5m', False
+            yield f'{".".join(path)} is "Never": Karpenter must remove idle nodes; write a time, for example 5m', {}
 
 
-def _waiting_runners(release: Release, allowed: int, later: Later) -> Iterator[_Fault]:
+def _waiting_runners(release: Release, allowed: int, later: Later) -> Iterator[Mendable]:
     with later:
-        for path, message, _ in _above(_MIN_RUNNERS, release.values, allowed, _WAITING, later):
+        for message, _ in _above(_MIN_RUNNERS, release.values, allowed, _WAITING, later):
             # Remediations leave an Application alone, because its values may be text.
-            yield ("values", *path), f"{release.values_path}.{message}", release.application is None
+            fixes = {("values", *_MIN_RUNNERS): allowed} if release.application is None else {}
+            yield f"{release.values_path}.{message}", fixes
 
 
-def _above(path: tuple[str, ...], props: Data, allowed: int, rule: str, later: Later) -> Iterator[_Fault]:
+def _above(path: tuple[str, ...], props: Data, allowed: int, rule: str, later: Later) -> Iterator[Mendable]:
     value = later.walk(props, *path)
     if (number := quantity(value)) is not None and number > allowed:
-        yield path, f"{'.'.join(path)} is {shown(value)}: {rule}; write {f'{allowed} or less' if allowed else 0}", True
+        yield f"{'.'.join(path)} is {shown(value)}: {rule}; write {f'{allowed} or less' if allowed else 0}", {path: allowed}
 
 
-def _warm(field: str, props: Data, later: Later) -> Iterator[_Fault]:
+def _warm(field: str, props: Data, later: Later) -> Iterator[Mendable]:
     with later:
         pool = walk(props, field)
         if not keys(pool):
             return
         prepared, least = walk(pool, "maxGroupPreparedCapacity"), walk(pool, "minSize")
         if whole(prepared) != 0 or whole(least):
-            yield (field,), said("warm_pool", field=field), False
+            yield said("warm_pool", field=field), {}
 
 
-def _remediate(args: Args, draft: Draft) -> None:
-    """Lowers numbers that are too large to the allowed number. The owner has to fix other faults."""
-    for path, _, fixable in _faults(args, Later()):
-        if fixable:
-            draft.put(bound(args.config, "minAllowed"), *path)
-
-
-RULE = Rule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP} | HELM | RUNNER_SET, check=_check, remedy=_remediate)
+RULE = Rule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP} | HELM | RUNNER_SET, **mending(_faults))

@@ -14,49 +14,39 @@ does not judge it.
 from collections.abc import Iterator
 
 from . import kinds
-from .draft import Draft
-from .read import Data, Faults, Later, entries, keys, text, true, walk
+from .read import Data, Later, entries, keys, text, true, walk
 from .record import steps
-from .rule import Args, Rule, facts, said
+from .rule import Args, Mendable, Rule, facts, mending, said
 
 EBS_VOLUME = "aws:ebs/volume:Volume"
 FILE_SYSTEM = "aws:efs/fileSystem:FileSystem"
 
 _TRANSIT = "isPvEncryptionInTransitEnabled"
-_NO_MAPPING = said("no_mapping")
 _MAPPINGS = {kinds.LAUNCH_TEMPLATE: "blockDeviceMappings", kinds.EC2_NODE_CLASS: "spec.blockDeviceMappings"}
 _OF_AWS = frozenset((*_MAPPINGS, kinds.EC2_INSTANCE, kinds.SPOT_REQUEST, EBS_VOLUME, FILE_SYSTEM, kinds.STORAGE_CLASS))
 _OF_OCI = frozenset((kinds.OCI_INSTANCE, kinds.OCI_INSTANCE_CONFIGURATION, kinds.OKE_NODE_POOL))
 
 
-def _check(args: Args, later: Later) -> Faults:
-    yield from (f"{path} {fault}" for path, fault in _faults(args, true(args.config.get("requireKms")), later))
-
-
-def _remediate(args: Args, draft: Draft) -> None:
-    """Sets the flags. A remediation cannot create a missing mapping or key."""
-    for path, fault in _faults(args, False, Later()):
-        if fault is not _NO_MAPPING:
-            draft.put("true" if args.type in (kinds.LAUNCH_TEMPLATE, kinds.STORAGE_CLASS) else True, *steps(path))
-
-
-def _faults(args: Args, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
+def _faults(args: Args, later: Later) -> Iterator[Mendable]:
+    """A remedy sets the flags. It cannot create a missing mapping or key."""
     if args.type in _OF_OCI:
         yield from _transit(args.type, args.props, later)
         return
-    unread = Later()
+    unread, kms = Later(), true(args.config.get("requireKms"))
+    on: object = "true" if args.type in (kinds.LAUNCH_TEMPLATE, kinds.STORAGE_CLASS) else True
     disks = list(_disks(args.type, args.props, unread))
     later.join(unread)
     # A mapping of instance storage, or an empty mapping, is not a volume.
     if args.type == kinds.LAUNCH_TEMPLATE and not (disks or unread):
-        yield _MAPPINGS[args.type], _NO_MAPPING
+        yield f"{_MAPPINGS[args.type]} {said('no_mapping')}", {}
     for prefix, disk in disks:
         with later:
             if not true(encrypted := walk(disk, "encrypted")):
-                yield f"{prefix}encrypted", said("open_disk", encrypted=encrypted)
+                fault = said("open_disk", path=f"{prefix}encrypted", encrypted=encrypted)
+                yield fault, {steps(f"{prefix}encrypted"): on}
         with later:
             if kms and not text(walk(disk, "kmsKeyId")):
-                yield f"{prefix}kmsKeyId", "is not set: this stack requires its own key; set the ARN of a KMS key"
+                yield f"{prefix}kmsKeyId is not set: this stack requires its own key; set the ARN of a KMS key", {}
 
 
 def _disks(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
@@ -78,7 +68,7 @@ def _disks(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
         yield "parameters.", walk(props, "parameters")
 
 
-def _transit(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
+def _transit(token: str, props: Data, later: Later) -> Iterator[Mendable]:
     for at, body in kinds.bodies(token, props, later):
         with later:
             of_pool = token == kinds.OKE_NODE_POOL
@@ -86,7 +76,8 @@ def _transit(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]
             if true(walk(details, _TRANSIT)) or true(walk(details, "launchOptions", _TRANSIT)):
                 continue
             if not text(walk(body, "nodeShape" if of_pool else "shape")).startswith("BM."):
-                yield f"{prefix}{_TRANSIT}", said("open_transit", value=walk(details, _TRANSIT))
+                path = f"{prefix}{_TRANSIT}"
+                yield said("open_transit", path=path, value=walk(details, _TRANSIT)), {steps(path): True}
 
 
-RULE = Rule(**facts(__name__), types=_OF_AWS | _OF_OCI, check=_check, remedy=_remediate)
+RULE = Rule(**facts(__name__), types=_OF_AWS | _OF_OCI, **mending(_faults))
