@@ -1,7 +1,7 @@
 """What `pulumi -C bootstrap up` declares."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import pulumi
@@ -29,7 +29,7 @@ def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
     default_tags = aws.ProviderDefaultTagsArgs(tags={STACK_TAG: OWN_TAG})
     provider = aws.Provider("aws", region=settings.region, allowed_account_ids=[settings.account], default_tags=default_tags)
     opts = pulumi.ResourceOptions(provider=provider)
-    issuers = _issuers(settings, opts)
+    after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=_issuers(settings, opts)))
     targets = list(targets)
     stored, outputs = _state(settings.state, settings.region, targets, opts) if settings.state is not None else ({}, {})
     read = _policy("read", f"{NAMESPACE}-read", rights.reading(), opts)
@@ -45,7 +45,11 @@ def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
             policies = {"read": read} | (change if purpose == "deployments" else {})
             policies |= {"state": stored[stack, purpose]} if stored else {}
             hours = settings.stacks[stack].session_hours if purpose == "deployments" else _PREVIEW_HOURS
-            role = _role(f"{stack}-{purpose}", target.role(purpose), trust, policies, issuers, hours, opts)
+            logical, trusting = f"{stack}-{purpose}", json.dumps(rights.document(trust))
+            of_role: Any = {"name": target.role(purpose), "max_session_duration": hours * 3600}
+            role = aws.iam.Role(logical, **of_role, assume_role_policy=trusting, opts=after)
+            for part, policy in policies.items():
+                aws.iam.RolePolicyAttachment(f"{logical}-{part}", role=role.name, policy_arn=policy.arn, opts=opts)
             roles[purpose][stack] = role.arn
     return outputs | {"deployRoles": roles["deployments"], "previewRoles": roles["preview"]}
 
@@ -97,27 +101,6 @@ def _issuers(settings: Bootstrap, opts: pulumi.ResourceOptions) -> list[pulumi.R
         for name, (issuer, audience) in issuers.items()
         if name not in settings.existing_providers
     ]
-
-
-def _role(
-    name: str,
-    physical: str,
-    trust: list[Document],
-    policies: Mapping[str, aws.iam.Policy],
-    after: list[pulumi.Resource],
-    hours: int,
-    opts: pulumi.ResourceOptions,
-) -> aws.iam.Role:
-    role = aws.iam.Role(
-        name,
-        name=physical,
-        assume_role_policy=json.dumps(rights.document(trust)),
-        max_session_duration=hours * 3600,
-        opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=after)),
-    )
-    for part, policy in policies.items():
-        aws.iam.RolePolicyAttachment(f"{name}-{part}", role=role.name, policy_arn=policy.arn, opts=opts)
-    return role
 
 
 def _policy(name: str, physical: str, document: Any, opts: pulumi.ResourceOptions) -> aws.iam.Policy:

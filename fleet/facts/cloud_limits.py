@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from fleet.facts.errors import instead
+from fleet.facts.groups import grouped
 from fleet.facts.record import Record
 from fleet.facts.tables import entry, rows
 
@@ -67,12 +68,9 @@ class Limit(Record):
 
 
 @cache
-def limits() -> Mapping[str, tuple[Limit, ...]]:
+def limits() -> Mapping[str, Sequence[Limit]]:
     """All rows by type."""
-    by_type: dict[str, tuple[Limit, ...]] = {}
-    for row in rows("cloud_limits.csv"):
-        by_type[row["type"]] = (*by_type.get(row["type"], ()), entry(Limit, row))
-    return by_type
+    return grouped((row["type"], entry(Limit, row)) for row in rows("cloud_limits.csv"))
 
 
 def limit(type_: str, path: str, kind: str = "") -> Limit:
@@ -96,12 +94,8 @@ def _text(limit: Limit, value: object) -> str | None:
         return None
     if len(value) < (limit.least or 0) or (limit.most is not None and len(value) > limit.most):
         return f"it has {len(value)} characters and may have {limit.range}; correct it"
-    return None if not limit.values or _pattern(limit.values).search(value) else f"it must match {limit.values}; correct it"
-
-
-@cache
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern if pattern.startswith("^") else rf"\A(?:{pattern})\Z")
+    pattern = limit.values if limit.values.startswith("^") else rf"\A(?:{limit.values})\Z"
+    return None if not limit.values or re.search(pattern, value) else f"it must match {limit.values}; correct it"
 
 
 def _words(limit: Limit, value: object) -> str | None:

@@ -7,6 +7,7 @@ from datetime import date
 from fleet.facts.errors import InputError, quoted
 
 VARIABLE = "GPU_CI_AS_OF"
+_DAY = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}")
 
 
 def day_of(option: str | None = None) -> date:
@@ -15,16 +16,15 @@ def day_of(option: str | None = None) -> date:
     Raises InputError for a text that is not a day as YYYY-MM-DD.
     """
     name, text = ("--as-of", option) if option is not None else (VARIABLE, os.environ.get(VARIABLE) or None)
-    day = date.today() if text is None else _parsed(text)
+    day = date.today() if text is None else parsed(text) if _DAY.fullmatch(text) else None
     if day is None:
         raise InputError(f"{name}: must be a day before the year 3000 as YYYY-MM-DD; got {quoted(text)}; correct it")
     return day
 
 
-def _parsed(text: str) -> date | None:
-    """The day that a text names as YYYY-MM-DD; None for any other text and for a day from the year 3000 on."""
+def parsed(text: str) -> date | None:
+    """The day that an ISO date names; None for any other text."""
     try:
-        # Before the year 3000, so that a year can be added to it.
-        return date.fromisoformat(text) if re.fullmatch(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}", text) else None
+        return date.fromisoformat(text)
     except ValueError:
         return None

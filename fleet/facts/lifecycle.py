@@ -9,12 +9,13 @@ from datetime import date, timedelta
 from functools import cache, lru_cache
 from typing import Any
 
+from fleet.facts.day import parsed as day_of
 from fleet.facts.eks_images import build_of
+from fleet.facts.nested import part
 from fleet.facts.record import Record
 from fleet.facts.support import EKS_SUPPORT
 from fleet.facts.tables import rows, toml
 
-NONE_PUBLISHED, UNKNOWN = "none published", "unknown"
 """Values of `ends` and of `released` for which no source has a day."""
 
 INSTALL_WITHIN = 30
@@ -135,10 +136,7 @@ def of_chart(chart: str, version: str) -> Life | None:
 
 def of_row(what: str, *path: str) -> Life:
     """The life of the row at a path of versions.toml: `of_row("Talos v1.13.9", "talos", "1.13")`."""
-    row: Any = toml("versions.toml")
-    for key in path:
-        row = row[key]
-    return _of_row(what, row)
+    return _of_row(what, part(toml("versions.toml"), *path))
 
 
 def of_eks(minor: str, *, extended: bool = False) -> Life | None:
@@ -189,11 +187,3 @@ def _of_table(table: str, column: str, value: str, what: str) -> Life | None:
 def _of_row(what: str, row: Mapping[str, Any]) -> Life:
     effect = "its publisher fixes nothing in it any more, security holes included"
     return Life(what, day_of(row["ends"]), effect, day_of(row["released"]))
-
-
-def day_of(text: str) -> date | None:
-    """The day of a cell; None for `NONE_PUBLISHED`, `UNKNOWN` and any other text."""
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from fleet.facts import hardware
 from fleet.facts.disks import GP3_IOPS, GP3_MIBPS
+from fleet.facts.manifest import filled
 from fleet.facts.record import Record
 
 
@@ -144,14 +145,12 @@ _OCI_VPUS = 10
 
 def gp3_volume(gib: float, iops: float, throughput: float) -> dict[str, float]:
     """The units of a gp3 volume: its GiB, and the IOPS and MiB/s beyond the included ones."""
-    parts = {"gp3-gb": gib, "gp3-iops": max(iops - GP3_IOPS, 0), "gp3-mibps": max(throughput - GP3_MIBPS, 0)}
-    return {unit: count for unit, count in parts.items() if count}
+    return filled({"gp3-gb": gib, "gp3-iops": max(iops - GP3_IOPS, 0), "gp3-mibps": max(throughput - GP3_MIBPS, 0)})
 
 
 def oci_volume(gib: float, vpus: float) -> dict[str, float]:
     """The units of an OCI block volume with this number of VPUs per GB, at least 10."""
-    parts = {"oci-volume-gb": gib, "oci-vpu-gb": gib * max(vpus - _OCI_VPUS, 0)}
-    return {unit: count for unit, count in parts.items() if count}
+    return filled({"oci-volume-gb": gib, "oci-vpu-gb": gib * max(vpus - _OCI_VPUS, 0)})
 
 
 def total(lines: Iterable[Line]) -> tuple[Money, Money]:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from fleet.facts.manifest import filled
 from fleet.facts.record import Record
 from fleet.facts.tables import entry, rows, toml
 
@@ -143,8 +144,7 @@ class Toleration(Record):
 
     def manifest(self) -> dict[str, str]:
         """The toleration for a pod spec."""
-        fields = {"key": self.key, "operator": self.operator, "value": self.value, "effect": str(self.effect)}
-        return {name: value for name, value in fields.items() if value}
+        return filled({"key": self.key, "operator": self.operator, "value": self.value, "effect": str(self.effect)})
 
 
 class SchedulingProfile(Record):
@@ -328,8 +328,7 @@ def pool_labels(
     if profile.accelerator_label and resource == GPU_RESOURCE:
         labels[profile.accelerator_label] = accelerator
     configs = {PLUGIN_CONFIG_LABEL: plugin_config, MIG_CONFIG_LABEL: mig_config}
-    optional = configs | {MPS_LABEL: "true" if mps else "", FLAVOR_LABEL: flavor}
-    return labels | {key: value for key, value in optional.items() if value}
+    return labels | filled(configs | {MPS_LABEL: "true" if mps else "", FLAVOR_LABEL: flavor})
 
 
 def own_labels(cluster: str, pool: str, role: str, capacity: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Any
 
-from fleet.facts.lifecycle import day_of
+from fleet.facts.day import parsed as day_of
 from fleet.facts.record import Record
 
 from .read import Faults, count, line, shown, text

@@ -162,12 +162,16 @@ Mendable = tuple[str, Mapping[Any, Any]]
 def mending(faults: Callable[[Args, Later], Iterable[Mendable]]) -> dict[str, Any]:
     """The check and the remedy of a rule whose faults say how to fix them."""
 
+    @wraps(faults)
+    def check(args: Args, later: Later) -> Iterable[str]:
+        return (message for message, _ in faults(args, later))
+
     def remedy(args: Args, draft: Draft) -> None:
         for _, fixes in faults(args, Later()):
             for path, value in fixes.items():
                 draft.put(value, *path)
 
-    return {"check": lambda args, later: (message for message, _ in faults(args, later)), "remedy": remedy}
+    return {"check": check, "remedy": remedy}
 
 
 class Stack(Record):

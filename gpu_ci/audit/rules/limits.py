@@ -7,9 +7,10 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
+from fleet.facts.day import parsed as day_of
 from fleet.facts.groups import grouped
 from fleet.facts.hardware import find, quota_code, quota_units
-from fleet.facts.lifecycle import NOTICE, day_of
+from fleet.facts.lifecycle import NOTICE
 from fleet.facts.nested import parts, text_at
 from fleet.facts.places import leaves
 from fleet.facts.quantities import quantity

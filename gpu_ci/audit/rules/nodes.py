@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
+from fleet.facts.day import parsed as day_of
 from fleet.facts.groups import grouped
 from fleet.facts.hardware import find
-from fleet.facts.lifecycle import NOTICE, day_of
+from fleet.facts.lifecycle import NOTICE
 from fleet.facts.nested import at, items, parts, text_at
 from fleet.facts.places import leaves
 from fleet.facts.quantities import quantity
