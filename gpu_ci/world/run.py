@@ -1,4 +1,4 @@
-"""One cluster of a stack as a world: it starts the parts, installs what the program declares, queues jobs, runs and counts them."""
+"""One cluster of a stack as a world: starts the parts, installs what the program declares, queues jobs, runs and counts them."""
 
 import time
 from base64 import b64decode
