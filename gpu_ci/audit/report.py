@@ -44,17 +44,11 @@ class Report(NamedTuple):
     def counts(self) -> str:
         """What was read, on one line."""
         seen = self.seen
-        kinds: dict[str, list[Any]] = {
-            "runner classes": seen.classes,
-            "node pools": seen.pools,
-            "controllers": seen.controllers,
-            "jobs": seen.jobs,
-        }
-        found = ", ".join(f"{len(entries)} {kind}" for kind, entries in kinds.items())
+        found = f"{len(seen.classes)} runner classes, {len(seen.pools)} node pools, {len(seen.controllers)} controllers"
         errors, opened = (sum(line.level == level for line in self.findings) for level in ("error", "undeterminable"))
         state = f"FAILED: {errors} error{'s' * (errors != 1)}" if errors else "no error"
         skipped = f"{len(seen.not_read)} files and {len(seen.unread)} keys not read"
-        return f"{state} · {found} · {opened} undeterminable · {skipped}"
+        return f"{state} · {found}, {len(seen.jobs)} jobs · {opened} undeterminable · {skipped}"
 
 
 def text(report: Report) -> Iterator[str]:
@@ -140,8 +134,7 @@ def markdown(report: Report) -> str:
 def _cells(row: Row) -> tuple[str, ...]:
     zero = {True: "yes", False: "no", None: ""}[row.zero]
     ends = ", ".join(f"{what}: {day}" for day, what in row.ends)
-    counts = ("" if number is None else str(number) for number in (row.gpus, row.stranded))
-    gpus, stranded = counts
+    gpus, stranded = ("" if number is None else str(number) for number in (row.gpus, row.stranded))
     where, policies = (", ".join(map(gfm.text, texts)) for texts in (row.where, row.policies))
     return gfm.code(row.one.name), gpus, where, zero, stranded, str(row.node), str(row.job), gfm.text(ends), policies
 

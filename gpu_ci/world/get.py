@@ -151,7 +151,9 @@ def _record(program: Program, folder: Path) -> str:
 def _install(program: Program, architecture: str, folder: Path, web: Web, say: Stages) -> None:
     member = program.filled(program.member, architecture)
     with TemporaryDirectory(prefix=".", dir=folder) as scratch:
-        for blob in _blobs(program, architecture, web):
+        # What may contain it: the release's file, or each layer of the image, the topmost first.
+        file = Blob(program.by_hand(architecture), program.pin(architecture), program.mib << 20)
+        for blob in layers(web, program.reference, architecture) if program.image else [file]:
             say(f"{program.name} {program.release}: {-(-blob.size >> 20)} MiB from {urlsplit(blob.url).hostname}")
             downloaded = Path(scratch) / "download"
             _download(web, blob, downloaded)
@@ -161,13 +163,6 @@ def _install(program: Program, architecture: str, folder: Path, web: Web, say: S
                 (folder / f"{program.name}.sha256").write_text(program.pin(architecture))
                 return
     raise SourceError(f"what was downloaded has no file {member}")
-
-
-def _blobs(program: Program, architecture: str, web: Web) -> list[Blob]:
-    """What may contain the program: the release's file, or each layer of the image, the topmost first."""
-    if program.image:
-        return layers(web, program.reference, architecture)
-    return [Blob(program.by_hand(architecture), program.pin(architecture), program.mib << 20)]
 
 
 def _download(web: Web, blob: Blob, to: Path) -> None:

@@ -15,8 +15,13 @@ from fleet.settings.refusals import problem, refusal, refuse_if
 EBS_DRIVER, EFS_DRIVER = "aws-ebs-csi-driver", "aws-efs-csi-driver"
 """EKS add-ons."""
 
-_EFS: dict[str, str] = beside(__file__, "efs.toml") | dict.fromkeys(("uid", "gid"), str(RUNNER_UID))
+_PARAMETERS: dict[str, str] = beside(__file__, "efs.toml") | dict.fromkeys(("uid", "gid"), str(RUNNER_UID))
 """Parameters of EFS. An access point makes the user and group of the program's containers the owner of every file."""
+_EFS = Volumes(provisioner="efs.csi.aws.com", binding="Immediate", parameters=_PARAMETERS, grows=False)
+"""EFS volumes: one access point per claim. A claim that is created again gets the same folder.
+
+Traffic is encrypted by default. kubernetes-sigs/aws-efs-csi-driver v3.4.0, docs/README.md, storage class parameters.
+"""
 
 
 def gp3_class(tags: Mapping[str, str], iops: int = GP3_IOPS, throughput: int = GP3_MIBPS) -> Volumes:
@@ -51,18 +56,11 @@ class EksCache(Cache):
 
     def volumes(self, tags: Mapping[str, str]) -> Volumes:
         """The storage class. The drivers set tags from its parameters, because Pulumi's default tags do not reach volumes."""
-        return gp3_class(tags, self.iops, self.throughput) if self.storage == "ebs" else self._efs()
+        return gp3_class(tags, self.iops, self.throughput) if self.storage == "ebs" else _EFS
 
     def parts(self, gib: int) -> Mapping[str, float]:
         """As in the base class. EFS is priced by what it stores, in its most expensive class; reads and writes cost extra."""
         return gp3_volume(gib, self.iops, self.throughput) if self.storage == "ebs" else {"efs-gb": gib}
-
-    def _efs(self) -> Volumes:
-        """EFS volumes: one access point per claim. A claim that is created again gets the same folder.
-
-        Traffic is encrypted by default. kubernetes-sigs/aws-efs-csi-driver v3.4.0, docs/README.md, storage class parameters.
-        """
-        return Volumes(provisioner="efs.csi.aws.com", binding="Immediate", parameters=_EFS, grows=False)
 
     @refusal
     def _gp3_rules(self) -> None:

@@ -21,12 +21,8 @@ class _Api:
     def __init__(self, config: dict[str, Any], endpoint: str) -> None:
         import oci  # noqa: PLC0415 - an optional extra
 
-        kinds = {
-            "identity": oci.identity.IdentityClient,
-            "limits": oci.limits.LimitsClient,
-            "compute": oci.core.ComputeClient,
-            "engine": oci.container_engine.ContainerEngineClient,
-        }
+        kinds = {"identity": oci.identity.IdentityClient, "limits": oci.limits.LimitsClient, "compute": oci.core.ComputeClient}
+        kinds |= {"engine": oci.container_engine.ContainerEngineClient}
         quick = {"timeout": (5, 30), "retry_strategy": oci.retry.NoneRetryStrategy()}
         quick |= {"service_endpoint": endpoint} if endpoint else {}
         self.tenancy = config["tenancy"]
@@ -123,16 +119,10 @@ def _limits(api: _Api, clusters: Clusters) -> Iterator[Finding]:
 def _shapes(api: _Api, clusters: Clusters) -> Iterator[Finding]:
     import oci  # noqa: PLC0415 - an optional extra
 
-    offers = {
-        domain: {
-            shape.shape
-            for shape in oci.pagination.list_call_get_all_results(
-                api.client("compute", region).list_shapes, api.tenancy, availability_domain=domain
-            ).data
-        }
-        for region, domains in _places(clusters).items()
-        for domain in domains
-    }
+    offers: dict[str, set[str]] = {}
+    for region, domain in ((region, domain) for region, domains in _places(clusters).items() for domain in domains):
+        call, every = api.client("compute", region).list_shapes, oci.pagination.list_call_get_all_results
+        offers[domain] = {shape.shape for shape in every(call, api.tenancy, availability_domain=domain).data}
     for name, cluster in clusters.items():
         system = (("system pool", cluster.region, cluster.zones, (FLEX_SHAPE,)),) if isinstance(cluster, OkeCluster) else ()
         for title, region, domains, shapes in (*system, *cluster.shapes()):

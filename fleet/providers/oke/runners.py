@@ -37,6 +37,5 @@ def _kind(value: Any) -> str | None:
 _KIND_RULE = f"a runner is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one (a pod needs no kind)"
 _BY_KIND = Discriminator(_kind, "gpu_ci_runner_kind", "{message}", {"message": _KIND_RULE})
 AnyRunner = Annotated[
-    Annotated[OkePodRunner, Tag("pod")] | Annotated[VmRunner, Tag("vm")] | Annotated[VmPerJobRunner, Tag("vm-per-job")],
-    _BY_KIND,
+    Annotated[OkePodRunner, Tag("pod")] | Annotated[VmRunner, Tag("vm")] | Annotated[VmPerJobRunner, Tag("vm-per-job")], _BY_KIND
 ]

@@ -21,11 +21,7 @@ from gpu_ci.audit.model import Keys, RunnerClass, Seen
 from gpu_ci.audit.rules.pools import installed, reached
 
 _IN_WORKFLOWS = re.compile(r"\b(nvidia-container-toolkit)(?:=|@|:|_VERSION:? ?[\"']?)v?(\d+\.\d+\.\d+)")
-_IMAGES = {
-    "karpenter/controller": "karpenter",
-    "k8s/container-toolkit": "nvidia-container-toolkit",
-    "kindest/node": "kubernetes",
-}
+_IMAGES = {"karpenter/controller": "karpenter", "k8s/container-toolkit": "nvidia-container-toolkit", "kindest/node": "kubernetes"}
 """The component of an image by the end of its repository."""
 ARC_CHARTS = (SET_CHART, CONTROLLER_CHART)
 _Found = tuple[str, str, Keys | str, RunnerClass | None]
