@@ -98,6 +98,6 @@ def objects(cluster: Cluster) -> Iterator[Manifest]:
     used = {workload.namespace for workload in cluster.workloads.values()}
     for name, home in homes(cluster).items():
         if name in used:
-            yield from home.manifests
+            yield from filter(None, (home.namespace, home.wall, home.limits))
     for name in cluster.workloads:
         yield from workload_objects(cluster, name)

@@ -182,14 +182,9 @@ class Candidate(Record):
 
         A reservation or capacity block adds no cost: it is paid whether a job runs there or not.
         """
-        is_priced = not self.price.unknown
-        return (
-            -self.weight,
-            self.settings.role != "burst",
-            0 if self.settings.capacity in hardware.PREPAID else self.price.usd if is_priced else float("inf"),
-            self.settings.capacity != hardware.SPOT,
-            self.name,
-        )
+        capacity = self.settings.capacity
+        usd = 0 if capacity in hardware.PREPAID else float("inf") if self.price.unknown else self.price.usd
+        return -self.weight, self.settings.role != "burst", usd, capacity != hardware.SPOT, self.name
 
     @property
     def problem(self) -> JobProblem:

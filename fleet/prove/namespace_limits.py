@@ -50,7 +50,8 @@ def limit_range(chart: Chart) -> dict[str, Any]:
     it: the API server uses a maximum as the default, which would give a GPU to every container.
     """
     pod = _pod(chart)
-    limits, requests = (_cpu_and_memory(pod["containers"][0]["resources"][kind]) for kind in ("limits", "requests"))
+    amounts = (pod["containers"][0]["resources"][kind] for kind in ("limits", "requests"))
+    limits, requests = ({name: each[name] for name in ("cpu", "memory") if name in each} for each in amounts)
     return {"limits": [{"type": "Container", "max": _most(pod, limits), "default": limits, "defaultRequest": requests}]}
 
 
@@ -73,10 +74,6 @@ def _most(pod: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
 def _pod(chart: Chart) -> dict[str, Any]:
     spec: dict[str, Any] = chart.values["template"]["spec"]
     return spec
-
-
-def _cpu_and_memory(resources: dict[str, Any]) -> dict[str, str]:
-    return {name: resources[name] for name in ("cpu", "memory") if name in resources}
 
 
 def team_limit_range() -> dict[str, Any]:

@@ -23,14 +23,9 @@ class Answer(Record):
     def rank(self) -> tuple[object, ...]:
         """Sort key, the nearest first: every reason has a fix, few reasons, light fixes, a burst pool, low price, name."""
         price, pool = node_price(self.nodes.settings, self.nodes.host), self.nodes.settings.pools.get(self.nodes.host.name)
-        return (
-            not all(reason.fix for reason in self.reasons),
-            len(self.reasons),
-            sum(reason.weight for reason in self.reasons),
-            pool is not None and pool.role != "burst",
-            float("inf") if price.unknown else price.usd,
-            self.nodes.name,
-        )
+        fixed, weight = all(reason.fix for reason in self.reasons), sum(reason.weight for reason in self.reasons)
+        usd, steady = float("inf") if price.unknown else price.usd, pool is not None and pool.role != "burst"
+        return not fixed, len(self.reasons), weight, steady, usd, self.nodes.name
 
     @property
     def machines(self) -> str:

@@ -90,42 +90,30 @@ def _tenancies(fleet: Fleet) -> Iterator[Violation]:
                 yield violation("one_tenancy", at, tenancy=tenancy, first=first, where=where)
 
 
-def _holdings(fleet: Fleet) -> Iterator[Violation]:
-    """A folder in Git, a host and an address each belong to only one cluster."""
-    claims = (
-        Claim(what, cluster, ("clusters", cluster, *path))
-        for cluster, settings in fleet.clusters_by_name()
-        for path, what in settings.holdings()
-    )
-    yield from (violation("held_twice", claim.at, other=other, key=claim.key) for claim, other in conflicts(claims))
+def _held_once(fleet: Fleet) -> Iterator[Violation]:
+    """A folder in Git, a host and an address each belong to only one cluster, and an account or a compartment has one budget.
+
+    Only one pool uses a capacity reservation, because a reservation is counted and paid once.
+    """
+    held, reserved, budgets = list[Claim](), list[Claim](), list[Claim]()
+    for cluster, settings in fleet.clusters_by_name():
+        at = ("clusters", cluster)
+        held += [Claim(what, cluster, (*at, *path)) for path, what in settings.holdings()]
+        for name, pool in settings.pools.items():
+            if pool.reservation is not None:
+                reserved.append(Claim(pool.reservation.id, f"{cluster}/{name}", (*at, "pools", name, "reservation", "id")))
+        if settings.budget is not None:
+            budgets.append(Claim((settings.provider, settings.watched), cluster, (*at, "budget")))
+    yield from (violation("held_twice", claim.at, other=other, key=claim.key) for claim, other in conflicts(held))
+    yield from (violation("reservation_twice", claim.at, other=other) for claim, other in conflicts(reserved))
+    for claim, other in conflicts(budgets):
+        yield violation("budget_twice", claim.at, other=other, watched=fleet.clusters[claim.owner].watched)
 
 
 def _own_rules(fleet: Fleet) -> Iterator[Violation]:
     """The rules of each provider over all its clusters."""
     for provider, clusters in fleet.by_provider():
         yield from provider.rules(clusters, fleet.github)
-
-
-def _reservations(fleet: Fleet) -> Iterator[Violation]:
-    """Only one pool uses a capacity reservation, because a reservation is counted and paid once."""
-    claims = (
-        Claim(pool.reservation.id, f"{cluster}/{name}", ("clusters", cluster, "pools", name, "reservation", "id"))
-        for cluster, settings in fleet.clusters_by_name()
-        for name, pool in settings.pools.items()
-        if pool.reservation is not None
-    )
-    yield from (violation("reservation_twice", claim.at, other=other) for claim, other in conflicts(claims))
-
-
-def _budgets(fleet: Fleet) -> Iterator[Violation]:
-    """An account or a compartment has only one budget."""
-    claims = (
-        Claim((settings.provider, settings.watched), cluster, ("clusters", cluster, "budget"))
-        for cluster, settings in fleet.clusters_by_name()
-        if settings.budget is not None
-    )
-    for claim, other in conflicts(claims):
-        yield violation("budget_twice", claim.at, other=other, watched=fleet.clusters[claim.owner].watched)
 
 
 def _scope_secrets(fleet: Fleet) -> Iterator[Violation]:
@@ -175,8 +163,11 @@ def _tags(fleet: Fleet) -> Iterator[Violation]:
                 yield violation("provider_tag__cluster", ("tags", key), key, of=of, allowed=rules.words)
 
 
-def _autoscaler(fleet: Fleet) -> Iterator[Violation]:
-    """The autoscaler of each provider supports the settings of the pools."""
+def _pools(fleet: Fleet) -> Iterator[Violation]:
+    """The autoscaler of each provider supports the settings of the pools, and kubelet admits their placeholders.
+
+    These take all GPUs of a node (pytorch/ci-infra#652).
+    """
     for cluster, settings in fleet.clusters_by_name():
         profile, who = provider_of(settings).profile, f"the autoscaler of provider {settings.provider}"
         for name, pool in settings.pools.items():
@@ -187,14 +178,8 @@ def _autoscaler(fleet: Fleet) -> Iterator[Violation]:
                 yield violation("from_zero", (*at, "nodes", "min"), 0, who=who)
             elif empty and pool.sharing is not None and not profile.shares_from_zero:
                 yield violation("shares_from_zero", (*at, "nodes", "min"), 0, who=who)
-
-
-def _placeholders(fleet: Fleet) -> Iterator[Violation]:
-    """Kubelet admits the placeholders of a pool, which take all GPUs of a node (pytorch/ci-infra#652)."""
-    for cluster, settings in fleet.clusters_by_name():
-        for name, pool in settings.pools.items():
             if pool.placeholders and (why := rejected(settings, name)):
-                yield violation("placeholder_numa", ("clusters", cluster, "pools", name, "placeholders"), why=why)
+                yield violation("placeholder_numa", (*at, "placeholders"), why=why)
 
 
 def _namespaces(fleet: Fleet) -> Iterator[Violation]:
@@ -241,5 +226,5 @@ def require_names(fleet: Fleet, project: str, stack: str) -> None:
 
 
 _OF_NAMES = (_names, _first_names, _deployment, *runner_rules.RULES, trust.rule)
-_OF_SHARES = (_tenancies, _holdings, _own_rules, _reservations, _budgets, _scope_secrets, _quotas, _tags)
-_RULES = (*_OF_NAMES, *_OF_SHARES, _autoscaler, _placeholders, _namespaces)
+_OF_SHARES = (_tenancies, _held_once, _own_rules, _scope_secrets, _quotas, _tags)
+_RULES = (*_OF_NAMES, *_OF_SHARES, _pools, _namespaces)

@@ -72,12 +72,11 @@ def starts(fleet: Fleet, day: date) -> Iterator[Starts]:
     for name, cluster in fleet.clusters_by_name():
         bill = tuple(lines(name, cluster, day))
         for set_name, runner in cluster.runners.items():
-            pool = cluster.pools[runner.ordered[0]] if isinstance(runner, PodRunner) else None
-            now = _found(cluster, runner)
-            first = NEW if pool is None else _first(pool)
-            later = READY if pool is not None else WAITING
-            where = f"pool {runner.ordered[0]}" if isinstance(runner, PodRunner) else f"machines {set_name}"
-            items = (where, f"warm {where}", f"pool {_runner_pool(runner)}")
+            now, where, first, later = _found(cluster, runner), f"machines {set_name}", NEW, WAITING
+            if isinstance(runner, PodRunner):
+                where, first, later = f"pool {runner.ordered[0]}", _first(cluster.pools[runner.ordered[0]]), READY
+            # None for runners whose own pods are on the system pool.
+            items = (where, f"warm {where}", f"pool {getattr(runner, 'runner_pool', None)}")
             idle = sum((line.idle for line in bill if line.item in items), Money())
             cold, warm = _start(cluster, runner, first, fresh=True), _start(cluster, runner, later if now == NEW else now)
             yield Starts(name, set_name, where, now, idle, cold, warm)
@@ -86,11 +85,6 @@ def starts(fleet: Fleet, day: date) -> Iterator[Starts]:
 def _first(pool: Pool) -> str:
     """What the first pod on a node of a pool finds."""
     return READY if pool.nodes.min == pool.nodes.max else NEW
-
-
-def _runner_pool(runner: Runner) -> str | None:
-    """The pool of the runners' own pods, for a class whose jobs run in containers elsewhere; None for the system pool."""
-    return runner.runner_pool if isinstance(runner, PodRunner) else None
 
 
 def _found(cluster: Cluster, runner: Runner) -> str:

@@ -19,6 +19,7 @@ from fleet.facts.offer import allocatable
 from fleet.facts.pods import Amount
 from fleet.facts.record import Record
 from fleet.facts.tables import rows
+from fleet.settings.kubelet import ResourceManagers
 
 STRICT = ("restricted", "single-numa-node")
 """Policies of the topology manager that reject pods. The others admit whatever the node has room for."""
@@ -67,20 +68,15 @@ class Ask(Protocol):
     def scratch(self) -> int: ...
 
 
-class Managers(Protocol):
-    """Policies of kubelet: `none`, `best-effort`, … of the topology manager, `none` or `static` of the CPU manager."""
-
-    @property
-    def topology_manager_policy(self) -> str | None: ...
-    @property
-    def cpu_manager_policy(self) -> str | None: ...
-
-
 class Policies(Record):
-    """The same as plain data."""
+    """Policies of kubelet: `none`, `best-effort`, … of the topology manager, `none` or `static` of the CPU manager."""
 
     topology_manager_policy: str | None
     cpu_manager_policy: str | None = None
+
+
+Managers = ResourceManagers | Policies
+"""The same as settings or as plain data."""
 
 
 class Aligned(Record):

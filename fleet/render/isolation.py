@@ -72,11 +72,6 @@ class Home(Record):
     wall: Manifest
     limits: Manifest | None = None
 
-    @property
-    def manifests(self) -> tuple[Manifest, ...]:
-        """All manifests, in the order to apply them in."""
-        return (self.namespace, self.wall, *((self.limits,) if self.limits is not None else ()))
-
 
 def homes(cluster: Cluster) -> dict[str, Home]:
     """Every namespace that the queues, workloads, caches and jobs of a cluster name, by its name.
@@ -88,14 +83,9 @@ def homes(cluster: Cluster) -> dict[str, Home]:
     # So several pods can train together (NCCL uses any port), and no team's pods reach another team's.
     each_other: Manifest = {"podSelector": {}}
     spec |= {"ingress": [{"from": [each_other]}], "egress": [*spec["egress"], {"to": [each_other]}]}
-    return {
-        name: Home(
-            namespace(name, level),
-            wall(NAME, name, spec),
-            manifest("v1", "LimitRange", NAME, name, team_limit_range()) if name in queued else None,
-        )
-        for name, level in cluster.team_namespaces.items()
-    }
+    limits = {name: manifest("v1", "LimitRange", NAME, name, team_limit_range()) for name in queued}
+    spaces = cluster.team_namespaces.items()
+    return {name: Home(namespace(name, level), wall(NAME, name, spec), limits.get(name)) for name, level in spaces}
 
 
 def namespace(name: str, level: Level) -> Manifest:

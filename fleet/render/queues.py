@@ -42,13 +42,6 @@ class QueueObjects(Record):
     flavors: tuple[Manifest, ...]
     teams: Mapping[str, TeamQueue]
 
-    @property
-    def manifests(self) -> tuple[Manifest, ...]:
-        """All objects. Each refers only to objects before it."""
-        queues = self.teams.values()
-        local_queues = (local_queue for queue in queues for group in queue.local_queues.values() for local_queue in group)
-        return (*self.priorities, *self.flavors, *(queue.cluster_queue for queue in queues), *local_queues)
-
 
 def queue_objects(name: str, cluster: Cluster, queues: Queues) -> QueueObjects:
     """All of Kueue's objects for the queues of the cluster `name`. A flavor exists only if a team has a quota of it."""

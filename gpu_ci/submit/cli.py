@@ -7,6 +7,7 @@ and manifests to stdout.
 
 import logging
 import re
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -170,7 +171,8 @@ def smoke_command(
     if context is None:
         refused = [line for tests in chosen for line in tests.refused]
         told = "the tests are only printed; with --context (make smoke CONTEXT=…) they run on the live cluster of that name"
-        reply((*refused, told, *smoke.github_commands(jobs)), err=True)
+        commands = (f"{job.runner_set}, {job.test}: {shlex.join(job.start('OWNER/REPOSITORY'))}" for job in jobs)
+        reply((*refused, told, *commands), err=True)
         sys.stdout.write("---\n".join(tests.manifests() for tests in chosen))
         return ()
     if not context:

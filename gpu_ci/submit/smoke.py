@@ -10,7 +10,6 @@ starts the runs, with its own login or GH_TOKEN. Whether GitHub gives a set a jo
 
 import json
 import re
-import shlex
 import subprocess
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -202,11 +201,6 @@ def github_jobs(fleet: Fleet, cluster: str | None, repository: str = "") -> list
     for of, runner_set, runner in sorted(sets, key=lambda member: not member[2].labels)[:1]:
         return [GitHubJob(f"{of}/{runner_set}", way, runs_on) for way, runs_on in ways(fleet, of, runner_set, runner).items()]
     return []
-
-
-def github_commands(jobs: list[GitHubJob]) -> Iterator[str]:
-    """What a person types to start the jobs."""
-    yield from (f"{job.runner_set}, {job.test}: {shlex.join(job.start('OWNER/REPOSITORY'))}" for job in jobs)
 
 
 def require_repository(repository: str) -> None:

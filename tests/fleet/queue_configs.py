@@ -6,8 +6,10 @@ from typing import Any
 
 from hypothesis import assume, strategies as st
 
+from fleet.facts.manifest import Manifest
 from fleet.loading.config import load
 from fleet.providers.fleet import Fleet
+from fleet.render.queues import QueueObjects
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack
 
 POOLS: dict[str, dict[str, Any]] = {
@@ -50,6 +52,12 @@ PROD: dict[str, Any] = {
     },
 }
 """Two teams over pools of production's first cluster."""
+
+
+def in_order(made: QueueObjects) -> list[Manifest]:
+    """All objects. Each refers only to objects before it."""
+    local_queues = (entry for queue in made.teams.values() for group in queue.local_queues.values() for entry in group)
+    return [*made.priorities, *made.flavors, *(queue.cluster_queue for queue in made.teams.values()), *local_queues]
 
 
 def of(queues: dict[str, Any], pools: dict[str, dict[str, Any]] | None = None) -> Fleet:

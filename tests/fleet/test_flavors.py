@@ -21,7 +21,7 @@ from fleet.render.queues import QueueObjects, queue_objects
 from fleet.settings.pool_order import pool_ranks
 from tests.builders import cluster, config, oke_pool, pool, runner
 from tests.fleet.kueue_rules import dangling, refused
-from tests.fleet.queue_configs import of
+from tests.fleet.queue_configs import in_order, of
 from tests.fleet.test_queues import schema
 
 POOLS = {
@@ -73,14 +73,14 @@ def test_its_jobs_tolerate_the_taints_of_all_its_pools() -> None:
 def test_kueue_takes_the_objects_and_they_refer_to_each_other() -> None:
     objects = made(fleet(EKS, POOLS, {"pool": "t4-release", "nominal": 1}))
     assert [each["metadata"]["name"] for each in objects.flavors] == ["t4", "t4-release"]
-    assert [fault for each in objects.manifests for fault in refused(each)] == []
-    assert dangling(objects.manifests) == []
+    assert [fault for each in in_order(objects) for fault in refused(each)] == []
+    assert dangling(in_order(objects)) == []
     assert objects.teams["research"].flavors == ["t4", "t4-release"]
 
 
 @pytest.mark.reference
 def test_the_crds_take_the_objects() -> None:
-    for each in made(fleet(EKS, POOLS)).manifests:
+    for each in in_order(made(fleet(EKS, POOLS))):
         jsonschema.Draft202012Validator(schema(each["kind"])).validate(each)
 
 

@@ -35,7 +35,7 @@ from tests.cases import cases
 from tests.examples import examples
 from tests.fleet.kueue_admission import Job, Kueue
 from tests.fleet.kueue_rules import dangling, quantity, refused
-from tests.fleet.queue_configs import MOST, OKE_POOLS, POOLS, of, prod, queues
+from tests.fleet.queue_configs import MOST, OKE_POOLS, POOLS, in_order, of, prod, queues
 from tests.fleet.values import mebibytes, millicores, toleration
 
 any_queues = settings(max_examples=examples(80), database=None)
@@ -78,7 +78,7 @@ def quotas(made: QueueObjects, team: str, pool: str) -> dict[str, Mapping[str, A
 @any_queues
 @given(queues())
 def test_any_queues_are_objects_that_the_crds_take(drawn: tuple[dict[str, Any], dict[str, dict[str, Any]]]) -> None:
-    for manifest in objects(*drawn).manifests:
+    for manifest in in_order(objects(*drawn)):
         jsonschema.Draft202012Validator(schema(manifest["kind"])).validate(manifest)
 
 
@@ -99,9 +99,9 @@ def schema(kind: str) -> dict[str, Any]:
 @given(queues())
 def test_any_queues_keep_the_rules_that_the_schemas_lack(drawn: tuple[dict[str, Any], dict[str, dict[str, Any]]]) -> None:
     made = objects(*drawn)
-    assert [fault for manifest in made.manifests for fault in refused(manifest)] == []
-    assert dangling(made.manifests) == []
-    names = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in made.manifests]
+    assert [fault for manifest in in_order(made) for fault in refused(manifest)] == []
+    assert dangling(in_order(made)) == []
+    names = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in in_order(made)]
     assert len(set(names)) == len(names), "two objects of one name"
 
 

@@ -32,14 +32,10 @@ _RUN = Path(__file__).parent / "run"
 # -- smoke tests: nvidia-smi and PyTorch (seed 000), and CUDA's deviceQuery (seed 003) ---------------------------------
 
 PYTORCH_SCRIPT = (_RUN / "pytorch_smoke.py").read_text(encoding="utf-8")
-COMMANDS: Mapping[str, list[str]] = {
-    # The container runtime mounts this program from the node.
-    "nvidia-smi": ["nvidia-smi"],
-    "pytorch": ["python3", "-c", PYTORCH_SCRIPT],
-    # It prints the GPU's properties and `Result = PASS`.
-    "device-query": ["/cuda-samples/sample"],
-}
-"""The command of each test by kind of workload. It fails without a driver or a GPU."""
+_SAMPLE = "/cuda-samples/sample"
+"""CUDA's deviceQuery. It prints the GPU's properties and `Result = PASS`."""
+COMMANDS = {"nvidia-smi": ["nvidia-smi"], "pytorch": ["python3", "-c", PYTORCH_SCRIPT], "device-query": [_SAMPLE]}
+"""The command of each test by kind of workload. It fails without a driver or a GPU. The container runtime mounts nvidia-smi."""
 
 
 def smoke_job(meta: parts.Meta, workload: workloads.SmokeWorkload, target: Target) -> tuple[Manifest, ...]:

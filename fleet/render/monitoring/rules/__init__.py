@@ -10,8 +10,7 @@ from typing import Any
 
 from fleet.prove.ends import of_cluster
 from fleet.providers.fleet import Fleet
-from fleet.render.monitoring.rules.gpu import fault_rules, use_rules, xid_rules
-from fleet.render.monitoring.rules.nodes import node_rules, pod_rules
+from fleet.render.monitoring.rules.nodes import fault_rules, node_rules, pod_rules, use_rules, xid_rules
 from fleet.render.monitoring.rules.rule import Rule, alert, record
 from fleet.render.monitoring.rules.runners import container_rules, machine_rules, queue_rules, set_rules, start_rules
 from fleet.settings.alerts import Alerts
