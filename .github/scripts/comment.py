@@ -138,8 +138,7 @@ def unpacked(archive: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as packed:
             entries = packed.infolist()
-            names = sorted(entry.filename for entry in entries)
-            if names != sorted((TEXT, ABOUT)):
+            if (names := sorted(entry.filename for entry in entries)) != sorted((TEXT, ABOUT)):
                 raise RefusedError(f"the artifact must contain only {TEXT} and {ABOUT}; got {len(names)} files: {names[:5]}")
             return {entry.filename: _content(packed, entry) for entry in entries}
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:

@@ -394,8 +394,7 @@ def _reasons(ask: GpuAsk, pool: Pool, host: Host, fits: tuple[Fit, ...]) -> Iter
         yield f"shares its GPUs, and several shares do not add up to a larger one; ask for 1, not {ask.gpus}"
     if ask.shm_given and not pool.mounts_shm:
         yield f"its device plugin mounts /dev/shm itself (MPS), the job asks for {memory_text(ask.shm)}; remove shm"
-    types = ask.instance_types
-    if types and (foreign := [name for name in pool.instance_types if name not in types]):
+    if (types := ask.instance_types) and (foreign := [name for name in pool.instance_types if name not in types]):
         yield f"may also buy {' or '.join(foreign)}, the job allows only {' or '.join(types)}; name all of the pool's types"
     if lacking := unfit(ask, host, fits):
         yield lacking

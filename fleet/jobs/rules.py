@@ -74,8 +74,7 @@ def _unfit_machine(arguments: AskArguments, name: str) -> str:
     except hardware.UnknownMachine as error:
         return str(error)
     kinds = [PROFILES[kind].gpu for kind in (arguments.prefer or (arguments.gpu_type,))]
-    has = machine.gpu.name if machine.gpu else "no GPU"
-    if has not in kinds:
+    if (has := machine.gpu.name if machine.gpu else "no GPU") not in kinds:
         return f"has {has}, the job asks for {' or '.join(kinds)}; name another machine, or another gpu_type"
     if machine.gpus < arguments.gpu_count and not is_shared(arguments):
         return f"has {machine.gpus} of them, the job asks for {arguments.gpu_count}; name a larger machine, or lower gpu_count"
@@ -90,11 +89,9 @@ def _unfit_machine(arguments: AskArguments, name: str) -> str:
 
 def _devices(arguments: JobArguments) -> Iterator[JobProblem]:
     """A container numbers its own GPUs, from 0 on."""
-    in_env = arguments.env.get(VISIBLE)
-    if in_env is not None and arguments.visible_devices is not None:
+    if (in_env := arguments.env.get(VISIBLE)) is not None and arguments.visible_devices is not None:
         yield refused("visible_devices__twice", "visible_devices", variable=VISIBLE)
-    devices = arguments.visible_devices if in_env is None else in_env
-    if devices in (None, False):
+    if (devices := arguments.visible_devices if in_env is None else in_env) in (None, False):
         return
     field = "visible_devices" if in_env is None else f"env.{VISIBLE}"
     if is_shared(arguments):

@@ -155,8 +155,7 @@ class Deployments(Model):
     def require_reach(self, stack: str, fleet: fleet_settings.Fleet) -> None:
         """Raise FleetError, with the lines of the stack file, for private endpoints that the stack's runs cannot reach."""
         message = said("private_endpoint", stack=stack, file=FILE)
-        names = [name for name, endpoint in self._hosted_endpoints(stack, fleet) if endpoint.private]
-        if names:
+        if names := [name for name, endpoint in self._hosted_endpoints(stack, fleet) if endpoint.private]:
             paths = ((f"{PROJECT}:clusters", name, "endpoint", "private") for name in names)
             raise FleetError(tuple(Problem(path, message, "true") for path in paths))
 

@@ -48,8 +48,7 @@ class ConfigFile(NamedTuple):
 
     def full_key(self, at: Keys, project: str, key: str) -> str:
         """The key with its namespace. The default is the project. `<namespace>:config:<name>` is an old spelling."""
-        match = _KEY.fullmatch(key)
-        if match is None:
+        if (match := _KEY.fullmatch(key)) is None:
             raise self.wrong(at, "config", "a key is <namespace>:<name>", key, "correct the key")
         return f"{match['namespace'] or project}:{match['name']}"
 

@@ -49,8 +49,7 @@ class Project(NamedTuple):
         name = top.get("name")
         if not isinstance(name, str) or not name:
             raise file.wrong(("name",), "name", "must be a non-empty string", name, "give the project's name")
-        needed = top.get("requiredPulumiVersion")
-        if needed is not None and not _is_range(needed):
+        if (needed := top.get("requiredPulumiVersion")) is not None and not _is_range(needed):
             at, rule = "requiredPulumiVersion", "must be a range of versions of the Pulumi CLI"
             raise file.wrong((at,), at, rule, needed, 'write it like ">=3.252.0 <4.0.0"')
         folder, config = top.get("stackConfigDir") or "", top.get("config")
@@ -120,8 +119,7 @@ def _is_integer(value: object) -> bool:
 
 
 def _item_type(items: object) -> tuple[str, object]:
-    kind = items.get("type") if isinstance(items, dict) else None
-    if kind not in _TYPES:
+    if (kind := items.get("type") if isinstance(items, dict) else None) not in _TYPES:
         raise InputError(f"Pulumi.yaml: items.type must be one of {listed(_TYPES)}; got {quoted(kind)}; correct it")
     return kind, items.get("items") if isinstance(items, dict) else None
 

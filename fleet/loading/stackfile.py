@@ -162,8 +162,7 @@ class _StackFile:
 
     def _take(self, key: str, value: object) -> None:
         at, lines = ("config", key), self._file.document.lines
-        full = self._file.full_key(at, self._project.name, key)
-        if full in self._values:
+        if (full := self._file.full_key(at, self._project.name, key)) in self._values:
             first = Lines((1, self._places))[full,]
             raise self._file.wrong(at, key, f"{full} is already on line {first}", key, "remove one of them")
         namespace, _, name = full.partition(":")

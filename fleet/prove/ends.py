@@ -56,8 +56,7 @@ def of_cluster(cluster: Cluster, github: GitHub, day: date) -> Iterator[Use]:
     """What one cluster has pinned."""
     yield from cluster.uses()
     for pool in cluster.pools:
-        driver = node_driver(cluster, pool)
-        if driver is not None and (life := of_driver(driver)) is not None:
+        if (driver := node_driver(cluster, pool)) is not None and (life := of_driver(driver)) is not None:
             yield Use(life, "a node image or release with a newer driver branch")
     charts = {chart.chart: chart.version for chart in installed(cluster, physical_name("", "", ""), github)}
     lives = (*map(of_chart, charts, charts.values()), *(of_image(reference, day) for reference in _images(cluster, charts)))

@@ -87,8 +87,7 @@ def explain(fleet: Fleet, pod: Pod, cluster: str | None = None) -> Explanation:
     if cluster is not None and cluster not in fleet.clusters:
         raise InputError(f"--cluster: the stack has no cluster {quoted(cluster)}; name one of: {', '.join(fleet.clusters)}")
     clusters = fleet.clusters_by_name(cluster)
-    pools = [nodes for name, settings in clusters for nodes in cluster_nodes(name, settings, fleet.github)]
-    if not pools:
+    if not (pools := [nodes for name, settings in clusters for nodes in cluster_nodes(name, settings, fleet.github)]):
         raise InputError("--stack: the settings describe no nodes; add a pool")
     answers = sorted((Answer(nodes, tuple(reasons(pod, nodes))) for nodes in pools), key=lambda answer: answer.rank)
     return Explanation(pod, tuple(answers), tuple(_unknown(pod, answers[0].nodes)))

@@ -197,8 +197,7 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
     on_system = any(runner.on_system_pool for runner in settings.pod_runners.values())
     crowded = on_system and system_room(cluster, settings, fleet.github) == []
     for name, runner in settings.runners.items():
-        whole = runner.whole_machine
-        if whole is not None and launchers is not None:
+        if (whole := runner.whole_machine) is not None and launchers is not None:
             host = Host(whole.name, whole.types, runner.span.max, whole.capacity, whole.disk, ())
             # A machine runs only one job.
             offers = (Offer(machine.vcpus * 1000, machine.memory_mib, whole.disk, machine.gpus, 1) for machine in whole.types)
@@ -348,8 +347,7 @@ def _shared(sets: Iterable[Placement], room: int) -> str:
     """The sets that always keep launchers, and those that may get too few."""
     keep = [placement for placement in sets if placement.runner.span.min]
     more = [placement for placement in sets if placement.runner.span.max > placement.runner.span.min]
-    always_on = sum(placement.runner.span.min for placement in keep)
-    if not always_on:
+    if not (always_on := sum(placement.runner.span.min for placement in keep)):
         return "jobs beyond that wait"
     always = f"{' + '.join(f'{placement.runner.span.min} of {placement.runner_set}' for placement in keep)} always run"
     if always_on < room:

@@ -22,8 +22,7 @@ def queue_of(queue: str | None, namespace: str | None, queues: Queues | None) ->
 def barred(ask: Ask, queue: str | None, namespace: str | None, cluster: Cluster, host: Host) -> str:
     """Why a job would wait forever for a pool of a cluster, and how to fix that. Empty if its queue can admit it."""
     queues = cluster.queues
-    waits = queue_of(queue, namespace, queues)
-    if waits is None:
+    if (waits := queue_of(queue, namespace, queues)) is None:
         return ""
     if queues is None:
         return f"the cluster has no queues, so none can admit a job of {waits}; name another cluster, or remove queue"

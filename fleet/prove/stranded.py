@@ -220,8 +220,7 @@ class _Pool:
         waiting, full = self.waiting[:], set[Job]()
         self.waiting.clear()
         for job, came, seconds in waiting:
-            room = None if job in full else self._room(job)
-            if room is None:
+            if (room := None if job in full else self._room(job)) is None:
                 full.add(job)
                 self.waiting.append((job, came, seconds))
                 continue

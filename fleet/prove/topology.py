@@ -41,8 +41,7 @@ firmware may split a socket into several NUMA nodes."""
 
 def layout(machine: Machine) -> Layout | None:
     """The NUMA nodes of a machine. None if no source names them."""
-    row = _ROWS.get(machine.name)
-    if row is None or row["unknown"]:
+    if (row := _ROWS.get(machine.name)) is None or row["unknown"]:
         return None
     cpus, gpus = (tuple(map(int, row[column].split("+"))) for column in ("cpus", "gpus"))
     return Layout(cpus, gpus)
@@ -113,8 +112,7 @@ class Nodes(Record):
 
     def certain(self, pod: Aligned, policy: str) -> int:
         """How many equal pods fit, whatever the order in which they come and go. `policy` is a strict one."""
-        size = self._size(pod, policy)
-        if size is None:
+        if (size := self._size(pod, policy)) is None:
             return 0
         if size <= 1:
             return sum(self._on_one(pod, node) for node in range(len(self.total.cpus)))
@@ -212,8 +210,7 @@ def undeterminable(ask: Ask, machine: Machine, count: int, managers: Managers | 
     if set_policy not in (None, "none") and _ROWS.get(machine.name, {}).get("over_8") == "true":
         why = f"kubelet does not start with topologyManagerPolicy {set_policy} on more than 8 NUMA nodes"
         return f"undeterminable: {why}: {_unknown(machine)}"
-    policy = strict(managers)
-    if not policy or managers is None or layout(machine) is not None:
+    if not (policy := strict(managers)) or managers is None or layout(machine) is not None:
         return ""
     pod = aligned(ask, managers)
     if not pod.cpus and (pod.gpus <= 1 or (policy == "restricted" and count == 1)):

@@ -38,8 +38,7 @@ def _tool(row: dict[str, str], wanted: str) -> Finding:
     if (path := shutil.which(tool)) is None:
         missing = f"{tool} is not on PATH ({row['use']})"
         return wrong(AREA, missing, install) if row["required"] == "true" else skipped(AREA, f"{missing}; optional")
-    version = _version([path, *row["arguments"].split()])
-    if not version:
+    if not (version := _version([path, *row["arguments"].split()])):
         return wrong(AREA, f"{tool} {row['arguments']} prints no version", install)
     if not within(version, wanted):
         return wrong(AREA, f"{tool} {version} is not {wanted}", f"install another version: {row['install']}")

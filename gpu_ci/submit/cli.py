@@ -201,7 +201,6 @@ def _on_github(jobs: list[smoke.GitHubJob], repository: str, start: float) -> li
 
 
 def _seconds(option: str, words: str) -> float:
-    duration = re.fullmatch(r"([0-9]{1,6})(s|m|h)?", words)
-    if duration is None:
+    if (duration := re.fullmatch(r"([0-9]{1,6})(s|m|h)?", words)) is None:
         raise InputError(f"{option}: must be a whole number of seconds, or with a unit, s, m or h; got {words!r}; write 10m")
     return float(int(duration[1]) * {None: 1, "s": 1, "m": 60, "h": 3600}[duration[2]])

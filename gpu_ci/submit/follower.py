@@ -109,8 +109,7 @@ class Follower:
 
     def step(self) -> Result | None:
         """Read the Job if it is time. Returns the result when following has ended."""
-        now = time.monotonic()
-        if now < self._next:
+        if (now := time.monotonic()) < self._next:
             return None
         try:
             self._show(self._status.learn(self._reader.look(self._status.job), now))

@@ -106,8 +106,7 @@ def _from_files(paths: list[Path], context: str | None, configuration: Any) -> s
     merged = _merged(paths)
     content = merged.value if merged is not None and isinstance(merged.value, Mapping) else {}
     known = _contexts(merged)
-    chosen_context = context or content.get("current-context") or ""
-    if chosen_context not in known:
+    if (chosen_context := context or content.get("current-context") or "") not in known:
         choices = listed(sorted(known))
         if context:
             raise InputError(f"the kubeconfig has no context {context!r}; give one of: {choices}")

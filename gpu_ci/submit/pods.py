@@ -52,8 +52,7 @@ class LogSource(NamedTuple):
 
 def doing(pod: Object) -> str:
     """What the pod does now; empty between two runs of a container."""
-    phase = text(pod, "status", "phase")
-    if phase in ("Succeeded", "Failed"):
+    if (phase := text(pod, "status", "phase")) in ("Succeeded", "Failed"):
         return "done" if phase == "Succeeded" else "failed"
     if blocked := blocks(pod):
         return f"cannot start: {blocked}"
@@ -84,8 +83,7 @@ def blocks(pod: Object) -> str:
 
 def endings(pod: Object) -> Iterator[Ending]:
     """Every failure of the pod and its containers that the pod still records."""
-    disruption = true_condition(pod, "DisruptionTarget")
-    if disruption is not None:
+    if (disruption := true_condition(pod, "DisruptionTarget")) is not None:
         # The exit codes of containers that ended with their pod mean nothing.
         why = DISRUPTIONS.get(text(disruption, "reason"), f"evicted: {text(disruption, 'reason')}")
         message = text(disruption, "message")
@@ -179,8 +177,7 @@ def suspended(job: Object) -> bool:
 
 def waits_for(job: Object, workload: Object | None, refused: SubmitError | None) -> str:
     """Why a suspended Job waits. `refused`: why Workloads cannot be read."""
-    queue = queue_of(job)
-    if not queue and workload is None:
+    if not (queue := queue_of(job)) and workload is None:
         return "suspended: it starts when its spec.suspend is set to false"
     if refused and refused.code == 404:
         return f"suspended for queue {queue}, and the cluster has no Kueue to start it"

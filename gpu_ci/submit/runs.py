@@ -143,7 +143,6 @@ class Result(Record):
 
 def span(seconds: float) -> str:
     """A duration as people write it: 42s, 3m12s, 2h05m."""
-    whole = int(seconds)
-    if whole < 60:
+    if (whole := int(seconds)) < 60:
         return f"{whole}s"
     return f"{whole // 60}m{whole % 60:02}s" if whole < 3600 else f"{whole // 3600}h{whole % 3600 // 60:02}m"

@@ -31,8 +31,7 @@ def send(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: O
     Raises InputError if it is not a Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
     """
     check(job)
-    namespace = text(job, "metadata", "namespace")
-    if namespace and namespace != cluster.namespace:
+    if (namespace := text(job, "metadata", "namespace")) and namespace != cluster.namespace:
         why = f"metadata.namespace: the Job is for namespace {namespace}, not {cluster.namespace}"
         raise InputError(f"{why}; pass -n {namespace}")
     output = output or Output()
@@ -58,8 +57,7 @@ def _sent(cluster: Cluster, manifest: Object, options: RunOptions, output: Outpu
             return Sent(stored, True, warnings)
         except ApiError as error:
             if error.code == 409 and error.reason == "AlreadyExists":
-                sent = _existing(cluster, manifest, existing, backoff)
-                if sent is not None:
+                if (sent := _existing(cluster, manifest, existing, backoff)) is not None:
                     return sent
             elif not tries or not error.temporary:
                 raise
@@ -124,8 +122,7 @@ def read_job(path: Path) -> dict[str, Any]:
 
 def check(job: Object, source: str = "the manifest") -> None:
     """Raise InputError if this is not a Job that can be sent. The API server checks the rest."""
-    kind = (at(job, "apiVersion"), at(job, "kind"))
-    if kind != ("batch/v1", "Job"):
+    if (kind := (at(job, "apiVersion"), at(job, "kind"))) != ("batch/v1", "Job"):
         raise InputError(f"{source}: must be a batch/v1 Job; it is {kind[0]} {kind[1]}; use kubectl apply for other kinds")
     if not text(job, "metadata", "name"):
         raise InputError(f"{source}: metadata.name must be set, because submit finds the Job by its name")

@@ -51,8 +51,7 @@ class Reader:
 
         Another Job of the same name is not it. Raises SubmitError if the Job cannot be read, or the cluster does not respond.
         """
-        current = self.cluster.find(objects.JOBS, name(job))
-        if current is None or uid(current) != uid(job):
+        if (current := self.cluster.find(objects.JOBS, name(job))) is None or uid(current) != uid(job):
             return Seen(None)
         queued = pods.queue_of(job) or pods.suspended(job)
         workloads = self.listed(objects.WORKLOADS, "labelSelector", f"{QUEUED_JOB_LABEL}={uid(job)}") if queued else []
@@ -160,8 +159,7 @@ class JobStatus:
         notes = list(self._missing())
         for event in events if uid(about) == of else ():
             reason, message = text(event, "reason"), text(event, "message")
-            words = _EVENTS.get(reason, reason if event.get("type") == "Warning" else None)
-            if words is not None:
+            if (words := _EVENTS.get(reason, reason if event.get("type") == "Warning" else None)) is not None:
                 words = ": ".join(filter(None, (words, message)))
                 notes += self._once(f"event {of} {reason}", message, name(about), words)
         return notes
@@ -226,8 +224,7 @@ class JobStatus:
             reason = pods.blocks(self._pods[key])
             if reason.startswith(pods.HOPELESS) or now - began >= self._options.stuck_after:
                 return Outcome.STUCK, f"{name(self._pods[key])} cannot start: {reason}"
-        limit = self._options.start_within
-        if limit is not None and now - since >= limit and not self.attempts:
+        if (limit := self._options.start_within) is not None and now - since >= limit and not self.attempts:
             return Outcome.LATE, f"none of its containers ran within {limit:g}s; the last message was: {self.last or 'none'}"
         return None
 

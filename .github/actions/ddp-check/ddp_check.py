@@ -27,8 +27,7 @@ TIMEOUT = datetime.timedelta(minutes=3)
 def shared(uuids: Sequence[str]) -> str:
     """Why the processes do not have separate GPUs, in rank order; empty if each has its own."""
     for rank, uuid in enumerate(uuids):
-        first = uuids.index(uuid)
-        if first != rank:
+        if (first := uuids.index(uuid)) != rank:
             why = f"processes {first} and {rank} share one GPU, {uuid}; time slices are not separate GPUs"
             return f"{why}: use a machine that has {len(uuids)}"
     return ""

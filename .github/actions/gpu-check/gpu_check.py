@@ -38,8 +38,7 @@ def faults(torch: Any, gpus: int) -> Iterator[str]:
     if not torch.cuda.is_available():
         yield f"no GPU that CUDA {torch.version.cuda} can use; compare it with the driver's CUDA version in nvidia-smi"
         return
-    count = torch.cuda.device_count()
-    if count != gpus:
+    if (count := torch.cuda.device_count()) != gpus:
         yield f"{count} GPUs, not {gpus}; check the GPUs of the runner set, or set gpus"
     archs = tuple(torch.cuda.get_arch_list())
     for index in range(count):
@@ -93,8 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return refuse([f"PyTorch cannot be imported ({error}); use the action setup-torch before this one"])
     for line in findings(torch):
         sys.stdout.write(f"{line}\n")
-    problems = list(faults(torch, gpus))
-    if not problems:
+    if not (problems := list(faults(torch, gpus))):
         sys.stdout.write("GPU computation successful\n")
     return refuse(problems)
 

@@ -74,8 +74,7 @@ def decide(settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterabl
                     stay.add(name)
                 else:
                     note = "; no room in quarantine"
-            change = _change(settings, node, state, whole, note, quarantine=name in stay)
-            if change is not None:
+            if (change := _change(settings, node, state, whole, note, quarantine=name in stay)) is not None:
                 changes.append(change)
     return changes
 

@@ -176,8 +176,7 @@ def _ending(pod: Object, nodes: Nodes, *, has_job: bool) -> str:
 
 def _gone(pod: Object, nodes: Nodes, what: str = "its node {}") -> str:
     """Why the node of a pod that runs or starts goes away, or an empty text."""
-    node = pod["spec"].get("nodeName")
-    if not node or pod.get("status", {}).get("phase") in _TERMINAL:
+    if not (node := pod["spec"].get("nodeName")) or pod.get("status", {}).get("phase") in _TERMINAL:
         return ""
     why, _ = nodes.get(node, ("is gone", ""))
     return f"{what.format(node)} {why}" if why else ""

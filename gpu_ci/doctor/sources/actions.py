@@ -139,8 +139,7 @@ class Repository(Record):
 
 def run_of(url: str, environment: Mapping[str, str]) -> tuple[Repository, int]:
     """The repository and the number of a run by its URL, or that of one of its jobs. Raises InputError."""
-    match = _RUN.fullmatch(url)
-    if match is None:
+    if (match := _RUN.fullmatch(url)) is None:
         fix = "write https://github.com/OWNER/REPOSITORY/actions/runs/NUMBER, as the address of the run's page has it"
         raise InputError(f"TARGET: not the URL of a run; {fix}; got {quoted(url)}")
     return _repository(match, environment), int(match["run"])
@@ -148,8 +147,7 @@ def run_of(url: str, environment: Mapping[str, str]) -> tuple[Repository, int]:
 
 def repository_of(text: str, environment: Mapping[str, str]) -> Repository:
     """The repository by OWNER/REPOSITORY on the workflow's own server, else on github.com, or by its URL. Raises InputError."""
-    match = _REPOSITORY.fullmatch(text)
-    if match is None:
+    if (match := _REPOSITORY.fullmatch(text)) is None:
         raise InputError(f"TARGET: not a repository; write OWNER/REPOSITORY, or its URL; got {quoted(text)}")
     return _repository(match, environment)
 

@@ -82,8 +82,7 @@ def layers(web: Web, image: str, architecture: str) -> list[Blob]:
     name = tagged_name.rpartition(":")[0]
     index, _ = _pinned(web, name, digest)
     platform = _Platform(os="linux", architecture=architecture)
-    own = next((part.digest for part in index.manifests if part.platform == platform), None)
-    if own is None:
+    if (own := next((part.digest for part in index.manifests if part.platform == platform), None)) is None:
         raise SourceError(f"{image} has nothing for Linux on {architecture}")
     manifest, token = _pinned(web, name, own)
     blobs = f"{_address(name)}/blobs"
@@ -138,8 +137,7 @@ def indexed(web: Web, repository: str, name: str, version: str) -> Tagged:
     """
     # An index has every version that ever was.
     text = web.get(f"{repository}/index.yaml", 60_000_000).body.decode(errors="replace")
-    section = re.search(rf"^( +){re.escape(name)}:\n((?:\1[ -].*\n?)+)", text, re.MULTILINE)
-    if section is None:
+    if (section := re.search(rf"^( +){re.escape(name)}:\n((?:\1[ -].*\n?)+)", text, re.MULTILINE)) is None:
         raise SourceError(f"{repository}/index.yaml has no chart {name}")
     item = re.match(r" *- ", section[2])
     for entry in section[2].split(f"\n{item[0]}") if item else ():

@@ -88,8 +88,7 @@ class Web:
         place = next((new + url.removeprefix(old) for old, new in self.instead.items() if url.startswith(old)), url)
         _require_safe(place)
         request = urllib.request.Request(place, headers={"User-Agent": "gpu-ci", **headers})  # noqa: S310 - checked above
-        token = bearer or (self.token if url.startswith("https://api.github.com/") else "")
-        if token:
+        if token := bearer or (self.token if url.startswith("https://api.github.com/") else ""):
             # A redirect to another host must not carry it there.
             request.add_unredirected_header("Authorization", f"Bearer {token}")
         host = urlsplit(url).hostname

@@ -31,8 +31,7 @@ def end_rules(cluster: Cluster, github: GitHub) -> Iterator[Rule]:
     """The series of a cluster, and its alerts 14 and 3 days before; 9 and 3 days where the day is only possible."""
     # Every release in our table counts: a rendered rule must not depend on the day on which it is rendered.
     for life in dict.fromkeys(use.life for use in of_cluster(cluster, github, date.max)):
-        day = life.last or life.may_end
-        if day is not None:
+        if (day := life.last or life.may_end) is not None:
             start = int(datetime.combine(day, time(), UTC).timestamp())
             labels = {"what": life.what, "known": "yes" if life.last else "no"}
             yield record("gpu_ci:end_timestamp_seconds", labels=labels, start=start)

@@ -43,8 +43,7 @@ def node_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     if cluster.health is not None:
         taints = (QUARANTINE_TAINT.key, STARTUP_GATE.key)
         yield alert("GpuCiNodeQuarantined", keys=one_of(key.rpartition("/")[2] for key in taints))
-    spot = one_of(name for name, pool in cluster.pools.items() if pool.capacity == SPOT)
-    if spot and cluster.runners:
+    if (spot := one_of(name for name, pool in cluster.pools.items() if pool.capacity == SPOT)) and cluster.runners:
         spaces = one_of(space for row in cluster.runners.items() for space in spaces_of(*row))
         yield alert("GpuCiSpotNodeLost", pools=spot, spaces=spaces)
 

@@ -67,8 +67,7 @@ def spaces_of(name: str, runner: Runner) -> tuple[str, ...]:
 
 def set_of_space(cluster: Cluster) -> dict[str, str]:
     """The expression that matches the namespaces of pods of runner sets, and what of it is the name of the set."""
-    names = one_of(name for name, runner in cluster.runners.items() if runner.needs_container)
-    if not names:
+    if not (names := one_of(name for name, runner in cluster.runners.items() if runner.needs_container)):
         return {"namespace": runner_namespace("(.+)"), "set": "$1"}
     return {"namespace": f"{jobs_namespace(f'({names})')}|{runner_namespace('(.+)')}", "set": "$1$2"}
 

@@ -17,15 +17,13 @@ def text(device: Path, name: str) -> str:
 
 def sticks(devices: Path, files: Path) -> Iterator[tuple[Path, str]]:
     for device in sorted(devices.iterdir()):
-        state = IDS.get((text(device, "idVendor"), text(device, "idProduct")))
-        if state:
+        if state := IDS.get((text(device, "idVendor"), text(device, "idProduct"))):
             yield files / f"{int(text(device, 'busnum')):03d}" / f"{int(text(device, 'devnum')):03d}", state
 
 
 def main(devices: str = "/sys/bus/usb/devices", files: str = "/dev/bus/usb", seconds: str = "60") -> None:
     while True:
-        found = list(sticks(Path(devices), Path(files)))
-        if not found:
+        if not (found := list(sticks(Path(devices), Path(files)))):
             raise SystemExit("no Coral USB Accelerator at this node")
         for path, state in found:
             os.close(os.open(path, os.O_RDWR))
