@@ -51,8 +51,7 @@ def find_uv() -> str | None:
     own = VENV / "bin" / "uv"
     if (found := shutil.which("uv")) or own.exists():
         return found or str(own)
-    row = re.search(r"^uv==(?:.*\\\n)*.*", Path(".ci/requirements/dev.txt").read_text(), re.MULTILINE)
-    if row is None:
+    if (row := re.search(r"^uv==(?:.*\\\n)*.*", Path(".ci/requirements/dev.txt").read_text(), re.MULTILINE)) is None:
         return None
     lock = VENV / "uv.txt"
     lock.write_text(f"{row[0]}\n")

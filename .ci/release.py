@@ -62,8 +62,7 @@ def sbom(root: Path = ROOT) -> str:
         where = {"repository_url": chart["repository"]}
         bom.components.add(_component("helm", name, chart["version"], chart["sha256"], where))
     for image in sorted(set(_images(versions))):
-        parts = _IMAGE.fullmatch(image)
-        if parts is not None and (parts["tag"] or parts["digest"]):
+        if (parts := _IMAGE.fullmatch(image)) is not None and (parts["tag"] or parts["digest"]):
             version = f"sha256:{parts['digest']}" if parts["digest"] else parts["tag"]
             where = {"repository_url": parts["name"]} | ({"tag": parts["tag"]} if parts["tag"] else {})
             name = parts["name"].rpartition("/")[2]

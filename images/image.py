@@ -45,8 +45,7 @@ class Built(Record):
 
 def built(cuda: str, ubuntu: str, flavour: str) -> Built:
     """The image of a CUDA version ("12.1"), an Ubuntu release ("22.04") and a flavour. Raises InputError."""
-    row = RUNNER_GPU.get(f"cuda{cuda}-ubuntu{ubuntu}")
-    if row is None:
+    if (row := RUNNER_GPU.get(f"cuda{cuda}-ubuntu{ubuntu}")) is None:
         rows_text = ", ".join(f"CUDA {row.cuda.rpartition('.')[0]} on {row.ubuntu}" for row in RUNNER_GPU.values())
         raise InputError(f"CUDA {cuda} on Ubuntu {ubuntu} is not in the matrix; use {rows_text}, or add a row to versions.toml")
     if flavour not in get_args(Flavour):
@@ -119,8 +118,7 @@ def push_script(fleet: Fleet, tool: str, image: Built, repository: str, build: s
     no such cloud.
     """
     clusters = [settings for _, settings in fleet.clusters_by_name() if provider_of(settings).push]
-    regions = dict.fromkeys((settings.provider, settings.region) for settings in clusters)
-    if not regions:
+    if not (regions := dict.fromkeys((settings.provider, settings.region) for settings in clusters)):
         raise InputError("the stack has no cluster on AWS or OCI, so no registry of a region; push to your own registry")
     tag = f"{image.tag}-{build}"
     return "\n".join(

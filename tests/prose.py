@@ -93,8 +93,7 @@ def _string(token: re.Match[str]) -> str:
 
 def _long_sentences(text: str, check: Check) -> Iterator[CheckResult]:
     for match in SENTENCE.finditer(text):
-        count = len(re.findall(r"[^\s\W]\S*", match[0]))
-        if count > SETTINGS["words-in-a-sentence"]:
+        if (count := len(re.findall(r"[^\s\W]\S*", match[0]))) > SETTINGS["words-in-a-sentence"]:
             start = match.start() + len(match[0]) - len(match[0].lstrip())
             yield CheckResult(check.path, f"a sentence of {count} words; write several", (start, match.end()), None)
 

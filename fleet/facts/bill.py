@@ -216,8 +216,7 @@ def packed(shares: Iterable[Share]) -> int:
     for count, per_node in sorted(shares, key=lambda share: share[1]):
         size = Fraction(1, per_node)
         for _ in range(count):
-            at = next((at for at, room in enumerate(free) if room >= size), len(free))
-            if at == len(free):
+            if (at := next((at for at, room in enumerate(free) if room >= size), len(free))) == len(free):
                 free.append(Fraction(1))
             free[at] -= size
             if not free[at]:

@@ -202,8 +202,7 @@ def _field(text: str, first: int, last: int, names: Sequence[str]) -> bool:
         return last in (31, 7)
     numbers = {name: first + index for index, name in enumerate(names)}
     for part in text.split(","):
-        match = re.fullmatch(r"(\*|\w+?)(?:-(\w+))?(?:/([0-9]{1,4}))?([LW]|#[1-5])?", part)
-        if match is None:
+        if (match := re.fullmatch(r"(\*|\w+?)(?:-(\w+))?(?:/([0-9]{1,4}))?([LW]|#[1-5])?", part)) is None:
             return False
         start, end, _, sign = match.groups()
         if (sign or start == "L") and (last not in (31, 7) or start == "L"):

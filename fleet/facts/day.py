@@ -16,8 +16,7 @@ def day_of(option: str | None = None) -> date:
     Raises InputError for a text that is not a day as YYYY-MM-DD.
     """
     name, text = ("--as-of", option) if option is not None else (VARIABLE, os.environ.get(VARIABLE) or None)
-    day = date.today() if text is None else parsed(text) if _DAY.fullmatch(text) else None
-    if day is None:
+    if (day := date.today() if text is None else parsed(text) if _DAY.fullmatch(text) else None) is None:
         raise InputError(f"{name}: must be a day before the year 3000 as YYYY-MM-DD; got {quoted(text)}; correct it")
     return day
 

@@ -93,8 +93,7 @@ class Line(Record):
 def span(prices: Iterable[Money]) -> tuple[Money, Money]:
     """(lowest, highest) of several prices, of which one is paid. The highest is unknown unless all prices are known."""
     choices = list(prices)
-    sorted_prices = sorted((price for price in choices if not price.unknown), key=lambda price: price.usd)
-    if not sorted_prices:
+    if not (sorted_prices := sorted((price for price in choices if not price.unknown), key=lambda price: price.usd)):
         return Money(unknown=1), Money(unknown=1)
     return sorted_prices[0], sorted_prices[-1] if len(sorted_prices) == len(choices) else Money(unknown=1)
 

@@ -240,8 +240,7 @@ class _Reader:
         size, levels = 1, 0
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             is_merge = isinstance(event, yaml.ScalarEvent) and event.value == "<<" and not event.style
-            key = "" if is_merge else self._key(event)
-            if key in entries and not is_merge:
+            if (key := "" if is_merge else self._key(event)) in entries and not is_merge:
                 first = Lines((0, places))[key,]
                 raise self.error(event, f"a key may appear once, and line {first} has it too", key, "remove one of them")
             node = self._node(following := next(self._events))
@@ -278,11 +277,9 @@ class _Reader:
         text: str = event.value
         if event.style == '"' and _SURROGATE.search(text):
             raise self.error(event, "an escape must name a whole character", self._shown(text), "write \\U and eight digits")
-        tag = event.tag
-        if tag is None or tag == "!":
+        if (tag := event.tag) is None or tag == "!":
             return text if tag or event.style else self._plain(event, text)
-        kind = tag.removeprefix(_TAG)
-        if kind not in _KINDS:
+        if (kind := tag.removeprefix(_TAG)) not in _KINDS:
             self._foreign(event)
             return text
         value: object = text if kind == "str" else self._plain(event, text)

@@ -10,9 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from fleet.facts.day import day_of
+from fleet.facts.day import day_of, parsed as day_of_text
 from fleet.facts.errors import InputError
-from fleet.facts.lifecycle import Life, Use, day_of as day_of_text
+from fleet.facts.lifecycle import Life, Use
 from fleet.facts.pricing import Line, Money, average, total
 from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.jobs import stack as stack_jobs

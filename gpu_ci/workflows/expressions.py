@@ -117,8 +117,7 @@ def _compared(tokens: list[str], contexts: Contexts) -> Any:
 def _operand(tokens: list[str], contexts: Contexts) -> Any:
     if not tokens:
         raise _UnknownError
-    word = tokens.pop(0)
-    if word == "!":
+    if (word := tokens.pop(0)) == "!":
         value = _operand(tokens, contexts)
         return _OPEN if value is _OPEN else not value
     if word == "(" or tokens[:1] == ["("]:

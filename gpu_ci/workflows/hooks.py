@@ -127,8 +127,7 @@ def without_docker(step: Step, entry: Served) -> str:
 
 
 def _shm(image: Container, entry: Served, most: int) -> Iterator[str]:
-    size = max((mebibytes(value) for name, value in image.flags if name == "--shm-size"), default=0.0)
-    if size > most:
+    if (size := max((mebibytes(value) for name, value in image.flags if name == "--shm-size"), default=0.0)) > most:
         whole = memory_text(math.ceil(size))
         fix = f"write shm: {whole} in class {entry.name}"
         yield f"{image.key}: --shm-size is {whole}, and /dev/shm of {entry.words} has {memory_text(most)}; {fix}"
