@@ -18,9 +18,8 @@ from gpu_ci.audit.model import Keys
 from gpu_ci.offline.grow.draft import Draft
 
 Level = Literal["error", "warning", "undeterminable"]
-_CASES = {
-    f"{rule}.{case}": (rule, row) for rule, cases in beside(__file__, "messages.toml").items() for case, row in cases.items()
-}
+_RULES = beside(__file__, "messages.toml")
+_CASES = {f"{rule}.{case}": (rule, row) for rule, cases in _RULES.items() for case, row in cases.items()}
 _MARK = re.compile(r"(?m)^---.*\n")
 
 

@@ -222,9 +222,8 @@ class World:
         began = time.monotonic()
         changed = self.installer.install(self.steps)
         sets = {name for name, runner in self.settings.pod_runners.items() if runner.scale.max}
-        self.plane.wait(
-            lambda: sets <= {each.name for each in self.github.sets.values() if each.session}, "a session of each listener"
-        )
+        listed = self.github.sets
+        self.plane.wait(lambda: sets <= {one.name for one in listed.values() if one.session}, "a session of each listener")
         self.times.setdefault("install", time.monotonic() - began)
         return changed
 

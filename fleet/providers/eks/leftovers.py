@@ -109,7 +109,5 @@ def _gone(region: str, kind: str, identity: str) -> bool:
 def _parts(arn: str) -> tuple[str, str, str, str]:
     """(service, region, kind, id) of an ARN: `…:volume/vol-1`, `…:log-group:/aws/x`, `…:loadbalancer/net/a/1` or `…:bucket`."""
     _, _, service, region, _, resource = arn.split(":", 5)
-    kind, _, identity = (
-        resource.replace(":", "/", 1).partition("/") if ":" in resource.partition("/")[0] else resource.partition("/")
-    )
+    kind, _, identity = (resource.replace(":", "/", 1) if ":" in resource.partition("/")[0] else resource).partition("/")
     return service, region, kind, identity

@@ -66,9 +66,8 @@ def eks_charts(cluster: EksPools, physical_name: str, github: GitHub) -> tuple[C
 def autoscaler(cluster: EksPools, physical_name: str, *, by_priority: bool) -> Chart:
     """The chart of Cluster Autoscaler. `by_priority`: whether it prefers node groups by its ConfigMap."""
     name = physical_name if cluster.found is None else cluster.found.identity
-    return charts.cluster_autoscaler(
-        name, cluster.region, cluster.kubernetes_version, cluster.system_selector, by_priority=by_priority
-    )
+    version, selector = cluster.kubernetes_version, cluster.system_selector
+    return charts.cluster_autoscaler(name, cluster.region, version, selector, by_priority=by_priority)
 
 
 def eks_priorities(name: str, cluster: EksPools) -> str:

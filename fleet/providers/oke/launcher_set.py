@@ -143,6 +143,5 @@ def _fallback(place: Place) -> tuple[str, ...]:
 
 def oke_charts(cluster: OkePools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
     """The runner sets whose runners are machines. ARC starts a launcher for each machine."""
-    return tuple(
-        machine_chart(machine_set_of(cluster, physical_name, name, runner, github)) for name, runner in cluster.machine_runners()
-    )
+    sets = (machine_set_of(cluster, physical_name, name, runner, github) for name, runner in cluster.machine_runners())
+    return tuple(map(machine_chart, sets))

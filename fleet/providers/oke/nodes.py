@@ -43,7 +43,7 @@ def kubelet_flags(kubelet: KubeletFlags | None) -> tuple[str, ...]:
     return tuple(f"--{_FLAGS[key]}={str(value).lower() if isinstance(value, bool) else value}" for key, value in fields.items())
 
 
-_LEAST_VOLUME, _MOST_VOLUME = 50, 32_768
+_LEAST, _MOST = 50, 32_768
 """GiB of a boot volume (oracle/terraform-provider-oci@8de3c480 website/docs/r/core_instance.html.markdown)."""
 
 
@@ -67,9 +67,7 @@ def _shapes() -> Iterator[str]:
 _SHAPE_FORM = Form("GPU shape", "not a shape of OCI with NVIDIA GPUs; write for example VM.GPU.A10.1", values=_shapes)
 Shape = Annotated[GpuType, BeforeValidator(_of_oci), refuses(_nvidia), _SHAPE_FORM]
 """A shape with NVIDIA GPUs."""
-BootVolume = Annotated[
-    Disk, between("boot_volume", _LEAST_VOLUME * 1024, _MOST_VOLUME * 1024, low=_LEAST_VOLUME, high=_MOST_VOLUME)
-]
+BootVolume = Annotated[Disk, between("boot_volume", _LEAST * 1024, _MOST * 1024, low=_LEAST, high=_MOST)]
 """Size of a boot volume in MiB, whole GiB."""
 
 

@@ -164,10 +164,9 @@ def _above(seen: Seen, counts: dict[str, int]) -> Iterator[Finding]:
             continue
         held = sum(counts[reserved] for reserved in ids) * max(map(most_gpus, pools))
         if one.maximum * each > held:
-            edit, names = Edit(one.values, ("maxRunners",), held // each), ", ".join(sorted(ids))
-            yield said(
-                "reservation.above", one.values.get("maxRunners"), one.name, (edit,), one=one, each=each, held=held, ids=names
-            )
+            at, edit = one.values.get("maxRunners"), Edit(one.values, ("maxRunners",), held // each)
+            names = ", ".join(sorted(ids))
+            yield said("reservation.above", at, one.name, (edit,), one=one, each=each, held=held, ids=names)
 
 
 def _removal(seen: Seen, value: str) -> Iterator[Edit]:

@@ -48,13 +48,10 @@ def tags(seen: Seen, _: date) -> Iterator[Finding]:
         known: Mapping[str, str] = {} if managed and shown else pool.tags
         if managed:
             # An answer of the command line about the Auto Scaling group of a managed group is a pool of its own.
-            known = next(
-                (one.tags for one in seen.pools if one.tags.get("eks:nodegroup-name") == pool.name and one is not pool), known
-            )
-        hidden = [
-            f"{TEMPLATE}label/{key}" for key in pool.labels if "kubernetes.io/" not in key and not key.startswith(_OWN_LABELS)
-        ]
-        hidden += [f"{TEMPLATE}taint/{taint.key}" for taint in pool.taints]
+            others = (one.tags for one in seen.pools if one is not pool)
+            known = next((tags for tags in others if tags.get("eks:nodegroup-name") == pool.name), known)
+        own = [key for key in pool.labels if "kubernetes.io/" not in key and not key.startswith(_OWN_LABELS)]
+        hidden = [f"{TEMPLATE}label/{key}" for key in own] + [f"{TEMPLATE}taint/{taint.key}" for taint in pool.taints]
         missing = ", ".join(tag for tag in hidden if tag not in known)
         if pool.from_zero and missing and not (managed and given):
             yield said(f"from-zero.{'managed' if managed else 'hidden'}", pool.at, pool.name, tags=missing, right=_RIGHT)
@@ -168,9 +165,8 @@ def _labels(keys: Keys, spec: Spec, pools: list[Pool]) -> Iterator[Finding]:
     """Labels that it asks of its nodes and that no pool has."""
     asked = set(spec.selector)
     if len(spec.terms) == 1:
-        asked |= {
-            text_at(one, "key") for one in parts(spec.terms[0], "matchExpressions") if one.get("operator") in ("In", "Exists")
-        }
+        wanted = parts(spec.terms[0], "matchExpressions")
+        asked |= {text_at(one, "key") for one in wanted if one.get("operator") in ("In", "Exists")}
     unset = [key for key in sorted(asked) if not any(part in key for part in _GIVEN)]
     missing = [key for key in unset if not any(key in pool.labels or key in pool.choices for pool in pools)]
     if pools and missing:
@@ -184,9 +180,7 @@ def _types(keys: Keys, spec: Spec, pools: list[Pool]) -> Iterator[Finding]:
             continue
         listed, efa = [*map(str, items(one, "values"))], "efa" in spec.name
         machines = [machine for pool in pools for machine in map(find, pool.types) if machine]
-        lacking = sorted(
-            {machine.name for machine in machines if machine.efa_interfaces or (machine.gpus and not efa)} - {*listed}
-        )
+        lacking = sorted({one.name for one in machines if one.efa_interfaces or (one.gpus and not efa)} - {*listed})
         # A plugin of one kind of machines is not for the others.
         if lacking and any(machine.name in listed for machine in machines):
             place = (*_TERMS, 0, "matchExpressions", index, "values")

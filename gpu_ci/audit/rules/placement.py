@@ -59,9 +59,8 @@ def flavors(seen: Seen, _: date) -> Iterator[Finding]:
     for keys in seen.of_kind("ResourceFlavor"):
         labels = {key: str(value) for key, value in keys.mapping("spec", "nodeLabels").items()}
         if labels and seen.pools:
-            pod = Pod(
-                "ResourceFlavor", keys.text("metadata", "name"), "", {"nodeSelector": labels, "tolerations": _ALL}, "", 1, False
-            )
+            spec = {"nodeSelector": labels, "tolerations": _ALL}
+            pod = Pod("ResourceFlavor", keys.text("metadata", "name"), "", spec, "", 1, False)
             yield from _refused("no-pool.flavor", keys, pod.name, prove(pod, keys.file.path, seen), keys, None)
 
 
@@ -76,9 +75,8 @@ def mixes(seen: Seen, _: date) -> Iterator[Finding]:
             continue
         offer = allocatable(machine, _DISK)
         jobs = [_job(one) for one, _ in pairs if gpus_of(one)]
-        found = compare(
-            jobs, Node(offer.gpus, offer.cpu, offer.memory, price.usd), pairs[0][1].pool.maximum or _NODES, arrivals=400
-        )
+        node = Node(offer.gpus, offer.cpu, offer.memory, price.usd)
+        found = compare(jobs, node, pairs[0][1].pool.maximum or _NODES, arrivals=400)
         wide, full = found["spread"], found["fill"]
         if wide.stranded > full.stranded and wide.usd_per_useful > full.usd_per_useful:
             names, lost = ", ".join(one.name for one, _ in pairs), wide.stranded / wide.paid
@@ -100,9 +98,8 @@ def _refused(
     near = found.nearest
     why = ", and ".join(reason.text for reason in near.reasons)
     fix = ", and ".join(edit.words for edit in found.fix) or "no change of it or of a pool is enough; use another machine"
-    edits = (
-        [] if pod_at is None else [Edit(values, (*pod_at, *_path(row, found)), row.value) for row in found.fix if row.on == "pod"]
-    )
+    of_pod = [row for row in found.fix if row.on == "pod" and pod_at is not None]
+    edits = [Edit(values, (*(pod_at or ()), *_path(row, found)), row.value) for row in of_pod]
     # Of a pool the words say the fix: each tool writes it in its own way.
     yield said(case, at, subject, edits if len(edits) == len(found.fix) else (), near=near, why=why, fix=fix)
 
@@ -213,9 +210,8 @@ def modes(seen: Seen, _: date) -> Iterator[Finding]:
         if one.job and one.mode.endswith("kubernetes") and variables(one.pod).get(_KUBE_SCHEDULER, "").lower() != "true":
             runner = [number for number, entry in enumerate(parts(one.pod, "containers")) if entry.get("name") == "runner"]
             place: tuple[str | int, ...] = ("spec", "containers", *runner[:1], "env", len(items(container(one.pod), "env")))
-            edits = (
-                [Edit(one.values, (*(one.pod_at or ()), *place), {"name": _KUBE_SCHEDULER, "value": "true"})] if runner else []
-            )
+            variable = {"name": _KUBE_SCHEDULER, "value": "true"}
+            edits = [Edit(one.values, (*(one.pod_at or ()), *place), variable)] if runner else []
             yield said("job-pod.bound", at, one.name, edits, variable=_KUBE_SCHEDULER)
     # A runner whose own pod needs no GPU starts although no node for its job exists.
     waiting = grouped((_family(one, seen), one) for one in seen.classes if one.job and gpus_of(one))

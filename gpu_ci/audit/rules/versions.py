@@ -103,9 +103,8 @@ def _causes(condition: str, seen: Seen, one: RunnerClass | None) -> Iterator[str
             yield from (f"set {one.name} runs on spot nodes of {pool.name}" for pool in pools)
         case "dra":
             claims = seen.of_kind("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
-            yield from (
-                f"{keys.text('kind')} {keys.text('metadata', 'name')} uses dynamic resource allocation" for keys in claims
-            )
+            named = (f"{keys.text('kind')} {keys.text('metadata', 'name')}" for keys in claims)
+            yield from (f"{name} uses dynamic resource allocation" for name in named)
         case "nvkind":
             yield from (f"{path.name} starts nvkind" for path in _workflows(seen) if re.search(r"\bnvkind\b", text_of(path)))
 

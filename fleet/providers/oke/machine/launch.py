@@ -30,9 +30,8 @@ METADATA_LIMIT = 32_000
 REGISTRATION_ROOM = 8_192
 """Bytes kept free for the job's registration."""
 
-_SCRIPT, _CLOUD_CONFIG = (
-    (Path(__file__).parent / name).read_text(encoding="ascii") for name in ("bootstrap.sh", "cloud-config.txt")
-)
+_FILES = (Path(__file__).with_name(name) for name in ("bootstrap.sh", "cloud-config.txt"))
+_SCRIPT, _CLOUD_CONFIG = (file.read_text(encoding="ascii") for file in _FILES)
 
 
 def settings(runner: MachineRunner, *, pushes: bool = False) -> dict[str, str]:

@@ -458,9 +458,8 @@ class Machines(ABC):
         console = self.console(machine) if now < until else None
         if console is None or not self._late(machine, console):
             return False
-        return self._swept(
-            machine, f"has not begun its job in time, and no launcher removed it: its console shows {told_steps(console)}"
-        )
+        shown = f"its console shows {told_steps(console)}"
+        return self._swept(machine, f"has not begun its job in time, and no launcher removed it: {shown}")
 
     def _read_running(self, machine: Machine) -> None:
         """Read the console of a machine that OCI does not show as stopped.
