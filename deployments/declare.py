@@ -130,8 +130,7 @@ def _gate(organization: str, approval: Approval | None) -> tuple[str, ...]:
     """The command that fails a run that may change resources, unless the person who started it has an approval."""
     if approval is None:
         return ()
-    opened = f"pulumi env open {organization}/{approval.environment} > /dev/null"
-    return (_except(_READS, opened),)
+    return (_except(_READS, f"pulumi env open {organization}/{approval.environment} > /dev/null"),)
 
 
 def _plan(name: str) -> str:

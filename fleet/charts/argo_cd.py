@@ -15,6 +15,5 @@ def argo_cd(namespace: str) -> Chart:
 
     The repository server and the controller hold the rendered manifests of all charts in memory, with the operator's CRDs.
     """
-    sizes = {name: resources(pod) for name, pod in _PODS.items()}
-    values = fixed(ARGO_CD, selector=pool_selector(SYSTEM_POOL), **sizes)
+    values = fixed(ARGO_CD, selector=pool_selector(SYSTEM_POOL), **{name: resources(pod) for name, pod in _PODS.items()})
     return Chart(ARGO_CD, ARGO_CD, namespace, values, tuple(_PODS.values())[:-1], "infrastructure/controllers/argo-cd")

@@ -48,8 +48,7 @@ class PluginConfigs(Record):
     @property
     def name(self) -> str:
         """Name of the ConfigMap, with a hash of its content."""
-        digest = hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()
-        return f"device-plugin-configs-{digest[:10]}"
+        return f"device-plugin-configs-{hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()[:10]}"
 
     @property
     def labels(self) -> list[str]:
@@ -63,8 +62,7 @@ def plugin_configs(pools: Iterable[GpuAccess], *, by_operator: bool) -> PluginCo
     The operator sets by variables how containers get GPUs, and they override every config. So with the operator only sharing
     needs a config.
     """
-    kinds = {config_name(pool): pool for pool in pools}
-    named = {name: pool for name, pool in kinds.items() if name}
+    named = {name: pool for pool in pools if (name := config_name(pool))}
     if not any(pool.sharing for pool in named.values()) if by_operator else not named:
         return None
     files = {name: _file(pool, by_operator) for name, pool in sorted(named.items())}

@@ -154,8 +154,7 @@ def _cluster(pools: Sequence[Paid], waiting: Sequence[Waiting]) -> Iterator[Line
             total[:] = (sum_ + amount * (base + more) for sum_, base, more in zip(total, nodes, beside, strict=True))
     for (unit, region), (least, average, most) in disks.items():
         item = "disks" if unit.endswith("-gb") else f"disks, {unit}"
-        line = units(first.line.cluster, item, _DISKS.get(unit, unit), unit, region, least, most)
-        yield replace(line, average=average)
+        yield replace(units(first.line.cluster, item, _DISKS.get(unit, unit), unit, region, least, most), average=average)
     if replaced := [pool for pool in pools if pool.spare and pool.line.most]:
         last = max(replaced, key=lambda pool: (pool.hour.unknown, pool.hour.usd * pool.spare, pool.name))
         what = f"nodes of {last.line.item} while the cloud replaces some"

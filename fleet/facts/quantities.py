@@ -30,9 +30,7 @@ def _of_text(text: str) -> Fraction | None:
     if (match := _QUANTITY.fullmatch(text)) is None:
         return None
     number, suffix = Fraction(match[1]), match[2] or ""
-    if suffix in _SUFFIXES:
-        return number * _SUFFIXES[suffix]
-    return number * Fraction(10) ** int(suffix[1:])
+    return number * _SUFFIXES[suffix] if suffix in _SUFFIXES else number * Fraction(10) ** int(suffix[1:])
 
 
 def cpu_text(millicores: int) -> str:

@@ -43,9 +43,7 @@ def plain_number(text: str) -> int | float | str:
         # A number above 64 bits is read as a float. A sign excludes the unsigned range.
         if _SMALLEST <= value < (_LARGEST if not match["sign"] else -_SMALLEST):
             return value
-    if _FLOAT.fullmatch(bare) and math.isfinite(number := float(bare)):
-        return number
-    return text
+    return number if _FLOAT.fullmatch(bare) and math.isfinite(number := float(bare)) else text
 
 
 def is_date(text: str) -> bool:

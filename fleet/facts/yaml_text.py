@@ -428,8 +428,7 @@ class _Writer(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
         # A reader drops a space at an end of an unquoted text.
         plain_word = _WORD.fullmatch(data) and data.lower() not in _RESERVED and data == data.strip()
         several = "\n" in data and all(line.isprintable() for line in data.split("\n"))
-        style = None if plain_word else "|" if several else '"'
-        return self.represent_scalar(f"{_TAG}str", data, style=style)
+        return self.represent_scalar(f"{_TAG}str", data, style=None if plain_word else "|" if several else '"')
 
 
 _Writer.add_representer(str, _Writer.text)
