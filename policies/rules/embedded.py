@@ -14,15 +14,13 @@ from fleet.facts.record import Record, Same
 from fleet.facts.scheduling import is_gpu_resource
 
 from .charts import INIT, REGULAR, Container
+from .kinds import table
 from .read import Data, Later, UndeterminableError, count, entries, items, keys, parsed, text, walk, whole
 
 _LISTS, _ALONE = ("steps", "sidecars"), ("container", "script")
 _CONTAINERS = (REGULAR, INIT, "ephemeralContainers")
 _RESOURCES = ("resources", "resourcesPerNode", "computeResources")
-_NUMBERS = (
-    *("replicas", "minReplicas", "maxReplicas", "minReplicaCount", "maxReplicaCount", "minRunners", "maxRunners"),
-    *("parallelism", "completions", "numNodes", "size", "minAvailable"),
-)
+_NUMBERS = table("sizes")["of-pods"]
 _SCALES = ("autoscaling.knative.dev/min-scale", "autoscaling.knative.dev/max-scale")
 """Annotations of Knative with numbers of pods."""
 

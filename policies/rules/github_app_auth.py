@@ -11,16 +11,13 @@ from functools import partial
 from .kinds import HELM, SECRET
 from .read import Data, Faults, Later, keys, label, shown, text, walk
 from .releases import releases
-from .rule import Args, Rule, facts
+from .rule import Args, Rule, facts, said
 from .userdata import decoded
 
 TOKEN = "github_token"  # noqa: S105 - the name of a key, not a token
 APP_KEYS = ("github_app_id", "github_app_installation_id", "github_app_private_key")
 """Keys that ARC reads (actions-runner-controller 0.14.2, apis/actions.github.com/v1alpha1/appconfig)."""
 
-_PERSONAL = (
-    "a personal access token has more permissions than runners need and ends with its owner's account; use a GitHub App's keys"
-)
 _APP = f"{', '.join(APP_KEYS[:-1])} and {APP_KEYS[-1]}"
 
 Fields = Mapping[str, tuple[str, Data]]
@@ -59,7 +56,7 @@ def _secret_faults(props: Data, later: Later) -> Faults:
 
 def _faults(fields: Fields, path: str, later: Later) -> Faults:
     if _is_set(fields, TOKEN):
-        yield f"{fields[TOKEN][0]}.{TOKEN} is set: {_PERSONAL}"
+        yield said("personal_token", path=f"{fields[TOKEN][0]}.{TOKEN}")
         return
     missing = [key for key in APP_KEYS if not later.get(partial(_is_set, fields, key), True)]
     if missing:

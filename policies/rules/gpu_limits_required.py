@@ -181,6 +181,5 @@ def _sees_gpus(variable: Data) -> bool:
     return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in pods.NO_DEVICES
 
 
-RULE = held(
-    Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=PODS | CLUSTER_POLICY, others=may_have_pods, check=_check)
-)
+_FACTS = facts(__name__, allowNoLimitNames=list(SERVING))
+RULE = held(Rule(**_FACTS, types=PODS | CLUSTER_POLICY, others=may_have_pods, check=_check))

@@ -8,7 +8,7 @@ places pods with GPUs.
 
 from functools import partial
 
-from fleet.facts.scheduling import EKS_PROFILE, FLAVOR_LABEL, POOL_LABEL
+from fleet.facts.scheduling import ACCELERATOR_LABEL, EKS_PROFILE, FLAVOR_LABEL, POOL_LABEL
 
 from .kinds import PODS, may_have_pods
 from .pods import NODE_TERMS, PodSpec, of_gpu_pods
@@ -16,16 +16,9 @@ from .pools import INSTANCE_TYPE_LABEL
 from .read import Data, Faults, Later, count, entries, items, label, line, shown, some, strings, text, walk
 from .rule import Args, Rule, facts, said
 
-LABELS = (
-    POOL_LABEL,
-    FLAVOR_LABEL,
-    "accelerator",
-    EKS_PROFILE.accelerator_label,
-    INSTANCE_TYPE_LABEL,
-    # GPU feature discovery's, and Karpenter's.
-    "nvidia.com/gpu.product",
-    "karpenter.k8s.aws/instance-gpu-name",
-)
+_DISCOVERED = ("nvidia.com/gpu.product", "karpenter.k8s.aws/instance-gpu-name")
+"""Labels of GPU feature discovery and of Karpenter."""
+LABELS = (POOL_LABEL, FLAVOR_LABEL, ACCELERATOR_LABEL, EKS_PROFILE.accelerator_label, INSTANCE_TYPE_LABEL, *_DISCOVERED)
 
 
 def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:

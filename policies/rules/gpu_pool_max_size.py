@@ -123,14 +123,8 @@ def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, late
         yield f"{name} is {machines}: {machines} times {unit} is more than {gpus(cap)}; {fix}, or raise {setting(ceiling)}"
         return
     if later.clear(unread) and machines and gpus_each(types) is None:
-        yield _uncounted(types)
-
-
-def _uncounted(types: tuple[Choice, ...]) -> str:
-    unlisted = next((choice for choice in types if choice.gpus is None), None)
-    if unlisted is None:
-        return said("no_machine_type")
-    return said("unlisted_type", unlisted=unlisted)
+        unlisted = next((choice for choice in types if choice.gpus is None), None)
+        yield said("no_machine_type") if unlisted is None else said("unlisted_type", unlisted=unlisted)
 
 
 def _shown_path(path: tuple[str, ...]) -> str:

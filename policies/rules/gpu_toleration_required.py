@@ -68,10 +68,5 @@ def _remediate(args: Args, draft: Draft) -> None:
             draft.append(_cover(taint), *place)
 
 
-RULE = Rule(
-    **facts(__name__, key=GPU_TAINT_KEY, values=list(VALUES), effect=Effect.NO_SCHEDULE.value),
-    types=PODS,
-    others=may_have_pods,
-    check=of_gpu_pods(_faults),
-    remedy=_remediate,
-)
+_FACTS = facts(__name__, key=GPU_TAINT_KEY, values=list(VALUES), effect=Effect.NO_SCHEDULE.value)
+RULE = Rule(**_FACTS, types=PODS, others=may_have_pods, check=of_gpu_pods(_faults), remedy=_remediate)

@@ -21,7 +21,7 @@ from fleet.facts.record import Record
 from . import kinds, pools
 from .node_groups import Pool, pooled
 from .pools import ANNOTATIONS, TAGGED, Choice, booted, bought, choices, gpu_sign, gpus_each, set_labels
-from .read import Data, Later, UndeterminableError, count, keys, known, label, line, text, true, walk, whole
+from .read import Data, Later, UndeterminableError, count, keys, label, line, text, true, walk, whole
 from .record import Resource
 from .releases import Release, releases
 from .volumes import Volume, of_ec2, of_oci, of_template
@@ -251,24 +251,16 @@ def _instance_pool(resource: Resource, _: Sequence[Resource], later: Later) -> G
     configuration = _behind(resource, "instanceConfigurationId", kinds.OCI_INSTANCE_CONFIGURATION)
     props = {} if configuration is None else configuration.props
     types = tuple(choices(kinds.OCI_INSTANCE_CONFIGURATION, props, later)) if configuration is not None else ()
-    details = walk(props, "instanceDetails", "launchDetails")
-    if details is None:
-        options = walk(props, "instanceDetails", "options")
-        details = walk(known(options[0]), "launchDetails") if count(options) else None
+    details = next((body for _, body in kinds.launches(props, later)), None)
     return _launched(resource, details, types, _natural(walk(resource.props, "size")))
 
 
 def _launched(resource: Resource, details: Data, types: tuple[Choice, ...], size: int | None) -> Group:
     """OCI machines that run all the time, from their launch details."""
-    capacity = ON_DEMAND
-    if keys(walk(details, "preemptibleInstanceConfig")):
-        capacity = SPOT
-    elif text(walk(details, "capacityReservationId")):
-        capacity = RESERVED
     return Group(
         **_where(resource, OCI, Later().get(lambda: text(walk(resource.props, "displayName")), "")),
         choices=types,
-        capacity=capacity,
+        capacity=pools.oci_way(details, "preemptibleInstanceConfig"),
         least=size or 0,
         most=size,
         settings=("count", "count") if resource.type == kinds.OCI_INSTANCE_POOL else ("", ""),
@@ -354,9 +346,7 @@ _READERS: dict[str, Callable[[Resource, Sequence[Resource], Later], Group | None
     kinds.KARPENTER_NODE_POOL: _karpenter,
     kinds.EC2_INSTANCE: _ec2,
     kinds.SPOT_REQUEST: _ec2,
-    kinds.OCI_INSTANCE: lambda each, _, later: _launched(
-        each, each.props, tuple(choices(kinds.OCI_INSTANCE, each.props, later)), 1
-    ),
+    kinds.OCI_INSTANCE: lambda of, _, later: _launched(of, of.props, tuple(choices(of.type, of.props, later)), 1),
     kinds.OCI_INSTANCE_POOL: _instance_pool,
 }
 

@@ -7,7 +7,7 @@ An endpoint without a port selects nothing. The rule does not know which pods a 
 
 import re
 
-from .kinds import api_tokens
+from .kinds import api_tokens, fields
 from .read import Data, Faults, Later, bound, count, entries, keys, label, text, true, walk
 from .rule import Args, Rule, facts, said
 
@@ -18,6 +18,7 @@ PROMETHEUS_RULE = api_tokens(*_GROUP, ("PrometheusRule",), ("",))
 
 _ENDPOINTS = {True: ("podMetricsEndpoints", ("port", "portNumber", "targetPort")), False: ("endpoints", ("port", "targetPort"))}
 """The list of endpoints and the ways to name a port: of a PodMonitor, and of a ServiceMonitor."""
+_OF_ALERTS = fields("of_alerts")
 _PART = re.compile(r"([0-9]+)(ms|s|m|h|d|w|y)")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 
@@ -63,12 +64,10 @@ def _seconds(duration: str) -> float:
 
 def _alerts(props: Data, later: Later) -> Faults:
     for path, alert in entries(props, "spec.groups.[].rules", later):
-        with later:
-            if text(walk(alert, "alert")) and not text(walk(alert, "labels", "severity")):
-                yield f"{path}.labels.severity is not set: the alert has no urgency; write critical, warning or info"
-        with later:
-            if text(walk(alert, "alert")) and not text(walk(alert, "annotations", "runbook_url")):
-                yield f"{path}.annotations.runbook_url is not set; write the URL of what to do about the alert"
+        for field, fault in _OF_ALERTS.items():
+            with later:
+                if text(walk(alert, "alert")) and not text(walk(alert, *field.split("."))):
+                    yield f"{path}.{field} is not set{fault}"
 
 
 RULE = Rule(**facts(__name__), types=POD_MONITOR | SERVICE_MONITOR | PROMETHEUS_RULE, check=_check)

@@ -21,7 +21,7 @@ class _Shape(NamedTuple):
     bounds: list[str]
 
 
-_RULES = {token: _Shape(*row) for token, row in fields("firewall_rules").items()}
+FIREWALLS = {token: _Shape(*row) for token, row in fields("firewall_rules").items()}
 
 
 def network(value: Data) -> IPNetwork | None:
@@ -43,9 +43,9 @@ def exposed(token: str, props: Data, ports: Sequence[int], later: Later) -> Iter
 
     `later` collects unknown values. Raises UnknownError.
     """
-    if token not in _RULES or not _is_incoming(props):
+    if token not in FIREWALLS or not _is_incoming(props):
         return
-    shape = _RULES[token]
+    shape = FIREWALLS[token]
     for at, rule in entries(props, shape.inside, later) if shape.inside else [("", props)]:
         with later:
             reached = _reached(walk(rule, shape.protocol), walk(rule, *shape.span), shape.bounds, ports)

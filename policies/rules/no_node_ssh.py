@@ -9,8 +9,7 @@ for SSH, and user data that adds one, lets the kubelet answer everybody, or lets
 import re
 
 from . import kinds
-from .kinds import EKS_NODE_GROUP, OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
-from .networks import exposed
+from .networks import FIREWALLS, exposed
 from .read import Faults, Later, count, keys, shown, walk
 from .rule import Args, Rule, facts, said
 from .userdata import MACHINES, script, user_data
@@ -32,7 +31,7 @@ _RUNS = re.compile(
 
 
 def _check(args: Args, later: Later) -> Faults:
-    access = walk(args.props, "remoteAccess") if args.type == EKS_NODE_GROUP else None
+    access = walk(args.props, "remoteAccess") if args.type == kinds.EKS_NODE_GROUP else None
     if keys(access) and not count(walk(access, "sourceSecurityGroupIds")):
         yield said("open_ssh")
     for path, cidr, ports in exposed(args.type, args.props, PORTS, later):
@@ -50,10 +49,4 @@ def _check(args: Args, later: Later) -> Faults:
             yield said("remote_script", path=path, found=match[0])
 
 
-RULE = Rule(
-    **facts(__name__),
-    types=frozenset((*KEYS, EKS_NODE_GROUP, SECURITY_GROUP_RULE, SECURITY_GROUP_INGRESS, OCI_NSG_RULE))
-    | SECURITY_GROUPS
-    | OCI_SECURITY_LISTS,
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=frozenset((*KEYS, *FIREWALLS, kinds.EKS_NODE_GROUP)), check=_check)

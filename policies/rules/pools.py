@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from fleet.facts import scheduling
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT, Machine, find, preemptible
@@ -43,13 +44,9 @@ PLACEMENT_LABELS = (scheduling.POOL_LABEL, scheduling.ROLE_LABEL, scheduling.CAP
 _ANY = "*"
 _BOTH = (scheduling.POOL_LABEL, scheduling.ROLE_LABEL)
 """GPU pools and the system pool both have these labels, with different values."""
-_ONLY_GPU = {
-    key: value
-    for key, value in scheduling.pool_labels(
-        cluster=_ANY, pool=_ANY, role=_ANY, capacity=_ANY, accelerator=_ANY, profile=scheduling.EKS_PROFILE
-    ).items()
-    if key not in (scheduling.CLUSTER_LABEL, *_BOTH)
-}
+_ALIKE: dict[str, Any] = dict.fromkeys(("cluster", "pool", "role", "capacity", "accelerator"), _ANY)
+_OF_POOLS = scheduling.pool_labels(**_ALIKE, profile=scheduling.EKS_PROFILE).items()
+_ONLY_GPU = {key: value for key, value in _OF_POOLS if key not in (scheduling.CLUSTER_LABEL, *_BOTH)}
 # GPU feature discovery puts its labels under this prefix (nvidia.com/gpu.product, nvidia.com/mig.capable …).
 _DISCOVERED = "nvidia.com/"
 
@@ -301,13 +298,14 @@ def _eks_bought(props: Data) -> frozenset[str]:
 
 
 def _oke_bought(props: Data) -> frozenset[str]:
-    types = set()
-    for _, place in entries(props, "nodeConfigDetails.placementConfigs", SETTLED):
-        if keys(walk(place, "preemptibleNodeConfig")):
-            types.add(SPOT)
-        else:
-            types.add(RESERVED if text(walk(place, "capacityReservationId")) else ON_DEMAND)
-    return frozenset(types or {ON_DEMAND})
+    places = entries(props, "nodeConfigDetails.placementConfigs", SETTLED)
+    return frozenset(oci_way(place, "preemptibleNodeConfig") for _, place in places) or frozenset((ON_DEMAND,))
+
+
+def oci_way(place: Data, preemptible: str) -> str:
+    """The way to buy an OCI machine, from its launch details or its place. Raises UnknownError."""
+    reserved = text(walk(place, "capacityReservationId"))
+    return SPOT if keys(walk(place, preemptible)) else RESERVED if reserved else ON_DEMAND
 
 
 def _karpenter_bought(props: Data) -> frozenset[str]:

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache, partial
 
+from fleet.facts.groups import grouped
 from fleet.facts.hardware import ON_DEMAND, SPOT, Machine, find, machines, quota_code, quota_units
 from fleet.facts.quantities import quantity
 
@@ -70,15 +71,14 @@ def _check(stack: Stack, later: Later) -> Violations:
 
 
 def _needs(machine_groups: Iterator[Group]) -> _Needs:
-    needs: dict[Key, list[tuple[str, int]]] = {}
-    for group in machine_groups:
+    return grouped(
+        ((region, code), (group.name, units))
+        for group in machine_groups
         # With several regions a NodePool's is unknown. A launcher may boot all its machines in any of its regions.
-        if group.gpus == 0 or (group.cloud == AWS and len(group.regions) > 1):
-            continue
-        for code, units in _of_group(group).items():
-            for region in group.regions:
-                needs.setdefault((region, code), []).append((group.name, units))
-    return needs
+        if group.gpus != 0 and (group.cloud != AWS or len(group.regions) <= 1)
+        for code, units in _of_group(group).items()
+        for region in group.regions
+    )
 
 
 def _of_group(group: Group) -> Mapping[str, int]:
@@ -197,7 +197,7 @@ def _check_sums(sets: Iterable[RunnerSet], quotas: ByPlace[Resource], later: Lat
     for (place, resource), rows in asked.items():
         needed = sum(most * count for _, most, count in rows)
         for quota in quotas.at(place, later):
-            admits = later.get(partial(_admits, quota.props, resource), None)
+            admits = whole(later.walk(quota.props, "spec", "hard", resource))
             if admits is not None and admits < needed:
                 runners = " and ".join(f"{most} runners of {runner_set.name}" for runner_set, most, _ in rows)
                 fails = any(runner_set.makes_pods(later) for runner_set, _, _ in rows)
@@ -214,10 +214,6 @@ def _gpus_of(pod: PodSpec | None, later: Later) -> Counter[str]:
         if container.field == REGULAR:
             counted.update({name: whole(amount) or 0 for name, amount in gpu_amounts(container, "limits", later).items()})
     return +counted
-
-
-def _admits(quota: Data, resource: str) -> int | None:
-    return whole(walk(quota, "spec", "hard", resource))
 
 
 def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: Later) -> Violations:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleet.facts.record import Record
+from fleet.facts.tables import beside
 
 Step = str | int
 Data = Any
@@ -18,15 +19,7 @@ Data = Any
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a public constant of the wire format
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-UNKNOWNS = {
-    "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7": "boolean",
-    "3eeb2bf0-c639-47a8-9e75-3b44932eb421": "number",
-    UNKNOWN: "string",
-    "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2": "Array",
-    "030794c1-ac77-496b-92df-f27374a8bd58": "asset",
-    "e48ece36-62e2-4504-bad9-02848725956a": "archive",
-    "dd056dcd-154b-4c76-9bd3-c8f88648b5ff": "Object",
-}
+UNKNOWNS: dict[str, str] = beside(__file__, "unknowns.toml")
 """The texts that stand for an unknown value on the wire, with the kind of each."""
 
 _STEP = re.compile(r"[^.\[\]]+|\[([0-9]+)\]")

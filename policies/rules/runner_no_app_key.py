@@ -143,8 +143,5 @@ def _of_rule(rule: Data, secrets: list[str], later: Later) -> str:
     return ""
 
 
-RULE = held(
-    StackRule(
-        **facts(__name__), types=RUNNER_SETS | {CONFIG_MAP, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING}, check=_check
-    )
-)
+_TYPES = RUNNER_SETS | {CONFIG_MAP, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING}
+RULE = held(StackRule(**facts(__name__), types=_TYPES, check=_check))

@@ -61,10 +61,8 @@ class RunnerSet(Record):
 
     def pod(self, later: Later) -> PodSpec | None:
         """The runner pod. `later` collects unknown values."""
-        if self.release is None:
-            specs = pod_specs(self.resource.type, self.resource.props, later)
-        else:
-            specs = pods_of(self.release, later)
+        props = self.resource.props
+        specs = pod_specs(self.resource.type, props, later) if self.release is None else pods_of(self.release, later)
         return next((pod for pod in specs if not pod.path.endswith("listenerTemplate.spec")), None)
 
     def makes_pods(self, later: Later) -> bool:

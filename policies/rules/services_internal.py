@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from fleet.facts.versions import CHARTS
 
 from .exceptions import matches
-from .kinds import CONFIG_MAPS, NETWORK_POLICY, SERVICE, each, is_object, kind_of
+from .kinds import CONFIG_MAPS, NETWORK_POLICY, SERVICE, each, is_object, kind_of, table
 from .networks import world
 from .pods import pod_specs
 from .read import SETTLED, Data, Faults, Later, count, entries, keys, shown, strings, text, walk
@@ -25,12 +25,7 @@ _DOORS = ("Ingress", "Gateway", "IngressRoute", "IngressRouteTCP", "IngressRoute
 """Kinds of any group that lead from outside to pods."""
 _OWN = re.compile(r"(?i)(?:metadata|instance-data|localhost|kubernetes\.default)(?:\..*)?|.*\b169[.-]254[.-]\d.*")
 """Names of the metadata of a node, of the node and of the cluster's API."""
-_NETWORKS = [
-    ipaddress.ip_network(cidr)
-    for cidr in ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "100.100.100.200/32", "::/127", "fe80::/10", "fd00:ec2::/32")
-]
-"""This host, link-local, and the other addresses of instance metadata: Alibaba's, and Amazon's of IPv6."""
-_HOSTS = ("github.com", "githubusercontent.com", "ghcr.io", "nvcr.io", "docker.io", "quay.io", "registry.k8s.io")
+_NETWORKS, _HOSTS = [*map(ipaddress.ip_network, table("names")["own-networks"])], table("names")["hosts"]
 _OF_OTHERS = "|".join(re.escape(name) for name in (*_HOSTS, *(chart.repository.split("/")[2] for chart in CHARTS.values())))
 """Names, and those below them, from which jobs, charts and images come."""
 _COREFILE = re.compile(r"Corefile|NodeHosts|.*\.(?:server|override)")
